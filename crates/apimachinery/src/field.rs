@@ -1,0 +1,315 @@
+//! Field paths and field errors, as `k8s.io/apimachinery/pkg/util/validation/field` words them.
+//!
+//! Validation functions collect [`Error`]s into an [`ErrorList`]; the API server turns a list into one 422 `Status`
+//! ([`crate::ApiError::invalid`]) whose causes carry path, reason and message.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// A path into an object: `spec.provider.workers[0].name`, `metadata.annotations[key]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Path(String);
+
+impl Path {
+    /// The empty path: the object itself.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// A path of one or several dotted names, such as `metadata.name`.
+    pub fn new(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+
+    /// The path of a field below this one.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        if self.0.is_empty() {
+            Self(name.to_owned())
+        } else {
+            Self(format!("{}.{name}", self.0))
+        }
+    }
+
+    /// The path of a list's element.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        Self(format!("{}[{index}]", self.0))
+    }
+
+    /// The path of a map's value.
+    #[must_use]
+    pub fn key(&self, key: &str) -> Self {
+        Self(format!("{}[{key}]", self.0))
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(if self.0.is_empty() { "<nil>" } else { &self.0 })
+    }
+}
+
+impl From<&str> for Path {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+/// What is wrong with a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ErrorType {
+    /// A reference points to something that does not exist.
+    NotFound,
+    /// The field must be set and is not.
+    Required,
+    /// The same value stands in a list twice.
+    Duplicate,
+    /// The value is malformed or out of bounds.
+    Invalid,
+    /// The value is not one of those allowed.
+    NotSupported,
+    /// The field must not be set, or not so, in this situation.
+    Forbidden,
+    /// The text has too many bytes.
+    TooLong,
+    /// The list has too many elements.
+    TooMany,
+    /// Checking failed for a reason that is not the user's.
+    Internal,
+    /// The JSON type does not fit.
+    TypeInvalid,
+}
+
+impl ErrorType {
+    /// The `reason` of a cause in a `Status`.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::NotFound => "FieldValueNotFound",
+            Self::Required => "FieldValueRequired",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::Invalid => "FieldValueInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
+            Self::Internal => "InternalError",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::NotFound => "Not found",
+            Self::Required => "Required value",
+            Self::Duplicate => "Duplicate value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::Forbidden => "Forbidden",
+            Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
+            Self::Internal => "Internal error",
+        }
+    }
+}
+
+/// One finding about one field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Error {
+    /// What kind of finding.
+    pub kind: ErrorType,
+    /// Where.
+    pub path: Path,
+    /// The value found; not shown for `Required`, `Forbidden`, `TooLong`, `TooMany` and `Internal`.
+    pub value: Value,
+    /// What was expected, in words; may be empty.
+    pub detail: String,
+}
+
+/// Findings, in the order in which they were made.
+pub type ErrorList = Vec<Error>;
+
+impl Error {
+    fn new(
+        kind: ErrorType,
+        path: &Path,
+        value: impl Into<Value>,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind,
+            path: path.clone(),
+            value: value.into(),
+            detail: detail.into(),
+        }
+    }
+
+    /// A reference to something that does not exist.
+    pub fn not_found(path: &Path, value: impl Into<Value>) -> Self {
+        Self::new(ErrorType::NotFound, path, value, "")
+    }
+
+    /// A field that must be set.
+    pub fn required(path: &Path, detail: impl Into<String>) -> Self {
+        Self::new(ErrorType::Required, path, Value::Null, detail)
+    }
+
+    /// A value that stands in a list twice.
+    pub fn duplicate(path: &Path, value: impl Into<Value>) -> Self {
+        Self::new(ErrorType::Duplicate, path, value, "")
+    }
+
+    /// A malformed value.
+    pub fn invalid(path: &Path, value: impl Into<Value>, detail: impl Into<String>) -> Self {
+        Self::new(ErrorType::Invalid, path, value, detail)
+    }
+
+    /// A value of a JSON type that does not fit.
+    pub fn type_invalid(path: &Path, value: impl Into<Value>, detail: impl Into<String>) -> Self {
+        Self::new(ErrorType::TypeInvalid, path, value, detail)
+    }
+
+    /// A value that is not among `supported`; they are told in the given order.
+    pub fn not_supported<S: AsRef<str>>(
+        path: &Path,
+        value: impl Into<Value>,
+        supported: &[S],
+    ) -> Self {
+        let quoted: Vec<String> = supported
+            .iter()
+            .map(|text| go_quote(text.as_ref()))
+            .collect();
+        let detail = if quoted.is_empty() {
+            String::new()
+        } else {
+            format!("supported values: {}", quoted.join(", "))
+        };
+        Self::new(ErrorType::NotSupported, path, value, detail)
+    }
+
+    /// A field that must not be set, or not so.
+    pub fn forbidden(path: &Path, detail: impl Into<String>) -> Self {
+        Self::new(ErrorType::Forbidden, path, Value::Null, detail)
+    }
+
+    /// A text of more than `max` bytes.
+    pub fn too_long(path: &Path, max: usize) -> Self {
+        Self::new(
+            ErrorType::TooLong,
+            path,
+            Value::Null,
+            format!("may not be more than {max} bytes"),
+        )
+    }
+
+    /// A list of more than `max` elements.
+    pub fn too_many(path: &Path, actual: usize, max: usize) -> Self {
+        Self::new(
+            ErrorType::TooMany,
+            path,
+            actual,
+            format!(
+                "must have at most {max} {}",
+                if max == 1 { "item" } else { "items" }
+            ),
+        )
+    }
+
+    /// A failure that is not the user's.
+    pub fn internal(path: &Path, detail: impl Into<String>) -> Self {
+        Self::new(ErrorType::Internal, path, Value::Null, detail)
+    }
+
+    /// The message of the cause: the finding without its path.
+    pub fn body(&self) -> String {
+        let title = self.kind.title();
+        let head = match self.kind {
+            ErrorType::Required
+            | ErrorType::Forbidden
+            | ErrorType::TooLong
+            | ErrorType::Internal => title.to_owned(),
+            ErrorType::TooMany => format!("{title}: {}", self.value),
+            _ => format!("{title}: {}", shown(&self.value)),
+        };
+        if self.detail.is_empty() {
+            head
+        } else {
+            format!("{head}: {}", self.detail)
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.path, self.body())
+    }
+}
+
+/// A text in double quotes as Go's `%q` prints it.
+pub fn go_quote(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            c if c.is_control() && (c as u32) < 0x80 => {
+                quoted.push_str(&format!("\\x{:02x}", c as u32))
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => go_quote(text),
+        Value::Null => "null".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_kubernetes_words() {
+        let path = Path::new("spec").child("workers").index(1).child("name");
+        assert_eq!(
+            Error::required(&path, "must set a name").to_string(),
+            "spec.workers[1].name: Required value: must set a name"
+        );
+        assert_eq!(
+            Error::invalid(&path, "a b", "bad").to_string(),
+            "spec.workers[1].name: Invalid value: \"a b\": bad"
+        );
+        assert_eq!(
+            Error::not_supported(&path, "x", &["a", "b"]).to_string(),
+            "spec.workers[1].name: Unsupported value: \"x\": supported values: \"a\", \"b\""
+        );
+        assert_eq!(
+            Error::duplicate(&path, "x").to_string(),
+            "spec.workers[1].name: Duplicate value: \"x\""
+        );
+        assert_eq!(
+            Error::forbidden(&path, "no").to_string(),
+            "spec.workers[1].name: Forbidden: no"
+        );
+        assert_eq!(
+            Error::too_many(&path, 3, 1).to_string(),
+            "spec.workers[1].name: Too many: 3: must have at most 1 item"
+        );
+    }
+}

@@ -1,0 +1,457 @@
+//! Label and field selectors in their query-string form.
+
+use std::collections::BTreeMap;
+
+/// One condition on labels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// `key`.
+    Exists(String),
+    /// `!key`.
+    NotExists(String),
+    /// `key = value`, `key in (a, b)`.
+    In(String, Vec<String>),
+    /// `key != value`, `key notin (a, b)`: also true when the key is absent.
+    NotIn(String, Vec<String>),
+    /// `key > number`.
+    GreaterThan(String, i64),
+    /// `key < number`.
+    LessThan(String, i64),
+}
+
+/// A label selector: all requirements must hold. The empty one selects everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LabelSelector {
+    requirements: Vec<Requirement>,
+}
+
+/// Why a selector cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ParseSelectorError(pub String);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Token {
+    Word(String),
+    Symbol(&'static str),
+}
+
+fn tokens(text: &str) -> Result<Vec<Token>, ParseSelectorError> {
+    let mut out = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        if first.is_whitespace() {
+            rest = &rest[first.len_utf8()..];
+            continue;
+        }
+        const SYMBOLS: [&str; 10] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<", "~"];
+        if let Some(symbol) = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) {
+            out.push(Token::Symbol(symbol));
+            rest = &rest[symbol.len()..];
+            continue;
+        }
+        let end = rest
+            .find(|c: char| c.is_whitespace() || "=!(),><~".contains(c))
+            .unwrap_or(rest.len());
+        if end == 0 {
+            return Err(ParseSelectorError(format!(
+                "unable to parse requirement: unexpected character in {text:?}"
+            )));
+        }
+        out.push(Token::Word(rest[..end].to_owned()));
+        rest = &rest[end..];
+    }
+    Ok(out)
+}
+
+impl LabelSelector {
+    /// Reads `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`.
+    ///
+    /// # Errors
+    /// Says which token was found and which were expected.
+    pub fn parse(text: &str) -> Result<Self, ParseSelectorError> {
+        let tokens = tokens(text)?;
+        let mut at = 0;
+        let mut requirements = Vec::new();
+        let found = |token: Option<&Token>| match token {
+            Some(Token::Word(word)) => word.clone(),
+            Some(Token::Symbol(symbol)) => (*symbol).to_owned(),
+            None => String::new(),
+        };
+        let unexpected = |token: Option<&Token>, expected: &str| {
+            ParseSelectorError(format!(
+                "unable to parse requirement: found '{}', expected: {expected}",
+                found(token)
+            ))
+        };
+        while at < tokens.len() {
+            let negated = tokens.get(at) == Some(&Token::Symbol("!"));
+            if negated {
+                at += 1;
+            }
+            let Some(Token::Word(key)) = tokens.get(at) else {
+                return Err(unexpected(
+                    tokens.get(at),
+                    "!, identifier, or 'end of string'",
+                ));
+            };
+            check_key(key)?;
+            at += 1;
+            let requirement = if negated {
+                Requirement::NotExists(key.clone())
+            } else {
+                match tokens.get(at) {
+                    None | Some(Token::Symbol(",")) => Requirement::Exists(key.clone()),
+                    Some(Token::Symbol(operator @ ("=" | "==" | "!="))) => {
+                        at += 1;
+                        let value = match tokens.get(at) {
+                            Some(Token::Word(word)) => {
+                                at += 1;
+                                word.clone()
+                            }
+                            None | Some(Token::Symbol(",")) => String::new(),
+                            other => return Err(unexpected(other, "identifier")),
+                        };
+                        check_value(key, &value)?;
+                        if *operator == "!=" {
+                            Requirement::NotIn(key.clone(), vec![value])
+                        } else {
+                            Requirement::In(key.clone(), vec![value])
+                        }
+                    }
+                    Some(Token::Symbol(operator @ (">" | "<"))) => {
+                        at += 1;
+                        let text = match tokens.get(at) {
+                            Some(Token::Word(word)) => word.clone(),
+                            other => return Err(unexpected(other, "identifier")),
+                        };
+                        at += 1;
+                        let number = text
+                            .parse()
+                            .map_err(|_| ParseSelectorError(format!("unable to parse requirement: values[0][{key}]: Invalid value: {text:?}: for 'Gt', 'Lt' operators, the value must be an integer")))?;
+                        if *operator == ">" {
+                            Requirement::GreaterThan(key.clone(), number)
+                        } else {
+                            Requirement::LessThan(key.clone(), number)
+                        }
+                    }
+                    Some(Token::Word(word)) if word == "in" || word == "notin" => {
+                        let inside = word == "in";
+                        at += 1;
+                        if tokens.get(at) != Some(&Token::Symbol("(")) {
+                            return Err(unexpected(tokens.get(at), "'('"));
+                        }
+                        at += 1;
+                        let mut values = Vec::new();
+                        let mut expect_value = true;
+                        loop {
+                            match tokens.get(at) {
+                                Some(Token::Word(value)) if expect_value => {
+                                    check_value(key, value)?;
+                                    values.push(value.clone());
+                                    expect_value = false;
+                                }
+                                Some(Token::Symbol(",")) => {
+                                    if expect_value {
+                                        values.push(String::new());
+                                    }
+                                    expect_value = true;
+                                }
+                                Some(Token::Symbol(")")) => {
+                                    if expect_value {
+                                        values.push(String::new());
+                                    }
+                                    at += 1;
+                                    break;
+                                }
+                                other => return Err(unexpected(other, "',', or ')'")),
+                            }
+                            at += 1;
+                        }
+                        values.sort();
+                        values.dedup();
+                        if inside {
+                            Requirement::In(key.clone(), values)
+                        } else {
+                            Requirement::NotIn(key.clone(), values)
+                        }
+                    }
+                    other => return Err(unexpected(other, "in, notin, =, ==, !=, gt, lt")),
+                }
+            };
+            requirements.push(requirement);
+            match tokens.get(at) {
+                None => break,
+                Some(Token::Symbol(",")) => {
+                    at += 1;
+                    if at == tokens.len() {
+                        return Err(unexpected(None, "identifier after ','"));
+                    }
+                }
+                other => return Err(unexpected(other, "',' or 'end of string'")),
+            }
+        }
+        Ok(Self { requirements })
+    }
+
+    /// A selector for exactly these labels.
+    pub fn of<'a>(labels: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
+        Self {
+            requirements: labels
+                .into_iter()
+                .map(|(key, value)| Requirement::In(key.clone(), vec![value.clone()]))
+                .collect(),
+        }
+    }
+
+    /// Whether the selector selects everything.
+    pub fn is_empty(&self) -> bool {
+        self.requirements.is_empty()
+    }
+
+    /// The requirements.
+    pub fn requirements(&self) -> &[Requirement] {
+        &self.requirements
+    }
+
+    /// Whether an object with these labels is selected.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.requirements
+            .iter()
+            .all(|requirement| match requirement {
+                Requirement::Exists(key) => labels.contains_key(key),
+                Requirement::NotExists(key) => !labels.contains_key(key),
+                Requirement::In(key, values) => {
+                    labels.get(key).is_some_and(|value| values.contains(value))
+                }
+                Requirement::NotIn(key, values) => {
+                    labels.get(key).is_none_or(|value| !values.contains(value))
+                }
+                Requirement::GreaterThan(key, number) => labels
+                    .get(key)
+                    .and_then(|value| value.parse::<i64>().ok())
+                    .is_some_and(|value| value > *number),
+                Requirement::LessThan(key, number) => labels
+                    .get(key)
+                    .and_then(|value| value.parse::<i64>().ok())
+                    .is_some_and(|value| value < *number),
+            })
+    }
+}
+
+impl From<&k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector> for LabelSelector {
+    /// The object form of a selector (`matchLabels`, `matchExpressions`). An operator that does not exist selects nothing.
+    fn from(selector: &k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector) -> Self {
+        let mut requirements = Self::of(selector.match_labels.iter().flatten()).requirements;
+        for expression in selector.match_expressions.iter().flatten() {
+            let values = expression.values.clone().unwrap_or_default();
+            let key = expression.key.clone();
+            requirements.push(match expression.operator.as_str() {
+                "In" => Requirement::In(key, values),
+                "NotIn" => Requirement::NotIn(key, values),
+                "Exists" => Requirement::Exists(key),
+                "DoesNotExist" => Requirement::NotExists(key),
+                _ => Requirement::In(key, Vec::new()),
+            });
+        }
+        Self { requirements }
+    }
+}
+
+fn check_key(key: &str) -> Result<(), ParseSelectorError> {
+    let (prefix, name) = key
+        .split_once('/')
+        .map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    let valid = !name.is_empty()
+        && name.len() <= 63
+        && is_label_text(name)
+        && prefix.is_none_or(|prefix| {
+            !prefix.is_empty()
+                && prefix.len() <= 253
+                && prefix.split('.').all(|part| {
+                    !part.is_empty()
+                        && is_label_text(part)
+                        && !part.contains('_')
+                        && part.to_lowercase() == part
+                })
+        });
+    if valid {
+        return Ok(());
+    }
+    Err(ParseSelectorError(format!(
+        "unable to parse requirement: <nil>: Invalid value: {}: name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+        crate::field::go_quote(key)
+    )))
+}
+
+fn check_value(key: &str, value: &str) -> Result<(), ParseSelectorError> {
+    if value.is_empty() || (value.len() <= 63 && is_label_text(value)) {
+        return Ok(());
+    }
+    let why = if value.len() > 63 {
+        "must be no more than 63 bytes".to_owned()
+    } else {
+        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')".to_owned()
+    };
+    Err(ParseSelectorError(format!(
+        "unable to parse requirement: values[0][{key}]: Invalid value: {}: {why}",
+        crate::field::go_quote(value)
+    )))
+}
+
+fn is_label_text(text: &str) -> bool {
+    text.bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+        && text
+            .bytes()
+            .next()
+            .is_some_and(|b| b.is_ascii_alphanumeric())
+        && text
+            .bytes()
+            .next_back()
+            .is_some_and(|b| b.is_ascii_alphanumeric())
+}
+
+/// A field selector: terms `(path, equal, value)`, all of which must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldSelector {
+    terms: Vec<(String, bool, String)>,
+}
+
+impl FieldSelector {
+    /// Reads `metadata.name=a,status.phase!=Running`. `\,`, `\=` and `\\` are escapes in values.
+    ///
+    /// # Errors
+    /// Names the term that has no operator.
+    pub fn parse(text: &str) -> Result<Self, ParseSelectorError> {
+        let mut terms = Vec::new();
+        for term in split_unescaped(text, ',') {
+            if term.is_empty() {
+                continue;
+            }
+            let (path, equal, value) = if let Some((path, value)) = term.split_once("!=") {
+                (path, false, value)
+            } else if let Some((path, value)) = term.split_once("==") {
+                (path, true, value)
+            } else if let Some((path, value)) = term.split_once('=') {
+                (path, true, value)
+            } else {
+                return Err(ParseSelectorError(format!(
+                    "invalid selector: '{text}'; can't understand '{term}'"
+                )));
+            };
+            terms.push((
+                path.to_owned(),
+                equal,
+                value
+                    .replace("\\,", ",")
+                    .replace("\\=", "=")
+                    .replace("\\\\", "\\"),
+            ));
+        }
+        Ok(Self { terms })
+    }
+
+    /// Whether the selector selects everything.
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    /// The terms: path, whether it must be equal (else unequal), value.
+    pub fn terms(&self) -> &[(String, bool, String)] {
+        &self.terms
+    }
+
+    /// The value a path must be equal to, when the selector says so.
+    pub fn exact(&self, path: &str) -> Option<&str> {
+        self.terms
+            .iter()
+            .find(|(p, equal, _)| *equal && p == path)
+            .map(|(_, _, value)| value.as_str())
+    }
+
+    /// Whether an object whose fields are told by `field` is selected. An absent field is the empty text.
+    pub fn matches<'a>(&self, field: impl Fn(&str) -> Option<&'a str>) -> bool {
+        self.terms
+            .iter()
+            .all(|(path, equal, value)| (field(path).unwrap_or_default() == value) == *equal)
+    }
+}
+
+fn split_unescaped(text: &str, separator: char) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut start, mut escaped) = (0, false);
+    for (at, c) in text.char_indices() {
+        if escaped {
+            escaped = false;
+        } else if c == '\\' {
+            escaped = true;
+        } else if c == separator {
+            parts.push(&text[start..at]);
+            start = at + c.len_utf8();
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn labels_are_selected() {
+        let cases = [
+            ("", true),
+            ("a=b", true),
+            ("a==b", true),
+            ("a!=b", false),
+            ("x!=b", true),
+            ("a", true),
+            ("!a", false),
+            ("!x", true),
+            ("a in (b, c)", true),
+            ("a notin (b,c)", false),
+            ("x notin (b)", true),
+            ("n>4", true),
+            ("n<4", false),
+            ("a=b,n=5", true),
+            ("example.com/k=v", true),
+            ("e=", true),
+        ];
+        let own = labels(&[("a", "b"), ("n", "5"), ("example.com/k", "v"), ("e", "")]);
+        for (text, selected) in cases {
+            assert_eq!(
+                LabelSelector::parse(text).unwrap().matches(&own),
+                selected,
+                "{text}"
+            );
+        }
+        for text in [
+            "a=b,", "a in b", "=b", "a in (b", "a b", "n>x", "a=b=c", "-a",
+        ] {
+            assert!(LabelSelector::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn fields_are_selected() {
+        let selector =
+            FieldSelector::parse("metadata.name=a,status.phase!=Running,spec.x==").unwrap();
+        assert!(selector.matches(|path| (path == "metadata.name").then_some("a")));
+        assert!(!selector.matches(|path| match path {
+            "metadata.name" => Some("a"),
+            "status.phase" => Some("Running"),
+            _ => None,
+        }));
+        assert_eq!(selector.exact("metadata.name"), Some("a"));
+        assert!(FieldSelector::parse("nonsense").is_err());
+    }
+}

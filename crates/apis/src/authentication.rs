@@ -1,0 +1,3 @@
+//! The `authentication` API group.
+
+pub mod v1alpha1;

@@ -1,0 +1,4 @@
+//! The `core` API group.
+
+pub mod v1;
+pub mod v1beta1;

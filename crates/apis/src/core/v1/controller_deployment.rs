@@ -1,0 +1,77 @@
+//! Types of `core.gardener.cloud`: the `ControllerDeployment` kind and what only it uses.
+
+use k8s_openapi::ByteString;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::{Deserialize, Serialize};
+
+/// The `ControllerDeployment` kind of `core.gardener.cloud/v1`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ControllerDeployment {
+    /// Always `apiVersion` of this kind.
+    #[serde(default)]
+    pub api_version: crate::wire::ApiVersionOf<ControllerDeployment>,
+    /// Always the name of this kind.
+    #[serde(default)]
+    pub kind: crate::wire::KindOf<ControllerDeployment>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub helm: Option<HelmControllerDeployment>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inject_garden_kubeconfig: Option<bool>,
+    #[serde(default, deserialize_with = "crate::wire::null_as_default")]
+    pub metadata: ObjectMeta,
+    #[serde(
+        default,
+        deserialize_with = "crate::wire::null_as_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub resources: Vec<NamedResourceReference>,
+}
+
+crate::resource!(
+    ControllerDeployment,
+    "core.gardener.cloud",
+    "v1",
+    "controllerdeployments",
+    Cluster
+);
+
+/// `HelmControllerDeployment`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HelmControllerDeployment {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oci_repository: Option<OCIRepository>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_chart: Option<ByteString>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<serde_json::Value>,
+}
+
+/// `NamedResourceReference`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NamedResourceReference {
+    #[serde(default, deserialize_with = "crate::wire::null_as_default")]
+    pub name: String,
+    #[serde(default, deserialize_with = "crate::wire::null_as_default")]
+    pub resource_ref: k8s_openapi::api::autoscaling::v1::CrossVersionObjectReference,
+}
+
+/// `OCIRepository`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OCIRepository {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_bundle_secret_ref: Option<k8s_openapi::api::core::v1::LocalObjectReference>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_secret_ref: Option<k8s_openapi::api::core::v1::LocalObjectReference>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ref_: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+}

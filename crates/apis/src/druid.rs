@@ -1,0 +1,3 @@
+//! The `druid` API group.
+
+pub mod v1alpha1;

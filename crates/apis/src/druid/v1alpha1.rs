@@ -1,0 +1,5 @@
+//! `druid.gardener.cloud/v1alpha1`: one file per kind.
+
+mod etcd;
+
+pub use etcd::*;

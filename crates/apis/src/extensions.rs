@@ -1,0 +1,3 @@
+//! The `extensions` API group.
+
+pub mod v1alpha1;

@@ -1,0 +1,3 @@
+//! The `machine` API group.
+
+pub mod v1alpha1;

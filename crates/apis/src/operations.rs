@@ -1,0 +1,3 @@
+//! The `operations` API group.
+
+pub mod v1alpha1;

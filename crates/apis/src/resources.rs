@@ -1,0 +1,3 @@
+//! The `resources` API group.
+
+pub mod v1alpha1;

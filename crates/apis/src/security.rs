@@ -1,0 +1,3 @@
+//! The `security` API group.
+
+pub mod v1alpha1;

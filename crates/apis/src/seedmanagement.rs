@@ -1,0 +1,3 @@
+//! The `seedmanagement` API group.
+
+pub mod v1alpha1;

@@ -1,0 +1,68 @@
+//! Details of the JSON form that serde has no attribute for.
+
+use std::marker::PhantomData;
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Reads `null` as the type's default, as Go does for non-pointer fields.
+///
+/// # Errors
+/// Fails when the value is neither null nor of type `T`.
+pub fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Whether a value equals its type's default and need not be written.
+pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// The `apiVersion` field of a kind: nothing in memory, the kind's constant on the wire.
+pub struct ApiVersionOf<K>(PhantomData<fn() -> K>);
+
+/// The `kind` field of a kind: nothing in memory, the kind's name on the wire.
+pub struct KindOf<K>(PhantomData<fn() -> K>);
+
+macro_rules! constant_field {
+    ($name:ident, $constant:ident) => {
+        impl<K> Clone for $name<K> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<K> Copy for $name<K> {}
+        impl<K> Default for $name<K> {
+            fn default() -> Self {
+                Self(PhantomData)
+            }
+        }
+        impl<K> PartialEq for $name<K> {
+            fn eq(&self, _: &Self) -> bool {
+                true
+            }
+        }
+        impl<K: k8s_openapi::Resource> std::fmt::Debug for $name<K> {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str(K::$constant)
+            }
+        }
+        impl<K: k8s_openapi::Resource> Serialize for $name<K> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(K::$constant)
+            }
+        }
+        impl<'de, K> Deserialize<'de> for $name<K> {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                IgnoredAny::deserialize(deserializer).map(|_| Self::default())
+            }
+        }
+    };
+}
+
+constant_field!(ApiVersionOf, API_VERSION);
+constant_field!(KindOf, KIND);

@@ -97,9 +97,7 @@ impl FromStr for Duration {
                 .unwrap_or(after.len());
             let (unit, after) = after.split_at(unit_len);
             if unit.is_empty() {
-                return Err(ParseDurationError(format!(
-                    "time: missing unit in duration {text:?}"
-                )));
+                return Err(ParseDurationError(format!("time: missing unit in duration {text:?}")));
             }
             let Some((_, scale)) = UNITS.iter().find(|(name, _)| *name == unit) else {
                 return Err(ParseDurationError(format!(
@@ -126,9 +124,7 @@ impl FromStr for Duration {
         if negative {
             total = -total;
         }
-        i64::try_from(total)
-            .map(Self::from_nanos)
-            .map_err(|_| invalid())
+        i64::try_from(total).map(Self::from_nanos).map_err(|_| invalid())
     }
 }
 
@@ -177,9 +173,7 @@ impl Serialize for Duration {
 
 impl<'de> Deserialize<'de> for Duration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(de::Error::custom)
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }
 
@@ -261,11 +255,7 @@ mod tests {
             ("2m0.5s", "2m0.5s"),
             ("168h", "168h0m0s"),
         ] {
-            assert_eq!(
-                text.parse::<Duration>().unwrap().to_string(),
-                written,
-                "{text}"
-            );
+            assert_eq!(text.parse::<Duration>().unwrap().to_string(), written, "{text}");
         }
         for text in ["", "1", "h", "1x", "-", "1h2", "99999999999h"] {
             assert!(text.parse::<Duration>().is_err(), "{text}");

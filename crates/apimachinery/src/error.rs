@@ -1,8 +1,6 @@
 //! API errors: what a Kubernetes API answers when it refuses, as `metav1.Status`.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
-    ListMeta, Status, StatusCause, StatusDetails,
-};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, Status, StatusCause, StatusDetails};
 
 use crate::field;
 
@@ -53,22 +51,14 @@ impl ApiError {
         Self::new(
             404,
             "NotFound",
-            format!(
-                "{} {} not found",
-                qualified(group, resource),
-                field::go_quote(name)
-            ),
+            format!("{} {} not found", qualified(group, resource), field::go_quote(name)),
         )
         .about(group, resource, name)
     }
 
     /// 404: no such path.
     pub fn no_such_path() -> Self {
-        let mut error = Self::new(
-            404,
-            "NotFound",
-            "the server could not find the requested resource",
-        );
+        let mut error = Self::new(404, "NotFound", "the server could not find the requested resource");
         error.0.details = Some(StatusDetails::default());
         error
     }
@@ -203,21 +193,14 @@ impl ApiError {
         Self::new(
             406,
             "NotAcceptable",
-            format!(
-                "only the following media types are accepted: {}",
-                supported.join(", ")
-            ),
+            format!("only the following media types are accepted: {}", supported.join(", ")),
         )
     }
 
     /// 500: a failure that is not the client's.
     pub fn internal(message: impl std::fmt::Display) -> Self {
         let text = message.to_string();
-        let mut error = Self::new(
-            500,
-            "InternalError",
-            format!("Internal error occurred: {text}"),
-        );
+        let mut error = Self::new(500, "InternalError", format!("Internal error occurred: {text}"));
         error.0.details = Some(StatusDetails {
             causes: Some(vec![StatusCause {
                 message: Some(text),
@@ -236,29 +219,20 @@ impl ApiError {
     /// The same error with causes in its details.
     #[must_use]
     pub fn with_causes(mut self, causes: Vec<StatusCause>) -> Self {
-        self.0
-            .details
-            .get_or_insert_with(StatusDetails::default)
-            .causes = Some(causes);
+        self.0.details.get_or_insert_with(StatusDetails::default).causes = Some(causes);
         self
     }
 
     /// The same error with the subject's uid in its details.
     #[must_use]
     pub fn with_uid(mut self, uid: &str) -> Self {
-        self.0
-            .details
-            .get_or_insert_with(StatusDetails::default)
-            .uid = Some(uid.to_owned());
+        self.0.details.get_or_insert_with(StatusDetails::default).uid = Some(uid.to_owned());
         self
     }
 
     /// The HTTP status code.
     pub fn code(&self) -> u16 {
-        self.0
-            .code
-            .and_then(|code| u16::try_from(code).ok())
-            .unwrap_or(500)
+        self.0.code.and_then(|code| u16::try_from(code).ok()).unwrap_or(500)
     }
 
     /// The machine-readable reason; empty when there is none.

@@ -136,12 +136,7 @@ pub struct Error {
 pub type ErrorList = Vec<Error>;
 
 impl Error {
-    fn new(
-        kind: ErrorType,
-        path: &Path,
-        value: impl Into<Value>,
-        detail: impl Into<String>,
-    ) -> Self {
+    fn new(kind: ErrorType, path: &Path, value: impl Into<Value>, detail: impl Into<String>) -> Self {
         Self {
             kind,
             path: path.clone(),
@@ -176,15 +171,8 @@ impl Error {
     }
 
     /// A value that is not among `supported`; they are told in the given order.
-    pub fn not_supported<S: AsRef<str>>(
-        path: &Path,
-        value: impl Into<Value>,
-        supported: &[S],
-    ) -> Self {
-        let quoted: Vec<String> = supported
-            .iter()
-            .map(|text| go_quote(text.as_ref()))
-            .collect();
+    pub fn not_supported<S: AsRef<str>>(path: &Path, value: impl Into<Value>, supported: &[S]) -> Self {
+        let quoted: Vec<String> = supported.iter().map(|text| go_quote(text.as_ref())).collect();
         let detail = if quoted.is_empty() {
             String::new()
         } else {
@@ -214,10 +202,7 @@ impl Error {
             ErrorType::TooMany,
             path,
             actual,
-            format!(
-                "must have at most {max} {}",
-                if max == 1 { "item" } else { "items" }
-            ),
+            format!("must have at most {max} {}", if max == 1 { "item" } else { "items" }),
         )
     }
 
@@ -230,10 +215,7 @@ impl Error {
     pub fn body(&self) -> String {
         let title = self.kind.title();
         let head = match self.kind {
-            ErrorType::Required
-            | ErrorType::Forbidden
-            | ErrorType::TooLong
-            | ErrorType::Internal => title.to_owned(),
+            ErrorType::Required | ErrorType::Forbidden | ErrorType::TooLong | ErrorType::Internal => title.to_owned(),
             ErrorType::TooMany => format!("{title}: {}", self.value),
             _ => format!("{title}: {}", shown(&self.value)),
         };
@@ -262,9 +244,7 @@ pub fn go_quote(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
-            c if c.is_control() && (c as u32) < 0x80 => {
-                quoted.push_str(&format!("\\x{:02x}", c as u32))
-            }
+            c if c.is_control() && (c as u32) < 0x80 => quoted.push_str(&format!("\\x{:02x}", c as u32)),
             c => quoted.push(c),
         }
     }

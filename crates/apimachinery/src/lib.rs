@@ -1,14 +1,18 @@
 //! What every room of the house shares about Kubernetes' API conventions: field errors and paths, API errors as `Status`,
-//! selectors, names, quantities, durations, and the clock.
+//! selectors, names, metadata, quantities, durations, cron expressions, and the clock.
 //!
 //! No I/O, no async, no API types of our own (those are in `apis`).
 #![forbid(unsafe_code)]
 
 pub mod chance;
 pub mod clock;
+pub mod cron;
 pub mod duration;
 pub mod error;
 pub mod field;
+pub mod meta;
+pub mod names;
+pub mod quantity;
 pub mod selector;
 
 pub use error::ApiError;

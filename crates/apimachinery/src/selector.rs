@@ -90,10 +90,7 @@ impl LabelSelector {
                 at += 1;
             }
             let Some(Token::Word(key)) = tokens.get(at) else {
-                return Err(unexpected(
-                    tokens.get(at),
-                    "!, identifier, or 'end of string'",
-                ));
+                return Err(unexpected(tokens.get(at), "!, identifier, or 'end of string'"));
             };
             check_key(key)?;
             at += 1;
@@ -216,26 +213,20 @@ impl LabelSelector {
 
     /// Whether an object with these labels is selected.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.requirements
-            .iter()
-            .all(|requirement| match requirement {
-                Requirement::Exists(key) => labels.contains_key(key),
-                Requirement::NotExists(key) => !labels.contains_key(key),
-                Requirement::In(key, values) => {
-                    labels.get(key).is_some_and(|value| values.contains(value))
-                }
-                Requirement::NotIn(key, values) => {
-                    labels.get(key).is_none_or(|value| !values.contains(value))
-                }
-                Requirement::GreaterThan(key, number) => labels
-                    .get(key)
-                    .and_then(|value| value.parse::<i64>().ok())
-                    .is_some_and(|value| value > *number),
-                Requirement::LessThan(key, number) => labels
-                    .get(key)
-                    .and_then(|value| value.parse::<i64>().ok())
-                    .is_some_and(|value| value < *number),
-            })
+        self.requirements.iter().all(|requirement| match requirement {
+            Requirement::Exists(key) => labels.contains_key(key),
+            Requirement::NotExists(key) => !labels.contains_key(key),
+            Requirement::In(key, values) => labels.get(key).is_some_and(|value| values.contains(value)),
+            Requirement::NotIn(key, values) => labels.get(key).is_none_or(|value| !values.contains(value)),
+            Requirement::GreaterThan(key, number) => labels
+                .get(key)
+                .and_then(|value| value.parse::<i64>().ok())
+                .is_some_and(|value| value > *number),
+            Requirement::LessThan(key, number) => labels
+                .get(key)
+                .and_then(|value| value.parse::<i64>().ok())
+                .is_some_and(|value| value < *number),
+        })
     }
 }
 
@@ -269,10 +260,7 @@ fn check_key(key: &str) -> Result<(), ParseSelectorError> {
             !prefix.is_empty()
                 && prefix.len() <= 253
                 && prefix.split('.').all(|part| {
-                    !part.is_empty()
-                        && is_label_text(part)
-                        && !part.contains('_')
-                        && part.to_lowercase() == part
+                    !part.is_empty() && is_label_text(part) && !part.contains('_') && part.to_lowercase() == part
                 })
         });
     if valid {
@@ -300,16 +288,9 @@ fn check_value(key: &str, value: &str) -> Result<(), ParseSelectorError> {
 }
 
 fn is_label_text(text: &str) -> bool {
-    text.bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
-        && text
-            .bytes()
-            .next()
-            .is_some_and(|b| b.is_ascii_alphanumeric())
-        && text
-            .bytes()
-            .next_back()
-            .is_some_and(|b| b.is_ascii_alphanumeric())
+    text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+        && text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric())
+        && text.bytes().next_back().is_some_and(|b| b.is_ascii_alphanumeric())
 }
 
 /// A field selector: terms `(path, equal, value)`, all of which must hold.
@@ -343,10 +324,7 @@ impl FieldSelector {
             terms.push((
                 path.to_owned(),
                 equal,
-                value
-                    .replace("\\,", ",")
-                    .replace("\\=", "=")
-                    .replace("\\\\", "\\"),
+                value.replace("\\,", ",").replace("\\=", "=").replace("\\\\", "\\"),
             ));
         }
         Ok(Self { terms })
@@ -400,10 +378,7 @@ mod tests {
     use super::*;
 
     fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-        pairs
-            .iter()
-            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
-            .collect()
+        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
     }
 
     #[test]
@@ -428,23 +403,16 @@ mod tests {
         ];
         let own = labels(&[("a", "b"), ("n", "5"), ("example.com/k", "v"), ("e", "")]);
         for (text, selected) in cases {
-            assert_eq!(
-                LabelSelector::parse(text).unwrap().matches(&own),
-                selected,
-                "{text}"
-            );
+            assert_eq!(LabelSelector::parse(text).unwrap().matches(&own), selected, "{text}");
         }
-        for text in [
-            "a=b,", "a in b", "=b", "a in (b", "a b", "n>x", "a=b=c", "-a",
-        ] {
+        for text in ["a=b,", "a in b", "=b", "a in (b", "a b", "n>x", "a=b=c", "-a"] {
             assert!(LabelSelector::parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn fields_are_selected() {
-        let selector =
-            FieldSelector::parse("metadata.name=a,status.phase!=Running,spec.x==").unwrap();
+        let selector = FieldSelector::parse("metadata.name=a,status.phase!=Running,spec.x==").unwrap();
         assert!(selector.matches(|path| (path == "metadata.name").then_some("a")));
         assert!(!selector.matches(|path| match path {
             "metadata.name" => Some("a"),

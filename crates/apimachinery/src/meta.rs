@@ -1,0 +1,284 @@
+//! Checks on `metadata` that all kinds share: names, labels, annotations, finalizers.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, ObjectMeta};
+
+use crate::field::{Error, ErrorList, Path};
+use crate::names;
+
+/// The most bytes that keys and values of all annotations may have together.
+pub const ANNOTATIONS_MAX: usize = 256 * 1024;
+
+/// Checks the metadata of an object to be created or updated. `name_errors` says what is wrong with a name.
+pub fn validate_object_meta(
+    meta: &ObjectMeta,
+    namespaced: bool,
+    name_errors: impl Fn(&str) -> Vec<String>,
+    path: &Path,
+) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let generate_name = meta.generate_name.as_deref().unwrap_or_default();
+    if !generate_name.is_empty() {
+        // What follows the prefix is alphanumeric, so a trailing dash or dot is fine.
+        let probe = format!("{generate_name}x");
+        errors.extend(
+            name_errors(&probe)
+                .into_iter()
+                .map(|detail| Error::invalid(&path.child("generateName"), generate_name, detail)),
+        );
+    }
+    match meta.name.as_deref().unwrap_or_default() {
+        "" => errors.push(Error::required(&path.child("name"), "name or generateName is required")),
+        name => errors.extend(
+            name_errors(name)
+                .into_iter()
+                .map(|detail| Error::invalid(&path.child("name"), name, detail)),
+        ),
+    }
+    let namespace = meta.namespace.as_deref().unwrap_or_default();
+    match (namespaced, namespace.is_empty()) {
+        (true, true) => errors.push(Error::required(&path.child("namespace"), "")),
+        (true, false) => errors.extend(
+            names::dns_label(namespace)
+                .into_iter()
+                .map(|detail| Error::invalid(&path.child("namespace"), namespace, detail)),
+        ),
+        (false, false) => errors.push(Error::forbidden(&path.child("namespace"), "not allowed on this type")),
+        (false, true) => {}
+    }
+    if meta.generation.unwrap_or_default() < 0 {
+        errors.push(Error::invalid(
+            &path.child("generation"),
+            meta.generation.unwrap_or_default(),
+            "must be greater than or equal to 0",
+        ));
+    }
+    errors.extend(validate_labels(meta.labels.iter().flatten(), &path.child("labels")));
+    errors.extend(validate_annotations(
+        meta.annotations.iter().flatten(),
+        &path.child("annotations"),
+    ));
+    for finalizer in meta.finalizers.iter().flatten() {
+        errors.extend(
+            names::qualified_name(finalizer)
+                .into_iter()
+                .map(|detail| Error::invalid(&path.child("finalizers"), finalizer.as_str(), detail)),
+        );
+    }
+    errors
+}
+
+/// Checks what an update may not do to metadata: add finalizers to an object in deletion, lower the generation, rename.
+pub fn validate_object_meta_update(new: &ObjectMeta, old: &ObjectMeta, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if old.deletion_timestamp.is_some() {
+        let before: Vec<&String> = old.finalizers.iter().flatten().collect();
+        let added: Vec<String> = new
+            .finalizers
+            .iter()
+            .flatten()
+            .filter(|finalizer| !before.contains(finalizer))
+            .map(|finalizer| crate::field::go_quote(finalizer))
+            .collect();
+        if !added.is_empty() {
+            errors.push(Error::forbidden(
+                &path.child("finalizers"),
+                format!(
+                    "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                    added.join(", ")
+                ),
+            ));
+        }
+    }
+    if new.generation.unwrap_or_default() < old.generation.unwrap_or_default() {
+        errors.push(Error::invalid(
+            &path.child("generation"),
+            new.generation.unwrap_or_default(),
+            "must not be decremented",
+        ));
+    }
+    for (name, new, old) in [
+        ("name", &new.name, &old.name),
+        ("namespace", &new.namespace, &old.namespace),
+    ] {
+        if new != old {
+            errors.push(Error::invalid(
+                &path.child(name),
+                new.as_deref().unwrap_or_default(),
+                "field is immutable",
+            ));
+        }
+    }
+    errors
+}
+
+/// Checks keys and values of labels; findings stand at `path` itself.
+pub fn validate_labels<'a>(labels: impl IntoIterator<Item = (&'a String, &'a String)>, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for (key, value) in labels {
+        errors.extend(
+            names::qualified_name(key)
+                .into_iter()
+                .map(|detail| Error::invalid(path, key.as_str(), detail)),
+        );
+        errors.extend(
+            names::label_value(value)
+                .into_iter()
+                .map(|detail| Error::invalid(path, value.as_str(), detail)),
+        );
+    }
+    errors
+}
+
+/// Checks keys and the whole size of annotations.
+pub fn validate_annotations<'a>(
+    annotations: impl IntoIterator<Item = (&'a String, &'a String)>,
+    path: &Path,
+) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let mut size = 0;
+    for (key, value) in annotations {
+        size += key.len() + value.len();
+        errors.extend(
+            names::qualified_name(&key.to_lowercase())
+                .into_iter()
+                .map(|detail| Error::invalid(path, key.as_str(), detail)),
+        );
+    }
+    if size > ANNOTATIONS_MAX {
+        errors.push(Error::too_long(path, ANNOTATIONS_MAX));
+    }
+    errors
+}
+
+/// Checks a label selector: keys, operators and their number of values.
+pub fn validate_label_selector(selector: &LabelSelector, path: &Path) -> ErrorList {
+    let empty = BTreeMap::new();
+    validate_selector_parts(
+        selector.match_labels.as_ref().unwrap_or(&empty),
+        selector.match_expressions.as_deref().unwrap_or_default(),
+        path,
+    )
+}
+
+/// Checks the two parts of a label selector that is part of another type.
+pub fn validate_selector_parts(
+    match_labels: &BTreeMap<String, String>,
+    match_expressions: &[LabelSelectorRequirement],
+    path: &Path,
+) -> ErrorList {
+    let mut errors = validate_labels(match_labels, &path.child("matchLabels"));
+    for (i, requirement) in match_expressions.iter().enumerate() {
+        let path = path.child("matchExpressions").index(i);
+        let values = requirement.values.as_deref().unwrap_or_default();
+        match requirement.operator.as_str() {
+            "In" | "NotIn" => {
+                if values.is_empty() {
+                    errors.push(Error::required(
+                        &path.child("values"),
+                        "must be specified when `operator` is 'In' or 'NotIn'",
+                    ));
+                }
+            }
+            "Exists" | "DoesNotExist" => {
+                if !values.is_empty() {
+                    errors.push(Error::forbidden(
+                        &path.child("values"),
+                        "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+                    ));
+                }
+            }
+            other => errors.push(Error::invalid(
+                &path.child("operator"),
+                other,
+                "not a valid selector operator",
+            )),
+        }
+        let key = requirement.key.as_str();
+        errors.extend(
+            names::qualified_name(key)
+                .into_iter()
+                .map(|detail| Error::invalid(&path.child("key"), key, detail)),
+        );
+        for (j, value) in values.iter().enumerate() {
+            let path = path.child("values").index(j);
+            errors.extend(
+                names::label_value(value)
+                    .into_iter()
+                    .map(|detail| Error::invalid(&path, value.as_str(), detail)),
+            );
+        }
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(errors: &[Error]) -> Vec<String> {
+        errors.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_name_and_a_namespace_are_needed() {
+        let meta = ObjectMeta::default();
+        assert_eq!(
+            texts(&validate_object_meta(
+                &meta,
+                true,
+                names::dns_subdomain,
+                &Path::new("metadata")
+            )),
+            [
+                "metadata.name: Required value: name or generateName is required",
+                "metadata.namespace: Required value"
+            ]
+        );
+        let meta = ObjectMeta {
+            name: Some("a".into()),
+            namespace: Some("b".into()),
+            ..ObjectMeta::default()
+        };
+        assert_eq!(
+            texts(&validate_object_meta(
+                &meta,
+                false,
+                names::dns_subdomain,
+                &Path::new("metadata")
+            )),
+            ["metadata.namespace: Forbidden: not allowed on this type"]
+        );
+    }
+
+    #[test]
+    fn finalizers_are_not_added_in_deletion() {
+        use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+        let old = ObjectMeta {
+            name: Some("a".into()),
+            finalizers: Some(vec!["x".into()]),
+            deletion_timestamp: Some(Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH)),
+            ..ObjectMeta::default()
+        };
+        let mut new = old.clone();
+        new.finalizers = Some(vec!["x".into(), "y".into()]);
+        assert_eq!(
+            texts(&validate_object_meta_update(&new, &old, &Path::new("metadata"))),
+            [
+                "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"y\"}"
+            ]
+        );
+        new.finalizers = None;
+        assert!(validate_object_meta_update(&new, &old, &Path::new("metadata")).is_empty());
+    }
+
+    #[test]
+    fn selectors() {
+        let selector: LabelSelector = serde_json::from_value(serde_json::json!({
+            "matchExpressions": [{"key": "a", "operator": "In"}, {"key": "a", "operator": "Exists", "values": ["x"]}, {"key": "a", "operator": "Near"}]
+        }))
+        .unwrap();
+        assert_eq!(validate_label_selector(&selector, &Path::new("spec.selector")).len(), 3);
+    }
+}

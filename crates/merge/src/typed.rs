@@ -1,0 +1,1 @@
+//! Values walked together with their schema.

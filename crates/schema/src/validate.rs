@@ -1,0 +1,302 @@
+//! Structural validation of custom resources, with apiextensions' messages.
+
+use std::collections::BTreeSet;
+
+use gardener_apimachinery::field::{Error, ErrorList, Path};
+use serde_json::{Number, Value};
+
+use crate::formats;
+use crate::rules::same;
+use crate::schema::{Constraints, Kind, ListType, Schema};
+
+impl Schema {
+    /// Checks types, required fields, bounds, formats, duplicates in sets and maps and the supported CEL rules.
+    ///
+    /// `old` is the value before an update. Findings about a part that the update did not change are left out
+    /// (ratcheting), but for those about required fields' presence in changed objects.
+    pub fn validate(&self, value: &Value, old: Option<&Value>, path: &Path) -> ErrorList {
+        let mut errors = ErrorList::new();
+        self.check(value, old, path, &mut errors);
+        errors
+    }
+
+    fn check(&self, value: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorList) {
+        if old.is_some_and(|old| same(value, old)) {
+            return;
+        }
+        if value.is_null() && (self.is_nullable() || self.kind() == Kind::Any) {
+            return;
+        }
+        if let Some(expected) = self.wrong_type(value) {
+            errors.push(Error::type_invalid(
+                path,
+                type_of(value),
+                format!("{} must be of type {expected}: \"{}\"", place(path), type_of(value)),
+            ));
+            return;
+        }
+        for constraints in self.constraints() {
+            constraints.check(value, path, errors);
+        }
+        match value {
+            Value::Object(members) => {
+                for name in self.required() {
+                    if !members.contains_key(name) {
+                        errors.push(Error::required(&path.child(name), ""));
+                    }
+                }
+                for (name, value) in members {
+                    if let Some(child) = self.child(name) {
+                        let old = old.and_then(|old| old.get(name));
+                        child.check(value, old, &path.child(name), errors);
+                    }
+                }
+            }
+            Value::Array(elements) => {
+                if let Some(items) = self.items() {
+                    for (i, value) in elements.iter().enumerate() {
+                        let old = old.and_then(|old| self.counterpart(old, value, i));
+                        items.check(value, old, &path.index(i), errors);
+                    }
+                }
+                self.check_duplicates(elements, path, errors);
+            }
+            Value::String(text) => {
+                if let Some(format) = self.format() {
+                    if self.kind() == Kind::String && !formats::fits(format, text) {
+                        errors.push(Error::type_invalid(
+                            path,
+                            text.as_str(),
+                            format!("{} must be of type {format}: {value}", place(path)),
+                        ));
+                    }
+                }
+            }
+            _ => {}
+        }
+        for constraints in self.constraints() {
+            errors.extend(constraints.rules.iter().filter_map(|rule| rule.check(value, old, path)));
+        }
+    }
+
+    /// The element of the old list that is the same one: by keys in maps, by value in sets, else none is known.
+    fn counterpart<'a>(&self, old: &'a Value, element: &Value, _index: usize) -> Option<&'a Value> {
+        let old = old.as_array()?;
+        match self.list_type()? {
+            ListType::Map => {
+                let mut keys = self.list_map_keys();
+                old.iter()
+                    .find(|old| keys.clone().all(|key| old.get(key) == element.get(key)) && keys.next().is_some())
+            }
+            ListType::Set => old.iter().find(|old| same(old, element)),
+            ListType::Atomic => None,
+        }
+    }
+
+    fn check_duplicates(&self, elements: &[Value], path: &Path, errors: &mut ErrorList) {
+        let mut seen = BTreeSet::new();
+        for (i, element) in elements.iter().enumerate() {
+            let key = match self.list_type() {
+                Some(ListType::Set) => element.to_string(),
+                Some(ListType::Map) if element.is_object() => {
+                    let key: serde_json::Map<String, Value> = self
+                        .list_map_keys()
+                        .filter_map(|key| Some((key.to_owned(), element.get(key)?.clone())))
+                        .collect();
+                    Value::Object(key).to_string()
+                }
+                _ => return,
+            };
+            if seen.contains(&key) {
+                let shown = serde_json::from_str(&key).unwrap_or(Value::Null);
+                errors.push(Error::duplicate(&path.index(i), shown));
+            }
+            seen.insert(key);
+        }
+    }
+
+    /// The expected type where the value's JSON type does not fit.
+    fn wrong_type(&self, value: &Value) -> Option<&'static str> {
+        let fits = match (self.kind(), value) {
+            (Kind::Any, _)
+            | (Kind::Object, Value::Object(_))
+            | (Kind::Array, Value::Array(_))
+            | (Kind::String, Value::String(_))
+            | (Kind::Boolean, Value::Bool(_))
+            | (Kind::Number, Value::Number(_))
+            | (Kind::IntOrString | Kind::Quantity, Value::String(_))
+            | (Kind::Quantity, Value::Number(_)) => true,
+            (Kind::Integer | Kind::IntOrString, Value::Number(number)) => is_whole(number),
+            _ => false,
+        };
+        if fits {
+            return None;
+        }
+        Some(match self.kind() {
+            Kind::IntOrString => "integer,string",
+            Kind::Quantity => "string,number",
+            kind => kind.type_name(),
+        })
+    }
+}
+
+impl Constraints {
+    fn check(&self, value: &Value, path: &Path, errors: &mut ErrorList) {
+        let mut invalid =
+            |why: String| errors.push(Error::invalid(path, value.clone(), format!("{} {why}", place(path))));
+        match value {
+            Value::String(text) => {
+                let length = text.chars().count() as u64;
+                if let Some(max) = self.max_length.filter(|max| length > *max) {
+                    errors.push(Error::too_long(path, usize::try_from(max).unwrap_or(usize::MAX)));
+                }
+                let mut invalid =
+                    |why: String| errors.push(Error::invalid(path, value.clone(), format!("{} {why}", place(path))));
+                if let Some(min) = self.min_length.filter(|min| length < *min) {
+                    invalid(format!("should be at least {min} chars long"));
+                }
+                if let Some((pattern, regex)) = &self.pattern {
+                    if !regex.is_match(text) {
+                        invalid(format!("should match '{pattern}'"));
+                    }
+                }
+            }
+            Value::Number(number) => {
+                if let Some((max, exclusive)) = &self.maximum {
+                    if compare(number, max).is_some_and(|order| order.is_gt() || *exclusive && order.is_eq()) {
+                        invalid(format!(
+                            "should be less than {}{max}",
+                            if *exclusive { "" } else { "or equal to " }
+                        ));
+                    }
+                }
+                if let Some((min, exclusive)) = &self.minimum {
+                    if compare(number, min).is_some_and(|order| order.is_lt() || *exclusive && order.is_eq()) {
+                        invalid(format!(
+                            "should be greater than {}{min}",
+                            if *exclusive { "" } else { "or equal to " }
+                        ));
+                    }
+                }
+                if let Some(factor) = &self.multiple_of {
+                    if !is_multiple(number, factor) {
+                        invalid(format!("should be a multiple of {factor}"));
+                    }
+                }
+            }
+            Value::Array(elements) => {
+                let count = elements.len() as u64;
+                if let Some(min) = self.min_items.filter(|min| count < *min) {
+                    invalid(format!("should have at least {min} items"));
+                }
+                if self.unique_items
+                    && (1..elements.len()).any(|i| elements.iter().take(i).any(|e| Some(e) == elements.get(i)))
+                {
+                    invalid("shouldn't contain duplicates".into());
+                }
+                if let Some(max) = self.max_items.filter(|max| count > *max) {
+                    errors.push(Error::too_many(
+                        path,
+                        elements.len(),
+                        usize::try_from(max).unwrap_or(usize::MAX),
+                    ));
+                }
+            }
+            Value::Object(members) => {
+                let count = members.len() as u64;
+                if let Some(min) = self.min_properties.filter(|min| count < *min) {
+                    invalid(format!("should have at least {min} properties"));
+                }
+                if let Some(max) = self.max_properties.filter(|max| count > *max) {
+                    errors.push(Error::too_many(
+                        path,
+                        members.len(),
+                        usize::try_from(max).unwrap_or(usize::MAX),
+                    ));
+                }
+            }
+            _ => {}
+        }
+        if let Some(allowed) = &self.enumeration {
+            if !allowed.iter().any(|one| same(one, value)) {
+                let shown: Vec<String> = allowed
+                    .iter()
+                    .map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned))
+                    .collect();
+                errors.push(Error::not_supported(path, value.clone(), &shown));
+            }
+        }
+        self.check_branches(value, path, errors);
+    }
+
+    fn check_branches(&self, value: &Value, path: &Path, errors: &mut ErrorList) {
+        let holds = |branch: &Schema| branch.validate(value, None, path).is_empty();
+        // Upstream reports these on the object itself, naming the place in the message.
+        let mut composite = |why: &str| {
+            let why = format!("\"{}\" {why}", path.as_str());
+            errors.push(Error::invalid(&Path::root(), "", why));
+        };
+        if !self.any_of.is_empty() && !self.any_of.iter().any(holds) {
+            composite("must validate at least one schema (anyOf)");
+        }
+        if !self.one_of.is_empty() {
+            match self.one_of.iter().filter(|branch| holds(branch)).count() {
+                0 => composite("must validate one and only one schema (oneOf). Found none valid"),
+                1 => {}
+                count => composite(&format!(
+                    "must validate one and only one schema (oneOf). Found {count} valid alternatives"
+                )),
+            }
+        }
+        if self.not.as_ref().is_some_and(holds) {
+            composite("must not validate the schema (not)");
+        }
+        let before = errors.len();
+        for branch in &self.all_of {
+            errors.extend(branch.validate(value, None, path));
+        }
+        if errors.len() > before {
+            let why = format!("\"{}\" must validate all the schemas (allOf)", path.as_str());
+            errors.push(Error::invalid(&Path::root(), "", why));
+        }
+    }
+}
+
+/// How messages tell the place: `spec.replicas in body`.
+fn place(path: &Path) -> String {
+    format!("{} in body", path.as_str())
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if is_whole(number) => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn is_whole(number: &Number) -> bool {
+    number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|n| n.fract() == 0.0)
+}
+
+fn compare(a: &Number, b: &Number) -> Option<std::cmp::Ordering> {
+    match (a.as_i64(), b.as_i64()) {
+        (Some(a), Some(b)) => Some(a.cmp(&b)),
+        _ => a.as_f64()?.partial_cmp(&b.as_f64()?),
+    }
+}
+
+fn is_multiple(number: &Number, factor: &Number) -> bool {
+    match (number.as_i64(), factor.as_i64()) {
+        (Some(_), Some(0)) => true,
+        (Some(number), Some(factor)) => number.wrapping_rem(factor) == 0,
+        _ => match (number.as_f64(), factor.as_f64()) {
+            (Some(number), Some(factor)) if factor != 0.0 => (number / factor).fract() == 0.0,
+            _ => true,
+        },
+    }
+}

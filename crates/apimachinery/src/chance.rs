@@ -18,7 +18,9 @@ pub struct Chance {
 impl Chance {
     /// A generator whose sequence is fixed by `seed`.
     pub fn seeded(seed: u64) -> Self {
-        Self { generator: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))) }
+        Self {
+            generator: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))),
+        }
     }
 
     /// Any number.
@@ -28,7 +30,11 @@ impl Chance {
 
     /// A number in `0..bound`; 0 when the bound is 0.
     pub fn below(&self, bound: u64) -> u64 {
-        if bound == 0 { 0 } else { self.generator.lock().random_range(0..bound) }
+        if bound == 0 {
+            0
+        } else {
+            self.generator.lock().random_range(0..bound)
+        }
     }
 
     /// A number in `0.0..1.0`.
@@ -38,7 +44,9 @@ impl Chance {
 
     /// A version 4 UUID as text.
     pub fn uid(&self) -> String {
-        uuid::Builder::from_random_bytes(self.generator.lock().random()).into_uuid().to_string()
+        uuid::Builder::from_random_bytes(self.generator.lock().random())
+            .into_uuid()
+            .to_string()
     }
 
     /// `length` characters as Kubernetes appends them to `generateName`.
@@ -53,7 +61,9 @@ impl Chance {
     /// `length` random lower-case hexadecimal characters.
     pub fn hex(&self, length: usize) -> String {
         let mut generator = self.generator.lock();
-        (0..length).filter_map(|_| char::from_digit(generator.random_range(0..16), 16)).collect()
+        (0..length)
+            .filter_map(|_| char::from_digit(generator.random_range(0..16), 16))
+            .collect()
     }
 
     /// `length` random bytes. Not for keys: those come from the operating system.

@@ -39,7 +39,9 @@ pub struct Settings {
 impl Authenticator {
     /// An authenticator.
     pub fn new(settings: Settings) -> Self {
-        Self { settings: RwLock::new(settings) }
+        Self {
+            settings: RwLock::new(settings),
+        }
     }
 
     /// Replaces the settings.
@@ -56,27 +58,49 @@ impl Authenticator {
     ///
     /// # Errors
     /// 401 for credentials that are wrong, and for none where anonymous access is off.
-    pub fn authenticate(&self, cluster: &LogicalCluster, certificate: Option<&[u8]>, authorization: Option<&str>) -> Result<UserInfo, ApiError> {
+    pub fn authenticate(
+        &self,
+        cluster: &LogicalCluster,
+        certificate: Option<&[u8]>,
+        authorization: Option<&str>,
+    ) -> Result<UserInfo, ApiError> {
         if let Some(user) = certificate.and_then(certificate_user) {
             return Ok(user);
         }
         if let Some(header) = authorization {
-            let token = header.strip_prefix("Bearer ").or_else(|| header.strip_prefix("bearer ")).map(str::trim).filter(|token| !token.is_empty());
+            let token = header
+                .strip_prefix("Bearer ")
+                .or_else(|| header.strip_prefix("bearer "))
+                .map(str::trim)
+                .filter(|token| !token.is_empty());
             return match token {
                 Some(token) => self.token_user(cluster, token, &[]).map(|(user, _)| user),
                 None => Err(ApiError::unauthorized()),
             };
         }
-        if self.settings.read().anonymous { Ok(UserInfo::anonymous()) } else { Err(ApiError::unauthorized()) }
+        if self.settings.read().anonymous {
+            Ok(UserInfo::anonymous())
+        } else {
+            Err(ApiError::unauthorized())
+        }
     }
 
     /// Whom a bearer token stands for, and for which audiences it is good. Empty `audiences` mean the cluster's own.
     ///
     /// # Errors
     /// 401.
-    pub fn token_user(&self, cluster: &LogicalCluster, token: &str, audiences: &[String]) -> Result<(UserInfo, Vec<String>), ApiError> {
+    pub fn token_user(
+        &self,
+        cluster: &LogicalCluster,
+        token: &str,
+        audiences: &[String],
+    ) -> Result<(UserInfo, Vec<String>), ApiError> {
         let settings = self.settings();
-        let wanted = if audiences.is_empty() { settings.audiences.clone() } else { audiences.to_vec() };
+        let wanted = if audiences.is_empty() {
+            settings.audiences.clone()
+        } else {
+            audiences.to_vec()
+        };
         if let Some(user) = settings.static_tokens.get(token) {
             return Ok((user.clone(), wanted));
         }
@@ -86,11 +110,18 @@ impl Authenticator {
         let mut keys = settings.accepted_keys.clone();
         keys.extend(settings.signer.iter().map(|signer| signer.public.clone()));
         let claims = tokens::verify(token, &keys, cluster.clock().now()).map_err(|_| ApiError::unauthorized())?;
-        let common: Vec<String> = claims.aud.iter().filter(|audience| wanted.contains(audience)).cloned().collect();
+        let common: Vec<String> = claims
+            .aud
+            .iter()
+            .filter(|audience| wanted.contains(audience))
+            .cloned()
+            .collect();
         if common.is_empty() && !wanted.is_empty() {
             return Err(ApiError::unauthorized());
         }
-        service_account_user(cluster, &claims).map(|user| (user, common)).ok_or_else(ApiError::unauthorized)
+        service_account_user(cluster, &claims)
+            .map(|user| (user, common))
+            .ok_or_else(ApiError::unauthorized)
     }
 }
 
@@ -99,7 +130,10 @@ pub fn certificate_user(der: &[u8]) -> Option<UserInfo> {
     let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
     let subject = certificate.subject();
     let name = subject.iter_common_name().next()?.as_str().ok()?;
-    let groups: Vec<&str> = subject.iter_organization().filter_map(|organization| organization.as_str().ok()).collect();
+    let groups: Vec<&str> = subject
+        .iter_organization()
+        .filter_map(|organization| organization.as_str().ok())
+        .collect();
     Some(UserInfo::new(name, &groups))
 }
 
@@ -111,18 +145,29 @@ fn service_account_user(cluster: &LogicalCluster, claims: &Claims) -> Option<Use
             .is_some_and(|object| reference.uid.is_empty() || meta::text(&object, "/metadata/uid") == reference.uid)
     };
     if !exists("", "serviceaccounts", &own.namespace, &own.serviceaccount)
-        || own.pod.as_ref().is_some_and(|pod| !exists("", "pods", &own.namespace, pod))
-        || own.secret.as_ref().is_some_and(|secret| !exists("", "secrets", &own.namespace, secret))
+        || own
+            .pod
+            .as_ref()
+            .is_some_and(|pod| !exists("", "pods", &own.namespace, pod))
+        || own
+            .secret
+            .as_ref()
+            .is_some_and(|secret| !exists("", "secrets", &own.namespace, secret))
     {
         return None;
     }
     let mut user = UserInfo::service_account(&own.namespace, &own.serviceaccount.name, &own.serviceaccount.uid);
     if !claims.jti.is_empty() {
-        user.extra.insert("authentication.kubernetes.io/credential-id".into(), vec![format!("JTI={}", claims.jti)]);
+        user.extra.insert(
+            "authentication.kubernetes.io/credential-id".into(),
+            vec![format!("JTI={}", claims.jti)],
+        );
     }
     if let Some(pod) = &own.pod {
-        user.extra.insert("authentication.kubernetes.io/pod-name".into(), vec![pod.name.clone()]);
-        user.extra.insert("authentication.kubernetes.io/pod-uid".into(), vec![pod.uid.clone()]);
+        user.extra
+            .insert("authentication.kubernetes.io/pod-name".into(), vec![pod.name.clone()]);
+        user.extra
+            .insert("authentication.kubernetes.io/pod-uid".into(), vec![pod.uid.clone()]);
     }
     Some(user)
 }
@@ -149,6 +194,10 @@ fn bootstrap_user(cluster: &LogicalCluster, token: &str) -> Option<UserInfo> {
     }
     let extra = data("auth-extra-groups").unwrap_or_default();
     let mut groups = vec!["system:bootstrappers"];
-    groups.extend(extra.split(',').filter(|group| group.starts_with("system:bootstrappers:")));
+    groups.extend(
+        extra
+            .split(',')
+            .filter(|group| group.starts_with("system:bootstrappers:")),
+    );
     Some(UserInfo::new(&format!("system:bootstrap:{id}"), &groups))
 }

@@ -71,14 +71,20 @@ impl Authorizer for Union {
 pub fn forbidden_message(attributes: &Attributes<'_>, reason: &str) -> String {
     let user = &attributes.user.name;
     let mut message = if attributes.is_resource {
-        let resource =
-            if attributes.subresource.is_empty() { attributes.resource.to_owned() } else { format!("{}/{}", attributes.resource, attributes.subresource) };
+        let resource = if attributes.subresource.is_empty() {
+            attributes.resource.to_owned()
+        } else {
+            format!("{}/{}", attributes.resource, attributes.subresource)
+        };
         let place = if attributes.namespace.is_empty() {
             "at the cluster scope".to_owned()
         } else {
             format!("in the namespace {:?}", attributes.namespace)
         };
-        format!("User {user:?} cannot {} resource {resource:?} in API group {:?} {place}", attributes.verb, attributes.group)
+        format!(
+            "User {user:?} cannot {} resource {resource:?} in API group {:?} {place}",
+            attributes.verb, attributes.group
+        )
     } else {
         format!("User {user:?} cannot {} path {:?}", attributes.verb, attributes.path)
     };

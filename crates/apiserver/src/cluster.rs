@@ -35,7 +35,12 @@ pub struct ResourceSet {
 impl ResourceSet {
     /// A set of these definitions. Of two with one name, the later counts.
     pub fn new(definitions: impl IntoIterator<Item = Arc<Definition>>) -> Self {
-        Self { by_name: definitions.into_iter().map(|definition| ((definition.group.clone(), definition.plural.clone()), definition)).collect() }
+        Self {
+            by_name: definitions
+                .into_iter()
+                .map(|definition| ((definition.group.clone(), definition.plural.clone()), definition))
+                .collect(),
+        }
     }
 
     /// The definition of a resource.
@@ -77,7 +82,12 @@ pub struct LogicalCluster {
 
 impl LogicalCluster {
     pub(crate) fn new(name: &str, shared: Shared, config: ClusterConfig) -> Self {
-        let cluster = Self { name: name.to_owned(), shared, config, custom: ArcSwap::default() };
+        let cluster = Self {
+            name: name.to_owned(),
+            shared,
+            config,
+            custom: ArcSwap::default(),
+        };
         cluster.reload_custom_resources();
         cluster
     }
@@ -116,27 +126,46 @@ impl LogicalCluster {
         if self.name == crate::server::ALL_CLUSTERS {
             return String::new();
         }
-        if namespace.is_empty() { format!("{}/{name}", self.name) } else { format!("{}/{namespace}/{name}", self.name) }
+        if namespace.is_empty() {
+            format!("{}/{name}", self.name)
+        } else {
+            format!("{}/{namespace}/{name}", self.name)
+        }
     }
 
     /// The definition of a resource, built in or custom.
     pub fn find(&self, group: &str, plural: &str) -> Option<Arc<Definition>> {
-        self.config.resources.get(group, plural).cloned().or_else(|| self.custom.load().get(group, plural).cloned())
+        self.config
+            .resources
+            .get(group, plural)
+            .cloned()
+            .or_else(|| self.custom.load().get(group, plural).cloned())
     }
 
     /// All definitions, built in first.
     pub fn definitions(&self) -> Vec<Arc<Definition>> {
-        self.config.resources.iter().cloned().chain(self.custom.load().iter().cloned()).collect()
+        self.config
+            .resources
+            .iter()
+            .cloned()
+            .chain(self.custom.load().iter().cloned())
+            .collect()
     }
 
     /// Names of all groups that are served.
     pub fn groups(&self) -> BTreeSet<String> {
-        self.definitions().iter().map(|definition| definition.group.clone()).collect()
+        self.definitions()
+            .iter()
+            .map(|definition| definition.group.clone())
+            .collect()
     }
 
     /// Called after every write, so that what is derived from objects (custom resources) follows at once.
     pub(crate) fn written(&self, definition: &Definition, _old: Option<&Value>, _new: Option<&Value>) {
-        if self.config.custom_resources && definition.group == "apiextensions.k8s.io" && definition.plural == "customresourcedefinitions" {
+        if self.config.custom_resources
+            && definition.group == "apiextensions.k8s.io"
+            && definition.plural == "customresourcedefinitions"
+        {
             self.reload_custom_resources();
         }
     }
@@ -146,7 +175,10 @@ impl LogicalCluster {
             return;
         }
         let definitions = self.list("apiextensions.k8s.io", "customresourcedefinitions", None);
-        let custom = definitions.iter().filter_map(|crd| crate::crd::definition(crd)).map(Arc::new);
+        let custom = definitions
+            .iter()
+            .filter_map(|crd| crate::crd::definition(crd))
+            .map(Arc::new);
         self.custom.store(Arc::new(ResourceSet::new(custom)));
     }
 }
@@ -154,23 +186,51 @@ impl LogicalCluster {
 impl Lister for LogicalCluster {
     fn get(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
         let definition = self.find(group, resource)?;
-        let key = Key { topic: definition.topic.clone(), path: self.path(namespace, name).into() };
+        let key = Key {
+            topic: definition.topic.clone(),
+            path: self.path(namespace, name).into(),
+        };
         self.store().get(&key).map(|entry| Arc::new(object::value_of(&entry)))
     }
 
     fn list(&self, group: &str, resource: &str, namespace: Option<&str>) -> Vec<Arc<Value>> {
-        let Some(definition) = self.find(group, resource) else { return Vec::new() };
+        let Some(definition) = self.find(group, resource) else {
+            return Vec::new();
+        };
         let prefix = self.path(namespace.unwrap_or_default(), "");
-        let options = ListOptions { at: None, after: None, limit: None };
+        let options = ListOptions {
+            at: None,
+            after: None,
+            limit: None,
+        };
         match self.store().list(&definition.topic, &prefix, &options) {
-            Ok(listing) => listing.entries.iter().map(|entry| Arc::new(object::value_of(entry))).collect(),
+            Ok(listing) => listing
+                .entries
+                .iter()
+                .map(|entry| Arc::new(object::value_of(entry)))
+                .collect(),
             Err(_) => Vec::new(),
         }
     }
 
     fn allowed(&self, user: &UserInfo, verb: &str, group: &str, resource: &str, namespace: &str, name: &str) -> bool {
         let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-        let attributes = AuthzAttributes { user, verb, group, version: "*", resource, subresource, namespace, name, path: "", is_resource: true };
+        let attributes = AuthzAttributes {
+            user,
+            verb,
+            group,
+            version: "*",
+            resource,
+            subresource,
+            namespace,
+            name,
+            path: "",
+            is_resource: true,
+        };
         matches!(self.config.authorizer.authorize(self, &attributes), Decision::Allow)
+    }
+
+    fn token_settings(&self) -> crate::authn::Settings {
+        self.config.authenticator.settings()
     }
 }

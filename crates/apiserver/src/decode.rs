@@ -33,17 +33,27 @@ pub struct Decoded {
 /// 400 with the parser's message.
 pub fn decode(bytes: &[u8], format: Format) -> Result<Decoded, ApiError> {
     let mut duplicates = Vec::new();
-    let seed = Node { duplicates: &mut duplicates, path: String::new(), depth: 0 };
+    let seed = Node {
+        duplicates: &mut duplicates,
+        path: String::new(),
+        depth: 0,
+    };
     let value = match format {
         Format::Json => {
             let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-            let value = seed.deserialize(&mut deserializer).map_err(|error| ApiError::bad_request(json_message(&error, bytes)))?;
-            deserializer.end().map_err(|error| ApiError::bad_request(json_message(&error, bytes)))?;
+            let value = seed
+                .deserialize(&mut deserializer)
+                .map_err(|error| ApiError::bad_request(json_message(&error, bytes)))?;
+            deserializer
+                .end()
+                .map_err(|error| ApiError::bad_request(json_message(&error, bytes)))?;
             value
         }
         Format::Yaml => {
-            let text = std::str::from_utf8(bytes).map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: {error}")))?;
-            serde_saphyr::from_str::<Value>(text).map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: yaml: {error}")))?
+            let text = std::str::from_utf8(bytes)
+                .map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: {error}")))?;
+            serde_saphyr::from_str::<Value>(text)
+                .map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: yaml: {error}")))?
         }
     };
     Ok(Decoded { value, duplicates })
@@ -51,7 +61,11 @@ pub fn decode(bytes: &[u8], format: Format) -> Result<Decoded, ApiError> {
 
 fn json_message(error: &serde_json::Error, bytes: &[u8]) -> String {
     let head: String = String::from_utf8_lossy(bytes).chars().take(30).collect();
-    let why = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
+    let why = if error.is_eof() {
+        "unexpected end of JSON input".to_owned()
+    } else {
+        error.to_string()
+    };
     let shown = if bytes.len() > 30 { format!("{head} ...") } else { head };
     format!("couldn't get version/kind; json parse error: {why} ({shown})")
 }
@@ -134,8 +148,16 @@ impl<'de> Visitor<'de> for Node<'_> {
         }
         let mut map = Map::new();
         while let Some(key) = access.next_key::<String>()? {
-            let path = if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
-            let value = access.next_value_seed(Node { duplicates: self.duplicates, path: path.clone(), depth: self.depth + 1 })?;
+            let path = if self.path.is_empty() {
+                key.clone()
+            } else {
+                format!("{}.{key}", self.path)
+            };
+            let value = access.next_value_seed(Node {
+                duplicates: self.duplicates,
+                path: path.clone(),
+                depth: self.depth + 1,
+            })?;
             if map.insert(key, value).is_some() {
                 self.duplicates.push(path);
             }
@@ -160,11 +182,17 @@ mod tests {
         let deep = "[".repeat(100_000);
         assert!(decode(deep.as_bytes(), Format::Json).is_err());
         let error = decode(br#"{"apiVersion": "core.gardener.cloud/v1beta1","#, Format::Json).unwrap_err();
-        assert_eq!(error.message(), r#"couldn't get version/kind; json parse error: unexpected end of JSON input ({"apiVersion": "core.gardener. ...)"#);
+        assert_eq!(
+            error.message(),
+            r#"couldn't get version/kind; json parse error: unexpected end of JSON input ({"apiVersion": "core.gardener. ...)"#
+        );
     }
 
     #[test]
     fn yaml_is_read() {
-        assert_eq!(decode(b"a: 1\nb: [x, '2']\n", Format::Yaml).unwrap().value, serde_json::json!({"a": 1, "b": ["x", "2"]}));
+        assert_eq!(
+            decode(b"a: 1\nb: [x, '2']\n", Format::Yaml).unwrap().value,
+            serde_json::json!({"a": 1, "b": ["x", "2"]})
+        );
     }
 }

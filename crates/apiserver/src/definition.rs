@@ -62,8 +62,8 @@ pub struct Version {
     pub status: bool,
     /// Where `scale` finds its numbers, when there is such a subresource.
     pub scale: Option<Scale>,
-    /// Where a custom resource's columns come from; `None`: the strategy tells them.
-    pub columns: Option<Vec<PathColumn>>,
+    /// Table columns.
+    pub columns: Columns,
 }
 
 /// JSON paths of the scale subresource, without the leading dot.
@@ -92,6 +92,15 @@ pub struct Column {
     pub priority: i32,
 }
 
+/// The columns of a version, and where their cells come from.
+#[derive(Clone, Debug)]
+pub enum Columns {
+    /// The kind's [`Strategy::row`] tells the cells.
+    Row(Vec<Column>),
+    /// Behind the name, cells are found by JSON path.
+    Paths(Vec<PathColumn>),
+}
+
 /// A column of a custom resource.
 #[derive(Clone, Debug)]
 pub struct PathColumn {
@@ -104,7 +113,9 @@ pub struct PathColumn {
 impl Definition {
     /// The version of this name, when served.
     pub fn version(&self, name: &str) -> Option<&Version> {
-        self.versions.iter().find(|version| version.served && version.name == name)
+        self.versions
+            .iter()
+            .find(|version| version.served && version.name == name)
     }
 
     /// The version objects are stored in.
@@ -114,7 +125,11 @@ impl Definition {
 
     /// `<group>/<version>`, or `<version>` for the core group.
     pub fn api_version(&self, version: &str) -> String {
-        if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
+        if self.group.is_empty() {
+            version.to_owned()
+        } else {
+            format!("{}/{version}", self.group)
+        }
     }
 }
 
@@ -155,6 +170,8 @@ pub trait Lister: Send + Sync {
     fn list(&self, group: &str, resource: &str, namespace: Option<&str>) -> Vec<Arc<Value>>;
     /// Whether `user` may do `verb`; asks the cluster's authorizer.
     fn allowed(&self, user: &UserInfo, verb: &str, group: &str, resource: &str, namespace: &str, name: &str) -> bool;
+    /// How the cluster makes tokens for service accounts.
+    fn token_settings(&self) -> crate::authn::Settings;
 }
 
 /// What a kind adds to the verbs. Objects are JSON objects that are decoded, free of unknown fields and defaulted by schema.
@@ -193,7 +210,12 @@ pub trait Strategy: Send + Sync + 'static {
     ///
     /// # Errors
     /// Refuses what cannot be prepared.
-    fn prepare_for_status_update(&self, context: &Context<'_>, object: &mut Value, old: &Value) -> Result<(), ApiError> {
+    fn prepare_for_status_update(
+        &self,
+        context: &Context<'_>,
+        object: &mut Value,
+        old: &Value,
+    ) -> Result<(), ApiError> {
         Ok(())
     }
 
@@ -257,11 +279,6 @@ pub trait Strategy: Send + Sync + 'static {
         crate::meta::dns1123_subdomain(name)
     }
 
-    /// Table columns.
-    fn columns(&self) -> Vec<Column> {
-        crate::table::default_columns()
-    }
-
     /// Cells of an object's row, one per column.
     fn row(&self, now: Timestamp, object: &Value) -> Vec<Value> {
         crate::table::default_row(now, object)
@@ -323,7 +340,10 @@ impl Attributes<'_> {
 
     /// A 422 for the object of this request.
     pub fn invalid(&self, errors: &[field::Error]) -> ApiError {
-        let kind = self.definition.version(self.version).map_or("", |version| version.kind.as_str());
+        let kind = self
+            .definition
+            .version(self.version)
+            .map_or("", |version| version.kind.as_str());
         ApiError::invalid(&self.definition.group, kind, self.name, errors)
     }
 }
@@ -356,6 +376,8 @@ pub trait Admission: Send + Sync + 'static {
 pub enum Effect {
     /// Answer this; nothing is stored.
     Answer(Value),
+    /// Answer this text; nothing is stored.
+    Text(String),
     /// Store this as the parent's new state (through validation and admission of the main resource), and answer it.
     Store(Value),
     /// Store this as the parent's new state, and answer the second value.
@@ -376,7 +398,12 @@ pub trait Subresource: Send + Sync + 'static {
         &["create"]
     }
 
-    /// Runs the call. `body` is the request's object (null for `get`), `parent` the stored object; `verb` one of [`Subresource::verbs`].
+    /// Whether what is stored is validated as an update of the main resource would be.
+    fn validates_as_update(&self) -> bool {
+        false
+    }
+
+    /// Runs the call. `body` is the request's object (for `get`: its query parameters), `parent` the stored object; `verb` one of [`Subresource::verbs`].
     ///
     /// # Errors
     /// Refuses the call.

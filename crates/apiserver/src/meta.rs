@@ -45,12 +45,16 @@ pub fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
     if !object.is_object() {
         *object = Value::Object(Map::new());
     }
-    let Value::Object(members) = object else { unreachable!("made an object above") };
+    let Value::Object(members) = object else {
+        unreachable!("made an object above")
+    };
     let metadata = members.entry("metadata").or_insert_with(|| json!({}));
     if !metadata.is_object() {
         *metadata = json!({});
     }
-    let Value::Object(metadata) = metadata else { unreachable!("made an object above") };
+    let Value::Object(metadata) = metadata else {
+        unreachable!("made an object above")
+    };
     metadata
 }
 
@@ -71,7 +75,11 @@ pub fn set(object: &mut Value, key: &str, value: Option<Value>) {
 pub fn string_map(value: Option<&Value>) -> BTreeMap<String, String> {
     value
         .and_then(Value::as_object)
-        .map(|map| map.iter().filter_map(|(k, v)| v.as_str().map(|v| (k.clone(), v.to_owned()))).collect())
+        .map(|map| {
+            map.iter()
+                .filter_map(|(k, v)| v.as_str().map(|v| (k.clone(), v.to_owned())))
+                .collect()
+        })
         .unwrap_or_default()
 }
 
@@ -94,7 +102,9 @@ const LABEL_REGEX: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 
 fn is_label(text: &str) -> bool {
     !text.is_empty()
-        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
         && !text.starts_with('-')
         && !text.ends_with('-')
 }
@@ -145,7 +155,11 @@ pub fn path_segment(text: &str) -> Vec<String> {
         "." => vec!["may not be '.'".into()],
         ".." => vec!["may not be '..'".into()],
         _ => {
-            let bad: Vec<String> = ["/", "%"].iter().filter(|bad| text.contains(**bad)).map(|bad| format!("may not contain '{bad}'")).collect();
+            let bad: Vec<String> = ["/", "%"]
+                .iter()
+                .filter(|bad| text.contains(**bad))
+                .map(|bad| format!("may not contain '{bad}'"))
+                .collect();
             bad
         }
     }
@@ -168,7 +182,11 @@ pub fn qualified_name(text: &str) -> Vec<String> {
             if prefix.is_empty() {
                 errors.push("prefix part must be non-empty".to_owned());
             } else {
-                errors.extend(dns1123_subdomain(prefix).into_iter().map(|error| format!("prefix part {error}")));
+                errors.extend(
+                    dns1123_subdomain(prefix)
+                        .into_iter()
+                        .map(|error| format!("prefix part {error}")),
+                );
             }
             *name
         }
@@ -208,7 +226,9 @@ pub fn validate(object: &Value, check_name: impl Fn(&str) -> Vec<String>) -> Err
     let name = name(object);
     let generate_name = text(object, "/metadata/generateName");
     if !generate_name.is_empty() {
-        let stem = generate_name.strip_suffix('-').map_or_else(|| generate_name.to_owned(), |stem| format!("{stem}a"));
+        let stem = generate_name
+            .strip_suffix('-')
+            .map_or_else(|| generate_name.to_owned(), |stem| format!("{stem}a"));
         for error in check_name(&stem) {
             errors.push(Error::invalid(&path.child("generateName"), generate_name, error));
         }
@@ -244,14 +264,27 @@ pub fn validate(object: &Value, check_name: impl Fn(&str) -> Vec<String>) -> Err
             errors.push(Error::invalid(&at, finalizer.as_str(), error));
         }
     }
-    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array).cloned().unwrap_or_default();
+    let owners = object
+        .pointer("/metadata/ownerReferences")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     let mut controllers: Vec<&str> = Vec::new();
     for owner in &owners {
         let at = path.child("ownerReferences");
-        let required = [("apiVersion", "version must not be empty"), ("kind", "must not be empty"), ("name", "must not be empty"), ("uid", "must not be empty")];
+        let required = [
+            ("apiVersion", "version must not be empty"),
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ];
         for (key, detail) in required {
             if owner.get(key).and_then(Value::as_str).unwrap_or_default().is_empty() {
-                errors.push(Error::invalid(&at.child(key), owner.get(key).cloned().unwrap_or_else(|| json!("")), detail));
+                errors.push(Error::invalid(
+                    &at.child(key),
+                    owner.get(key).cloned().unwrap_or_else(|| json!("")),
+                    detail,
+                ));
             }
         }
         if owner.get("controller").and_then(Value::as_bool) == Some(true) {
@@ -262,7 +295,10 @@ pub fn validate(object: &Value, check_name: impl Fn(&str) -> Vec<String>) -> Err
         errors.push(Error::invalid(
             &path.child("ownerReferences"),
             Value::Array(owners.clone()),
-            format!("Only one reference can have Controller set to true. Found \"true\" in references for {} and {}", controllers[0], controllers[1]),
+            format!(
+                "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
+                controllers[0], controllers[1]
+            ),
         ));
     }
     errors
@@ -275,12 +311,19 @@ pub fn validate_update(object: &Value, old: &Value) -> ErrorList {
     for key in ["name", "namespace", "uid"] {
         let pointer = format!("/metadata/{key}");
         if text(object, &pointer) != text(old, &pointer) {
-            errors.push(Error::invalid(&path.child(key), text(object, &pointer), "field is immutable"));
+            errors.push(Error::invalid(
+                &path.child(key),
+                text(object, &pointer),
+                "field is immutable",
+            ));
         }
     }
     if is_deleting(old) {
         let before = finalizers(old);
-        let added: Vec<String> = finalizers(object).into_iter().filter(|finalizer| !before.contains(finalizer)).collect();
+        let added: Vec<String> = finalizers(object)
+            .into_iter()
+            .filter(|finalizer| !before.contains(finalizer))
+            .collect();
         if !added.is_empty() {
             errors.push(Error::forbidden(
                 &path.child("finalizers"),
@@ -301,8 +344,16 @@ mod tests {
     #[test]
     fn names_are_checked() {
         assert!(dns1123_subdomain("a.b-c").is_empty());
-        assert!(!dns1123_subdomain("A").is_empty() && !dns1123_subdomain("a..b").is_empty() && !dns1123_subdomain("").is_empty());
-        assert!(qualified_name("example.com/My_Name").is_empty() && !qualified_name("/x").is_empty() && !qualified_name("a/b/c").is_empty());
+        assert!(
+            !dns1123_subdomain("A").is_empty()
+                && !dns1123_subdomain("a..b").is_empty()
+                && !dns1123_subdomain("").is_empty()
+        );
+        assert!(
+            qualified_name("example.com/My_Name").is_empty()
+                && !qualified_name("/x").is_empty()
+                && !qualified_name("a/b/c").is_empty()
+        );
         assert!(!dns1035_label("1a").is_empty());
         assert!(path_segment("system:node").is_empty() && !path_segment("a/b").is_empty());
     }
@@ -310,8 +361,19 @@ mod tests {
     #[test]
     fn metadata_is_checked() {
         let bad = json!({"metadata": {"name": "A", "labels": {"a b": "-"}, "finalizers": ["gardener", "x y"]}});
-        let fields: Vec<String> = validate(&bad, dns1123_subdomain).iter().map(|e| e.path.to_string()).collect();
-        assert_eq!(fields, ["metadata.name", "metadata.labels", "metadata.labels", "metadata.finalizers[1]"]);
+        let fields: Vec<String> = validate(&bad, dns1123_subdomain)
+            .iter()
+            .map(|e| e.path.to_string())
+            .collect();
+        assert_eq!(
+            fields,
+            [
+                "metadata.name",
+                "metadata.labels",
+                "metadata.labels",
+                "metadata.finalizers[1]"
+            ]
+        );
         let old = json!({"metadata": {"name": "a", "deletionTimestamp": "2020-01-01T00:00:00Z"}});
         let new = json!({"metadata": {"name": "a", "finalizers": ["x/y"]}});
         assert_eq!(validate_update(&new, &old).len(), 1);

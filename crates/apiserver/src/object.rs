@@ -22,7 +22,7 @@ pub fn encode(object: &Value) -> Bytes {
     let Value::Object(members) = object else {
         return Bytes::from(object.to_string());
     };
-    let mut write = |out: &mut Vec<u8>, key: &str, value: &Value| {
+    let write = |out: &mut Vec<u8>, key: &str, value: &Value| {
         out.push(if out.is_empty() { b'{' } else { b',' });
         // writing JSON values with text keys into memory cannot fail
         let _ = serde_json::to_writer(&mut *out, key);
@@ -55,7 +55,11 @@ pub fn stamp(value: &Bytes, revision: Revision) -> Bytes {
     let own = b"\"resourceVersion\":\"";
     // a value that was stamped before (a deleted object's last state) is stamped anew
     let tail = match tail.strip_prefix(own.as_slice()) {
-        Some(rest) => rest.iter().position(|b| *b == b'"').and_then(|end| rest.get(end + 1..)).map_or(tail, |rest| rest.strip_prefix(b",").unwrap_or(rest)),
+        Some(rest) => rest
+            .iter()
+            .position(|b| *b == b'"')
+            .and_then(|end| rest.get(end + 1..))
+            .map_or(tail, |rest| rest.strip_prefix(b",").unwrap_or(rest)),
         None => tail,
     };
     let mut out = BytesMut::with_capacity(value.len() + 48);
@@ -87,7 +91,13 @@ impl Head {
     pub fn of(entry: &Entry, definition: &Definition) -> Arc<Self> {
         entry.memo(|entry| {
             let object = value_of(entry);
-            let text = |key: &str| object.pointer(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let text = |key: &str| {
+                object
+                    .pointer(key)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
             let mut fields = definition.strategy.selectable_fields(&object);
             fields.push(("metadata.name".into(), text("/metadata/name")));
             if definition.namespaced {
@@ -104,7 +114,10 @@ impl Head {
 
     /// A selectable field's value.
     pub fn field(&self, path: &str) -> Option<&str> {
-        self.fields.iter().find(|(key, _)| key == path).map(|(_, value)| value.as_str())
+        self.fields
+            .iter()
+            .find(|(key, _)| key == path)
+            .map(|(_, value)| value.as_str())
     }
 
     /// What a consumer derives from the entry, computed once. All callers for one kind must ask for the same type.
@@ -134,12 +147,16 @@ mod tests {
 
     #[test]
     fn bytes_are_stamped_in_place() {
-        let object = json!({"spec": {"metadata": {"x": 1}}, "kind": "A", "apiVersion": "v1", "metadata": {"name": "n"}});
+        let object =
+            json!({"spec": {"metadata": {"x": 1}}, "kind": "A", "apiVersion": "v1", "metadata": {"name": "n"}});
         let raw = encode(&object);
         let once = stamp(&raw, 7);
         assert_eq!(&once[..], br#"{"apiVersion":"v1","kind":"A","metadata":{"resourceVersion":"7","name":"n"},"spec":{"metadata":{"x":1}}}"#);
         let again = stamp(&once, 12);
-        assert_eq!(serde_json::from_slice::<Value>(&again).unwrap()["metadata"], json!({"name": "n", "resourceVersion": "12"}));
+        assert_eq!(
+            serde_json::from_slice::<Value>(&again).unwrap()["metadata"],
+            json!({"name": "n", "resourceVersion": "12"})
+        );
         let empty = stamp(&encode(&json!({"metadata": {}})), 3);
         assert_eq!(&empty[..], br#"{"metadata":{"resourceVersion":"3"}}"#);
         assert_eq!(stamp(&empty, 4), stamp(&encode(&json!({"metadata": {}})), 4));

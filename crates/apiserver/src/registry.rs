@@ -9,9 +9,10 @@ mod patch;
 mod read;
 mod update;
 
-pub use delete::DeleteOptions;
+pub use delete::{DeleteOptions, Deleted};
 pub use patch::PatchKind;
 pub use read::{ListQuery, Page};
+pub(crate) use read::{parse_revision, read_error};
 
 use std::sync::Arc;
 
@@ -56,9 +57,9 @@ pub struct WriteOptions {
 
 /// One resource of one cluster, as one request addresses it.
 #[derive(Clone)]
-pub struct Scope<'a> {
+pub struct Scope {
     /// The cluster.
-    pub cluster: &'a Arc<LogicalCluster>,
+    pub cluster: Arc<LogicalCluster>,
     /// The resource.
     pub definition: Arc<Definition>,
     /// Version of the request.
@@ -70,7 +71,7 @@ pub struct Scope<'a> {
     /// Subresource; empty for the object itself.
     pub subresource: String,
     /// The caller.
-    pub user: &'a UserInfo,
+    pub user: Arc<UserInfo>,
 }
 
 /// The outcome of a write.
@@ -84,9 +85,11 @@ pub struct Written {
     pub warnings: Vec<String>,
 }
 
-impl<'a> Scope<'a> {
+impl Scope {
     pub(crate) fn spec(&self) -> Result<&Version, ApiError> {
-        self.definition.version(&self.version).ok_or_else(ApiError::no_such_path)
+        self.definition
+            .version(&self.version)
+            .ok_or_else(ApiError::no_such_path)
     }
 
     fn stored(&self) -> Result<&Version, ApiError> {
@@ -96,11 +99,18 @@ impl<'a> Scope<'a> {
     /// The same resource, one object of it.
     #[must_use]
     pub fn at(&self, namespace: &str, name: &str) -> Self {
-        Self { namespace: namespace.to_owned(), name: name.to_owned(), ..self.clone() }
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            ..self.clone()
+        }
     }
 
     pub(crate) fn key(&self, name: &str) -> Key {
-        Key { topic: self.definition.topic.clone(), path: self.cluster.path(&self.namespace, name).into() }
+        Key {
+            topic: self.definition.topic.clone(),
+            path: self.cluster.path(&self.namespace, name).into(),
+        }
     }
 
     pub(crate) fn not_found(&self) -> ApiError {
@@ -116,13 +126,16 @@ impl<'a> Scope<'a> {
     }
 
     fn invalid(&self, name: &str, errors: &ErrorList) -> ApiError {
-        let kind = self.definition.version(&self.version).map_or("", |version| version.kind.as_str());
+        let kind = self
+            .definition
+            .version(&self.version)
+            .map_or("", |version| version.kind.as_str());
         ApiError::invalid(&self.definition.group, kind, name, errors)
     }
 
-    fn context<'c>(&'c self, now: Timestamp, dry_run: bool) -> Context<'c> {
+    pub(crate) fn context<'c>(&'c self, now: Timestamp, dry_run: bool) -> Context<'c> {
         Context {
-            user: self.user,
+            user: &self.user,
             cluster: self.cluster.name(),
             now,
             chance: self.cluster.chance().number(),
@@ -133,7 +146,10 @@ impl<'a> Scope<'a> {
 
     /// The stored entry.
     pub(crate) fn entry(&self) -> Result<Arc<Entry>, ApiError> {
-        self.cluster.store().get(&self.key(&self.name)).ok_or_else(|| self.not_found())
+        self.cluster
+            .store()
+            .get(&self.key(&self.name))
+            .ok_or_else(|| self.not_found())
     }
 
     /// Rewrites an object of the request's version into the stored one.
@@ -153,7 +169,9 @@ impl<'a> Scope<'a> {
             return Ok(());
         }
         self.definition.strategy.convert(object, from, to)?;
-        if let (Value::Object(members), Some(version)) = (&mut *object, self.definition.versions.iter().find(|v| v.name == to)) {
+        if let (Value::Object(members), Some(version)) =
+            (&mut *object, self.definition.versions.iter().find(|v| v.name == to))
+        {
             members.insert("apiVersion".into(), self.definition.api_version(to).into());
             members.insert("kind".into(), version.kind.clone().into());
         }
@@ -162,12 +180,21 @@ impl<'a> Scope<'a> {
 
     /// Whether stored bytes can be sent as they are.
     pub(crate) fn is_stored_version(&self) -> bool {
-        self.definition.stored_version().is_some_and(|version| version.name == self.version)
+        self.definition
+            .stored_version()
+            .is_some_and(|version| version.name == self.version)
             && self.definition.topic.as_str() == format!("{}/{}", self.definition.group, self.definition.plural)
     }
 
     /// Brings a decoded body into shape: right kind, known fields only, schema's and kind's defaults.
-    fn accept(&self, context: &Context<'_>, object: &mut Value, options: &WriteOptions, duplicates: &[String], warnings: &mut Vec<String>) -> Result<(), ApiError> {
+    fn accept(
+        &self,
+        context: &Context<'_>,
+        object: &mut Value,
+        options: &WriteOptions,
+        duplicates: &[String],
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
         let version = self.spec()?;
         let api_version = self.definition.api_version(&self.version);
         if !object.is_object() {
@@ -176,8 +203,12 @@ impl<'a> Scope<'a> {
                 version.kind
             )));
         }
-        let (own_version, own_kind) = (meta::text(object, "/apiVersion").to_owned(), meta::text(object, "/kind").to_owned());
-        if (!own_kind.is_empty() && own_kind != version.kind) || (!own_version.is_empty() && own_version != api_version) {
+        let (own_version, own_kind) = (
+            meta::text(object, "/apiVersion").to_owned(),
+            meta::text(object, "/kind").to_owned(),
+        );
+        if (!own_kind.is_empty() && own_kind != version.kind) || (!own_version.is_empty() && own_version != api_version)
+        {
             let own_group_version = own_version.rsplit('/').next().unwrap_or_default();
             if own_kind == version.kind || own_version != api_version {
                 return Err(ApiError::bad_request(format!(
@@ -196,14 +227,22 @@ impl<'a> Scope<'a> {
             members.insert("apiVersion".into(), api_version.into());
             members.insert("kind".into(), version.kind.clone().into());
         }
-        let mut findings: Vec<String> = duplicates.iter().map(|path| format!("duplicate field \"{path}\"")).collect();
+        let mut findings: Vec<String> = duplicates
+            .iter()
+            .map(|path| format!("duplicate field \"{path}\""))
+            .collect();
         if let Some(schema) = &version.schema {
-            gardener_schema::canonicalize(object, schema);
-            schema.decode(object, &version.kind).map_err(|error| {
-                ApiError::bad_request(format!("{} in version {:?} cannot be handled as a {}: {error}", version.kind, self.version, version.kind))
-            })?;
+            schema.canonicalize(object);
+            schema
+                .decode(object, &version.kind)
+                .map_err(|error| error.into_api_error(&self.version, &version.kind))?;
             if options.field_validation != FieldValidation::Ignore {
-                findings.extend(schema.unknown_fields(object).into_iter().map(|path| format!("unknown field \"{path}\"")));
+                findings.extend(
+                    schema
+                        .unknown_fields(object)
+                        .into_iter()
+                        .map(|path| format!("unknown field \"{path}\"")),
+                );
             }
             if version.prunes {
                 schema.prune(object);
@@ -229,20 +268,33 @@ impl<'a> Scope<'a> {
 
     fn fill_defaults(&self, context: &Context<'_>, object: &mut Value) -> Result<(), ApiError> {
         if let Some(schema) = &self.spec()?.schema {
-            schema.default(object);
+            schema.apply_defaults(object);
         }
         self.definition.strategy.default(context, object);
         Ok(())
     }
 
     fn validate_schema(&self, object: &Value, old: Option<&Value>) -> ErrorList {
-        match self.definition.stored_version().and_then(|version| version.schema.as_ref()) {
-            Some(schema) if self.definition.strategy.validates_schema() => schema.validate(object, old, &gardener_apimachinery::field::Path::root()),
+        match self
+            .definition
+            .stored_version()
+            .and_then(|version| version.schema.as_ref())
+        {
+            Some(schema) if self.definition.strategy.validates_schema() => {
+                schema.validate(object, old, &gardener_apimachinery::field::Path::root())
+            }
             _ => Vec::new(),
         }
     }
 
-    async fn admit(&self, context: &Context<'_>, operation: Operation, object: &mut Option<Value>, old: Option<&Value>, warnings: &mut Vec<String>) -> Result<(), ApiError> {
+    async fn admit(
+        &self,
+        context: &Context<'_>,
+        operation: Operation,
+        object: &mut Option<Value>,
+        old: Option<&Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
         let mut attributes = self.attributes(context, operation, object.take(), old);
         for plugin in self.cluster.admission() {
             plugin.admit(&mut attributes).await?;
@@ -252,7 +304,14 @@ impl<'a> Scope<'a> {
         Ok(())
     }
 
-    async fn admit_final(&self, context: &Context<'_>, operation: Operation, object: Option<Value>, old: Option<&Value>, warnings: &mut Vec<String>) -> Result<Option<Value>, ApiError> {
+    async fn admit_final(
+        &self,
+        context: &Context<'_>,
+        operation: Operation,
+        object: Option<Value>,
+        old: Option<&Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Value>, ApiError> {
         let attributes = self.attributes(context, operation, object, old);
         for plugin in self.cluster.admission() {
             plugin.validate(&attributes).await?;
@@ -261,7 +320,13 @@ impl<'a> Scope<'a> {
         Ok(attributes.object)
     }
 
-    fn attributes<'c>(&'c self, context: &'c Context<'c>, operation: Operation, object: Option<Value>, old: Option<&'c Value>) -> Attributes<'c> {
+    fn attributes<'c>(
+        &'c self,
+        context: &'c Context<'c>,
+        operation: Operation,
+        object: Option<Value>,
+        old: Option<&'c Value>,
+    ) -> Attributes<'c> {
         Attributes {
             operation,
             definition: &self.definition,
@@ -277,17 +342,34 @@ impl<'a> Scope<'a> {
     }
 
     async fn commit_put(&self, name: &str, expect: Expect, object: &Value) -> Result<Committed, CommitError> {
-        self.cluster.store().commit(Change::Put { key: self.key(name), expect, value: object::encode(object) }).await
+        self.cluster
+            .store()
+            .commit(Change::Put {
+                key: self.key(name),
+                expect,
+                value: object::encode(object),
+            })
+            .await
     }
 
     async fn commit_delete(&self, name: &str, expect: Expect) -> Result<Committed, CommitError> {
-        self.cluster.store().commit(Change::Delete { key: self.key(name), expect }).await
+        self.cluster
+            .store()
+            .commit(Change::Delete {
+                key: self.key(name),
+                expect,
+            })
+            .await
     }
 }
 
 /// The last part of a group's first name, as upstream's Go packages are called: `core.gardener.cloud` is `core`.
 fn group_name(group: &str) -> &str {
-    if group.is_empty() { "core" } else { group.split('.').next().unwrap_or(group) }
+    if group.is_empty() {
+        "core"
+    } else {
+        group.split('.').next().unwrap_or(group)
+    }
 }
 
 /// A commit failure that is no conflict, as an API error.

@@ -80,12 +80,20 @@ pub struct Query(Vec<(String, String)>);
 impl Query {
     /// Reads `a=b&c=d`.
     pub fn parse(text: &str) -> Self {
-        Self(url::form_urlencoded::parse(text.as_bytes()).map(|(k, v)| (k.into_owned(), v.into_owned())).collect())
+        Self(
+            url::form_urlencoded::parse(text.as_bytes())
+                .map(|(k, v)| (k.into_owned(), v.into_owned()))
+                .collect(),
+        )
     }
 
     /// The first value of a key; an empty value counts as none.
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.0.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str()).filter(|v| !v.is_empty())
+        self.0
+            .iter()
+            .find(|(k, _)| k == key)
+            .map(|(_, v)| v.as_str())
+            .filter(|v| !v.is_empty())
     }
 
     /// Whether a key is there, whatever its value.
@@ -98,9 +106,20 @@ impl Query {
         self.0.iter().filter(move |(k, _)| k == key).map(|(_, v)| v.as_str())
     }
 
+    /// All parameters by name; of one given several times, the last.
+    pub fn pairs(&self) -> std::collections::BTreeMap<&str, &str> {
+        self.0
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_str()))
+            .collect()
+    }
+
     /// A boolean as Kubernetes reads one from a query: absent and `0`/`false` are false, anything else is true.
     pub fn flag(&self, key: &str) -> bool {
-        self.0.iter().find(|(k, _)| k == key).is_some_and(|(_, v)| !matches!(v.to_ascii_lowercase().as_str(), "false" | "0"))
+        self.0
+            .iter()
+            .find(|(k, _)| k == key)
+            .is_some_and(|(_, v)| !matches!(v.to_ascii_lowercase().as_str(), "false" | "0"))
     }
 
     /// A number.
@@ -111,7 +130,9 @@ impl Query {
         match self.get(key) {
             None => Ok(None),
             Some(text) => text.parse().map(Some).map_err(|_| {
-                ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax (query parameter {key})"))
+                ApiError::bad_request(format!(
+                    "strconv.ParseInt: parsing {text:?}: invalid syntax (query parameter {key})"
+                ))
             }),
         }
     }
@@ -165,11 +186,28 @@ mod tests {
         case("/api/v1/pods", ["", "v1", "", "pods", "", ""]);
         case("/api/v1/namespaces", ["", "v1", "", "namespaces", "", ""]);
         case("/api/v1/namespaces/a", ["", "v1", "a", "namespaces", "a", ""]);
-        case("/api/v1/namespaces/a/finalize", ["", "v1", "a", "namespaces", "a", "finalize"]);
+        case(
+            "/api/v1/namespaces/a/finalize",
+            ["", "v1", "a", "namespaces", "a", "finalize"],
+        );
         case("/api/v1/namespaces/a/pods/b/log", ["", "v1", "a", "pods", "b", "log"]);
-        case("/apis/apps/v1/namespaces/a/deployments/b", ["apps", "v1", "a", "deployments", "b", ""]);
-        case("/apis/apps/v1/watch/deployments", ["apps", "v1", "", "deployments", "", ""]);
-        for path in ["/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/healthz", "/"] {
+        case(
+            "/apis/apps/v1/namespaces/a/deployments/b",
+            ["apps", "v1", "a", "deployments", "b", ""],
+        );
+        case(
+            "/apis/apps/v1/watch/deployments",
+            ["apps", "v1", "", "deployments", "", ""],
+        );
+        for path in [
+            "/api",
+            "/api/v1",
+            "/apis",
+            "/apis/apps",
+            "/apis/apps/v1",
+            "/healthz",
+            "/",
+        ] {
             assert!(matches!(target(path), Target::Other(_)), "{path}");
         }
     }

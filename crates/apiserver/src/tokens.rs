@@ -4,7 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use k8s_openapi::jiff::Timestamp;
 use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, UnparsedPublicKey};
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, UnparsedPublicKey,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -47,12 +49,18 @@ pub enum TokenError {
 impl VerifyingKey {
     fn new(point: &[u8]) -> Self {
         let digest = ring::digest::digest(&ring::digest::SHA256, point);
-        Self { point: point.to_vec(), id: URL_SAFE_NO_PAD.encode(digest.as_ref()) }
+        Self {
+            point: point.to_vec(),
+            id: URL_SAFE_NO_PAD.encode(digest.as_ref()),
+        }
     }
 
     /// The key as a member of a JSON Web Key Set.
     pub fn jwk(&self) -> Value {
-        let (x, y) = self.point.get(1..).map_or((&[][..], &[][..]), |point| point.split_at(point.len() / 2));
+        let (x, y) = self
+            .point
+            .get(1..)
+            .map_or((&[][..], &[][..]), |point| point.split_at(point.len() / 2));
         serde_json::json!({"use": "sig", "kty": "EC", "kid": self.id, "crv": "P-256", "alg": "ES256", "x": URL_SAFE_NO_PAD.encode(x), "y": URL_SAFE_NO_PAD.encode(y)})
     }
 }
@@ -63,10 +71,18 @@ impl SigningKey {
     /// # Errors
     /// When the operating system gives no randomness.
     pub fn generate_pem() -> Result<String, KeyError> {
-        let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new()).map_err(|error| KeyError(error.to_string()))?;
+        let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
+            .map_err(|error| KeyError(error.to_string()))?;
         let body = base64::engine::general_purpose::STANDARD.encode(document.as_ref());
-        let lines: Vec<&str> = body.as_bytes().chunks(64).filter_map(|line| std::str::from_utf8(line).ok()).collect();
-        Ok(format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", lines.join("\n")))
+        let lines: Vec<&str> = body
+            .as_bytes()
+            .chunks(64)
+            .filter_map(|line| std::str::from_utf8(line).ok())
+            .collect();
+        Ok(format!(
+            "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n",
+            lines.join("\n")
+        ))
     }
 
     /// Reads a PKCS#8 PEM.
@@ -75,9 +91,11 @@ impl SigningKey {
     /// When it is no ECDSA P-256 private key.
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
         use rustls_pki_types::pem::PemObject;
-        let der = rustls_pki_types::PrivatePkcs8KeyDer::from_pem_slice(pem.as_bytes()).map_err(|error| KeyError(error.to_string()))?;
+        let der = rustls_pki_types::PrivatePkcs8KeyDer::from_pem_slice(pem.as_bytes())
+            .map_err(|error| KeyError(error.to_string()))?;
         let random = SystemRandom::new();
-        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der.secret_pkcs8_der(), &random).map_err(|error| KeyError(error.to_string()))?;
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der.secret_pkcs8_der(), &random)
+            .map_err(|error| KeyError(error.to_string()))?;
         let public = VerifyingKey::new(pair.public_key().as_ref());
         Ok(Self { pair, random, public })
     }
@@ -90,7 +108,10 @@ impl SigningKey {
         let header = serde_json::json!({"alg": "ES256", "kid": self.public.id, "typ": "JWT"}).to_string();
         let claims = serde_json::to_vec(claims).map_err(|error| KeyError(error.to_string()))?;
         let signed = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims));
-        let signature = self.pair.sign(&self.random, signed.as_bytes()).map_err(|error| KeyError(error.to_string()))?;
+        let signature = self
+            .pair
+            .sign(&self.random, signed.as_bytes())
+            .map_err(|error| KeyError(error.to_string()))?;
         Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref())))
     }
 }
@@ -153,7 +174,8 @@ pub struct Reference {
 /// Tells why the token is refused.
 pub fn verify(token: &str, keys: &[VerifyingKey], now: Timestamp) -> Result<Claims, TokenError> {
     let mut parts = token.split('.');
-    let (Some(header), Some(claims), Some(signature), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
+    let (Some(header), Some(claims), Some(signature), None) = (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
         return Err(TokenError::Malformed);
     };
     let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| TokenError::Malformed);
@@ -163,7 +185,11 @@ pub fn verify(token: &str, keys: &[VerifyingKey], now: Timestamp) -> Result<Clai
     }
     let signature = decode(signature)?;
     let signed = format!("{header}.{claims}");
-    let valid = keys.iter().any(|key| UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, &key.point).verify(signed.as_bytes(), &signature).is_ok());
+    let valid = keys.iter().any(|key| {
+        UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, &key.point)
+            .verify(signed.as_bytes(), &signature)
+            .is_ok()
+    });
     if !valid {
         return Err(TokenError::Signature);
     }
@@ -183,11 +209,21 @@ mod tests {
         let key = SigningKey::from_pem(&SigningKey::generate_pem().unwrap()).unwrap();
         let other = SigningKey::from_pem(&SigningKey::generate_pem().unwrap()).unwrap();
         let now = Timestamp::from_second(1_000).unwrap();
-        let claims = Claims { exp: 2_000, sub: "system:serviceaccount:a:b".into(), ..Claims::default() };
+        let claims = Claims {
+            exp: 2_000,
+            sub: "system:serviceaccount:a:b".into(),
+            ..Claims::default()
+        };
         let token = key.sign(&claims).unwrap();
-        assert_eq!(verify(&token, &[other.public.clone(), key.public.clone()], now).unwrap(), claims);
+        assert_eq!(
+            verify(&token, &[other.public.clone(), key.public.clone()], now).unwrap(),
+            claims
+        );
         assert_eq!(verify(&token, &[other.public.clone()], now), Err(TokenError::Signature));
-        assert_eq!(verify(&token, &[key.public.clone()], Timestamp::from_second(2_000).unwrap()), Err(TokenError::Expired));
+        assert_eq!(
+            verify(&token, &[key.public.clone()], Timestamp::from_second(2_000).unwrap()),
+            Err(TokenError::Expired)
+        );
         let forged = token.replacen('.', ".e", 1);
         assert!(verify(&forged, &[key.public.clone()], now).is_err());
         assert_eq!(verify("x", &[], now), Err(TokenError::Malformed));

@@ -29,12 +29,20 @@ impl UserInfo {
         if !groups.iter().any(|group| group == AUTHENTICATED) {
             groups.push(AUTHENTICATED.to_owned());
         }
-        Self { name: name.to_owned(), groups, ..Self::default() }
+        Self {
+            name: name.to_owned(),
+            groups,
+            ..Self::default()
+        }
     }
 
     /// The caller without credentials.
     pub fn anonymous() -> Self {
-        Self { name: "system:anonymous".into(), groups: vec![UNAUTHENTICATED.into()], ..Self::default() }
+        Self {
+            name: "system:anonymous".into(),
+            groups: vec![UNAUTHENTICATED.into()],
+            ..Self::default()
+        }
     }
 
     /// A service account's identity.

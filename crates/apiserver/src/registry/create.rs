@@ -11,12 +11,17 @@ use crate::meta;
 /// Longest stem that `generateName` keeps; with five characters appended a name has 63 at most.
 const MAX_STEM: usize = 58;
 
-impl Scope<'_> {
+impl Scope {
     /// Stores a new object. `duplicates` are the fields the body gave twice.
     ///
     /// # Errors
     /// 400 for a body that does not fit, 409 when the name is taken, 422 for invalid fields, whatever admission says.
-    pub async fn create(&self, mut object: Value, duplicates: &[String], options: &WriteOptions) -> Result<Written, ApiError> {
+    pub async fn create(
+        &self,
+        mut object: Value,
+        duplicates: &[String],
+        options: &WriteOptions,
+    ) -> Result<Written, ApiError> {
         let now = self.cluster.clock().now();
         let context = self.context(now, options.dry_run);
         let mut warnings = Vec::new();
@@ -62,13 +67,26 @@ impl Scope<'_> {
         for attempt in 0..RETRIES {
             let mut candidate = object.clone();
             if generated {
-                let stem: String = meta::text(&object, "/metadata/generateName").chars().take(MAX_STEM).collect();
-                meta::set(&mut candidate, "name", Some(format!("{stem}{}", self.cluster.chance().name_suffix(5)).into()));
+                let stem: String = meta::text(&object, "/metadata/generateName")
+                    .chars()
+                    .take(MAX_STEM)
+                    .collect();
+                meta::set(
+                    &mut candidate,
+                    "name",
+                    Some(format!("{stem}{}", self.cluster.chance().name_suffix(5)).into()),
+                );
             }
             let name = meta::name(&candidate).to_owned();
-            let scope = if self.name == name { self.clone() } else { self.at(&self.namespace, &name) };
+            let scope = if self.name == name {
+                self.clone()
+            } else {
+                self.at(&self.namespace, &name)
+            };
             let mut holder = Some(candidate);
-            scope.admit(context, Operation::Create, &mut holder, None, &mut warnings).await?;
+            scope
+                .admit(context, Operation::Create, &mut holder, None, &mut warnings)
+                .await?;
             let mut candidate = holder.unwrap_or(Value::Null);
             if self.definition.strategy.has_generation() {
                 meta::set(&mut candidate, "generation", Some(json!(1)));
@@ -82,21 +100,32 @@ impl Scope<'_> {
             }
             warnings.extend(self.definition.strategy.warnings(context, &candidate, None));
             self.definition.strategy.canonicalize(&mut candidate);
-            let candidate = scope.admit_final(context, Operation::Create, Some(candidate), None, &mut warnings).await?.unwrap_or(Value::Null);
+            let candidate = scope
+                .admit_final(context, Operation::Create, Some(candidate), None, &mut warnings)
+                .await?
+                .unwrap_or(Value::Null);
             if options.dry_run {
                 if scope.cluster.store().get(&scope.key(&name)).is_some() {
                     return Err(scope.already_exists());
                 }
                 let mut object = candidate;
                 self.to_requested(&mut object)?;
-                return Ok(Written { object, created: true, warnings });
+                return Ok(Written {
+                    object,
+                    created: true,
+                    warnings,
+                });
             }
             match self.commit_put(&name, Expect::Absent, &candidate).await {
                 Ok(done) => {
                     let mut object = committed(&done);
                     self.to_requested(&mut object)?;
                     self.cluster.written(&self.definition, None, Some(&object));
-                    return Ok(Written { object, created: true, warnings });
+                    return Ok(Written {
+                        object,
+                        created: true,
+                        warnings,
+                    });
                 }
                 Err(CommitError::Conflict { .. }) if generated && attempt + 1 < RETRIES => {}
                 Err(CommitError::Conflict { .. }) => return Err(scope.already_exists()),
@@ -125,13 +154,21 @@ impl Scope<'_> {
             meta::set(object, "namespace", None);
         }
         if !meta::resource_version(object).is_empty() {
-            return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+            return Err(ApiError::bad_request(
+                "resourceVersion should not be set on objects to be created",
+            ));
         }
         Ok(())
     }
 
     pub(super) fn prepare_metadata(&self, object: &mut Value, now: k8s_openapi::jiff::Timestamp) {
-        for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation", "resourceVersion"] {
+        for key in [
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "selfLink",
+            "generation",
+            "resourceVersion",
+        ] {
             meta::set(object, key, None);
         }
         meta::set(object, "creationTimestamp", Some(meta::rfc3339(now).into()));

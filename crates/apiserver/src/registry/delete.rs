@@ -59,12 +59,24 @@ impl DeleteOptions {
         if let Some(policy) = &self.propagation_policy
             && !matches!(policy.as_str(), "Foreground" | "Background" | "Orphan")
         {
-            errors.push(Error::not_supported(&Path::new("propagationPolicy"), policy.as_str(), &["Background", "Foreground", "Orphan"]));
+            errors.push(Error::not_supported(
+                &Path::new("propagationPolicy"),
+                policy.as_str(),
+                &["Background", "Foreground", "Orphan"],
+            ));
         }
         if self.dry_run.iter().flatten().any(|value| value != "All") {
-            errors.push(Error::not_supported(&Path::new("dryRun"), json!(self.dry_run), &["All"]));
+            errors.push(Error::not_supported(
+                &Path::new("dryRun"),
+                json!(self.dry_run),
+                &["All"],
+            ));
         }
-        if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid("meta.k8s.io", "DeleteOptions", "", &errors)) }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(ApiError::invalid("meta.k8s.io", "DeleteOptions", "", &errors))
+        }
     }
 }
 
@@ -76,7 +88,7 @@ pub enum Deleted {
     Pending(Value),
 }
 
-impl Scope<'_> {
+impl Scope {
     /// Deletes one object, or marks it for deletion.
     ///
     /// # Errors
@@ -88,14 +100,20 @@ impl Scope<'_> {
             let entry = self.entry()?;
             let old = object::value_of(&entry);
             self.check_preconditions(options, &old, entry.mod_revision)?;
-            self.admit(&context, Operation::Delete, &mut None, Some(&old), &mut Vec::new()).await?;
-            self.admit_final(&context, Operation::Delete, None, Some(&old), &mut Vec::new()).await?;
+            self.admit(&context, Operation::Delete, &mut None, Some(&old), &mut Vec::new())
+                .await?;
+            self.admit_final(&context, Operation::Delete, None, Some(&old), &mut Vec::new())
+                .await?;
             let (object, changed) = self.marked(&old, options, context.now);
             if goes_away(&object) {
                 if options.is_dry_run() {
                     return Ok(Deleted::Gone(old));
                 }
-                match self.commit_delete(&self.name, Expect::Revision(entry.mod_revision)).await.map_err(Attempt::from_commit) {
+                match self
+                    .commit_delete(&self.name, Expect::Revision(entry.mod_revision))
+                    .await
+                    .map_err(Attempt::from_commit)
+                {
                     Ok(done) => {
                         self.cluster.written(&self.definition, Some(&old), None);
                         let mut last = object::value_of(&done.entry);
@@ -121,12 +139,16 @@ impl Scope<'_> {
     }
 
     fn check_preconditions(&self, options: &DeleteOptions, old: &Value, revision: u64) -> Result<(), ApiError> {
-        let Some(preconditions) = &options.preconditions else { return Ok(()) };
+        let Some(preconditions) = &options.preconditions else {
+            return Ok(());
+        };
         let uid = meta::text(old, "/metadata/uid");
         if let Some(wanted) = &preconditions.uid
             && wanted != uid
         {
-            return Err(self.conflict(&format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}")));
+            return Err(self.conflict(&format!(
+                "Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
+            )));
         }
         if let Some(wanted) = &preconditions.resource_version
             && *wanted != revision.to_string()
@@ -157,20 +179,32 @@ impl Scope<'_> {
             }
         }
         if finalizers != meta::finalizers(old) {
-            meta::set(&mut object, "finalizers", (!finalizers.is_empty()).then(|| json!(finalizers)));
+            meta::set(
+                &mut object,
+                "finalizers",
+                (!finalizers.is_empty()).then(|| json!(finalizers)),
+            );
         }
         let grace = self.definition.strategy.grace_period(old, options.grace_period_seconds);
         let seconds = grace.unwrap_or(0).max(0);
         if meta::is_deleting(old) {
             // a deletion under way can only be hastened
-            let current = old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+            let current = old
+                .pointer("/metadata/deletionGracePeriodSeconds")
+                .and_then(Value::as_i64)
+                .unwrap_or(0);
             if options.grace_period_seconds.is_some() && seconds < current {
                 meta::set(&mut object, "deletionGracePeriodSeconds", Some(json!(seconds)));
-                let asked = meta::parse_time(meta::text(old, "/metadata/deletionTimestamp")).map_or(now, |time| meta::later(time, seconds - current));
+                let asked = meta::parse_time(meta::text(old, "/metadata/deletionTimestamp"))
+                    .map_or(now, |time| meta::later(time, seconds - current));
                 meta::set(&mut object, "deletionTimestamp", Some(meta::rfc3339(asked).into()));
             }
         } else {
-            meta::set(&mut object, "deletionTimestamp", Some(meta::rfc3339(meta::later(now, seconds)).into()));
+            meta::set(
+                &mut object,
+                "deletionTimestamp",
+                Some(meta::rfc3339(meta::later(now, seconds)).into()),
+            );
             meta::set(&mut object, "deletionGracePeriodSeconds", Some(json!(seconds)));
             if let Some(generation) = old.pointer("/metadata/generation").and_then(Value::as_i64) {
                 meta::set(&mut object, "generation", Some(json!(generation + 1)));
@@ -191,7 +225,11 @@ impl Scope<'_> {
     /// # Errors
     /// The first refusal.
     pub async fn delete_collection(&self, query: &ListQuery, options: &DeleteOptions) -> Result<Vec<Value>, ApiError> {
-        let page = self.list(&ListQuery { limit: None, continue_token: None, ..query.clone() })?;
+        let page = self.list(&ListQuery {
+            limit: None,
+            continue_token: None,
+            ..query.clone()
+        })?;
         let mut deleted = Vec::new();
         for entry in page.entries {
             let mut object = object::value_of(&entry);

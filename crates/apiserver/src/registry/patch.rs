@@ -1,7 +1,7 @@
 //! `patch`: JSON, merge, strategic merge, and server-side apply.
 
 use gardener_apimachinery::ApiError;
-use gardener_merge::{ApplyError, Manager};
+use gardener_merge::Manager;
 use serde_json::Value;
 
 use super::update::Attempt;
@@ -25,8 +25,12 @@ pub enum PatchKind {
 
 impl PatchKind {
     /// The content types of patches, as errors list them.
-    pub const TYPES: [&'static str; 4] =
-        ["application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml"];
+    pub const TYPES: [&'static str; 4] = [
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        "application/strategic-merge-patch+json",
+        "application/apply-patch+yaml",
+    ];
 
     /// The kind of a content type.
     pub fn of(content_type: &str) -> Option<Self> {
@@ -40,7 +44,7 @@ impl PatchKind {
     }
 }
 
-impl Scope<'_> {
+impl Scope {
     /// Changes an object, or its status, by a patch. Apply creates what does not exist.
     ///
     /// # Errors
@@ -48,7 +52,11 @@ impl Scope<'_> {
     pub async fn patch(&self, kind: PatchKind, body: &[u8], options: &WriteOptions) -> Result<Written, ApiError> {
         let now = self.cluster.clock().now();
         let context = self.context(now, options.dry_run);
-        let format = if kind == PatchKind::Apply { Format::Yaml } else { Format::Json };
+        let format = if kind == PatchKind::Apply {
+            Format::Yaml
+        } else {
+            Format::Json
+        };
         let decoded = decode::decode(body, format)?;
         let mut warnings = Vec::new();
         if kind == PatchKind::Apply {
@@ -63,7 +71,9 @@ impl Scope<'_> {
                 if kind != PatchKind::Apply || !self.subresource.is_empty() {
                     return Err(self.not_found());
                 }
-                return self.apply_new(decoded.value, &decoded.duplicates, &context, options).await;
+                return self
+                    .apply_new(decoded.value, &decoded.duplicates, &context, options)
+                    .await;
             };
             let stored = object::value_of(&entry);
             let mut current = stored.clone();
@@ -75,15 +85,28 @@ impl Scope<'_> {
                         .spec()?
                         .schema
                         .clone()
-                        .filter(|_| self.spec().is_ok_and(|version| version.prunes) && !self.definition.strategy.validates_schema())
-                        .ok_or_else(|| ApiError::unsupported_media_type(&["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"]))?;
-                    gardener_merge::strategic(&current, &decoded.value, &schema).map_err(patch_error)?
+                        .filter(|_| {
+                            self.spec().is_ok_and(|version| version.prunes)
+                                && !self.definition.strategy.validates_schema()
+                        })
+                        .ok_or_else(|| {
+                            ApiError::unsupported_media_type(&[
+                                "application/json-patch+json",
+                                "application/merge-patch+json",
+                                "application/apply-patch+yaml",
+                            ])
+                        })?;
+                    gardener_merge::strategic(&current, &decoded.value, &schema).map_err(ApiError::from)?
                 }
-                PatchKind::Merge => gardener_merge::merge_patch(&current, &decoded.value).map_err(patch_error)?,
-                PatchKind::Json => gardener_merge::json_patch(&current, &decoded.value).map_err(patch_error)?,
+                PatchKind::Merge => gardener_merge::merge_patch(&current, &decoded.value).map_err(ApiError::from)?,
+                PatchKind::Json => gardener_merge::json_patch(&current, &decoded.value).map_err(ApiError::from)?,
             };
             let wanted = meta::resource_version(&patched).to_owned();
-            let duplicates: &[String] = if matches!(kind, PatchKind::Json) { &[] } else { &decoded.duplicates };
+            let duplicates: &[String] = if matches!(kind, PatchKind::Json) {
+                &[]
+            } else {
+                &decoded.duplicates
+            };
             let managed = patched.pointer("/metadata/managedFields").cloned();
             self.accept(&context, &mut patched, options, duplicates, &mut attempt_warnings)?;
             if kind == PatchKind::Apply {
@@ -91,7 +114,10 @@ impl Scope<'_> {
             } else if !wanted.is_empty() && wanted != entry.mod_revision.to_string() {
                 return Err(self.modified());
             }
-            if kind == PatchKind::Apply && !meta::resource_version(&decoded.value).is_empty() && meta::resource_version(&decoded.value) != entry.mod_revision.to_string() {
+            if kind == PatchKind::Apply
+                && !meta::resource_version(&decoded.value).is_empty()
+                && meta::resource_version(&decoded.value) != entry.mod_revision.to_string()
+            {
                 return Err(self.modified());
             }
             if meta::name(&patched) != self.name {
@@ -102,10 +128,24 @@ impl Scope<'_> {
                 )));
             }
             self.to_stored(&mut patched)?;
-            match self.replace(&entry, patched, &context, options, &mut attempt_warnings, kind != PatchKind::Apply).await {
+            match self
+                .replace(
+                    &entry,
+                    patched,
+                    &context,
+                    options,
+                    &mut attempt_warnings,
+                    kind != PatchKind::Apply,
+                )
+                .await
+            {
                 Ok(object) => {
                     warnings.append(&mut attempt_warnings);
-                    return Ok(Written { object, created: false, warnings });
+                    return Ok(Written {
+                        object,
+                        created: false,
+                        warnings,
+                    });
                 }
                 Err(Attempt::Raced) => {}
                 Err(Attempt::Refused(error)) => return Err(error),
@@ -130,18 +170,34 @@ impl Scope<'_> {
                 own.0
             )));
         }
-        if config.pointer("/metadata/managedFields").is_some_and(|managed| managed.as_array().is_none_or(|list| !list.is_empty()) && !managed.is_null()) {
+        if config
+            .pointer("/metadata/managedFields")
+            .is_some_and(|managed| managed.as_array().is_none_or(|list| !list.is_empty()) && !managed.is_null())
+        {
             return Err(ApiError::bad_request("metadata.managedFields must be nil"));
         }
         let name = meta::name(config);
         if !name.is_empty() && name != self.name {
-            return Err(ApiError::bad_request(format!("the name of the object ({name}) does not match the name on the URL ({})", self.name)));
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                self.name
+            )));
         }
         Ok(())
     }
 
-    fn applied(&self, live: Option<&Value>, config: &Value, options: &WriteOptions, context: &Context<'_>) -> Result<Value, ApiError> {
-        let schema = self.spec()?.schema.clone().ok_or_else(|| ApiError::unsupported_media_type(&PatchKind::TYPES[..2]))?;
+    fn applied(
+        &self,
+        live: Option<&Value>,
+        config: &Value,
+        options: &WriteOptions,
+        context: &Context<'_>,
+    ) -> Result<Value, ApiError> {
+        let schema = self
+            .spec()?
+            .schema
+            .clone()
+            .ok_or_else(|| ApiError::unsupported_media_type(&PatchKind::TYPES[..2]))?;
         let manager = Manager {
             name: &options.field_manager,
             operation: gardener_merge::Operation::Apply,
@@ -149,14 +205,26 @@ impl Scope<'_> {
             subresource: &self.subresource,
         };
         let mut config = config.clone();
-        gardener_schema::canonicalize(&mut config, &schema);
-        gardener_merge::apply(live, &config, &schema, &manager, options.force, &meta::rfc3339(context.now), &self.reset_fields()).map_err(|error| match error {
-            ApplyError::Conflict(conflict) => conflict,
-            ApplyError::Invalid(error) => error,
-        })
+        schema.canonicalize(&mut config);
+        gardener_merge::apply(
+            live,
+            &config,
+            &schema,
+            &manager,
+            options.force,
+            &meta::rfc3339(context.now),
+            &self.reset_fields(),
+        )
+        .map_err(ApiError::from)
     }
 
-    async fn apply_new(&self, config: Value, duplicates: &[String], context: &Context<'_>, options: &WriteOptions) -> Result<Written, ApiError> {
+    async fn apply_new(
+        &self,
+        config: Value,
+        duplicates: &[String],
+        context: &Context<'_>,
+        options: &WriteOptions,
+    ) -> Result<Written, ApiError> {
         if !meta::text(&config, "/metadata/uid").is_empty() || !meta::resource_version(&config).is_empty() {
             return Err(self.conflict("uid mismatch: the provided object specified a uid or resourceVersion, and no existing object was found"));
         }
@@ -165,7 +233,16 @@ impl Scope<'_> {
         self.accept(context, &mut config.clone(), options, duplicates, &mut warnings)?;
         let mut object = self.applied(None, &config, options, context)?;
         let managed = object.pointer("/metadata/managedFields").cloned();
-        self.accept(context, &mut object, &WriteOptions { field_validation: super::FieldValidation::Ignore, ..options.clone() }, &[], &mut warnings)?;
+        self.accept(
+            context,
+            &mut object,
+            &WriteOptions {
+                field_validation: super::FieldValidation::Ignore,
+                ..options.clone()
+            },
+            &[],
+            &mut warnings,
+        )?;
         meta::set(&mut object, "name", Some(self.name.clone().into()));
         self.place(&mut object)?;
         self.prepare_metadata(&mut object, context.now);
@@ -177,9 +254,13 @@ impl Scope<'_> {
 
 fn apply_needs_manager() -> ApiError {
     use gardener_apimachinery::field::{Error, Path};
-    ApiError::invalid("meta.k8s.io", "PatchOptions", "", &[Error::required(&Path::new("fieldManager"), "is required for apply patch")])
-}
-
-fn patch_error(error: gardener_merge::PatchError) -> ApiError {
-    error.into()
+    ApiError::invalid(
+        "meta.k8s.io",
+        "PatchOptions",
+        "",
+        &[Error::required(
+            &Path::new("fieldManager"),
+            "is required for apply patch",
+        )],
+    )
 }

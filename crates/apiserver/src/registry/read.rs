@@ -37,16 +37,23 @@ impl ListQuery {
     /// # Errors
     /// 400 for selectors and numbers that cannot be read, or fields that cannot be selected.
     pub fn read(query: &Query, definition: &Definition) -> Result<Self, ApiError> {
-        let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or_default()).map_err(|error| ApiError::bad_request(error.to_string()))?;
-        let fields = FieldSelector::parse(query.get("fieldSelector").unwrap_or_default()).map_err(|error| ApiError::bad_request(error.to_string()))?;
+        let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or_default())
+            .map_err(|error| ApiError::bad_request(error.to_string()))?;
+        let fields = FieldSelector::parse(query.get("fieldSelector").unwrap_or_default())
+            .map_err(|error| ApiError::bad_request(error.to_string()))?;
         let supported = definition.strategy.selectable_fields(&serde_json::Value::Null);
         for (path, _, _) in fields.terms() {
-            let known = path == "metadata.name" || (path == "metadata.namespace") || supported.iter().any(|(key, _)| key == path);
+            let known = path == "metadata.name"
+                || (path == "metadata.namespace")
+                || supported.iter().any(|(key, _)| key == path);
             if !known {
                 return Err(ApiError::bad_request(format!("field label not supported: {path}")));
             }
         }
-        let limit = query.number::<i64>("limit")?.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);
+        let limit = query
+            .number::<i64>("limit")?
+            .and_then(|limit| usize::try_from(limit).ok())
+            .filter(|limit| *limit > 0);
         Ok(Self {
             labels,
             fields,
@@ -87,14 +94,18 @@ struct Continue {
     after: String,
 }
 
-impl Scope<'_> {
+impl Scope {
     /// Lists the collection.
     ///
     /// # Errors
     /// 400 for tokens that cannot be read, 410 for revisions that are compacted, 504 for revisions that are not there yet.
     pub fn list(&self, query: &ListQuery) -> Result<Page, ApiError> {
         let prefix = self.cluster.path(&self.namespace, "");
-        let mut options = ListOptions { at: None, after: None, limit: None };
+        let mut options = ListOptions {
+            at: None,
+            after: None,
+            limit: None,
+        };
         if let Some(token) = &query.continue_token {
             let start = read_token(token)?;
             options.after = Some(format!("{prefix}{}", start.after));
@@ -114,7 +125,8 @@ impl Scope<'_> {
                 }
                 Some(other) => {
                     use gardener_apimachinery::field::{Error, Path};
-                    let error = Error::not_supported(&Path::new("resourceVersionMatch"), other, &["Exact", "NotOlderThan"]);
+                    let error =
+                        Error::not_supported(&Path::new("resourceVersionMatch"), other, &["Exact", "NotOlderThan"]);
                     return Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", &[error]));
                 }
             }
@@ -125,12 +137,24 @@ impl Scope<'_> {
         }
         let listing = match query.fields.exact("metadata.name") {
             // one name is one look-up, not a scan
-            Some(name) if options.at.is_none() && options.after.is_none() && !(self.definition.namespaced && self.namespace.is_empty()) => {
+            Some(name)
+                if options.at.is_none()
+                    && options.after.is_none()
+                    && !(self.definition.namespaced && self.namespace.is_empty()) =>
+            {
                 let revision = self.cluster.store().revision();
                 let entries = self.cluster.store().get(&self.key(name)).into_iter().collect();
-                gardener_store::Listing { entries, revision, remaining: 0 }
+                gardener_store::Listing {
+                    entries,
+                    revision,
+                    remaining: 0,
+                }
             }
-            _ => self.cluster.store().list(&self.definition.topic, &prefix, &options).map_err(read_error)?,
+            _ => self
+                .cluster
+                .store()
+                .list(&self.definition.topic, &prefix, &options)
+                .map_err(read_error)?,
         };
         let mut entries = listing.entries;
         let mut more = listing.remaining > 0;
@@ -145,21 +169,38 @@ impl Scope<'_> {
         }
         let continue_token = match entries.last() {
             Some(last) if more => {
-                let after = last.key.path.strip_prefix(prefix.as_str()).unwrap_or(&last.key.path).to_owned();
-                let json = serde_json::to_vec(&Continue { revision: listing.revision, after }).unwrap_or_default();
+                let after = last
+                    .key
+                    .path
+                    .strip_prefix(prefix.as_str())
+                    .unwrap_or(&last.key.path)
+                    .to_owned();
+                let json = serde_json::to_vec(&Continue {
+                    revision: listing.revision,
+                    after,
+                })
+                .unwrap_or_default();
                 Some(URL_SAFE_NO_PAD.encode(json))
             }
             _ => None,
         };
         let remaining = (!selective && continue_token.is_some()).then_some(listing.remaining);
-        Ok(Page { entries, revision: listing.revision, continue_token, remaining })
+        Ok(Page {
+            entries,
+            revision: listing.revision,
+            continue_token,
+            remaining,
+        })
     }
 
     /// Refuses revisions that the store has not reached.
     fn not_before(&self, revision: Revision) -> Result<(), ApiError> {
         let current = self.cluster.store().revision();
         if revision > current {
-            return Err(read_error(ReadError::Future { requested: revision, current }));
+            return Err(read_error(ReadError::Future {
+                requested: revision,
+                current,
+            }));
         }
         Ok(())
     }
@@ -172,7 +213,11 @@ impl Scope<'_> {
 pub(crate) fn parse_revision(text: Option<&str>) -> Result<Option<Revision>, ApiError> {
     match text {
         None | Some("") => Ok(None),
-        Some(text) => text.parse().map(Some).map_err(|_| ApiError::bad_request(format!("Invalid value: {text:?}: resourceVersion must be a decimal number that an earlier answer carried"))),
+        Some(text) => text.parse().map(Some).map_err(|_| {
+            ApiError::bad_request(format!(
+                "Invalid value: {text:?}: resourceVersion must be a decimal number that an earlier answer carried"
+            ))
+        }),
     }
 }
 
@@ -187,13 +232,18 @@ fn read_token(token: &str) -> Result<Continue, ApiError> {
 /// A read failure as an API error.
 pub(crate) fn read_error(error: ReadError) -> ApiError {
     match error {
-        ReadError::Compacted { requested, oldest } => ApiError::expired(format!("too old resource version: {requested} ({oldest})")),
-        ReadError::Future { requested, current } => ApiError::new(504, "Timeout", format!("Too large resource version: {requested}, current: {current}")).with_causes(vec![
-            k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusCause {
-                reason: Some("ResourceVersionTooLarge".into()),
-                message: Some("Too large resource version".into()),
-                field: None,
-            },
-        ]),
+        ReadError::Compacted { requested, oldest } => {
+            ApiError::expired(format!("too old resource version: {requested} ({oldest})"))
+        }
+        ReadError::Future { requested, current } => ApiError::new(
+            504,
+            "Timeout",
+            format!("Too large resource version: {requested}, current: {current}"),
+        )
+        .with_causes(vec![k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusCause {
+            reason: Some("ResourceVersionTooLarge".into()),
+            message: Some("Too large resource version".into()),
+            field: None,
+        }]),
     }
 }

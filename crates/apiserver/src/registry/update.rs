@@ -12,13 +12,18 @@ use super::{RETRIES, Scope, WriteOptions, Written, commit_failed, committed};
 use crate::definition::{Context, Operation};
 use crate::{meta, object};
 
-impl Scope<'_> {
+impl Scope {
     /// Replaces an object, or its status.
     ///
     /// # Errors
     /// 404 when there is none and the kind is not created on update, 409 when it changed meanwhile, 422 for invalid fields, whatever
     /// admission says.
-    pub async fn update(&self, body: Value, duplicates: &[String], options: &WriteOptions) -> Result<Written, ApiError> {
+    pub async fn update(
+        &self,
+        body: Value,
+        duplicates: &[String],
+        options: &WriteOptions,
+    ) -> Result<Written, ApiError> {
         let now = self.cluster.clock().now();
         let context = self.context(now, options.dry_run);
         let mut warnings = Vec::new();
@@ -26,10 +31,19 @@ impl Scope<'_> {
         self.accept(&context, &mut body, options, duplicates, &mut warnings)?;
         let own_name = meta::name(&body).to_owned();
         if own_name.is_empty() {
-            return Err(self.invalid("", &vec![Error::required(&Path::new("metadata").child("name"), "name must be provided")]));
+            return Err(self.invalid(
+                "",
+                &vec![Error::required(
+                    &Path::new("metadata").child("name"),
+                    "name must be provided",
+                )],
+            ));
         }
         if own_name != self.name {
-            return Err(ApiError::bad_request(format!("the name of the object ({own_name}) does not match the name on the URL ({})", self.name)));
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({own_name}) does not match the name on the URL ({})",
+                self.name
+            )));
         }
         let wanted = meta::resource_version(&body).to_owned();
         for _ in 0..RETRIES {
@@ -44,18 +58,34 @@ impl Scope<'_> {
                 return self.create_accepted(object, &context, options, warnings).await;
             };
             if wanted.is_empty() && !self.definition.strategy.allow_unconditional_update() {
-                return Err(self.invalid(&self.name, &vec![Error::invalid(&Path::new("metadata").child("resourceVersion"), json!(0), "must be specified for an update")]));
+                return Err(self.invalid(
+                    &self.name,
+                    &vec![Error::invalid(
+                        &Path::new("metadata").child("resourceVersion"),
+                        json!(0),
+                        "must be specified for an update",
+                    )],
+                ));
             }
             if !wanted.is_empty() && wanted != entry.mod_revision.to_string() {
                 return Err(self.modified());
             }
             let mut object = body.clone();
             self.to_stored(&mut object)?;
-            match self.replace(&entry, object, &context, options, &mut warnings, true).await {
+            match self
+                .replace(&entry, object, &context, options, &mut warnings, true)
+                .await
+            {
                 Err(Attempt::Raced) if wanted.is_empty() => {}
                 Err(Attempt::Raced) => return Err(self.modified()),
                 Err(Attempt::Refused(error)) => return Err(error),
-                Ok(object) => return Ok(Written { object, created: false, warnings }),
+                Ok(object) => {
+                    return Ok(Written {
+                        object,
+                        created: false,
+                        warnings,
+                    });
+                }
             }
         }
         Err(self.modified())
@@ -86,7 +116,8 @@ impl Scope<'_> {
             self.own_fields(Some(&old), &mut object, options, context.now);
         }
         let mut holder = Some(object);
-        self.admit(context, Operation::Update, &mut holder, Some(&old), warnings).await?;
+        self.admit(context, Operation::Update, &mut holder, Some(&old), warnings)
+            .await?;
         let mut object = holder.unwrap_or(Value::Null);
         if status_update {
             strategy.prepare_for_status_update(context, &mut object, &old)?;
@@ -99,7 +130,11 @@ impl Scope<'_> {
         let mut errors = meta::validate_update(&object, &old);
         errors.extend(meta::validate(&object, |_| Vec::new()));
         errors.extend(self.validate_schema(&object, Some(&old)));
-        errors.extend(if status_update { strategy.validate_status_update(context, &object, &old) } else { strategy.validate_update(context, &object, &old) });
+        errors.extend(if status_update {
+            strategy.validate_status_update(context, &object, &old)
+        } else {
+            strategy.validate_update(context, &object, &old)
+        });
         if !errors.is_empty() {
             return Err(self.invalid(&self.name, &errors).into());
         }
@@ -107,19 +142,35 @@ impl Scope<'_> {
             warnings.extend(strategy.warnings(context, &object, Some(&old)));
         }
         strategy.canonicalize(&mut object);
-        let object = self.admit_final(context, Operation::Update, Some(object), Some(&old), warnings).await?.unwrap_or(Value::Null);
+        let object = self
+            .admit_final(context, Operation::Update, Some(object), Some(&old), warnings)
+            .await?
+            .unwrap_or(Value::Null);
         self.store_change(entry, &old, object, options.dry_run).await
     }
 
     /// Commits a decided change: nothing when it changes nothing, a removal when it took the last finalizer of an object in deletion.
-    pub(super) async fn store_change(&self, entry: &Arc<Entry>, old: &Value, mut object: Value, dry_run: bool) -> Result<Value, Attempt> {
+    pub(super) async fn store_change(
+        &self,
+        entry: &Arc<Entry>,
+        old: &Value,
+        mut object: Value,
+        dry_run: bool,
+    ) -> Result<Value, Attempt> {
         meta::set(&mut object, "resourceVersion", None);
         let expect = Expect::Revision(entry.mod_revision);
         let mut answer = if dry_run {
-            meta::set(&mut object, "resourceVersion", Some(entry.mod_revision.to_string().into()));
+            meta::set(
+                &mut object,
+                "resourceVersion",
+                Some(entry.mod_revision.to_string().into()),
+            );
             object
         } else if goes_away(&object) {
-            let done = self.commit_delete(&self.name, expect).await.map_err(Attempt::from_commit)?;
+            let done = self
+                .commit_delete(&self.name, expect)
+                .await
+                .map_err(Attempt::from_commit)?;
             self.cluster.written(&self.definition, Some(old), None);
             meta::set(&mut object, "resourceVersion", Some(done.revision.to_string().into()));
             object
@@ -129,7 +180,10 @@ impl Scope<'_> {
             if before == object {
                 old.clone()
             } else {
-                let done = self.commit_put(&self.name, expect, &object).await.map_err(Attempt::from_commit)?;
+                let done = self
+                    .commit_put(&self.name, expect, &object)
+                    .await
+                    .map_err(Attempt::from_commit)?;
                 let stored = committed(&done);
                 self.cluster.written(&self.definition, Some(old), Some(&stored));
                 stored
@@ -139,17 +193,74 @@ impl Scope<'_> {
         Ok(answer)
     }
 
+    /// Stores what a subresource made of its parent. `None` when another write came first.
+    pub(crate) async fn store_by_subresource(
+        &self,
+        entry: &Arc<Entry>,
+        mut object: Value,
+        context: &Context<'_>,
+        options: &WriteOptions,
+        validate: bool,
+    ) -> Result<Option<Value>, ApiError> {
+        let old = object::value_of(entry);
+        let strategy = &self.definition.strategy;
+        let wanted = meta::resource_version(&object);
+        if !wanted.is_empty() && wanted != entry.mod_revision.to_string() {
+            return Err(self.modified());
+        }
+        keep_server_metadata(&mut object, &old);
+        self.own_fields(Some(&old), &mut object, options, context.now);
+        let mut warnings = Vec::new();
+        let mut holder = Some(object);
+        self.admit(context, Operation::Update, &mut holder, Some(&old), &mut warnings)
+            .await?;
+        let mut object = holder.unwrap_or(Value::Null);
+        if validate {
+            if strategy.has_generation() {
+                bump_generation(
+                    &mut object,
+                    &old,
+                    self.definition.stored_version().is_some_and(|version| version.status),
+                );
+            }
+            strategy.prepare_for_update(context, &mut object, &old)?;
+            let mut errors = meta::validate_update(&object, &old);
+            errors.extend(strategy.validate_update(context, &object, &old));
+            if !errors.is_empty() {
+                return Err(self.invalid(&self.name, &errors));
+            }
+            strategy.canonicalize(&mut object);
+        }
+        let object = self
+            .admit_final(context, Operation::Update, Some(object), Some(&old), &mut warnings)
+            .await?
+            .unwrap_or(Value::Null);
+        match self.store_change(entry, &old, object, options.dry_run).await {
+            Ok(object) => Ok(Some(object)),
+            Err(Attempt::Raced) => Ok(None),
+            Err(Attempt::Refused(error)) => Err(error),
+        }
+    }
+
     fn check_uid(&self, object: &Value, old: &Value) -> Result<(), ApiError> {
         let (new_uid, old_uid) = (meta::text(object, "/metadata/uid"), meta::text(old, "/metadata/uid"));
         if new_uid.is_empty() || new_uid == old_uid {
             return Ok(());
         }
-        Err(self.conflict(&format!("Precondition failed: UID in precondition: {new_uid}, UID in object meta: {old_uid}")))
+        Err(self.conflict(&format!(
+            "Precondition failed: UID in precondition: {new_uid}, UID in object meta: {old_uid}"
+        )))
     }
 
     /// Notes in managedFields who owns what was written.
     pub(super) fn own_fields(&self, old: Option<&Value>, object: &mut Value, options: &WriteOptions, now: Timestamp) {
-        let Some(schema) = self.definition.stored_version().and_then(|version| version.schema.as_ref()) else { return };
+        let Some(schema) = self
+            .definition
+            .stored_version()
+            .and_then(|version| version.schema.as_ref())
+        else {
+            return;
+        };
         let manager = gardener_merge::Manager {
             name: &options.field_manager,
             operation: gardener_merge::Operation::Update,
@@ -163,8 +274,8 @@ impl Scope<'_> {
     pub(super) fn reset_fields(&self) -> gardener_merge::fieldset::Set {
         let has_status = self.definition.stored_version().is_some_and(|version| version.status);
         match self.subresource.as_str() {
-            "status" => gardener_merge::fieldset::Set::from_fields(&[&["spec"]]),
-            "" if has_status => gardener_merge::fieldset::Set::from_fields(&[&["status"]]),
+            "status" => gardener_merge::fieldset::Set::of_fields(&["spec"]),
+            "" if has_status => gardener_merge::fieldset::Set::of_fields(&["status"]),
             _ => gardener_merge::fieldset::Set::default(),
         }
     }
@@ -204,7 +315,16 @@ fn copy_member(object: &mut Value, old: &Value, key: &str) {
 
 /// Puts back the metadata that only the server writes.
 fn keep_server_metadata(object: &mut Value, old: &Value) {
-    for key in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName", "name", "namespace"] {
+    for key in [
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "generateName",
+        "name",
+        "namespace",
+    ] {
         let before = old.pointer(&format!("/metadata/{key}")).cloned();
         meta::set(object, key, before);
     }
@@ -236,8 +356,14 @@ fn keep_all_but_status(object: &mut Value, old: &Value, keep_metadata: bool) {
 /// One more generation when anything outside metadata and status changed.
 fn bump_generation(object: &mut Value, old: &Value, has_status: bool) {
     let changed = |key: &str| object.get(key) != old.get(key);
-    let (Value::Object(new), Value::Object(before)) = (&*object, old) else { return };
-    let bump = new.keys().chain(before.keys()).filter(|key| !matches!(key.as_str(), "metadata" | "apiVersion" | "kind") && !(has_status && *key == "status")).any(|key| changed(key));
+    let (Value::Object(new), Value::Object(before)) = (&*object, old) else {
+        return;
+    };
+    let bump = new
+        .keys()
+        .chain(before.keys())
+        .filter(|key| !matches!(key.as_str(), "metadata" | "apiVersion" | "kind") && !(has_status && *key == "status"))
+        .any(|key| changed(key));
     if bump {
         let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
         meta::set(object, "generation", Some(json!(generation + 1)));
@@ -248,6 +374,13 @@ fn bump_generation(object: &mut Value, old: &Value, has_status: bool) {
 pub(super) fn goes_away(object: &Value) -> bool {
     meta::is_deleting(object)
         && meta::finalizers(object).is_empty()
-        && object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) == 0
-        && object.pointer("/spec/finalizers").and_then(Value::as_array).is_none_or(|list| list.is_empty() || object.get("kind") != Some(&json!("Namespace")))
+        && object
+            .pointer("/metadata/deletionGracePeriodSeconds")
+            .and_then(Value::as_i64)
+            .unwrap_or(0)
+            == 0
+        && object
+            .pointer("/spec/finalizers")
+            .and_then(Value::as_array)
+            .is_none_or(|list| list.is_empty() || object.get("kind") != Some(&json!("Namespace")))
 }

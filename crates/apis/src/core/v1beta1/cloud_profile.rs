@@ -27,13 +27,7 @@ pub struct CloudProfile {
     pub status: CloudProfileStatus,
 }
 
-crate::resource!(
-    CloudProfile,
-    "core.gardener.cloud",
-    "v1beta1",
-    "cloudprofiles",
-    Cluster
-);
+crate::resource!(CloudProfile, "core.gardener.cloud", "v1beta1", "cloudprofiles", Cluster);
 
 /// `AvailabilityZone`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

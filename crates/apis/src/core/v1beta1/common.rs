@@ -164,8 +164,7 @@ pub struct SeedSelector {
         deserialize_with = "crate::wire::null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub match_expressions:
-        Vec<k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement>,
+    pub match_expressions: Vec<k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement>,
     #[serde(
         default,
         deserialize_with = "crate::wire::null_as_default",

@@ -23,13 +23,7 @@ pub struct Project {
     pub status: ProjectStatus,
 }
 
-crate::resource!(
-    Project,
-    "core.gardener.cloud",
-    "v1beta1",
-    "projects",
-    Cluster
-);
+crate::resource!(Project, "core.gardener.cloud", "v1beta1", "projects", Cluster);
 
 /// `DualApprovalForDeletion`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -36,10 +36,11 @@ impl Schema {
             Value::Array(elements) => {
                 let Some(items) = self.items() else { return };
                 for value in elements {
-                    if value.is_null() && !items.is_nullable() {
-                        if let Some(default) = items.default_value() {
-                            *value = default.clone();
-                        }
+                    if value.is_null()
+                        && !items.is_nullable()
+                        && let Some(default) = items.default_value()
+                    {
+                        *value = default.clone();
                     }
                     items.apply_defaults(value);
                 }

@@ -67,14 +67,15 @@ impl Schema {
                 self.check_duplicates(elements, path, errors);
             }
             Value::String(text) => {
-                if let Some(format) = self.format() {
-                    if self.kind() == Kind::String && !formats::fits(format, text) {
-                        errors.push(Error::type_invalid(
-                            path,
-                            text.as_str(),
-                            format!("{} must be of type {format}: {value}", place(path)),
-                        ));
-                    }
+                if let Some(format) = self.format()
+                    && self.kind() == Kind::String
+                    && !formats::fits(format, text)
+                {
+                    errors.push(Error::type_invalid(
+                        path,
+                        text.as_str(),
+                        format!("{} must be of type {format}: {value}", place(path)),
+                    ));
                 }
             }
             _ => {}
@@ -160,33 +161,33 @@ impl Constraints {
                 if let Some(min) = self.min_length.filter(|min| length < *min) {
                     invalid(format!("should be at least {min} chars long"));
                 }
-                if let Some((pattern, regex)) = &self.pattern {
-                    if !regex.is_match(text) {
-                        invalid(format!("should match '{pattern}'"));
-                    }
+                if let Some((pattern, regex)) = &self.pattern
+                    && !regex.is_match(text)
+                {
+                    invalid(format!("should match '{pattern}'"));
                 }
             }
             Value::Number(number) => {
-                if let Some((max, exclusive)) = &self.maximum {
-                    if compare(number, max).is_some_and(|order| order.is_gt() || *exclusive && order.is_eq()) {
-                        invalid(format!(
-                            "should be less than {}{max}",
-                            if *exclusive { "" } else { "or equal to " }
-                        ));
-                    }
+                if let Some((max, exclusive)) = &self.maximum
+                    && compare(number, max).is_some_and(|order| order.is_gt() || *exclusive && order.is_eq())
+                {
+                    invalid(format!(
+                        "should be less than {}{max}",
+                        if *exclusive { "" } else { "or equal to " }
+                    ));
                 }
-                if let Some((min, exclusive)) = &self.minimum {
-                    if compare(number, min).is_some_and(|order| order.is_lt() || *exclusive && order.is_eq()) {
-                        invalid(format!(
-                            "should be greater than {}{min}",
-                            if *exclusive { "" } else { "or equal to " }
-                        ));
-                    }
+                if let Some((min, exclusive)) = &self.minimum
+                    && compare(number, min).is_some_and(|order| order.is_lt() || *exclusive && order.is_eq())
+                {
+                    invalid(format!(
+                        "should be greater than {}{min}",
+                        if *exclusive { "" } else { "or equal to " }
+                    ));
                 }
-                if let Some(factor) = &self.multiple_of {
-                    if !is_multiple(number, factor) {
-                        invalid(format!("should be a multiple of {factor}"));
-                    }
+                if let Some(factor) = &self.multiple_of
+                    && !is_multiple(number, factor)
+                {
+                    invalid(format!("should be a multiple of {factor}"));
                 }
             }
             Value::Array(elements) => {
@@ -222,14 +223,14 @@ impl Constraints {
             }
             _ => {}
         }
-        if let Some(allowed) = &self.enumeration {
-            if !allowed.iter().any(|one| same(one, value)) {
-                let shown: Vec<String> = allowed
-                    .iter()
-                    .map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned))
-                    .collect();
-                errors.push(Error::not_supported(path, value.clone(), &shown));
-            }
+        if let Some(allowed) = &self.enumeration
+            && !allowed.iter().any(|one| same(one, value))
+        {
+            let shown: Vec<String> = allowed
+                .iter()
+                .map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned))
+                .collect();
+            errors.push(Error::not_supported(path, value.clone(), &shown));
         }
         self.check_branches(value, path, errors);
     }

@@ -6,6 +6,8 @@
 
 pub mod apply;
 pub mod fieldset;
+#[cfg(test)]
+mod fixtures;
 pub mod managed;
 pub mod patch;
 pub mod strategic;

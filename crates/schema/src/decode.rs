@@ -212,3 +212,94 @@ fn literal(value: &Value) -> String {
         other => type_of(other).to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixtures;
+
+    #[test]
+    fn messages_of_gardener_apiserver() {
+        let gardener = fixtures::gardener();
+        let decode = |kind: &str, spec: Value| {
+            let schema = gardener.for_kind("core.gardener.cloud", "v1beta1", kind).unwrap();
+            schema
+                .decode(&json!({"spec": spec}), kind)
+                .map_err(|why| why.into_api_error("v1beta1", kind).message().to_owned())
+        };
+        assert_eq!(
+            decode("CloudProfile", json!({"type": "local", "regions": "north"})).unwrap_err(),
+            "CloudProfile in version \"v1beta1\" cannot be handled as a CloudProfile: json: cannot unmarshal string into Go \
+             struct field CloudProfileSpec.spec.regions of type []v1beta1.Region"
+        );
+        assert_eq!(
+            decode("Quota", json!({"metrics": {"cpu": "many"}})).unwrap_err(),
+            "Quota in version \"v1beta1\" cannot be handled as a Quota: quantities must match the regular expression \
+             '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+        );
+        assert_eq!(decode("Quota", json!({"metrics": {"cpu": "1", "memory": 2}})), Ok(()));
+    }
+
+    #[test]
+    fn messages_of_built_in_kinds() {
+        let schema = fixtures::deployment();
+        for (value, expected) in [
+            (
+                json!("x"),
+                "json: cannot unmarshal string into Go value of type v1.Deployment",
+            ),
+            (
+                json!({"spec": {"replicas": "3"}}),
+                "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32",
+            ),
+            (
+                json!({"spec": {"replicas": 1.5}}),
+                "json: cannot unmarshal number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32",
+            ),
+            (
+                json!({"spec": {"replicas": 3_000_000_000_i64}}),
+                "json: cannot unmarshal number 3000000000 into Go struct field DeploymentSpec.spec.replicas of type int32",
+            ),
+            (
+                json!({"metadata": {"labels": {"a": 1}}}),
+                "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string",
+            ),
+            (
+                json!({"metadata": {"labels": []}}),
+                "json: cannot unmarshal array into Go struct field ObjectMeta.metadata.labels of type map[string]string",
+            ),
+            (
+                json!({"spec": {"template": {"spec": {"containers": [{"name": true}]}}}}),
+                "json: cannot unmarshal bool into Go struct field Container.spec.template.spec.containers.name of type string",
+            ),
+            (
+                json!({"metadata": {"creationTimestamp": "now"}}),
+                "parsing time \"now\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"now\" as \"2006\"",
+            ),
+            (
+                json!({"spec": {"strategy": {"rollingUpdate": {"maxSurge": true}}}}),
+                "json: cannot unmarshal bool into Go value of type int32",
+            ),
+        ] {
+            assert_eq!(
+                schema.decode(&value, "Deployment").unwrap_err().to_string(),
+                expected,
+                "{value}"
+            );
+        }
+        let fits = json!({"metadata": null, "spec": {"replicas": 3, "strategy": {"rollingUpdate": {"maxSurge": "25%"}}}, "x": 1});
+        assert_eq!(schema.decode(&fits, "Deployment"), Ok(()));
+    }
+
+    #[test]
+    fn strict_message() {
+        let paths = ["metadata.colour".to_owned(), "scheduling.seedSelectr".to_owned()];
+        assert_eq!(
+            strict_error(&paths, "v1beta1", "ExposureClass").message(),
+            "ExposureClass in version \"v1beta1\" cannot be handled as a ExposureClass: strict decoding error: unknown field \
+             \"metadata.colour\", unknown field \"scheduling.seedSelectr\""
+        );
+    }
+}

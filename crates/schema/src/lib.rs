@@ -12,6 +12,8 @@
 mod decode;
 mod default;
 mod definitions;
+#[cfg(test)]
+mod fixtures;
 pub mod formats;
 mod meta;
 pub mod openapi;

@@ -411,3 +411,108 @@ fn collect_references(schema: &Value, found: &mut Vec<String>) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Definitions, Kind};
+
+    fn worker() -> Resource {
+        Resource {
+            group: "extensions.gardener.cloud".into(),
+            version: "v1alpha1".into(),
+            kind: "Worker".into(),
+            plural: "workers".into(),
+            namespaced: true,
+            verbs: ["get", "list", "create", "update", "patch", "delete", "deletecollection"]
+                .map(Into::into)
+                .to_vec(),
+            component: component_name("extensions.gardener.cloud", "v1alpha1", "Worker"),
+            list_component: component_name("extensions.gardener.cloud", "v1alpha1", "WorkerList"),
+            subresources: vec![Subresource {
+                name: "status".into(),
+                group: "extensions.gardener.cloud".into(),
+                version: "v1alpha1".into(),
+                kind: "Worker".into(),
+                verbs: ["get", "update", "patch"].map(Into::into).to_vec(),
+                component: component_name("extensions.gardener.cloud", "v1alpha1", "Worker"),
+            }],
+        }
+    }
+
+    #[test]
+    fn paths_carry_what_kubectl_looks_for() {
+        let paths = paths(&[worker()]);
+        let base = "/apis/extensions.gardener.cloud/v1alpha1";
+        let object = &paths[format!("{base}/namespaces/{{namespace}}/workers/{{name}}")];
+        let patch = &object["patch"];
+        assert_eq!(patch["x-kubernetes-action"], "patch");
+        assert_eq!(
+            patch["x-kubernetes-group-version-kind"],
+            json!({"group": "extensions.gardener.cloud", "version": "v1alpha1", "kind": "Worker"})
+        );
+        let names: Vec<&str> = patch["parameters"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|p| p["name"].as_str())
+            .collect();
+        assert!(names.contains(&"fieldValidation") && names.contains(&"force"));
+        assert_eq!(
+            object["get"]["operationId"],
+            "readExtensionsGardenerCloudV1alpha1NamespacedWorker"
+        );
+        assert!(paths[format!("{base}/workers")].get("post").is_none());
+        assert!(
+            paths[format!("{base}/namespaces/{{namespace}}/workers/{{name}}/status")]
+                .get("delete")
+                .is_none()
+        );
+        assert_eq!(
+            paths[format!("{base}/namespaces/{{namespace}}/workers")]["post"]["x-kubernetes-action"],
+            "post"
+        );
+    }
+
+    #[test]
+    fn custom_kinds_are_published_with_their_metadata() {
+        let schema = json!({"type": "object", "properties": {
+            "metadata": {"type": "object"},
+            "spec": {"type": "object", "properties": {"port": {"type": "string", "x-kubernetes-int-or-string": true}}}}});
+        let components = crd_components(
+            "extensions.gardener.cloud",
+            "v1alpha1",
+            "Worker",
+            "WorkerList",
+            Some(&schema),
+        );
+        let document = document(components, &[worker()]);
+        // What is published is read back as it was meant.
+        let definitions = Definitions::from_openapi([&document]).unwrap();
+        let worker = definitions
+            .for_kind("extensions.gardener.cloud", "v1alpha1", "Worker")
+            .unwrap();
+        assert_eq!(
+            worker.definition_name(),
+            Some("cloud.gardener.extensions.v1alpha1.Worker")
+        );
+        assert!(worker.field("metadata").unwrap().field("labels").is_some());
+        assert_eq!(
+            worker.field("spec").unwrap().field("port").unwrap().kind(),
+            Kind::IntOrString
+        );
+        let list = definitions
+            .for_kind("extensions.gardener.cloud", "v1alpha1", "WorkerList")
+            .unwrap();
+        assert!(list.field("metadata").unwrap().field("continue").is_some());
+        assert!(list.field("items").unwrap().items().unwrap().field("spec").is_some());
+    }
+
+    #[test]
+    fn only_reachable_components_are_kept() {
+        let components =
+            json!({"a": {"properties": {"b": {"allOf": [{"$ref": "#/components/schemas/b"}]}}}, "b": {}, "c": {}});
+        let kept = reachable(components.as_object().unwrap(), &["a"]);
+        assert_eq!(kept.keys().collect::<Vec<_>>(), ["a", "b"]);
+    }
+}

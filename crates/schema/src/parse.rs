@@ -351,3 +351,165 @@ fn object<'a>(
         Some(other) => Err(ParseError::new(&format!("{path}.{name}"), "an object", other)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gardener_apimachinery::field::Path;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Definitions, fixtures};
+
+    #[test]
+    fn references_and_what_stands_beside_them() {
+        let deployment = fixtures::deployment();
+        let spec = deployment.field("spec").unwrap();
+        assert_eq!(spec.definition_name(), Some("io.k8s.api.apps.v1.DeploymentSpec"));
+        assert!(spec.field("strategy").unwrap().has_patch_strategy("retainKeys"));
+        assert_eq!(
+            spec.field("selector").unwrap().map_type(),
+            Some(MapType::Atomic),
+            "told by the definition"
+        );
+        let containers = ["template", "spec", "containers"]
+            .iter()
+            .fold(spec, |node, name| node.field(name).unwrap());
+        assert_eq!(containers.list_type(), Some(ListType::Map));
+        assert_eq!(containers.patch_merge_key(), Some("name"));
+        let ports = containers.items().unwrap().field("ports").unwrap();
+        assert_eq!(ports.list_map_keys().collect::<Vec<_>>(), ["containerPort", "protocol"]);
+        let protocol = ports.items().unwrap().field("protocol").unwrap();
+        assert_eq!(protocol.default_value(), Some(&json!("TCP")));
+        let limits = containers
+            .items()
+            .unwrap()
+            .field("resources")
+            .unwrap()
+            .field("limits")
+            .unwrap();
+        assert_eq!(limits.child("cpu").unwrap().kind(), Kind::Quantity);
+    }
+
+    #[test]
+    fn definitions_may_contain_themselves() {
+        let definitions = fixtures::built_in();
+        let crd = definitions
+            .for_kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+            .unwrap();
+        let value = json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema":
+            {"properties": {"a": {"properties": {"b": {"items": {"type": "string"}, "typo": 1}}}}}}}]}});
+        assert_eq!(
+            crd.unknown_fields(&value),
+            ["spec.versions[0].schema.openAPIV3Schema.properties.a.properties.b.typo"]
+        );
+        // A reference to nothing but itself must not hang.
+        let document = json!({"components": {"schemas": {"a": {"$ref": "#/components/schemas/a"}}}});
+        let definitions = Definitions::from_openapi([&document]).unwrap();
+        assert_eq!(definitions.get("a").unwrap().kind(), Kind::Any);
+    }
+
+    #[test]
+    fn recorded_crds_are_read() {
+        for (file, versions) in fixtures::crds() {
+            for document in versions {
+                let schema = Schema::from_crd(&document).unwrap();
+                let metadata = schema.field("metadata").unwrap();
+                assert_eq!(metadata.definition_name(), Some(crate::meta::OBJECT_META), "{file}");
+                assert!(schema.field("spec").unwrap().has_fields(), "{file}");
+            }
+        }
+    }
+
+    #[test]
+    fn deep_documents_are_refused_without_exhausting_the_stack() {
+        let mut document = json!({"type": "string"});
+        for _ in 0..90 {
+            document = json!({"type": "object", "properties": {"a": document}});
+        }
+        assert!(Schema::from_crd(&document).is_ok());
+        for _ in 0..200 {
+            document = json!({"type": "array", "items": document});
+        }
+        assert!(
+            Schema::from_crd(&document)
+                .unwrap_err()
+                .to_string()
+                .contains("at most 100 levels")
+        );
+    }
+
+    fn json_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i32>().prop_map(Value::from),
+            any::<f32>().prop_map(|n| Value::from(f64::from(n))),
+            prop::sample::select(vec![
+                "object",
+                "array",
+                "string",
+                "integer",
+                "set",
+                "map",
+                "a",
+                "(",
+                "date-time"
+            ])
+            .prop_map(Value::from),
+        ];
+        let name = prop::sample::select(vec![
+            "type",
+            "properties",
+            "items",
+            "additionalProperties",
+            "required",
+            "enum",
+            "pattern",
+            "minimum",
+            "default",
+            "nullable",
+            "anyOf",
+            "allOf",
+            "not",
+            "$ref",
+            "x-kubernetes-list-type",
+            "x-kubernetes-list-map-keys",
+            "x-kubernetes-validations",
+            "x-kubernetes-embedded-resource",
+            "multipleOf",
+            "format",
+            "a",
+            "spec",
+            "metadata",
+        ]);
+        leaf.prop_recursive(5, 64, 6, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(name.clone(), inner, 0..6)
+                    .prop_map(|map| map.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_input_panics(document in json_value(), value in json_value(), old in json_value()) {
+            let wrapped = json!({"components": {"schemas": {"a": document.clone()}}});
+            let read = [
+                Schema::from_crd(&document).ok(),
+                Definitions::from_openapi([&wrapped]).ok().and_then(|found| found.get("a")),
+            ];
+            for schema in read.into_iter().flatten() {
+                let _ = schema.decode(&value, "A");
+                let _ = schema.validate(&value, Some(&old), &Path::root());
+                let mut other = value.clone();
+                schema.prune(&mut other);
+                prop_assert!(schema.unknown_fields(&other).is_empty());
+                schema.apply_defaults(&mut other);
+                schema.canonicalize(&mut other);
+            }
+            let _ = crate::openapi::crd_components("a.b", "v1", "A", "AList", Some(&document));
+        }
+    }
+}

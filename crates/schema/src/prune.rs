@@ -127,3 +127,75 @@ impl Schema {
         matches!(self.kind(), kind if kind.is_scalar()) || self.kind() == Kind::Array
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixtures;
+
+    #[test]
+    fn unknown_fields_of_built_in_kinds() {
+        let schema = fixtures::deployment();
+        let value = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "foo": 1,
+            "metadata": {"colour": "red", "labels": {"any": "x"}},
+            "spec": {"template": {"spec": {"containers": [{"name": "a"}, {"name": "b", "foo": 1,
+                "resources": {"limits": {"cpu": "1"}}}]}}}});
+        assert_eq!(
+            schema.unknown_fields(&value),
+            ["foo", "metadata.colour", "spec.template.spec.containers[1].foo"]
+        );
+        let mut pruned = value.clone();
+        schema.prune(&mut pruned);
+        assert!(schema.unknown_fields(&pruned).is_empty());
+        assert_eq!(pruned["metadata"], json!({"labels": {"any": "x"}}));
+    }
+
+    #[test]
+    fn free_form_parts_are_kept() {
+        let schema = Schema::from_crd(
+            &json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "config": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                "properties": {"known": {"type": "object", "properties": {}}}},
+            "template": {"type": "object", "x-kubernetes-embedded-resource": true},
+            "empty": {"type": "object"}}}}}),
+        )
+        .unwrap();
+        let mut value = json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "a", "x": 1}, "x": 1, "spec": {
+            "config": {"a": {"b": 1}, "known": {"c": 1}},
+            "template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {}},
+            "empty": {"a": 1}}});
+        assert_eq!(
+            schema.unknown_fields(&value),
+            [
+                "metadata.x",
+                "spec.config.known.c",
+                "spec.empty.a",
+                "spec.template.spec",
+                "x"
+            ]
+        );
+        schema.prune(&mut value);
+        assert_eq!(
+            value,
+            json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "a"}, "spec": {
+                "config": {"a": {"b": 1}, "known": {}},
+                "template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}},
+                "empty": {}}})
+        );
+    }
+
+    #[test]
+    fn nulls_of_known_fields_go() {
+        let schema = fixtures::deployment();
+        let mut value = json!({"metadata": {"creationTimestamp": null, "labels": {"a": null}},
+            "spec": {"template": {"spec": {"containers": [{"name": "a", "image": null}]}}}, "status": null});
+        schema.canonicalize(&mut value);
+        assert_eq!(
+            value,
+            json!({"metadata": {"labels": {"a": null}}, "spec": {"template": {"spec": {"containers": [{"name": "a"}]}}}})
+        );
+    }
+}

@@ -15,6 +15,7 @@ mod discovery;
 pub mod handle;
 mod health;
 pub mod kubernetes;
+pub mod listen;
 pub mod meta;
 pub mod object;
 pub mod openapi;

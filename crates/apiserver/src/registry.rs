@@ -267,7 +267,10 @@ impl Scope {
     }
 
     fn fill_defaults(&self, context: &Context<'_>, object: &mut Value) -> Result<(), ApiError> {
-        if let Some(schema) = &self.spec()?.schema {
+        // the defaults in built-in kinds' documents only tell which Go fields are no pointers
+        if self.definition.strategy.validates_schema()
+            && let Some(schema) = &self.spec()?.schema
+        {
             schema.apply_defaults(object);
         }
         self.definition.strategy.default(context, object);

@@ -692,7 +692,6 @@ mod tests {
             let schema = definition.version(version).unwrap().schema.clone().unwrap();
             schema.canonicalize(&mut input);
             schema.canonicalize(&mut output);
-            schema.apply_defaults(&mut input);
             own.default(&context, &mut input);
             schema.canonicalize(&mut input);
             reduce(&mut input);

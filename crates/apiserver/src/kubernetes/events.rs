@@ -52,7 +52,11 @@ pub(super) fn core_kind(mut kind: Kind) -> Kind {
 /// `events.k8s.io/v1`: other names for the same fields.
 pub(super) fn kind(kind: Kind) -> Kind {
     let mut kind = core_kind(kind);
-    kind.default = |_| {};
+    kind.default = |event| {
+        if let Some(members) = event.as_object_mut() {
+            members.entry("deprecatedSource").or_insert_with(|| json!({}));
+        }
+    };
     kind.fields = |event| {
         // selectors see stored events, which are in the core form
         let text = |new: &str, old: &str| {

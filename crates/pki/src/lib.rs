@@ -215,7 +215,7 @@ mod tests {
     const DAY: Duration = Duration::from_secs(24 * 3600);
 
     fn der(pem: &str) -> Vec<u8> {
-        pem::parse(pem).unwrap().into_contents()
+        ::pem::parse(pem).unwrap().into_contents()
     }
 
     #[test]

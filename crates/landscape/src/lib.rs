@@ -1,1 +1,10 @@
+//! Puts a landscape together: one store, one API server, a garden, its seeds, and all components, in one process.
+//!
+//! Used by `gardener up` (disk store, TLS listener) and by tests (memory store, virtual time). What a component does is not here; what is under
+//! the Kubernetes API of an embedded cluster is: which programs run in place of a container's process ([`programs`]).
 #![forbid(unsafe_code)]
+
+pub mod embedded;
+pub mod garden;
+pub mod identity;
+pub mod kubeconfig;

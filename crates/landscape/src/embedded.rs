@@ -1,0 +1,72 @@
+//! Opens embedded Kubernetes clusters: resources, admission and authorization that every one of them has.
+
+use std::sync::Arc;
+
+use gardener_apiserver::authn::{Authenticator, Settings};
+use gardener_apiserver::authz::{Authorizer, Union};
+use gardener_apiserver::definition::Admission;
+use gardener_apiserver::kubernetes::{
+    self, BootstrapError, DefaultTolerationSeconds, Kinds, NamespaceLifecycle, Priority, RecordedError, ServiceAccountPlugin,
+};
+use gardener_apiserver::openapi::Documents;
+use gardener_apiserver::rbac::Rbac;
+use gardener_apiserver::{ClusterConfig, LogicalCluster, ResourceSet, Server};
+
+/// Kubernetes' kinds, read once for all embedded clusters.
+#[derive(Clone)]
+pub struct EmbeddedKubernetes {
+    resources: Arc<ResourceSet>,
+    openapi: Arc<Documents>,
+}
+
+impl EmbeddedKubernetes {
+    /// Reads the recorded kinds.
+    ///
+    /// # Errors
+    /// When the recordings in the program are damaged.
+    pub fn load() -> Result<Self, RecordedError> {
+        let (resources, documents) = kubernetes::resources(Kinds::All)?;
+        Ok(Self { resources: Arc::new(resources), openapi: Arc::new(documents) })
+    }
+
+    /// The kinds.
+    pub fn resources(&self) -> &Arc<ResourceSet> {
+        &self.resources
+    }
+
+    /// Opens a cluster and makes sure that it has what a fresh cluster has.
+    ///
+    /// # Errors
+    /// When the store refuses.
+    pub async fn open(
+        &self,
+        server: &Server,
+        name: &str,
+        version: &str,
+        settings: Settings,
+    ) -> Result<Arc<LogicalCluster>, BootstrapError> {
+        let cluster = server.open(name, self.config(version, settings));
+        kubernetes::bootstrap(&cluster).await?;
+        Ok(cluster)
+    }
+
+    /// The setup of a cluster of this Kubernetes version (`1.36.0`).
+    pub fn config(&self, version: &str, settings: Settings) -> ClusterConfig {
+        let admission: Vec<Arc<dyn Admission>> = vec![
+            Arc::new(NamespaceLifecycle),
+            Arc::new(ServiceAccountPlugin),
+            Arc::new(Priority),
+            Arc::new(DefaultTolerationSeconds),
+        ];
+        let authorizer: Arc<dyn Authorizer> = Arc::new(Union(vec![Arc::new(Rbac)]));
+        ClusterConfig {
+            resources: self.resources.clone(),
+            custom_resources: true,
+            admission,
+            authenticator: Arc::new(Authenticator::new(settings)),
+            authorizer,
+            git_version: format!("v{}", version.trim_start_matches('v')),
+            openapi: self.openapi.clone(),
+        }
+    }
+}

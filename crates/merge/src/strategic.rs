@@ -385,7 +385,8 @@ mod tests {
     #[test]
     fn wrong_directives_are_refused() {
         let schema = fixtures::deployment();
-        let original = pod(json!({"containers": [{"name": "a"}]}));
+        let original = json!({"spec": {
+            "strategy": {"type": "RollingUpdate"}, "template": {"spec": {"containers": [{"name": "a"}]}}}});
         for (patch, expected) in [
             (json!([]), "error decoding patch: json: cannot unmarshal array"),
             (json!({"spec": {"$patch": "twist"}}), "unknown patch type \"twist\""),
@@ -398,15 +399,22 @@ mod tests {
                 "list element types are not identical",
             ),
             (
-                json!({"spec": {"strategy": {"$retainKeys": ["a"], "type": "b"}, "template": null}}),
-                "",
+                json!({"spec": {"strategy": {"$retainKeys": ["a"], "type": "b"}}}),
+                "patch sets type",
             ),
             (pod(json!({"$setElementOrder/containers": 1})), "expected a list"),
         ] {
-            match strategic(&original, &patch, &schema) {
-                Err(why) => assert!(why.to_string().contains(expected), "{why}"),
-                Ok(found) => assert!(expected.is_empty(), "{patch} gave {found}"),
-            }
+            let why = strategic(&original, &patch, &schema).unwrap_err().to_string();
+            assert!(why.contains(expected), "{patch}: {why}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_input_panics(original in fixtures::any_json(), patch in fixtures::any_json()) {
+            let _ = strategic(&original, &patch, &fixtures::DEPLOYMENT);
+            let _ = crate::merge_patch(&original, &patch);
+            let _ = crate::json_patch(&original, &patch);
         }
     }
 }

@@ -252,10 +252,10 @@ fn differ(kind: Type<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut 
     let before = old.map(|value| kind.shape(value));
     let after = new.map(|value| kind.shape(value));
     // A free-form field may change from a map to something else: then its old members are removed and it is modified.
-    if let (Some(before), Some(_)) = (before, after) {
-        if Some(before) != after {
-            differ_as(before, kind, old, new, found);
-        }
+    if let (Some(before), Some(_)) = (before, after)
+        && Some(before) != after
+    {
+        differ_as(before, kind, old, new, found);
     }
     if let Some(shape) = after.or(before) {
         differ_as(shape, kind, old, new, found);

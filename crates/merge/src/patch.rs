@@ -1,6 +1,7 @@
 //! JSON patch (RFC 6902) and merge patch (RFC 7396), with the API server's answers to patches that fail.
 
 use gardener_apimachinery::ApiError;
+use gardener_schema::json::type_of;
 use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
 
@@ -76,17 +77,6 @@ pub fn merge_patch(document: &Value, patch: &Value) -> Result<Value, PatchError>
     let mut patched = document.clone();
     json_patch::merge(&mut patched, patch);
     Ok(patched)
-}
-
-pub(crate) fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gardener_schema::json::{same, type_of};
 use gardener_schema::{Kind, ListType, MapType, Schema};
 use serde_json::{Map, Value};
 
 use crate::fieldset::{Node, PathElement, Set};
-use crate::patch::type_of;
 
 /// The schema at a place of a value; none where nothing is known.
 #[derive(Clone, Copy, Debug)]
@@ -148,18 +148,6 @@ impl<'a> Type<'a> {
     /// The step to a list's element; by position where it cannot be told apart otherwise.
     fn element_at(self, index: usize, item: &Value) -> PathElement {
         self.element(item).unwrap_or(PathElement::Index(index as u64))
-    }
-}
-
-/// Equality of JSON values where `1` and `1.0` are the same.
-pub(crate) fn same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(x), Value::Number(y)) => x == y || x.as_f64() == y.as_f64(),
-        (Value::Array(x), Value::Array(y)) => x.len() == y.len() && x.iter().zip(y).all(|(x, y)| same(x, y)),
-        (Value::Object(x), Value::Object(y)) => {
-            x.len() == y.len() && x.iter().zip(y).all(|((k, x), (l, y))| k == l && same(x, y))
-        }
-        _ => a == b,
     }
 }
 

@@ -66,6 +66,14 @@ impl Schema {
                 }
                 self.check_duplicates(elements, path, errors);
             }
+            // Told without its value and on the object itself, as upstream does.
+            Value::Number(number) if self.format() == Some("int32") && !fits_int32(number) => {
+                let why = format!(
+                    "Checked value must be of type integer with format int32 in {}",
+                    path.as_str()
+                );
+                errors.push(Error::invalid(&Path::root(), "", why));
+            }
             Value::String(text) => {
                 if let Some(format) = self.format()
                     && self.kind() == Kind::String
@@ -300,6 +308,12 @@ fn schema_type(value: &Value) -> &'static str {
     }
 }
 
+fn fits_int32(number: &Number) -> bool {
+    number
+        .as_f64()
+        .is_some_and(|n| (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&n))
+}
+
 fn is_whole(number: &Number) -> bool {
     number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|n| n.fract() == 0.0)
 }
@@ -361,6 +375,11 @@ mod tests {
                 json!({"x-kubernetes-int-or-string": true}),
                 json!(true),
                 r#"spec: Invalid value: "boolean": spec in body must be of type integer,string: "boolean""#,
+            ),
+            (
+                json!({"type": "integer", "format": "int32"}),
+                json!(3_000_000_000_i64),
+                r#"<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec"#,
             ),
             (
                 json!({"type": "object", "required": ["a"]}),

@@ -290,7 +290,8 @@ impl Task<'_> {
         let named = |set: &Set| typed::with_named_fields(set, self.schema);
         let merged = named(&typed::to_fieldset(object, self.schema));
         let last = named(last);
-        let keep = named(fields);
+        // What the configuration says stays, also an empty list, which has no fields that could be owned.
+        let keep = typed::compare(&NOTHING, self.config, self.schema).added;
         let mut owned = fields.clone();
         for ownership in others.entries.values() {
             owned.extend(&ownership.fields);
@@ -300,6 +301,7 @@ impl Task<'_> {
         pruned.subtract_recursively(&last);
         let mut removal = merged.difference(&pruned);
         removal.subtract(&named(&owned));
+        removal.subtract(&keep);
         let mut pruned = merged.clone();
         pruned.subtract_recursively(&removal);
         let removal = merged.difference(&pruned).intersection(&last);
@@ -449,3 +451,6 @@ fn take(managed: &mut Managed, comparison: Comparison, manager: &Manager<'_>, no
     ownership.fields.extend(&taken);
     ownership.time = Some(now.to_owned());
 }
+
+#[cfg(test)]
+mod tests;

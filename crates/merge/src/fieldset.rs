@@ -322,10 +322,11 @@ impl Set {
     pub fn to_fields_v1(&self) -> Value {
         let fields = self.nodes.iter().map(|(element, node)| {
             let mut value = node.below.to_fields_v1();
-            if let Value::Object(members) = &mut value {
-                if node.member && !members.is_empty() {
-                    members.insert(".".to_owned(), Value::Object(Map::new()));
-                }
+            if let Value::Object(members) = &mut value
+                && node.member
+                && !members.is_empty()
+            {
+                members.insert(".".to_owned(), Value::Object(Map::new()));
             }
             (element.serialize(), value)
         });

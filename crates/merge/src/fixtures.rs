@@ -1,10 +1,15 @@
 //! Recorded schemas and arbitrary values for tests.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use gardener_schema::{Definitions, Schema};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+
+/// The schema of `apps/v1` `Deployment`.
+pub static DEPLOYMENT: LazyLock<Arc<Schema>> = LazyLock::new(deployment);
+/// The schema of [`custom`].
+pub static CUSTOM: LazyLock<Arc<Schema>> = LazyLock::new(custom);
 
 /// The schema of `apps/v1` `Deployment`.
 pub fn deployment() -> Arc<Schema> {

@@ -182,10 +182,10 @@ impl Managed {
                 continue;
             };
             let bucket = Identity::new(ANCIENT_CHANGES, Operation::Update, &version, "");
-            if !self.entries.contains_key(&bucket) {
-                if let Some(oldest) = self.entries.remove(first) {
-                    self.entries.insert(bucket.clone(), oldest);
-                }
+            if !self.entries.contains_key(&bucket)
+                && let Some(oldest) = self.entries.remove(first)
+            {
+                self.entries.insert(bucket.clone(), oldest);
             }
             if identity == bucket {
                 continue;

@@ -1,6 +1,7 @@
 //! JSON patch (RFC 6902) and merge patch (RFC 7396), with the API server's answers to patches that fail.
 
 use gardener_apimachinery::ApiError;
+use gardener_schema::json::type_of;
 use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
 
@@ -78,13 +79,60 @@ pub fn merge_patch(document: &Value, patch: &Value) -> Result<Value, PatchError>
     Ok(patched)
 }
 
-pub(crate) fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn answers_of_an_api_server() {
+        let document = json!({"spec": {"a": 1, "list": ["x"]}});
+        for (patch, code, message) in [
+            (
+                json!({"op": "add"}),
+                400,
+                "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
+            ),
+            (
+                json!([{"op": "remove", "path": "/spec/nothing"}]),
+                422,
+                "the server rejected our request due to an error in our request",
+            ),
+            (
+                json!([{"op": "replace", "path": "/spec/a", "value": 2}, {"op": "test", "path": "/spec/a", "value": 1}]),
+                422,
+                "the server rejected our request due to an error in our request",
+            ),
+        ] {
+            let error = ApiError::from(json_patch(&document, &patch).unwrap_err());
+            assert_eq!((error.code(), error.message()), (code, message), "{patch}");
+            if code == 422 {
+                let status = serde_json::to_value(error.status()).unwrap();
+                assert_eq!(status["details"], json!({}), "{patch}");
+            }
+        }
+        let patch =
+            json!([{"op": "add", "path": "/spec/list/-", "value": "y"}, {"op": "test", "path": "/spec/a", "value": 1}]);
+        assert_eq!(
+            json_patch(&document, &patch).unwrap(),
+            json!({"spec": {"a": 1, "list": ["x", "y"]}})
+        );
+        let many = Value::Array(vec![
+            json!({"op": "test", "path": "/spec/a", "value": 1});
+            MAX_OPERATIONS + 1
+        ]);
+        assert_eq!(ApiError::from(json_patch(&document, &many).unwrap_err()).code(), 413);
+    }
+
+    #[test]
+    fn merge_patches() {
+        let document = json!({"spec": {"a": 1, "list": ["x"], "deep": {"b": 1, "c": 2}}});
+        let patch = json!({"spec": {"a": null, "list": ["y"], "deep": {"b": 3}}});
+        assert_eq!(
+            merge_patch(&document, &patch).unwrap(),
+            json!({"spec": {"list": ["y"], "deep": {"b": 3, "c": 2}}})
+        );
+        assert!(merge_patch(&document, &json!([])).is_err());
     }
 }

@@ -4,9 +4,10 @@
 //! `$deleteFromPrimitiveList/<field>`. Where the schema is silent, maps are merged and lists replaced.
 
 use gardener_schema::Schema;
+use gardener_schema::json::type_of;
 use serde_json::{Map, Value};
 
-use crate::patch::{PatchError, type_of};
+use crate::patch::PatchError;
 
 const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -58,10 +59,9 @@ fn merge_map(mut original: Object, patch: &Object, schema: Option<&Schema>) -> R
             continue;
         };
         let Value::Array(order) = order else {
-            return Err(PatchError::Directive(format!(
-                "expected a list in {name}, found {}",
-                type_of(order)
-            )));
+            return Err(PatchError::Directive(
+                "invalid patch format of setElementOrder list".into(),
+            ));
         };
         let list = match (original.get(field), patch.get(field)) {
             (Some(Value::Array(live)), Some(Value::Array(change))) => {
@@ -86,10 +86,7 @@ fn merge_map(mut original: Object, patch: &Object, schema: Option<&Schema>) -> R
         }
         if let Some(field) = name.strip_prefix(DELETE_FROM_LIST) {
             let Value::Array(gone) = change else {
-                return Err(PatchError::Directive(format!(
-                    "expected a list in {name}, found {}",
-                    type_of(change)
-                )));
+                return Err(PatchError::Directive("invalid patch format of primitive list".into()));
             };
             if let Some(Value::Array(list)) = original.get_mut(field) {
                 list.retain(|value| !gone.contains(value));
@@ -124,18 +121,15 @@ fn field_of<'a>(schema: Option<&'a Schema>, name: &str) -> Option<&'a Schema> {
 /// `$retainKeys` names all keys that may be left; the patch may set no other.
 fn retain_keys(original: &mut Object, patch: &Object, keys: &Value) -> Result<(), PatchError> {
     let Some(keys) = keys.as_array() else {
-        return Err(PatchError::Directive(format!(
-            "expected a list in {RETAIN_KEYS}, found {}",
-            type_of(keys)
-        )));
+        return Err(PatchError::Directive("invalid patch format of retainKeys".into()));
     };
     let kept = |name: &str| keys.iter().any(|key| key.as_str() == Some(name));
     for (name, value) in patch {
         let sets = !name.starts_with('$') && !value.is_null();
         if sets && !kept(name) {
-            return Err(PatchError::Directive(format!(
-                "patch sets {name}, which its {RETAIN_KEYS} list does not name; name it there"
-            )));
+            return Err(PatchError::DoesNotApply(
+                "patch content doesn't match retainKeys list".into(),
+            ));
         }
     }
     original.retain(|name, _| kept(name));
@@ -385,7 +379,8 @@ mod tests {
     #[test]
     fn wrong_directives_are_refused() {
         let schema = fixtures::deployment();
-        let original = pod(json!({"containers": [{"name": "a"}]}));
+        let original = json!({"spec": {
+            "strategy": {"type": "RollingUpdate"}, "template": {"spec": {"containers": [{"name": "a"}]}}}});
         for (patch, expected) in [
             (json!([]), "error decoding patch: json: cannot unmarshal array"),
             (json!({"spec": {"$patch": "twist"}}), "unknown patch type \"twist\""),
@@ -398,15 +393,25 @@ mod tests {
                 "list element types are not identical",
             ),
             (
-                json!({"spec": {"strategy": {"$retainKeys": ["a"], "type": "b"}, "template": null}}),
-                "",
+                json!({"spec": {"strategy": {"$retainKeys": ["a"], "type": "b"}}}),
+                "patch content doesn't match retainKeys list",
             ),
-            (pod(json!({"$setElementOrder/containers": 1})), "expected a list"),
+            (
+                pod(json!({"$setElementOrder/containers": 1})),
+                "invalid patch format of setElementOrder list",
+            ),
         ] {
-            match strategic(&original, &patch, &schema) {
-                Err(why) => assert!(why.to_string().contains(expected), "{why}"),
-                Ok(found) => assert!(expected.is_empty(), "{patch} gave {found}"),
-            }
+            let why = strategic(&original, &patch, &schema).unwrap_err().to_string();
+            assert!(why.contains(expected), "{patch}: {why}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_input_panics(original in fixtures::any_json(), patch in fixtures::any_json()) {
+            let _ = strategic(&original, &patch, &fixtures::DEPLOYMENT);
+            let _ = crate::merge_patch(&original, &patch);
+            let _ = crate::json_patch(&original, &patch);
         }
     }
 }

@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gardener_schema::json::{same, type_of};
 use gardener_schema::{Kind, ListType, MapType, Schema};
 use serde_json::{Map, Value};
 
 use crate::fieldset::{Node, PathElement, Set};
-use crate::patch::type_of;
 
 /// The schema at a place of a value; none where nothing is known.
 #[derive(Clone, Copy, Debug)]
@@ -151,18 +151,6 @@ impl<'a> Type<'a> {
     }
 }
 
-/// Equality of JSON values where `1` and `1.0` are the same.
-pub(crate) fn same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(x), Value::Number(y)) => x == y || x.as_f64() == y.as_f64(),
-        (Value::Array(x), Value::Array(y)) => x.len() == y.len() && x.iter().zip(y).all(|(x, y)| same(x, y)),
-        (Value::Object(x), Value::Object(y)) => {
-            x.len() == y.len() && x.iter().zip(y).all(|((k, x), (l, y))| k == l && same(x, y))
-        }
-        _ => a == b,
-    }
-}
-
 /// The fields that a value has.
 pub fn to_fieldset(value: &Value, schema: &Schema) -> Set {
     fields_of(Type::from(schema), value).below
@@ -252,10 +240,10 @@ fn differ(kind: Type<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut 
     let before = old.map(|value| kind.shape(value));
     let after = new.map(|value| kind.shape(value));
     // A free-form field may change from a map to something else: then its old members are removed and it is modified.
-    if let (Some(before), Some(_)) = (before, after) {
-        if Some(before) != after {
-            differ_as(before, kind, old, new, found);
-        }
+    if let (Some(before), Some(_)) = (before, after)
+        && Some(before) != after
+    {
+        differ_as(before, kind, old, new, found);
     }
     if let Some(shape) = after.or(before) {
         differ_as(shape, kind, old, new, found);

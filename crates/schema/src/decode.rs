@@ -7,6 +7,7 @@ use gardener_apimachinery::field::go_quote;
 use serde_json::Value;
 
 use crate::formats;
+use crate::json::type_of;
 use crate::schema::{Kind, Schema};
 
 /// A value that does not decode: the message of Go's decoder.
@@ -192,17 +193,6 @@ fn qualified_name(name: &str) -> String {
     match parts.next() {
         Some(package) => format!("{package}.{kind}"),
         None => kind.to_owned(),
-    }
-}
-
-fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }
 

@@ -4,12 +4,18 @@
 
 use serde_json::Value;
 
+use crate::meta::OBJECT_META;
 use crate::schema::Schema;
 
 impl Schema {
     /// Fills in defaults, into objects that exist. A null where null is no value (`nullable` is not set) is replaced by
     /// the default; where there is none, it is dropped.
     pub fn apply_defaults(&self, value: &mut Value) {
+        if self.definition_name() == Some(OBJECT_META) {
+            // Decoded like that of built-in kinds: without nulls, and what is missing stays missing.
+            self.canonicalize(value);
+            return;
+        }
         match value {
             Value::Object(members) => {
                 for (name, field) in self.fields() {
@@ -75,6 +81,10 @@ mod tests {
         .unwrap();
         for (value, expected) in [
             (json!({}), json!({})),
+            (
+                json!({"metadata": {"creationTimestamp": null, "ownerReferences": [{"name": "a"}]}}),
+                json!({"metadata": {"ownerReferences": [{"name": "a"}]}}),
+            ),
             (
                 json!({"spec": {}}),
                 json!({"spec": {"a": 1, "nullable": 2, "made": {"b": "y"}}}),

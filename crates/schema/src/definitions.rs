@@ -61,8 +61,13 @@ impl Definitions {
 
     /// The schema of a kind, by `x-kubernetes-group-version-kind`; the core group is empty.
     pub fn for_kind(&self, group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
+        self.get(self.name_for_kind(group, version, kind)?)
+    }
+
+    /// The name of the definition of a kind.
+    pub fn name_for_kind(&self, group: &str, version: &str, kind: &str) -> Option<&str> {
         let key = (group.to_owned(), version.to_owned(), kind.to_owned());
-        self.get(self.by_kind.get(&key)?)
+        self.by_kind.get(&key).map(String::as_str)
     }
 
     /// The definition of a full name, `io.k8s.api.apps.v1.Deployment`.

@@ -15,6 +15,7 @@ mod definitions;
 #[cfg(test)]
 mod fixtures;
 pub mod formats;
+pub mod json;
 mod meta;
 pub mod openapi;
 mod parse;

@@ -6,6 +6,8 @@
 use gardener_apimachinery::field;
 use serde_json::Value;
 
+use crate::json::same;
+
 /// One rule.
 #[derive(Clone, Debug)]
 pub struct Rule {
@@ -72,17 +74,5 @@ fn shown(value: &Value) -> Value {
         Value::Object(_) => Value::String("object".into()),
         Value::Array(_) => Value::String("array".into()),
         other => other.clone(),
-    }
-}
-
-/// Equality of JSON values where `1` and `1.0` are the same.
-pub(crate) fn same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(x), Value::Number(y)) => x == y || x.as_f64() == y.as_f64(),
-        (Value::Array(x), Value::Array(y)) => x.len() == y.len() && x.iter().zip(y).all(|(x, y)| same(x, y)),
-        (Value::Object(x), Value::Object(y)) => {
-            x.len() == y.len() && x.iter().all(|(key, x)| y.get(key).is_some_and(|y| same(x, y)))
-        }
-        _ => a == b,
     }
 }

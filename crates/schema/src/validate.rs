@@ -6,8 +6,8 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::{Number, Value};
 
 use crate::formats;
+use crate::json::same;
 use crate::meta::OBJECT_META;
-use crate::rules::same;
 use crate::schema::{Constraints, Kind, ListType, Schema};
 
 impl Schema {
@@ -31,8 +31,8 @@ impl Schema {
         if let Some(expected) = self.wrong_type(value) {
             errors.push(Error::type_invalid(
                 path,
-                type_of(value),
-                format!("{} must be of type {expected}: \"{}\"", place(path), type_of(value)),
+                schema_type(value),
+                format!("{} must be of type {expected}: \"{}\"", place(path), schema_type(value)),
             ));
             return;
         }
@@ -65,6 +65,14 @@ impl Schema {
                     }
                 }
                 self.check_duplicates(elements, path, errors);
+            }
+            // Told without its value and on the object itself, as upstream does.
+            Value::Number(number) if self.format() == Some("int32") && !fits_int32(number) => {
+                let why = format!(
+                    "Checked value must be of type integer with format int32 in {}",
+                    path.as_str()
+                );
+                errors.push(Error::invalid(&Path::root(), "", why));
             }
             Value::String(text) => {
                 if let Some(format) = self.format()
@@ -236,36 +244,51 @@ impl Constraints {
     }
 
     fn check_branches(&self, value: &Value, path: &Path, errors: &mut ErrorList) {
-        let holds = |branch: &Schema| branch.validate(value, None, path).is_empty();
-        // Upstream reports these on the object itself, naming the place in the message.
-        let mut composite = |why: &str| {
-            let why = format!("\"{}\" {why}", path.as_str());
-            errors.push(Error::invalid(&Path::root(), "", why));
+        let judge = |branches: &[Schema]| -> Vec<ErrorList> {
+            branches
+                .iter()
+                .map(|branch| branch.validate(value, None, path))
+                .collect()
         };
-        if !self.any_of.is_empty() && !self.any_of.iter().any(holds) {
-            composite("must validate at least one schema (anyOf)");
+        // Upstream reports these on the object itself, naming the place in the message.
+        let composite = |why: &str| Error::invalid(&Path::root(), "", format!("\"{}\" {why}", path.as_str()));
+        let any = judge(&self.any_of);
+        if !any.is_empty() && !any.iter().any(Vec::is_empty) {
+            errors.push(composite("must validate at least one schema (anyOf)"));
+            errors.extend(closest(any));
         }
-        if !self.one_of.is_empty() {
-            match self.one_of.iter().filter(|branch| holds(branch)).count() {
-                0 => composite("must validate one and only one schema (oneOf). Found none valid"),
-                1 => {}
-                count => composite(&format!(
-                    "must validate one and only one schema (oneOf). Found {count} valid alternatives"
-                )),
+        let one = judge(&self.one_of);
+        match one.iter().filter(|found| found.is_empty()).count() {
+            _ if one.is_empty() => {}
+            0 => {
+                errors.push(composite(
+                    "must validate one and only one schema (oneOf). Found none valid",
+                ));
+                errors.extend(closest(one));
             }
+            1 => {}
+            count => errors.push(composite(&format!(
+                "must validate one and only one schema (oneOf). Found {count} valid alternatives"
+            ))),
         }
-        if self.not.as_ref().is_some_and(holds) {
-            composite("must not validate the schema (not)");
+        if self
+            .not
+            .as_ref()
+            .is_some_and(|branch| branch.validate(value, None, path).is_empty())
+        {
+            errors.push(composite("must not validate the schema (not)"));
         }
-        let before = errors.len();
-        for branch in &self.all_of {
-            errors.extend(branch.validate(value, None, path));
-        }
-        if errors.len() > before {
-            let why = format!("\"{}\" must validate all the schemas (allOf)", path.as_str());
-            errors.push(Error::invalid(&Path::root(), "", why));
+        let all = judge(&self.all_of);
+        if !all.iter().all(Vec::is_empty) {
+            errors.extend(all.into_iter().flatten());
+            errors.push(composite("must validate all the schemas (allOf)"));
         }
     }
+}
+
+/// The findings of the alternative that fits best.
+fn closest(alternatives: Vec<ErrorList>) -> ErrorList {
+    alternatives.into_iter().min_by_key(Vec::len).unwrap_or_default()
 }
 
 /// How messages tell the place: `spec.replicas in body`.
@@ -273,7 +296,7 @@ fn place(path: &Path) -> String {
     format!("{} in body", path.as_str())
 }
 
-fn type_of(value: &Value) -> &'static str {
+fn schema_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
@@ -283,6 +306,12 @@ fn type_of(value: &Value) -> &'static str {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     }
+}
+
+fn fits_int32(number: &Number) -> bool {
+    number
+        .as_f64()
+        .is_some_and(|n| (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&n))
 }
 
 fn is_whole(number: &Number) -> bool {
@@ -346,6 +375,11 @@ mod tests {
                 json!({"x-kubernetes-int-or-string": true}),
                 json!(true),
                 r#"spec: Invalid value: "boolean": spec in body must be of type integer,string: "boolean""#,
+            ),
+            (
+                json!({"type": "integer", "format": "int32"}),
+                json!(3_000_000_000_i64),
+                r#"<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec"#,
             ),
             (
                 json!({"type": "object", "required": ["a"]}),
@@ -445,6 +479,18 @@ mod tests {
         ] {
             assert_eq!(findings(schema.clone(), value, None), Vec::<String>::new(), "{schema}");
         }
+    }
+
+    #[test]
+    fn alternatives_tell_what_the_closest_one_lacks() {
+        let schema = json!({"type": "object", "oneOf": [{"required": ["a", "b"]}, {"required": ["c"]}]});
+        assert_eq!(
+            findings(schema, json!({}), None),
+            [
+                r#"<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). Found none valid"#,
+                "spec.c: Required value",
+            ]
+        );
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::respond::{self, Accept, Body, Shape};
 use crate::server::{ALL_CLUSTERS, Server};
 use crate::table::{self, Include};
 use crate::user::{AUTHENTICATED, UserInfo};
-use crate::{discovery, health, object, openapi, reviews, scale, subresource, watch};
+use crate::{discovery, health, object, openapi, protobuf, reviews, scale, subresource, watch};
 
 /// Largest body that is read.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
@@ -362,6 +362,12 @@ impl Call {
         let format = match self.content_type().split(';').next().unwrap_or_default().trim() {
             "" | "application/json" => Format::Json,
             "application/yaml" => Format::Yaml,
+            protobuf::CONTENT_TYPE => {
+                return Ok(Decoded {
+                    value: protobuf::decode(&self.body)?,
+                    duplicates: Vec::new(),
+                });
+            }
             _ => {
                 return Err(ApiError::unsupported_media_type(&[
                     "application/json",

@@ -34,15 +34,6 @@ use crate::cluster::ResourceSet;
 use crate::definition::{Column, Columns, Definition, Scale, Version};
 use crate::openapi::Documents;
 
-/// Which kinds a cluster serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kinds {
-    /// All of them: seeds and shoots.
-    All,
-    /// Those that a garden needs `[GAPI-3]`: no nodes, pods or workloads.
-    Garden,
-}
-
 /// Groups and resources of a garden; an empty list means all resources of the group.
 const GARDEN: &[(&str, &[&str])] = &[
     (
@@ -172,17 +163,22 @@ pub fn recorded_columns(text: &str) -> Result<BTreeMap<String, Vec<Column>>, ser
         .collect())
 }
 
+/// Those kinds that a garden needs `[GAPI-3]`: no nodes, pods or workloads.
+pub fn for_garden(all: &ResourceSet) -> impl Iterator<Item = Arc<Definition>> + '_ {
+    all.iter()
+        .filter(|definition| {
+            GARDEN.iter().any(|(group, list)| {
+                *group == definition.group && (list.is_empty() || list.contains(&definition.plural.as_str()))
+            })
+        })
+        .cloned()
+}
+
 /// Kubernetes' kinds as resources, with their OpenAPI documents.
 ///
 /// # Errors
 /// When the recorded documents are damaged.
-pub fn resources(kinds: Kinds) -> Result<(ResourceSet, Documents), RecordedError> {
-    let wanted = |group: &str, resource: &str| {
-        kinds == Kinds::All
-            || GARDEN
-                .iter()
-                .any(|(own, list)| *own == group && (list.is_empty() || list.contains(&resource)))
-    };
+pub fn resources() -> Result<(ResourceSet, Documents), RecordedError> {
     let parsed: Vec<Value> = recorded::OPENAPI
         .iter()
         .map(|(_, text)| serde_json::from_str(text))
@@ -198,7 +194,7 @@ pub fn resources(kinds: Kinds) -> Result<(ResourceSet, Documents), RecordedError
             for resource in version.resources {
                 let storable =
                     resource.verbs.iter().any(|verb| verb == "get") && resource.resource != "componentstatuses";
-                if !storable || !wanted(&name, &resource.resource) {
+                if !storable {
                     continue;
                 }
                 add(&mut definitions, &name, &version.version, resource, &schemas, &columns);
@@ -280,14 +276,14 @@ mod tests {
 
     #[test]
     fn every_recorded_resource_is_served_with_a_schema() {
-        let (all, _) = resources(Kinds::All).unwrap();
+        let (all, _) = resources().unwrap();
         assert!(all.iter().count() > 55, "{}", all.iter().count());
         for definition in all.iter() {
             for version in &definition.versions {
                 assert!(version.schema.is_some(), "{}/{}", definition.group, definition.plural);
             }
         }
-        let (garden, _) = resources(Kinds::Garden).unwrap();
+        let garden = ResourceSet::new(for_garden(&all));
         assert!(garden.get("", "pods").is_none() && garden.get("", "secrets").is_some());
     }
 }

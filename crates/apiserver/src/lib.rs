@@ -19,6 +19,7 @@ pub mod listen;
 pub mod meta;
 pub mod object;
 pub mod openapi;
+pub mod protobuf;
 pub mod rbac;
 pub mod registry;
 pub mod request;

@@ -56,11 +56,16 @@ impl Entrance {
         let certificates = |what: &'static str, pem: &str| {
             CertificateDer::pem_slice_iter(pem.as_bytes())
                 .collect::<Result<Vec<_>, _>>()
-                .map_err(|error| EntranceError::Pem { what, why: error.to_string() })
+                .map_err(|error| EntranceError::Pem {
+                    what,
+                    why: error.to_string(),
+                })
         };
         let chain = certificates("the serving certificate", certificate)?;
-        let key = PrivateKeyDer::from_pem_slice(key.as_bytes())
-            .map_err(|error| EntranceError::Pem { what: "the serving key", why: error.to_string() })?;
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| EntranceError::Pem {
+            what: "the serving key",
+            why: error.to_string(),
+        })?;
         let mut roots = RootCertStore::empty();
         for ca in certificates("the client CA bundle", client_ca)? {
             roots.add(ca).map_err(|error| EntranceError::Tls(error.to_string()))?;
@@ -77,7 +82,10 @@ impl Entrance {
             .with_single_cert(chain, key)
             .map_err(|error| EntranceError::Tls(error.to_string()))?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self { cluster: cluster.into(), config: Arc::new(config) })
+        Ok(Self {
+            cluster: cluster.into(),
+            config: Arc::new(config),
+        })
     }
 }
 
@@ -106,7 +114,10 @@ impl Entrances {
 
     /// Closes every host name that leads to a cluster.
     pub fn remove_cluster(&self, cluster: &str) {
-        self.inner.write().by_name.retain(|_, entrance| entrance.cluster.as_ref() != cluster);
+        self.inner
+            .write()
+            .by_name
+            .retain(|_, entrance| entrance.cluster.as_ref() != cluster);
     }
 
     fn find(&self, host: Option<&str>) -> Option<Entrance> {
@@ -142,13 +153,21 @@ pub async fn listen(listener: TcpListener, server: Server, entrances: Entrances,
     let _ = tokio::time::timeout(Duration::from_secs(5), tracker.wait()).await;
 }
 
-async fn connection(stream: TcpStream, peer: SocketAddr, server: Server, entrances: Entrances, stop: CancellationToken) {
+async fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    server: Server,
+    entrances: Entrances,
+    stop: CancellationToken,
+) {
     let _ = stream.set_nodelay(true);
     let handshake = async {
         let start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream).await?;
         let host = start.client_hello().server_name().map(str::to_owned);
         let Some(entrance) = entrances.find(host.as_deref()) else {
-            return Err(std::io::Error::other(format!("no cluster is reached by the name {host:?}")));
+            return Err(std::io::Error::other(format!(
+                "no cluster is reached by the name {host:?}"
+            )));
         };
         let stream = start.into_stream(entrance.config.clone()).await?;
         Ok((stream, entrance.cluster))
@@ -164,8 +183,17 @@ async fn connection(stream: TcpStream, peer: SocketAddr, server: Server, entranc
             return;
         }
     };
-    let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first()).map(|certificate| certificate.as_ref().to_vec());
-    let caller = Caller { cluster: cluster.to_string(), user: None, certificate };
+    let certificate = stream
+        .get_ref()
+        .1
+        .peer_certificates()
+        .and_then(|chain| chain.first())
+        .map(|certificate| certificate.as_ref().to_vec());
+    let caller = Caller {
+        cluster: cluster.to_string(),
+        user: None,
+        certificate,
+    };
     let service = hyper::service::service_fn(move |request| {
         let (server, caller) = (server.clone(), caller.clone());
         async move { Ok::<_, std::convert::Infallible>(server.serve(caller, request).await) }

@@ -6,7 +6,7 @@ use gardener_apiserver::authn::{Authenticator, Settings};
 use gardener_apiserver::authz::{Authorizer, Union};
 use gardener_apiserver::definition::Admission;
 use gardener_apiserver::kubernetes::{
-    self, BootstrapError, DefaultTolerationSeconds, Kinds, NamespaceLifecycle, Priority, RecordedError, ServiceAccountPlugin,
+    self, BootstrapError, DefaultTolerationSeconds, NamespaceLifecycle, Priority, RecordedError, ServiceAccountPlugin,
 };
 use gardener_apiserver::openapi::Documents;
 use gardener_apiserver::rbac::Rbac;
@@ -25,8 +25,11 @@ impl EmbeddedKubernetes {
     /// # Errors
     /// When the recordings in the program are damaged.
     pub fn load() -> Result<Self, RecordedError> {
-        let (resources, documents) = kubernetes::resources(Kinds::All)?;
-        Ok(Self { resources: Arc::new(resources), openapi: Arc::new(documents) })
+        let (resources, documents) = kubernetes::resources()?;
+        Ok(Self {
+            resources: Arc::new(resources),
+            openapi: Arc::new(documents),
+        })
     }
 
     /// The kinds.

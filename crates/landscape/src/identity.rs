@@ -72,30 +72,53 @@ impl Identity {
     /// # Errors
     /// [`IdentityError`].
     pub async fn of(shared: &Shared, cluster: &str) -> Result<Self, IdentityError> {
-        let key = Key::new(Topic::new("landscape.gardener.cloud", "identities"), format!("{cluster}/keys"));
+        let key = Key::new(
+            Topic::new("landscape.gardener.cloud", "identities"),
+            format!("{cluster}/keys"),
+        );
         let entry = match shared.store.get(&key) {
             Some(entry) => entry,
             None => {
-                let authority = gardener_pki::authority("kubernetes", shared.clock.now().as_second(), AUTHORITY_VALIDITY)?;
-                let stored =
-                    Stored { certificate: authority.certificate, key: authority.key, token_key: SigningKey::generate_pem()? };
-                let value = serde_json::to_vec(&stored)
-                    .map_err(|source| IdentityError::Damaged { cluster: cluster.to_owned(), source })?;
-                let put = Change::Put { key, expect: Expect::Absent, value: value.into() };
-                let failed = |source| IdentityError::Store { cluster: cluster.to_owned(), source };
+                let authority =
+                    gardener_pki::authority("kubernetes", shared.clock.now().as_second(), AUTHORITY_VALIDITY)?;
+                let stored = Stored {
+                    certificate: authority.certificate,
+                    key: authority.key,
+                    token_key: SigningKey::generate_pem()?,
+                };
+                let value = serde_json::to_vec(&stored).map_err(|source| IdentityError::Damaged {
+                    cluster: cluster.to_owned(),
+                    source,
+                })?;
+                let put = Change::Put {
+                    key,
+                    expect: Expect::Absent,
+                    value: value.into(),
+                };
+                let failed = |source| IdentityError::Store {
+                    cluster: cluster.to_owned(),
+                    source,
+                };
                 match shared.store.commit(put).await {
                     Ok(done) => done.entry,
                     // somebody else was first: theirs are the keys
-                    Err(CommitError::Conflict { current: Some(current), .. }) => current,
+                    Err(CommitError::Conflict {
+                        current: Some(current), ..
+                    }) => current,
                     Err(error) => return Err(failed(error)),
                 }
             }
         };
-        let stored: Stored = serde_json::from_slice(&entry.value)
-            .map_err(|source| IdentityError::Damaged { cluster: cluster.to_owned(), source })?;
+        let stored: Stored = serde_json::from_slice(&entry.value).map_err(|source| IdentityError::Damaged {
+            cluster: cluster.to_owned(),
+            source,
+        })?;
         Ok(Self {
             cluster: cluster.to_owned(),
-            authority: Issued { certificate: stored.certificate, key: stored.key },
+            authority: Issued {
+                certificate: stored.certificate,
+                key: stored.key,
+            },
             token_key: Arc::new(SigningKey::from_pem(&stored.token_key)?),
             shared: shared.clone(),
         })
@@ -120,10 +143,19 @@ impl Identity {
     /// # Errors
     /// [`IdentityError`].
     pub fn client_certificate(&self, user: &UserInfo, validity: Option<Duration>) -> Result<Issued, IdentityError> {
-        let groups: Vec<&str> =
-            user.groups.iter().map(String::as_str).filter(|group| *group != gardener_apiserver::user::AUTHENTICATED).collect();
+        let groups: Vec<&str> = user
+            .groups
+            .iter()
+            .map(String::as_str)
+            .filter(|group| *group != gardener_apiserver::user::AUTHENTICATED)
+            .collect();
         let subject = Subject::client(&user.name, &groups);
-        Ok(gardener_pki::issue(&subject, &self.authority, self.now(), validity.unwrap_or(CERTIFICATE_VALIDITY))?)
+        Ok(gardener_pki::issue(
+            &subject,
+            &self.authority,
+            self.now(),
+            validity.unwrap_or(CERTIFICATE_VALIDITY),
+        )?)
     }
 
     /// The way in by TLS for the given host names.
@@ -133,6 +165,11 @@ impl Identity {
     pub fn entrance(&self, dns_names: &[&str], addresses: &[IpAddr]) -> Result<Entrance, IdentityError> {
         let subject = Subject::server("kube-apiserver", dns_names, addresses);
         let serving = gardener_pki::issue(&subject, &self.authority, self.now(), CERTIFICATE_VALIDITY)?;
-        Ok(Entrance::new(&self.cluster, &serving.certificate, &serving.key, &self.authority.certificate)?)
+        Ok(Entrance::new(
+            &self.cluster,
+            &serving.certificate,
+            &serving.key,
+            &self.authority.certificate,
+        )?)
     }
 }

@@ -24,7 +24,8 @@ pub fn kubeconfig(ways: &[Access<'_>]) -> Value {
     let clusters: Vec<Value> = ways
         .iter()
         .map(|way| {
-            let mut cluster = json!({"certificate-authority-data": STANDARD.encode(way.authority), "server": way.server});
+            let mut cluster =
+                json!({"certificate-authority-data": STANDARD.encode(way.authority), "server": way.server});
             if let (Some(cluster), Some(name)) = (cluster.as_object_mut(), way.tls_server_name) {
                 cluster.insert("tls-server-name".into(), name.into());
             }
@@ -40,8 +41,10 @@ pub fn kubeconfig(ways: &[Access<'_>]) -> Value {
             }})
         })
         .collect();
-    let contexts: Vec<Value> =
-        ways.iter().map(|way| json!({"name": way.name, "context": {"cluster": way.name, "user": way.name}})).collect();
+    let contexts: Vec<Value> = ways
+        .iter()
+        .map(|way| json!({"name": way.name, "context": {"cluster": way.name, "user": way.name}}))
+        .collect();
     json!({
         "apiVersion": "v1", "kind": "Config",
         "current-context": ways.first().map_or("", |way| way.name),

@@ -137,7 +137,10 @@ pub fn authority(common_name: &str, now: i64, validity: Duration) -> Result<Issu
     ];
     let key = KeyPair::generate()?;
     let certificate = parameters.self_signed(&key)?;
-    Ok(Issued { certificate: certificate.pem(), key: key.serialize_pem() })
+    Ok(Issued {
+        certificate: certificate.pem(),
+        key: key.serialize_pem(),
+    })
 }
 
 fn usages(parameters: &mut CertificateParams, client: bool, server: bool) {
@@ -153,7 +156,10 @@ fn usages(parameters: &mut CertificateParams, client: bool, server: bool) {
 }
 
 fn issuer(authority: &Issued) -> Result<Issuer<'static, KeyPair>, CertificateError> {
-    Ok(Issuer::from_ca_cert_pem(&authority.certificate, KeyPair::from_pem(&authority.key)?)?)
+    Ok(Issuer::from_ca_cert_pem(
+        &authority.certificate,
+        KeyPair::from_pem(&authority.key)?,
+    )?)
 }
 
 /// Makes a certificate signed by `authority`, valid from `now` (unix seconds).
@@ -163,14 +169,19 @@ fn issuer(authority: &Issued) -> Result<Issuer<'static, KeyPair>, CertificateErr
 pub fn issue(subject: &Subject, authority: &Issued, now: i64, validity: Duration) -> Result<Issued, CertificateError> {
     let mut parameters = parameters(&subject.common_name, &subject.organizations, now, validity)?;
     for name in &subject.dns_names {
-        parameters.subject_alt_names.push(SanType::DnsName(name.as_str().try_into()?));
+        parameters
+            .subject_alt_names
+            .push(SanType::DnsName(name.as_str().try_into()?));
     }
     let addresses = subject.ip_addresses.iter().copied();
     parameters.subject_alt_names.extend(addresses.map(SanType::IpAddress));
     usages(&mut parameters, subject.client, subject.server);
     let key = KeyPair::generate()?;
     let certificate = parameters.signed_by(&key, &issuer(authority)?)?;
-    Ok(Issued { certificate: certificate.pem(), key: key.serialize_pem() })
+    Ok(Issued {
+        certificate: certificate.pem(),
+        key: key.serialize_pem(),
+    })
 }
 
 /// Signs a certificate signing request (PEM) as it is, for a client, a server or both. Answers the certificate, PEM.
@@ -199,11 +210,16 @@ pub fn sign(
 pub fn request(subject: &Subject) -> Result<Issued, CertificateError> {
     let mut parameters = parameters(&subject.common_name, &subject.organizations, 0, Duration::ZERO)?;
     for name in &subject.dns_names {
-        parameters.subject_alt_names.push(SanType::DnsName(name.as_str().try_into()?));
+        parameters
+            .subject_alt_names
+            .push(SanType::DnsName(name.as_str().try_into()?));
     }
     let key = KeyPair::generate()?;
     let request = parameters.serialize_request(&key)?;
-    Ok(Issued { certificate: request.pem()?, key: key.serialize_pem() })
+    Ok(Issued {
+        certificate: request.pem()?,
+        key: key.serialize_pem(),
+    })
 }
 
 #[cfg(test)]
@@ -231,7 +247,11 @@ mod tests {
         assert!(ca.is_ca() && !leaf.is_ca());
         leaf.verify_signature(Some(ca.public_key())).unwrap();
         assert_eq!(leaf.issuer(), ca.subject());
-        let organizations: Vec<_> = leaf.subject().iter_organization().map(|one| one.as_str().unwrap()).collect();
+        let organizations: Vec<_> = leaf
+            .subject()
+            .iter_organization()
+            .map(|one| one.as_str().unwrap())
+            .collect();
         assert_eq!(organizations, ["one", "two"]);
         let usage = leaf.extended_key_usage().unwrap().unwrap().value;
         assert!(usage.client_auth && usage.server_auth);
@@ -245,7 +265,10 @@ mod tests {
         let asked = request(&Subject::client("system:node:a", &["system:nodes"])).unwrap();
         let signed = der(&sign(&asked.certificate, &ca, 5, DAY, true, false).unwrap());
         let (_, leaf) = X509Certificate::from_der(&signed).unwrap();
-        assert_eq!(leaf.subject().iter_common_name().next().unwrap().as_str().unwrap(), "system:node:a");
+        assert_eq!(
+            leaf.subject().iter_common_name().next().unwrap().as_str().unwrap(),
+            "system:node:a"
+        );
         assert!(sign("nonsense", &ca, 5, DAY, true, false).is_err());
     }
 
@@ -254,7 +277,10 @@ mod tests {
         let ca = authority("ca", 0, DAY).unwrap();
         let refused = issue(&Subject::client("user", &["a", "b", "c"]), &ca, 0, DAY).unwrap_err();
         assert!(matches!(refused, CertificateError::Organizations(3)));
-        assert!(matches!(authority("ca", -1, DAY).unwrap_err(), CertificateError::Time { .. }));
+        assert!(matches!(
+            authority("ca", -1, DAY).unwrap_err(),
+            CertificateError::Time { .. }
+        ));
         authority("ca", 0, Duration::MAX).unwrap_err();
     }
 }

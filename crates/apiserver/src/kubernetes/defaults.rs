@@ -627,7 +627,7 @@ pub(super) fn admission_policy(value: &mut Value) {
 mod tests {
     use super::*;
     use crate::definition::Columns;
-    use crate::kubernetes::{Kinds, resources, strategy};
+    use crate::kubernetes::{resources, strategy};
 
     /// What admission and stores add, and what differs each time.
     fn reduce(object: &mut Value) {
@@ -667,7 +667,7 @@ mod tests {
     #[test]
     fn defaults_are_those_recorded() {
         let pairs: Vec<Value> = serde_json::from_str(include_str!("../../recorded/defaults.json")).unwrap();
-        let (all, _) = resources(Kinds::All).unwrap();
+        let (all, _) = resources().unwrap();
         let mut compared = 0;
         for pair in pairs {
             let (mut input, mut output) = (pair["in"].clone(), pair["out"].clone());

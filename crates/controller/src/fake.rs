@@ -26,6 +26,8 @@ struct State {
     objects: BTreeMap<Place, Value>,
     history: Vec<(u64, &'static str, Place, Value)>,
     writes: Vec<String>,
+    reads: usize,
+    refuse: bool,
 }
 
 /// The API; clones share their objects.
@@ -95,6 +97,21 @@ impl Fake {
         std::mem::take(&mut self.state.lock().writes)
     }
 
+    /// Whether every request is answered with an error from now on.
+    pub(crate) fn refuse(&self, refuse: bool) {
+        self.state.lock().refuse = refuse;
+    }
+
+    /// How many reads there were.
+    pub(crate) fn reads(&self) -> usize {
+        self.state.lock().reads
+    }
+
+    /// How many watches are open.
+    pub(crate) fn watchers(&self) -> usize {
+        self.changed.receiver_count()
+    }
+
     /// Puts an object at a path, as another client would.
     pub(crate) fn put(&self, path: &str, object: Value) {
         let (collection, namespace, name, _) = parse(path);
@@ -162,8 +179,11 @@ impl Fake {
             self.state.lock().writes.push(write);
         }
         let place = (collection, namespace, name);
+        self.state.lock().reads += usize::from(head.method == Method::GET);
+        let refuse = self.state.lock().refuse;
         let sent = || serde_json::from_slice::<Value>(&body).unwrap();
         let (code, answer) = match head.method {
+            _ if refuse => refusal(500, "InternalError"),
             Method::GET if place.2.is_empty() => {
                 let only = query
                     .get("fieldSelector")

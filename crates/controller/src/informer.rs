@@ -286,7 +286,10 @@ impl<K: Watched> Shared<K> {
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => {
-                    failures = 0;
+                    // `Init` only says that a list is tried.
+                    if !matches!(event, Event::Init) {
+                        failures = 0;
+                    }
                     self.take(event, &mut listed);
                 }
                 Err(error) => {

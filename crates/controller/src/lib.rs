@@ -14,6 +14,7 @@ pub mod leader;
 pub mod operation;
 pub mod queue;
 pub mod reference;
+pub mod secrets;
 pub mod wait;
 
 #[cfg(test)]

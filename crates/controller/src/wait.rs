@@ -84,7 +84,10 @@ pub async fn wait_for<K: Watched, T, E: std::fmt::Display>(
             biased;
             event = async { sleep_until(again).await; events.next().await } => match event {
                 Some(Ok(event)) => {
-                    trouble.clear();
+                    // `Init` only says that a list is tried.
+                    if !matches!(event, Event::Init) {
+                        trouble.clear();
+                    }
                     match event {
                         Event::Init => { listed = None; false }
                         Event::InitApply(object) => { listed = Some(object); false }

@@ -152,3 +152,26 @@ async fn dynamic_and_clustered_kinds_are_informed_about() {
     assert_eq!(place.to_string(), "garden:n/a");
     assert_eq!(value(&informer.get(&place).unwrap().object), "1");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_refuses_is_asked_less_and_less() {
+    let fake = Fake::new();
+    put(&fake, "a", "1");
+    fake.refuse(true);
+    let cancel = CancellationToken::new();
+    let api: Api<ConfigMap> = Api::all(fake.client());
+    let informer = Informer::start(api, watcher::Config::default(), &cancel);
+    sleep(Duration::from_secs(600)).await;
+    assert!(!informer.is_synced());
+    // 0.8 + 1.6 + … + 25.6 s, then every 30 s.
+    let asked = fake.reads();
+    assert!((20..=28).contains(&asked), "asked {asked} times");
+    fake.refuse(false);
+    sleep(Duration::from_secs(31)).await;
+    assert_eq!(informer.list().len(), 1);
+    // Dropping the last handle ends the watch.
+    drop(informer);
+    settle().await;
+    put(&fake, "b", "1");
+    assert_eq!(fake.watchers(), 0);
+}

@@ -23,6 +23,11 @@ impl Chance {
         }
     }
 
+    /// A generator whose sequence nobody can foretell: seeded by the operating system.
+    pub fn from_system() -> Self {
+        Self { generator: Arc::new(Mutex::new(rand::make_rng())) }
+    }
+
     /// Any number.
     pub fn number(&self) -> u64 {
         self.generator.lock().random()

@@ -1,2 +1,61 @@
+//! The `gardener` command: reads the command line and puts the parts together. Nothing else lives here.
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod kubeconfig;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Runs Kubernetes clusters as a service.
+#[derive(Parser)]
+#[command(name = "gardener", version, about, propagate_version = true)]
+struct Cli {
+    /// What to log, e.g. `info` or `gardener_gardenlet=debug`; goes to standard error.
+    #[arg(long, global = true, env = "GARDENER_LOG", default_value = "warn")]
+    log: String,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start a whole landscape in this process: garden, seeds and shoots.
+    Up(up::Arguments),
+    /// Write a kubeconfig for a shoot or a seed.
+    #[command(subcommand)]
+    Kubeconfig(kubeconfig::Target),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let filter = tracing_subscriber::EnvFilter::try_new(&cli.log);
+    match filter {
+        Ok(filter) => tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init(),
+        Err(error) => {
+            eprintln!("error: --log {:?} is no log filter: {error}", cli.log);
+            return ExitCode::from(2);
+        }
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: the runtime cannot start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let result = match cli.command {
+        Command::Up(arguments) => runtime.block_on(up::run(arguments)),
+        Command::Kubeconfig(target) => runtime.block_on(kubeconfig::run(target)),
+    };
+    // background threads of libraries must not keep an ended program alive
+    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -4,7 +4,12 @@
 //! the Kubernetes API of an embedded cluster is: which programs run in place of a container's process ([`programs`]).
 #![forbid(unsafe_code)]
 
+pub mod apply;
 pub mod embedded;
 pub mod garden;
 pub mod identity;
 pub mod kubeconfig;
+pub mod landscape;
+pub mod manifests;
+
+pub use landscape::{Landscape, LandscapeError, Options, Storage, seed_kubeconfig_secret};

@@ -25,7 +25,9 @@ impl Chance {
 
     /// A generator whose sequence nobody can foretell: seeded by the operating system.
     pub fn from_system() -> Self {
-        Self { generator: Arc::new(Mutex::new(rand::make_rng())) }
+        Self {
+            generator: Arc::new(Mutex::new(rand::make_rng())),
+        }
     }
 
     /// Any number.

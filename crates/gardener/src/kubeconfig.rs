@@ -57,10 +57,12 @@ pub struct Seed {
 pub async fn run(target: Target) -> anyhow::Result<()> {
     match target {
         Target::Shoot(arguments) => {
-            let (namespace, name) = arguments
-                .shoot
-                .split_once('/')
-                .with_context(|| format!("{:?} names no shoot: expected <namespace>/<name>, e.g. garden-local/local", arguments.shoot))?;
+            let (namespace, name) = arguments.shoot.split_once('/').with_context(|| {
+                format!(
+                    "{:?} names no shoot: expected <namespace>/<name>, e.g. garden-local/local",
+                    arguments.shoot
+                )
+            })?;
             let client = client(&arguments.common).await?;
             let text = of_shoot(&client, namespace, name, arguments.expiration, arguments.viewer).await?;
             write(&arguments.common, &text)
@@ -75,19 +77,35 @@ pub async fn run(target: Target) -> anyhow::Result<()> {
 
 async fn client(common: &Common) -> anyhow::Result<Client> {
     let written = crate::up::default_kubeconfig();
-    let path = common.kubeconfig.clone().or_else(|| Some(written).filter(|path| path.exists()));
+    let path = common
+        .kubeconfig
+        .clone()
+        .or_else(|| Some(written).filter(|path| path.exists()));
     let config = match path {
         Some(path) => {
-            let config = kube::config::Kubeconfig::read_from(&path).with_context(|| format!("the garden's kubeconfig {} cannot be read", path.display()))?;
+            let config = kube::config::Kubeconfig::read_from(&path)
+                .with_context(|| format!("the garden's kubeconfig {} cannot be read", path.display()))?;
             kube::Config::from_custom_kubeconfig(config, &kube::config::KubeConfigOptions::default()).await?
         }
-        None => kube::Config::infer().await.context("no kubeconfig of a garden: start one with `gardener up`, or give --kubeconfig")?,
+        None => kube::Config::infer()
+            .await
+            .context("no kubeconfig of a garden: start one with `gardener up`, or give --kubeconfig")?,
     };
     Ok(Client::try_from(config)?)
 }
 
-async fn of_shoot(client: &Client, namespace: &str, name: &str, expiration: u32, viewer: bool) -> anyhow::Result<String> {
-    let kind = if viewer { "ViewerKubeconfigRequest" } else { "AdminKubeconfigRequest" };
+async fn of_shoot(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    expiration: u32,
+    viewer: bool,
+) -> anyhow::Result<String> {
+    let kind = if viewer {
+        "ViewerKubeconfigRequest"
+    } else {
+        "AdminKubeconfigRequest"
+    };
     let subresource = if viewer { "viewerkubeconfig" } else { "adminkubeconfig" };
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("core.gardener.cloud", "v1beta1", "Shoot"));
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
@@ -96,7 +114,10 @@ async fn of_shoot(client: &Client, namespace: &str, name: &str, expiration: u32,
         .create_subresource(subresource, name, &PostParams::default(), &request)
         .await
         .with_context(|| format!("the garden gives no kubeconfig for shoot {namespace}/{name}"))?;
-    let encoded = answer.pointer("/status/kubeconfig").and_then(serde_json::Value::as_str).context("the garden's answer has no kubeconfig")?;
+    let encoded = answer
+        .pointer("/status/kubeconfig")
+        .and_then(serde_json::Value::as_str)
+        .context("the garden's answer has no kubeconfig")?;
     decode(encoded)
 }
 
@@ -108,7 +129,9 @@ async fn of_seed(client: &Client, seed: &str) -> anyhow::Result<String> {
         bail!("no kubeconfig of seed {seed:?} is known: only seeds of `gardener up` have one (Secret garden/{name})");
     };
     let data = secret.data.unwrap_or_default();
-    let bytes = data.get("kubeconfig").ok_or_else(|| anyhow!("Secret garden/{name} has no key \"kubeconfig\""))?;
+    let bytes = data
+        .get("kubeconfig")
+        .ok_or_else(|| anyhow!("Secret garden/{name} has no key \"kubeconfig\""))?;
     Ok(String::from_utf8(bytes.0.clone())?)
 }
 

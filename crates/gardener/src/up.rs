@@ -57,7 +57,9 @@ pub enum Output {
 /// The folder in which `gardener up` keeps its data when none is given.
 fn default_data_dir() -> PathBuf {
     let home = || std::env::var_os("HOME").map_or_else(|| PathBuf::from("."), PathBuf::from);
-    std::env::var_os("XDG_DATA_HOME").map_or_else(|| home().join(".local/share"), PathBuf::from).join("gardener")
+    std::env::var_os("XDG_DATA_HOME")
+        .map_or_else(|| home().join(".local/share"), PathBuf::from)
+        .join("gardener")
 }
 
 /// The kubeconfig that `gardener up` writes when none is named.
@@ -76,7 +78,12 @@ pub fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let write = || -> std::io::Result<()> {
-        let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        let mut file = std::fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&beside)?;
         file.write_all(text.as_bytes())?;
         std::fs::rename(&beside, path)
     };
@@ -87,7 +94,11 @@ pub fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let for_people = arguments.output != Output::Json;
     let data_dir = arguments.data_dir.clone().unwrap_or_else(default_data_dir);
-    let storage = if arguments.memory { Storage::Memory } else { Storage::Disk(data_dir.clone()) };
+    let storage = if arguments.memory {
+        Storage::Memory
+    } else {
+        Storage::Disk(data_dir.clone())
+    };
     let store = storage.open()?;
     let listener = TcpListener::bind(arguments.listen).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => anyhow::anyhow!(
@@ -99,15 +110,31 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         _ => anyhow::anyhow!("cannot listen on {}: {error}; choose another address with --listen ADDRESS:PORT", arguments.listen),
     })?;
     let entry = listener.local_addr()?;
-    let kubeconfig_path = arguments.kubeconfig.clone().unwrap_or_else(|| if arguments.memory { default_kubeconfig() } else { data_dir.join("kubeconfig") });
+    let kubeconfig_path = arguments.kubeconfig.clone().unwrap_or_else(|| {
+        if arguments.memory {
+            default_kubeconfig()
+        } else {
+            data_dir.join("kubeconfig")
+        }
+    });
     let chance = Chance::from_system();
-    let options = Options { store, clock: Clock::system(), chance, entry: Some(entry), seeds: arguments.seeds };
+    let options = Options {
+        store,
+        clock: Clock::system(),
+        chance,
+        entry: Some(entry),
+        seeds: arguments.seeds,
+    };
     let landscape = Landscape::open(options).await?;
     landscape.listen(listener);
     let kubeconfig = serde_saphyr::to_string(&landscape.garden_kubeconfig()?)?;
     write_private(&kubeconfig_path, &kubeconfig)?;
     let mut progress = Progress::new(arguments.output);
-    progress.note(&format!("garden: {} answers, kubeconfig {}", landscape.url(), kubeconfig_path.display()));
+    progress.note(&format!(
+        "garden: {} answers, kubeconfig {}",
+        landscape.url(),
+        kubeconfig_path.display()
+    ));
     let outcome = tokio::select! {
         outcome = work(&arguments, &landscape, &mut progress) => outcome,
         signal = stop_signal() => signal.map(|()| false),
@@ -157,7 +184,11 @@ async fn work(arguments: &Arguments, landscape: &Landscape, progress: &mut Progr
 }
 
 fn summary(arguments: &Arguments, landscape: &Landscape, kubeconfig: &Path, data_dir: &Path) -> String {
-    let data = if arguments.memory { "in memory: it is gone when this process ends".to_owned() } else { data_dir.display().to_string() };
+    let data = if arguments.memory {
+        "in memory: it is gone when this process ends".to_owned()
+    } else {
+        data_dir.display().to_string()
+    };
     let shown = kubeconfig.display();
     let seeds = manifests::seed_names(arguments.seeds).join(", ");
     let url = landscape.url();

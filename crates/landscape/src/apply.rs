@@ -60,12 +60,18 @@ pub struct Manifest {
 /// # Errors
 /// When something cannot be read.
 pub fn read(path: &Path) -> Result<Vec<Manifest>, ApplyError> {
-    let failed = |source| ApplyError::Read { path: path.to_owned(), source };
+    let failed = |source| ApplyError::Read {
+        path: path.to_owned(),
+        source,
+    };
     let mut files = Vec::new();
     if path.is_dir() {
         for entry in std::fs::read_dir(path).map_err(failed)? {
             let file = entry.map_err(failed)?.path();
-            if file.extension().is_some_and(|extension| extension == "yaml" || extension == "yml" || extension == "json") {
+            if file
+                .extension()
+                .is_some_and(|extension| extension == "yaml" || extension == "yml" || extension == "json")
+            {
                 files.push(file);
             }
         }
@@ -74,8 +80,14 @@ pub fn read(path: &Path) -> Result<Vec<Manifest>, ApplyError> {
         files.push(path.to_owned());
     }
     let read = |file: PathBuf| {
-        let text = std::fs::read_to_string(&file).map_err(|source| ApplyError::Read { path: file.clone(), source })?;
-        Ok(Manifest { origin: file.display().to_string(), text })
+        let text = std::fs::read_to_string(&file).map_err(|source| ApplyError::Read {
+            path: file.clone(),
+            source,
+        })?;
+        Ok(Manifest {
+            origin: file.display().to_string(),
+            text,
+        })
     };
     files.into_iter().map(read).collect()
 }
@@ -85,7 +97,11 @@ pub fn read(path: &Path) -> Result<Vec<Manifest>, ApplyError> {
 /// # Errors
 /// Names the document that is no object.
 pub fn objects(manifest: &Manifest) -> Result<Vec<DynamicObject>, ApplyError> {
-    let malformed = |number: usize, why: String| ApplyError::Malformed { origin: manifest.origin.clone(), number, why };
+    let malformed = |number: usize, why: String| ApplyError::Malformed {
+        origin: manifest.origin.clone(),
+        number,
+        why,
+    };
     let documents: Vec<Value> =
         serde_saphyr::from_multiple(&manifest.text).map_err(|error| malformed(1, error.to_string()))?;
     let mut objects = Vec::new();
@@ -95,7 +111,10 @@ pub fn objects(manifest: &Manifest) -> Result<Vec<DynamicObject>, ApplyError> {
         }
         let object = DynamicObject::deserialize(document).map_err(|error| malformed(index + 1, error.to_string()))?;
         if object.types.is_none() || object.metadata.name.is_none() {
-            return Err(malformed(index + 1, "apiVersion, kind and metadata.name are needed".into()));
+            return Err(malformed(
+                index + 1,
+                "apiVersion, kind and metadata.name are needed".into(),
+            ));
         }
         objects.push(object);
     }
@@ -125,7 +144,13 @@ pub async fn apply(client: &Client, manifest: &Manifest) -> Result<Vec<String>, 
             (Scope::Namespaced, Some(namespace)) => Api::namespaced_with(client.clone(), &namespace, &resource),
             (Scope::Namespaced, None) => Api::namespaced_with(client.clone(), "default", &resource),
         };
-        api.patch(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(&object)).await.map_err(refused)?;
+        api.patch(
+            &name,
+            &PatchParams::apply(FIELD_MANAGER).force(),
+            &Patch::Apply(&object),
+        )
+        .await
+        .map_err(refused)?;
         applied.push(format!("{} {name}", types.kind));
     }
     Ok(applied)
@@ -137,11 +162,23 @@ mod tests {
 
     #[test]
     fn documents_are_told_apart() {
-        let manifest = |text: &str| Manifest { origin: "x.yaml".into(), text: text.into() };
+        let manifest = |text: &str| Manifest {
+            origin: "x.yaml".into(),
+            text: text.into(),
+        };
         let two = "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: b}\n";
-        let names: Vec<String> = objects(&manifest(two)).unwrap().iter().map(ResourceExt::name_any).collect();
+        let names: Vec<String> = objects(&manifest(two))
+            .unwrap()
+            .iter()
+            .map(ResourceExt::name_any)
+            .collect();
         assert_eq!(names, ["a", "b"]);
-        let error = objects(&manifest("apiVersion: v1\nkind: Namespace\n")).unwrap_err().to_string();
-        assert_eq!(error, "x.yaml: document 1 is no Kubernetes object: apiVersion, kind and metadata.name are needed");
+        let error = objects(&manifest("apiVersion: v1\nkind: Namespace\n"))
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            error,
+            "x.yaml: document 1 is no Kubernetes object: apiVersion, kind and metadata.name are needed"
+        );
     }
 }

@@ -101,7 +101,11 @@ impl Landscape {
     /// # Errors
     /// [`LandscapeError`].
     pub async fn open(options: Options) -> Result<Self, LandscapeError> {
-        let shared = Shared { store: options.store.clone(), clock: options.clock.clone(), chance: options.chance.clone() };
+        let shared = Shared {
+            store: options.store.clone(),
+            clock: options.clock.clone(),
+            chance: options.chance.clone(),
+        };
         let server = Server::new(shared.clone());
         let kubernetes = EmbeddedKubernetes::load()?;
         let identity = Identity::of(&shared, GARDEN).await?;
@@ -109,10 +113,17 @@ impl Landscape {
         let entrances = Entrances::default();
         if options.entry.is_some() {
             let addresses = ["127.0.0.1", "::1"].iter().filter_map(|text| text.parse().ok());
-            let own = options.entry.iter().map(SocketAddr::ip).filter(|ip| !ip.is_unspecified());
+            let own = options
+                .entry
+                .iter()
+                .map(SocketAddr::ip)
+                .filter(|ip| !ip.is_unspecified());
             let addresses: Vec<_> = addresses.chain(own).collect();
             entrances.set_fallback(identity.entrance(&["localhost", garden::HOST], &addresses)?);
-            entrances.set(garden::HOST, identity.entrance(&["localhost", garden::HOST], &addresses)?);
+            entrances.set(
+                garden::HOST,
+                identity.entrance(&["localhost", garden::HOST], &addresses)?,
+            );
         }
         Ok(Self {
             server,
@@ -128,7 +139,12 @@ impl Landscape {
 
     /// Serves the TLS listener until the landscape stops.
     pub fn listen(&self, listener: tokio::net::TcpListener) {
-        let work = gardener_apiserver::listen::listen(listener, self.server.clone(), self.entrances.clone(), self.stop.clone());
+        let work = gardener_apiserver::listen::listen(
+            listener,
+            self.server.clone(),
+            self.entrances.clone(),
+            self.stop.clone(),
+        );
         self.tasks.spawn(work);
     }
 
@@ -195,7 +211,10 @@ impl Landscape {
     pub async fn stop(self) {
         self.stop.cancel();
         self.tasks.close();
-        if tokio::time::timeout(Duration::from_secs(10), self.tasks.wait()).await.is_err() {
+        if tokio::time::timeout(Duration::from_secs(10), self.tasks.wait())
+            .await
+            .is_err()
+        {
             tracing::warn!("some components did not end in time");
         }
         self.server.shut_down();

@@ -1,1 +1,79 @@
+//! gardener-resource-manager: keeps objects in a target cluster as `ManagedResource`s in a source cluster say, tells how healthy they are, and
+//! keeps tokens for service accounts of the target.
+//!
+//! Source and target are clients; which clusters they lead to is not known here. Decisions are in [`source`], [`merge`], [`order`] and
+//! `rules::health`; the controllers gather, decide and apply.
 #![forbid(unsafe_code)]
+
+mod health;
+mod managed_resource;
+mod mapper;
+pub mod merge;
+pub mod order;
+pub mod source;
+mod target;
+mod token_requestor;
+
+use std::time::Duration;
+
+use gardener_apimachinery::chance::Chance;
+use gardener_apimachinery::clock::Clock;
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+
+/// The class of shoots' managers; ManagedResources without a class belong to it.
+pub const DEFAULT_CLASS: &str = "resources";
+/// The class of a seed's own manager.
+pub const SEED_CLASS: &str = "seed";
+/// The class that takes every ManagedResource.
+pub const ALL_CLASSES: &str = "*";
+
+/// How a manager runs.
+#[derive(Clone)]
+pub struct Config {
+    /// The cluster with the ManagedResources and token secrets.
+    pub source: Client,
+    /// The cluster with the managed objects.
+    pub target: Client,
+    /// The namespace of the source that is watched; all of them when absent.
+    pub namespace: Option<String>,
+    /// The class of this manager.
+    pub class: String,
+    /// The value of `resources.gardener.cloud/class` on token secrets of this manager, e.g. `shoot`; without one no tokens are made.
+    pub token_class: Option<String>,
+    /// The certificate authority (PEM) of the target, for kubeconfigs that ask for it.
+    pub target_ca: Option<String>,
+    /// What time it is.
+    pub clock: Clock,
+    /// Jitter.
+    pub chance: Chance,
+    /// How often everything is reconciled without a reason.
+    pub sync_period: Duration,
+}
+
+impl Config {
+    /// Whether this manager is responsible for a ManagedResource of a class `[GRM-6]`.
+    pub fn is_responsible(&self, class: Option<&str>) -> bool {
+        let class = class.unwrap_or_default();
+        self.class == ALL_CLASSES || class == self.class || (class.is_empty() && self.class == DEFAULT_CLASS)
+    }
+
+    /// The finalizer of this manager `[GRM-6]`.
+    pub fn finalizer(&self) -> String {
+        if self.class == DEFAULT_CLASS || self.class == ALL_CLASSES {
+            FINALIZER.to_owned()
+        } else {
+            format!("{FINALIZER}-{}", self.class)
+        }
+    }
+}
+
+/// The stem of all managers' finalizers.
+pub(crate) const FINALIZER: &str = "resources.gardener.cloud/gardener-resource-manager";
+
+/// Runs the controllers until `stop`.
+pub async fn run(config: Config, stop: CancellationToken) {
+    let tokens = token_requestor::run(config.clone(), stop.clone());
+    let resources = managed_resource::run(config, stop);
+    tokio::join!(tokens, resources);
+}

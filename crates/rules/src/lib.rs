@@ -1,1 +1,4 @@
+//! The domain's decisions: pure functions of their inputs, one module per topic. No I/O, no clock, no chance.
 #![forbid(unsafe_code)]
+
+pub mod health;

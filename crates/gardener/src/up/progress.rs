@@ -47,7 +47,11 @@ impl Progress {
             Output::Auto if std::io::stdout().is_terminal() => Form::Live(MultiProgress::new()),
             Output::Auto | Output::Plain => Form::Plain,
         };
-        Self { form, shoots: BTreeMap::new(), seeds: BTreeMap::new() }
+        Self {
+            form,
+            shoots: BTreeMap::new(),
+            seeds: BTreeMap::new(),
+        }
     }
 
     /// Tells something in words.
@@ -112,7 +116,12 @@ impl Progress {
             .status
             .conditions
             .iter()
-            .filter(|condition| matches!(condition.r#type.as_str(), "GardenletReady" | "SeedSystemComponentsHealthy"))
+            .filter(|condition| {
+                matches!(
+                    condition.r#type.as_str(),
+                    "GardenletReady" | "SeedSystemComponentsHealthy"
+                )
+            })
             .filter(|condition| condition.status == "True")
             .count()
             == 2;
@@ -136,7 +145,12 @@ impl Progress {
         };
         let state = format!("{} {}", operation.r#type, operation.state);
         let settled = operation.state == "Succeeded" || operation.state == "Failed";
-        let healthy = shoot.status.conditions.len() >= 4 && shoot.status.conditions.iter().all(|condition| condition.status == "True");
+        let healthy = shoot.status.conditions.len() >= 4
+            && shoot
+                .status
+                .conditions
+                .iter()
+                .all(|condition| condition.status == "True");
         seen.done = operation.state == "Failed" || (settled && healthy);
         if seen.state == state && seen.percent == operation.progress && seen.tasks == operation.description {
             return;
@@ -149,17 +163,28 @@ impl Progress {
                 "{}",
                 json!({"event": "shoot", "shoot": name, "operation": operation.r#type, "state": operation.state, "progress": operation.progress, "description": operation.description})
             ),
-            Form::Plain => println!("shoot {name}: {state} ({}%) {}", operation.progress, operation.description),
+            Form::Plain => println!(
+                "shoot {name}: {state} ({}%) {}",
+                operation.progress, operation.description
+            ),
             Form::Live(all) => {
                 let bar = seen.bar.get_or_insert_with(|| {
-                    let style = ProgressStyle::with_template("{prefix} [{bar:30}] {pos:>3}%{msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
-                    all.add(ProgressBar::new(100).with_style(style.progress_chars("=> ")).with_prefix(format!("shoot {name}")))
+                    let style = ProgressStyle::with_template("{prefix} [{bar:30}] {pos:>3}%{msg}")
+                        .unwrap_or_else(|_| ProgressStyle::default_bar());
+                    all.add(
+                        ProgressBar::new(100)
+                            .with_style(style.progress_chars("=> "))
+                            .with_prefix(format!("shoot {name}")),
+                    )
                 });
                 bar.set_position(u64::try_from(operation.progress).unwrap_or(0));
                 let tasks: Vec<&str> = operation.description.split(", ").collect();
                 let last = tasks.len().saturating_sub(1);
-                let tree: String =
-                    tasks.iter().enumerate().map(|(at, task)| format!("\n  {} {task}", if at == last { "└─" } else { "├─" })).collect();
+                let tree: String = tasks
+                    .iter()
+                    .enumerate()
+                    .map(|(at, task)| format!("\n  {} {task}", if at == last { "└─" } else { "├─" }))
+                    .collect();
                 bar.set_message(format!(" {state}{tree}"));
             }
         }

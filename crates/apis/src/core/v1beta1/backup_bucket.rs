@@ -23,13 +23,7 @@ pub struct BackupBucket {
     pub status: BackupBucketStatus,
 }
 
-crate::resource!(
-    BackupBucket,
-    "core.gardener.cloud",
-    "v1beta1",
-    "backupbuckets",
-    Cluster
-);
+crate::resource!(BackupBucket, "core.gardener.cloud", "v1beta1", "backupbuckets", Cluster);
 
 /// `BackupBucketProvider`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

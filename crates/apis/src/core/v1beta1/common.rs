@@ -164,8 +164,7 @@ pub struct SeedSelector {
         deserialize_with = "crate::wire::null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub match_expressions:
-        Vec<k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement>,
+    pub match_expressions: Vec<k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement>,
     #[serde(
         default,
         deserialize_with = "crate::wire::null_as_default",
@@ -198,4 +197,17 @@ pub struct Toleration {
     pub key: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
+}
+
+/// Keeps the labels `name.seed.gardener.cloud/<seed>=true` that name an object's seeds, [GAPI-38].
+pub fn maintain_seed_labels(meta: &mut ObjectMeta, seeds: &[Option<&str>]) {
+    use crate::constants::label::SEED_NAME_PREFIX;
+    let labels = meta.labels.get_or_insert_default();
+    labels.retain(|key, _| !key.starts_with(SEED_NAME_PREFIX));
+    for seed in seeds.iter().flatten().filter(|seed| !seed.is_empty()) {
+        labels.insert(format!("{SEED_NAME_PREFIX}{seed}"), "true".into());
+    }
+    if labels.is_empty() {
+        meta.labels = None;
+    }
 }

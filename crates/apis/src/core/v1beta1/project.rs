@@ -5,6 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use super::*;
 
+mod defaults;
+mod validation;
+
+pub use defaults::*;
+pub use validation::*;
+
 /// The `Project` kind of `core.gardener.cloud/v1beta1`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -23,13 +29,7 @@ pub struct Project {
     pub status: ProjectStatus,
 }
 
-crate::resource!(
-    Project,
-    "core.gardener.cloud",
-    "v1beta1",
-    "projects",
-    Cluster
-);
+crate::resource!(Project, "core.gardener.cloud", "v1beta1", "projects", Cluster);
 
 /// `DualApprovalForDeletion`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -22,13 +22,7 @@ pub struct Quota {
     pub spec: QuotaSpec,
 }
 
-crate::resource!(
-    Quota,
-    "core.gardener.cloud",
-    "v1beta1",
-    "quotas",
-    Namespaced
-);
+crate::resource!(Quota, "core.gardener.cloud", "v1beta1", "quotas", Namespaced);
 
 /// `QuotaSpec`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

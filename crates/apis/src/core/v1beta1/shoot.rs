@@ -10,6 +10,16 @@ use serde::{Deserialize, Serialize};
 use super::*;
 use crate::Duration;
 
+mod defaults;
+mod helpers;
+pub(crate) mod validation;
+
+pub use defaults::*;
+pub use helpers::*;
+pub use validation::{
+    validate_shoot, validate_shoot_creation, validate_shoot_spec, validate_shoot_status_update, validate_shoot_update,
+};
+
 /// The `Shoot` kind of `core.gardener.cloud/v1beta1`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -28,13 +38,7 @@ pub struct Shoot {
     pub status: ShootStatus,
 }
 
-crate::resource!(
-    Shoot,
-    "core.gardener.cloud",
-    "v1beta1",
-    "shoots",
-    Namespaced
-);
+crate::resource!(Shoot, "core.gardener.cloud", "v1beta1", "shoots", Namespaced);
 
 /// `APIServerLogging`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -592,17 +596,9 @@ pub struct KubeControllerManagerConfig {
     pub feature_gates: BTreeMap<String, bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub horizontal_pod_autoscaler: Option<HorizontalPodAutoscalerConfig>,
-    #[serde(
-        rename = "nodeCIDRMaskSize",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "nodeCIDRMaskSize", default, skip_serializing_if = "Option::is_none")]
     pub node_cidr_mask_size: Option<i32>,
-    #[serde(
-        rename = "nodeCIDRMaskSizeIPv6",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "nodeCIDRMaskSizeIPv6", default, skip_serializing_if = "Option::is_none")]
     pub node_cidr_mask_size_i_pv6: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_monitor_grace_period: Option<Duration>,
@@ -636,11 +632,7 @@ pub struct KubeSchedulerConfig {
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub feature_gates: BTreeMap<String, bool>,
-    #[serde(
-        rename = "kubeMaxPDVols",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "kubeMaxPDVols", default, skip_serializing_if = "Option::is_none")]
     pub kube_max_pd_vols: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
@@ -654,11 +646,7 @@ pub struct KubeletConfig {
     pub container_log_max_files: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_log_max_size: Option<Quantity>,
-    #[serde(
-        rename = "cpuCFSQuota",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "cpuCFSQuota", default, skip_serializing_if = "Option::is_none")]
     pub cpu_cfs_quota: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_manager_policy: Option<String>,
@@ -694,17 +682,9 @@ pub struct KubeletConfig {
         skip_serializing_if = "Option::is_none"
     )]
     pub image_gc_low_threshold_percent: Option<i32>,
-    #[serde(
-        rename = "imageMaximumGCAge",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "imageMaximumGCAge", default, skip_serializing_if = "Option::is_none")]
     pub image_maximum_gc_age: Option<Duration>,
-    #[serde(
-        rename = "imageMinimumGCAge",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "imageMinimumGCAge", default, skip_serializing_if = "Option::is_none")]
     pub image_minimum_gc_age: Option<Duration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_pull_credentials_verification_policy: Option<String>,
@@ -728,21 +708,13 @@ pub struct KubeletConfig {
     pub protect_kernel_defaults: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry_burst: Option<i32>,
-    #[serde(
-        rename = "registryPullQPS",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "registryPullQPS", default, skip_serializing_if = "Option::is_none")]
     pub registry_pull_qps: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seccomp_default: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serialize_image_pulls: Option<bool>,
-    #[serde(
-        rename = "singleProcessOOMKill",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "singleProcessOOMKill", default, skip_serializing_if = "Option::is_none")]
     pub single_process_oom_kill: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streaming_connection_idle_timeout: Option<Duration>,
@@ -752,31 +724,15 @@ pub struct KubeletConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeletConfigEviction {
-    #[serde(
-        rename = "imageFSAvailable",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "imageFSAvailable", default, skip_serializing_if = "Option::is_none")]
     pub image_fs_available: Option<String>,
-    #[serde(
-        rename = "imageFSInodesFree",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "imageFSInodesFree", default, skip_serializing_if = "Option::is_none")]
     pub image_fs_inodes_free: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_available: Option<String>,
-    #[serde(
-        rename = "nodeFSAvailable",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "nodeFSAvailable", default, skip_serializing_if = "Option::is_none")]
     pub node_fs_available: Option<String>,
-    #[serde(
-        rename = "nodeFSInodesFree",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "nodeFSInodesFree", default, skip_serializing_if = "Option::is_none")]
     pub node_fs_inodes_free: Option<String>,
 }
 
@@ -784,31 +740,15 @@ pub struct KubeletConfigEviction {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeletConfigEvictionMinimumReclaim {
-    #[serde(
-        rename = "imageFSAvailable",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "imageFSAvailable", default, skip_serializing_if = "Option::is_none")]
     pub image_fs_available: Option<Quantity>,
-    #[serde(
-        rename = "imageFSInodesFree",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "imageFSInodesFree", default, skip_serializing_if = "Option::is_none")]
     pub image_fs_inodes_free: Option<Quantity>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_available: Option<Quantity>,
-    #[serde(
-        rename = "nodeFSAvailable",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "nodeFSAvailable", default, skip_serializing_if = "Option::is_none")]
     pub node_fs_available: Option<Quantity>,
-    #[serde(
-        rename = "nodeFSInodesFree",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "nodeFSInodesFree", default, skip_serializing_if = "Option::is_none")]
     pub node_fs_inodes_free: Option<Quantity>,
 }
 
@@ -816,31 +756,15 @@ pub struct KubeletConfigEvictionMinimumReclaim {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeletConfigEvictionSoftGracePeriod {
-    #[serde(
-        rename = "imageFSAvailable",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "imageFSAvailable", default, skip_serializing_if = "Option::is_none")]
     pub image_fs_available: Option<Duration>,
-    #[serde(
-        rename = "imageFSInodesFree",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "imageFSInodesFree", default, skip_serializing_if = "Option::is_none")]
     pub image_fs_inodes_free: Option<Duration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_available: Option<Duration>,
-    #[serde(
-        rename = "nodeFSAvailable",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "nodeFSAvailable", default, skip_serializing_if = "Option::is_none")]
     pub node_fs_available: Option<Duration>,
-    #[serde(
-        rename = "nodeFSInodesFree",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "nodeFSInodesFree", default, skip_serializing_if = "Option::is_none")]
     pub node_fs_inodes_free: Option<Duration>,
 }
 
@@ -866,11 +790,7 @@ pub struct Kubernetes {
     pub cluster_autoscaler: Option<ClusterAutoscaler>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etcd: Option<ETCD>,
-    #[serde(
-        rename = "kubeAPIServer",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "kubeAPIServer", default, skip_serializing_if = "Option::is_none")]
     pub kube_api_server: Option<KubeAPIServerConfig>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kube_controller_manager: Option<KubeControllerManagerConfig>,
@@ -1139,17 +1059,9 @@ pub struct NodeLocalDNS {
     pub disable_forward_to_upstream_dns: Option<bool>,
     #[serde(default, deserialize_with = "crate::wire::null_as_default")]
     pub enabled: bool,
-    #[serde(
-        rename = "forceTCPToClusterDNS",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "forceTCPToClusterDNS", default, skip_serializing_if = "Option::is_none")]
     pub force_tcp_to_cluster_dns: Option<bool>,
-    #[serde(
-        rename = "forceTCPToUpstreamDNS",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "forceTCPToUpstreamDNS", default, skip_serializing_if = "Option::is_none")]
     pub force_tcp_to_upstream_dns: Option<bool>,
 }
 
@@ -1459,11 +1371,7 @@ pub struct ShootStatus {
     pub retry_cycle_start_time: Option<Time>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed_name: Option<String>,
-    #[serde(
-        rename = "technicalID",
-        default,
-        deserialize_with = "crate::wire::null_as_default"
-    )]
+    #[serde(rename = "technicalID", default, deserialize_with = "crate::wire::null_as_default")]
     pub technical_id: String,
     #[serde(default, deserialize_with = "crate::wire::null_as_default")]
     pub uid: String,
@@ -1493,11 +1401,7 @@ pub struct StructuredAuthorization {
 pub struct SystemComponents {
     #[serde(rename = "coreDNS", default, skip_serializing_if = "Option::is_none")]
     pub core_dns: Option<CoreDNS>,
-    #[serde(
-        rename = "nodeLocalDNS",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "nodeLocalDNS", default, skip_serializing_if = "Option::is_none")]
     pub node_local_dns: Option<NodeLocalDNS>,
 }
 
@@ -1509,11 +1413,7 @@ pub struct VerticalPodAutoscaler {
     pub cpu_histogram_decay_half_life: Option<Duration>,
     #[serde(default, deserialize_with = "crate::wire::null_as_default")]
     pub enabled: bool,
-    #[serde(
-        rename = "evictAfterOOMThreshold",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "evictAfterOOMThreshold", default, skip_serializing_if = "Option::is_none")]
     pub evict_after_oom_threshold: Option<Duration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eviction_rate_burst: Option<i32>,
@@ -1561,11 +1461,7 @@ pub struct VerticalPodAutoscaler {
     pub recommender_interval: Option<Duration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recommender_update_worker_count: Option<i64>,
-    #[serde(
-        rename = "targetCPUPercentile",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "targetCPUPercentile", default, skip_serializing_if = "Option::is_none")]
     pub target_cpu_percentile: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_memory_percentile: Option<f64>,

@@ -23,13 +23,7 @@ pub struct ShootState {
     pub spec: ShootStateSpec,
 }
 
-crate::resource!(
-    ShootState,
-    "core.gardener.cloud",
-    "v1beta1",
-    "shootstates",
-    Namespaced
-);
+crate::resource!(ShootState, "core.gardener.cloud", "v1beta1", "shootstates", Namespaced);
 
 /// `ExtensionResourceState`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

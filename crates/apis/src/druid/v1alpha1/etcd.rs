@@ -24,13 +24,7 @@ pub struct Etcd {
     pub status: EtcdStatus,
 }
 
-crate::resource!(
-    Etcd,
-    "druid.gardener.cloud",
-    "v1alpha1",
-    "etcds",
-    Namespaced
-);
+crate::resource!(Etcd, "druid.gardener.cloud", "v1alpha1", "etcds", Namespaced);
 
 /// `EtcdSpec`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -102,11 +96,7 @@ pub struct EtcdBackup {
     pub image: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leader_election: Option<EtcdBackupLeaderElection>,
-    #[serde(
-        rename = "maxBackupsLimitBasedGC",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "maxBackupsLimitBasedGC", default, skip_serializing_if = "Option::is_none")]
     pub max_backups_limit_based_gc: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<i32>,
@@ -172,11 +162,7 @@ pub struct EtcdBackupStore {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EtcdBackupTls {
-    #[serde(
-        rename = "clientTLSSecretRef",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "clientTLSSecretRef", default, skip_serializing_if = "Option::is_none")]
     pub client_tls_secret_ref: Option<EtcdBackupTlsClientTLSSecretRef>,
     #[serde(rename = "serverTLSSecretRef", default)]
     pub server_tls_secret_ref: EtcdBackupTlsServerTLSSecretRef,
@@ -241,11 +227,7 @@ pub struct EtcdEtcd {
     pub client_url_tls: Option<EtcdEtcdClientUrlTls>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub defragmentation_schedule: Option<String>,
-    #[serde(
-        rename = "enableGRPCGateway",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "enableGRPCGateway", default, skip_serializing_if = "Option::is_none")]
     pub enable_grpc_gateway: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etcd_defrag_timeout: Option<String>,
@@ -333,11 +315,7 @@ pub struct EtcdEtcdClientService {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EtcdEtcdClientUrlTls {
-    #[serde(
-        rename = "clientTLSSecretRef",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "clientTLSSecretRef", default, skip_serializing_if = "Option::is_none")]
     pub client_tls_secret_ref: Option<EtcdEtcdClientUrlTlsClientTLSSecretRef>,
     #[serde(rename = "serverTLSSecretRef", default)]
     pub server_tls_secret_ref: EtcdEtcdClientUrlTlsServerTLSSecretRef,
@@ -381,11 +359,7 @@ pub struct EtcdEtcdClientUrlTlsTlsCASecretRef {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EtcdEtcdPeerUrlTls {
-    #[serde(
-        rename = "clientTLSSecretRef",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "clientTLSSecretRef", default, skip_serializing_if = "Option::is_none")]
     pub client_tls_secret_ref: Option<EtcdEtcdPeerUrlTlsClientTLSSecretRef>,
     #[serde(rename = "serverTLSSecretRef", default)]
     pub server_tls_secret_ref: EtcdEtcdPeerUrlTlsServerTLSSecretRef,
@@ -511,11 +485,7 @@ pub struct EtcdStatus {
     pub members: Vec<EtcdStatusMember>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    #[serde(
-        rename = "peerUrlTLSEnabled",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "peerUrlTLSEnabled", default, skip_serializing_if = "Option::is_none")]
     pub peer_url_tls_enabled: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<bool>,

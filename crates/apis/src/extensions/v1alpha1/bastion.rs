@@ -22,13 +22,7 @@ pub struct Bastion {
     pub status: BastionStatus,
 }
 
-crate::resource!(
-    Bastion,
-    "extensions.gardener.cloud",
-    "v1alpha1",
-    "bastions",
-    Namespaced
-);
+crate::resource!(Bastion, "extensions.gardener.cloud", "v1alpha1", "bastions", Namespaced);
 
 /// `BastionSpec`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -19,13 +19,7 @@ pub struct Cluster {
     pub spec: ClusterSpec,
 }
 
-crate::resource!(
-    Cluster,
-    "extensions.gardener.cloud",
-    "v1alpha1",
-    "clusters",
-    Cluster
-);
+crate::resource!(Cluster, "extensions.gardener.cloud", "v1alpha1", "clusters", Cluster);
 
 /// `ClusterSpec`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -21,13 +21,7 @@ pub struct Network {
     pub status: NetworkStatus,
 }
 
-crate::resource!(
-    Network,
-    "extensions.gardener.cloud",
-    "v1alpha1",
-    "networks",
-    Namespaced
-);
+crate::resource!(Network, "extensions.gardener.cloud", "v1alpha1", "networks", Namespaced);
 
 /// `NetworkSpec`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -208,11 +208,9 @@ pub struct OperatingSystemConfigInPlaceUpdates {
 #[serde(rename_all = "camelCase")]
 pub struct OperatingSystemConfigInPlaceUpdatesCredentialsRotation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub certificate_authorities:
-        Option<OperatingSystemConfigInPlaceUpdatesCredentialsRotationCertificateAuthorities>,
+    pub certificate_authorities: Option<OperatingSystemConfigInPlaceUpdatesCredentialsRotationCertificateAuthorities>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub service_account_key:
-        Option<OperatingSystemConfigInPlaceUpdatesCredentialsRotationServiceAccountKey>,
+    pub service_account_key: Option<OperatingSystemConfigInPlaceUpdatesCredentialsRotationServiceAccountKey>,
 }
 
 /// `OperatingSystemConfigInPlaceUpdatesCredentialsRotationCertificateAuthorities`.

@@ -26,13 +26,7 @@ pub struct Worker {
     pub status: WorkerStatus,
 }
 
-crate::resource!(
-    Worker,
-    "extensions.gardener.cloud",
-    "v1alpha1",
-    "workers",
-    Namespaced
-);
+crate::resource!(Worker, "extensions.gardener.cloud", "v1alpha1", "workers", Namespaced);
 
 /// `WorkerSpec`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

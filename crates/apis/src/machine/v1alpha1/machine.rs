@@ -23,13 +23,7 @@ pub struct Machine {
     pub status: MachineStatus,
 }
 
-crate::resource!(
-    Machine,
-    "machine.sapcloud.io",
-    "v1alpha1",
-    "machines",
-    Namespaced
-);
+crate::resource!(Machine, "machine.sapcloud.io", "v1alpha1", "machines", Namespaced);
 
 /// `MachineSpec`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -55,11 +49,7 @@ pub struct MachineSpec {
     pub node_conditions: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_template: Option<MachineNodeTemplate>,
-    #[serde(
-        rename = "providerID",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "providerID", default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
 }
 
@@ -91,11 +81,7 @@ pub struct MachineNodeTemplate {
 pub struct MachineNodeTemplateSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_source: Option<MachineNodeTemplateConfigSource>,
-    #[serde(
-        rename = "externalID",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "externalID", default, skip_serializing_if = "Option::is_none")]
     pub external_id: Option<String>,
     #[serde(rename = "podCIDR", default, skip_serializing_if = "Option::is_none")]
     pub pod_cidr: Option<String>,
@@ -106,11 +92,7 @@ pub struct MachineNodeTemplateSpec {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub pod_cidrs: Vec<String>,
-    #[serde(
-        rename = "providerID",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "providerID", default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
     #[serde(
         default,

@@ -160,11 +160,7 @@ pub struct MachineDeploymentStatusFailedMachine {
     pub name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner_ref: Option<String>,
-    #[serde(
-        rename = "providerID",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "providerID", default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
 }
 

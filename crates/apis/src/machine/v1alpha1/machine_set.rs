@@ -21,13 +21,7 @@ pub struct MachineSet {
     pub status: MachineSetStatus,
 }
 
-crate::resource!(
-    MachineSet,
-    "machine.sapcloud.io",
-    "v1alpha1",
-    "machinesets",
-    Namespaced
-);
+crate::resource!(MachineSet, "machine.sapcloud.io", "v1alpha1", "machinesets", Namespaced);
 
 /// `MachineSetSpec`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -91,11 +85,7 @@ pub struct MachineSetStatusFailedMachine {
     pub name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner_ref: Option<String>,
-    #[serde(
-        rename = "providerID",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "providerID", default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
 }
 

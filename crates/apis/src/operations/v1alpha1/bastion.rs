@@ -21,13 +21,7 @@ pub struct Bastion {
     pub status: BastionStatus,
 }
 
-crate::resource!(
-    Bastion,
-    "operations.gardener.cloud",
-    "v1alpha1",
-    "bastions",
-    Namespaced
-);
+crate::resource!(Bastion, "operations.gardener.cloud", "v1alpha1", "bastions", Namespaced);
 
 /// `BastionIngressPolicy`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -284,7 +284,7 @@ fn default_vertical_pod_autoscaler(config: &mut VerticalPodAutoscaler) {
 
 /// [DEF-18] – [DEF-20].
 fn default_maintenance(maintenance: &mut Maintenance, has_workers: bool, chance: u64) {
-    let update = maintenance.auto_update.get_or_insert_with(|| MaintenanceAutoUpdate {
+    let update = maintenance.auto_update.get_or_insert(MaintenanceAutoUpdate {
         kubernetes_version: true,
         machine_image_version: None,
     });

@@ -28,7 +28,6 @@ pub(crate) mod spec_parts {
 }
 
 pub use spec::validate_shoot_spec;
-pub use update::validate_shoot_spec_update;
 
 /// Checks a shoot that is to be created or stored again.
 pub fn validate_shoot(shoot: &Shoot) -> ErrorList {

@@ -11,10 +11,11 @@ use crate::versions;
 /// `spec.networking`.
 pub(super) fn networking(spec: &ShootSpec, path: &Path) -> ErrorList {
     let Some(networking) = &spec.networking else {
-        return vec![Error::required(
-            path,
-            "networking should not be nil for a Shoot with workers",
-        )];
+        return if spec.is_workerless() {
+            ErrorList::new()
+        } else {
+            vec![Error::required(path, "networking should not be nil for a Shoot with workers")]
+        };
     };
     let mut errors = ErrorList::new();
     if spec.is_workerless() {

@@ -216,10 +216,13 @@ impl ApiError {
         Self::new(503, "ServiceUnavailable", message)
     }
 
-    /// The same error with causes in its details.
+    /// The same error with causes in its details; details are sent even without causes.
     #[must_use]
     pub fn with_causes(mut self, causes: Vec<StatusCause>) -> Self {
-        self.0.details.get_or_insert_with(StatusDetails::default).causes = Some(causes);
+        self.0
+            .details
+            .get_or_insert_with(StatusDetails::default)
+            .causes = (!causes.is_empty()).then_some(causes);
         self
     }
 

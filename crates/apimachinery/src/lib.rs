@@ -4,6 +4,7 @@
 //! No I/O, no async, no API types of our own (those are in `apis`).
 #![forbid(unsafe_code)]
 
+pub mod chance;
 pub mod clock;
 pub mod cron;
 pub mod duration;

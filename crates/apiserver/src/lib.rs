@@ -1,1 +1,37 @@
+//! The API machinery: one HTTP service that serves the Kubernetes API of many logical clusters from one store.
+//!
+//! A request comes in by TLS or from inside the process ([`server`]), is authenticated ([`authn`]) and authorized ([`authz`], [`rbac`]), and
+//! runs one of the verbs ([`registry`], [`watch`]) on a resource that a [`definition::Definition`] describes. Kubernetes' own kinds are in
+//! [`kubernetes`], custom ones come from CRDs ([`crd`]). No kind of Gardener is known here, and no controller lives here.
 #![forbid(unsafe_code)]
+
+pub mod authn;
+pub mod authz;
+pub mod cluster;
+pub mod crd;
+pub mod decode;
+pub mod definition;
+mod discovery;
+pub mod handle;
+mod health;
+pub mod kubernetes;
+pub mod listen;
+pub mod meta;
+pub mod object;
+pub mod openapi;
+pub mod rbac;
+pub mod registry;
+pub mod request;
+pub mod respond;
+mod reviews;
+mod scale;
+pub mod server;
+mod subresource;
+pub mod table;
+pub mod tokens;
+pub mod user;
+pub mod watch;
+
+pub use cluster::{ClusterConfig, LogicalCluster, ResourceSet, Shared};
+pub use server::{ALL_CLUSTERS, Server};
+pub use user::UserInfo;

@@ -1,1 +1,23 @@
+//! What controllers share: informers, queues, the loop that reconciles, leader election, waiting, patching, conditions, operation
+//! annotations, events, error codes and the secrets manager.
+//!
+//! Talks to a cluster only through [`kube::Client`]. Holds no rule of one component.
 #![forbid(unsafe_code)]
+
+pub mod apply;
+pub mod conditions;
+pub mod controller;
+pub mod error_codes;
+pub mod informer;
+pub mod operation;
+pub mod queue;
+pub mod reference;
+pub mod wait;
+
+#[cfg(test)]
+mod fake;
+
+pub use controller::{Action, Controller};
+pub use informer::{Change, Clustered, Informer};
+pub use queue::{Queue, RateLimit};
+pub use reference::ObjectRef;

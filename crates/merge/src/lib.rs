@@ -1,1 +1,19 @@
+//! Changing objects as Kubernetes does: JSON patch, merge patch and strategic merge patch ([`patch`], [`strategic`]), and
+//! server-side apply with the ownership of fields ([`apply`], [`update`], [`fieldset`], [`managed`], [`typed`]).
+//!
+//! Pure functions on JSON values and a [`gardener_schema::Schema`]; no I/O and no clock.
 #![forbid(unsafe_code)]
+
+pub mod apply;
+pub mod fieldset;
+#[cfg(test)]
+mod fixtures;
+pub mod managed;
+pub mod patch;
+pub mod strategic;
+pub mod typed;
+
+pub use apply::{ApplyError, Conflict, Manager, apply, update};
+pub use managed::Operation;
+pub use patch::{PatchError, json_patch, merge_patch};
+pub use strategic::strategic;

@@ -1,1 +1,30 @@
+//! Kubernetes' schema dialect, one for both worlds: OpenAPI v3 documents of built-in kinds and structural schemas of CRDs.
+//!
+//! A [`Schema`] is one node. It answers what merging needs to know (kind of node, list and map types, patch strategies) and
+//! carries the operations: [`Schema::decode`], [`Schema::unknown_fields`], [`Schema::prune`], [`Schema::apply_defaults`] and
+//! [`Schema::validate`]. [`Definitions`] are the named schemas of OpenAPI documents; [`openapi`] writes documents.
+//!
+//! No I/O. CEL rules (`x-kubernetes-validations`) have their place in [`rules`]; only transition rules of the form
+//! `self == oldSelf` are evaluated. Whether a CRD's schema is structural is not checked here: parsing takes what it
+//! understands and never panics.
 #![forbid(unsafe_code)]
+
+mod decode;
+mod default;
+mod definitions;
+#[cfg(test)]
+mod fixtures;
+pub mod formats;
+mod meta;
+pub mod openapi;
+mod parse;
+mod prune;
+pub mod rules;
+mod schema;
+mod validate;
+
+pub use decode::{DecodeError, strict_error};
+pub use definitions::Definitions;
+pub use meta::{list_meta, object_meta};
+pub use parse::ParseError;
+pub use schema::{Constraints, Kind, ListType, MapType, Schema};

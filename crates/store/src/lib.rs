@@ -1,1 +1,87 @@
+//! A revisioned key-value store: one trait, a memory and a disk backend, one contract suite.
+//!
+//! Every change gets the next number of one counter, the *revision*. Readers see an in-memory index; watchers follow a bounded
+//! window of events per topic. Nothing is visible before it is durable. Knows nothing of Kubernetes objects: values are bytes.
 #![forbid(unsafe_code)]
+
+mod disk;
+mod entry;
+mod event;
+mod index;
+mod key;
+mod memory;
+mod options;
+mod read;
+mod watch;
+mod write;
+
+#[cfg(test)]
+mod contract;
+#[cfg(test)]
+mod model;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+pub use disk::{DiskStore, OpenError};
+pub use entry::{Entry, Revision, Stamp};
+pub use event::{Event, EventKind};
+pub use key::{Key, Topic};
+pub use memory::MemoryStore;
+pub use options::Options;
+pub use read::{ListOptions, Listing, ReadError};
+pub use watch::Watch;
+pub use write::{Change, CommitError, Committed, Expect};
+
+/// A revisioned key-value store.
+///
+/// Writes are acknowledged when they are durable; an acknowledged write is visible to every later read. A write whose future
+/// is dropped before it answers may or may not have happened.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Makes one change.
+    ///
+    /// # Errors
+    /// [`CommitError`]: the precondition does not hold, the value is too large, or the store cannot write.
+    async fn commit(&self, change: Change) -> Result<Committed, CommitError>;
+
+    /// Makes all changes or none, with consecutive revisions in the order given. A precondition sees the changes before it.
+    ///
+    /// # Errors
+    /// As [`Store::commit`]; then none of the changes has happened.
+    async fn commit_all(&self, changes: Vec<Change>) -> Result<Vec<Committed>, CommitError>;
+
+    /// The newest visible entry of a key.
+    fn get(&self, key: &Key) -> Option<Arc<Entry>>;
+
+    /// The entries of a topic whose path starts with `prefix`, ordered by path.
+    ///
+    /// # Errors
+    /// [`ReadError`]: the snapshot asked for is too old or does not exist yet.
+    fn list(&self, topic: &Topic, prefix: &str, options: &ListOptions) -> Result<Listing, ReadError>;
+
+    /// How many entries of a topic have a path that starts with `prefix`.
+    fn count(&self, topic: &Topic, prefix: &str) -> usize;
+
+    /// The topics that hold at least one entry, in order.
+    fn topics(&self) -> Vec<Topic>;
+
+    /// The newest visible revision.
+    fn revision(&self) -> Revision;
+
+    /// Every event of a topic under `prefix` with a revision above `after`, in order, each once.
+    ///
+    /// # Errors
+    /// [`ReadError`]: events after `after` are no longer all there, or `after` has not happened yet.
+    fn watch(&self, topic: &Topic, prefix: &str, after: Revision) -> Result<Watch, ReadError>;
+
+    /// Removes every key whose path starts with `<cluster>/`, in all topics, as deletions in one step. Returns how many.
+    ///
+    /// # Errors
+    /// [`CommitError`]: the store cannot write.
+    async fn purge(&self, cluster: &str) -> Result<usize, CommitError>;
+
+    /// Finishes what was sent and stops: later commits are [`CommitError::Closed`], reads go on. Can be called again.
+    async fn close(&self);
+}

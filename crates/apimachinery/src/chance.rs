@@ -1,0 +1,88 @@
+//! The one source of chance: a generator that is seeded once and handed to whoever needs it.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+/// The characters of generated names: Kubernetes leaves out vowels and digits that look like them.
+const NAME_CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// A seeded generator. Cheap to clone; clones draw from the same sequence.
+#[derive(Clone, Debug)]
+pub struct Chance {
+    generator: Arc<Mutex<StdRng>>,
+}
+
+impl Chance {
+    /// A generator whose sequence is fixed by `seed`.
+    pub fn seeded(seed: u64) -> Self {
+        Self {
+            generator: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))),
+        }
+    }
+
+    /// Any number.
+    pub fn number(&self) -> u64 {
+        self.generator.lock().random()
+    }
+
+    /// A number in `0..bound`; 0 when the bound is 0.
+    pub fn below(&self, bound: u64) -> u64 {
+        if bound == 0 {
+            0
+        } else {
+            self.generator.lock().random_range(0..bound)
+        }
+    }
+
+    /// A number in `0.0..1.0`.
+    pub fn fraction(&self) -> f64 {
+        self.generator.lock().random()
+    }
+
+    /// A version 4 UUID as text.
+    pub fn uid(&self) -> String {
+        uuid::Builder::from_random_bytes(self.generator.lock().random())
+            .into_uuid()
+            .to_string()
+    }
+
+    /// `length` characters as Kubernetes appends them to `generateName`.
+    pub fn name_suffix(&self, length: usize) -> String {
+        let mut generator = self.generator.lock();
+        (0..length)
+            .filter_map(|_| NAME_CHARACTERS.get(generator.random_range(0..NAME_CHARACTERS.len())))
+            .map(|byte| char::from(*byte))
+            .collect()
+    }
+
+    /// `length` random lower-case hexadecimal characters.
+    pub fn hex(&self, length: usize) -> String {
+        let mut generator = self.generator.lock();
+        (0..length)
+            .filter_map(|_| char::from_digit(generator.random_range(0..16), 16))
+            .collect()
+    }
+
+    /// `length` random bytes. Not for keys: those come from the operating system.
+    pub fn bytes(&self, length: usize) -> Vec<u8> {
+        let mut generator = self.generator.lock();
+        (0..length).map(|_| generator.random()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_draws_the_same() {
+        let (one, two) = (Chance::seeded(7), Chance::seeded(7));
+        assert_eq!(one.uid(), two.uid());
+        assert_eq!(one.name_suffix(5), two.name_suffix(5));
+        assert_ne!(one.uid(), one.uid());
+        assert_eq!(one.below(0), 0);
+    }
+}

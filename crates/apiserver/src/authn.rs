@@ -1,0 +1,203 @@
+//! Authentication: from a client certificate or a bearer token to a user.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base64::Engine;
+use gardener_apimachinery::ApiError;
+use parking_lot::RwLock;
+use serde_json::Value;
+
+use crate::cluster::LogicalCluster;
+use crate::definition::Lister;
+use crate::meta;
+use crate::tokens::{self, Claims, SigningKey, VerifyingKey};
+use crate::user::UserInfo;
+
+/// How callers from outside prove who they are, and how tokens for service accounts are made.
+pub struct Authenticator {
+    settings: RwLock<Settings>,
+}
+
+/// The settings of an [`Authenticator`]; they change when keys rotate.
+#[derive(Clone, Default)]
+pub struct Settings {
+    /// Signs new tokens. Without one there are none.
+    pub signer: Option<Arc<SigningKey>>,
+    /// Keys of tokens that are accepted besides the signer's.
+    pub accepted_keys: Vec<VerifyingKey>,
+    /// Issuer of new tokens.
+    pub issuer: String,
+    /// Audiences: a token must be for one of them; new ones are for all of them unless they ask otherwise.
+    pub audiences: Vec<String>,
+    /// Whether requests without credentials are let through as `system:anonymous`.
+    pub anonymous: bool,
+    /// Tokens that are known as they are, with whom they stand for.
+    pub static_tokens: BTreeMap<String, UserInfo>,
+}
+
+impl Authenticator {
+    /// An authenticator.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings: RwLock::new(settings),
+        }
+    }
+
+    /// Replaces the settings.
+    pub fn set(&self, settings: Settings) {
+        *self.settings.write() = settings;
+    }
+
+    /// The settings now.
+    pub fn settings(&self) -> Settings {
+        self.settings.read().clone()
+    }
+
+    /// Who sent a request with this client certificate (DER, already verified by TLS) and `Authorization` header.
+    ///
+    /// # Errors
+    /// 401 for credentials that are wrong, and for none where anonymous access is off.
+    pub fn authenticate(
+        &self,
+        cluster: &LogicalCluster,
+        certificate: Option<&[u8]>,
+        authorization: Option<&str>,
+    ) -> Result<UserInfo, ApiError> {
+        if let Some(user) = certificate.and_then(certificate_user) {
+            return Ok(user);
+        }
+        if let Some(header) = authorization {
+            let token = header
+                .strip_prefix("Bearer ")
+                .or_else(|| header.strip_prefix("bearer "))
+                .map(str::trim)
+                .filter(|token| !token.is_empty());
+            return match token {
+                Some(token) => self.token_user(cluster, token, &[]).map(|(user, _)| user),
+                None => Err(ApiError::unauthorized()),
+            };
+        }
+        if self.settings.read().anonymous {
+            Ok(UserInfo::anonymous())
+        } else {
+            Err(ApiError::unauthorized())
+        }
+    }
+
+    /// Whom a bearer token stands for, and for which audiences it is good. Empty `audiences` mean the cluster's own.
+    ///
+    /// # Errors
+    /// 401.
+    pub fn token_user(
+        &self,
+        cluster: &LogicalCluster,
+        token: &str,
+        audiences: &[String],
+    ) -> Result<(UserInfo, Vec<String>), ApiError> {
+        let settings = self.settings();
+        let wanted = if audiences.is_empty() {
+            settings.audiences.clone()
+        } else {
+            audiences.to_vec()
+        };
+        if let Some(user) = settings.static_tokens.get(token) {
+            return Ok((user.clone(), wanted));
+        }
+        if let Some(user) = bootstrap_user(cluster, token) {
+            return Ok((user, wanted));
+        }
+        let mut keys = settings.accepted_keys.clone();
+        keys.extend(settings.signer.iter().map(|signer| signer.public.clone()));
+        let claims = tokens::verify(token, &keys, cluster.clock().now()).map_err(|_| ApiError::unauthorized())?;
+        let common: Vec<String> = claims
+            .aud
+            .iter()
+            .filter(|audience| wanted.contains(audience))
+            .cloned()
+            .collect();
+        if common.is_empty() && !wanted.is_empty() {
+            return Err(ApiError::unauthorized());
+        }
+        service_account_user(cluster, &claims)
+            .map(|user| (user, common))
+            .ok_or_else(ApiError::unauthorized)
+    }
+}
+
+/// The identity in a client certificate: the common name, and a group per organization.
+pub fn certificate_user(der: &[u8]) -> Option<UserInfo> {
+    let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
+    let subject = certificate.subject();
+    let name = subject.iter_common_name().next()?.as_str().ok()?;
+    let groups: Vec<&str> = subject
+        .iter_organization()
+        .filter_map(|organization| organization.as_str().ok())
+        .collect();
+    Some(UserInfo::new(name, &groups))
+}
+
+fn service_account_user(cluster: &LogicalCluster, claims: &Claims) -> Option<UserInfo> {
+    let own = &claims.kubernetes;
+    let exists = |group: &str, resource: &str, namespace: &str, reference: &tokens::Reference| {
+        cluster
+            .get(group, resource, namespace, &reference.name)
+            .is_some_and(|object| reference.uid.is_empty() || meta::text(&object, "/metadata/uid") == reference.uid)
+    };
+    if !exists("", "serviceaccounts", &own.namespace, &own.serviceaccount)
+        || own
+            .pod
+            .as_ref()
+            .is_some_and(|pod| !exists("", "pods", &own.namespace, pod))
+        || own
+            .secret
+            .as_ref()
+            .is_some_and(|secret| !exists("", "secrets", &own.namespace, secret))
+    {
+        return None;
+    }
+    let mut user = UserInfo::service_account(&own.namespace, &own.serviceaccount.name, &own.serviceaccount.uid);
+    if !claims.jti.is_empty() {
+        user.extra.insert(
+            "authentication.kubernetes.io/credential-id".into(),
+            vec![format!("JTI={}", claims.jti)],
+        );
+    }
+    if let Some(pod) = &own.pod {
+        user.extra
+            .insert("authentication.kubernetes.io/pod-name".into(), vec![pod.name.clone()]);
+        user.extra
+            .insert("authentication.kubernetes.io/pod-uid".into(), vec![pod.uid.clone()]);
+    }
+    Some(user)
+}
+
+/// The identity of a bootstrap token `<id>.<secret>`, kept as Secret `bootstrap-token-<id>` in `kube-system`.
+fn bootstrap_user(cluster: &LogicalCluster, token: &str) -> Option<UserInfo> {
+    let (id, secret) = token.split_once('.')?;
+    if id.len() != 6 || secret.len() != 16 {
+        return None;
+    }
+    let object = cluster.get("", "secrets", "kube-system", &format!("bootstrap-token-{id}"))?;
+    let data = |key: &str| -> Option<String> {
+        let text = object.get("data")?.get(key).and_then(Value::as_str)?;
+        String::from_utf8(base64::engine::general_purpose::STANDARD.decode(text).ok()?).ok()
+    };
+    let valid = meta::text(&object, "/type") == "bootstrap.kubernetes.io/token"
+        && data("token-id").as_deref() == Some(id)
+        && data("token-secret").as_deref() == Some(secret)
+        && data("usage-bootstrap-authentication").as_deref() == Some("true")
+        && !meta::is_deleting(&object)
+        && data("expiration").is_none_or(|text| meta::parse_time(&text).is_some_and(|end| end > cluster.clock().now()));
+    if !valid {
+        return None;
+    }
+    let extra = data("auth-extra-groups").unwrap_or_default();
+    let mut groups = vec!["system:bootstrappers"];
+    groups.extend(
+        extra
+            .split(',')
+            .filter(|group| group.starts_with("system:bootstrappers:")),
+    );
+    Some(UserInfo::new(&format!("system:bootstrap:{id}"), &groups))
+}

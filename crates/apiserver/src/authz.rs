@@ -1,0 +1,96 @@
+//! Authorization: whether a user may do something. [`Authorizer`]s answer one after the other; RBAC is in [`crate::rbac`].
+
+use std::sync::Arc;
+
+use crate::cluster::LogicalCluster;
+use crate::user::UserInfo;
+
+/// What is asked to be allowed.
+#[derive(Clone, Copy, Debug)]
+pub struct Attributes<'a> {
+    /// Who.
+    pub user: &'a UserInfo,
+    /// `get`, `list`, …
+    pub verb: &'a str,
+    /// API group of the resource.
+    pub group: &'a str,
+    /// API version of the resource.
+    pub version: &'a str,
+    /// Resource.
+    pub resource: &'a str,
+    /// Subresource; may be empty.
+    pub subresource: &'a str,
+    /// Namespace; empty across namespaces and for cluster-scoped resources.
+    pub namespace: &'a str,
+    /// Name; empty for collections.
+    pub name: &'a str,
+    /// Path, when it is no resource.
+    pub path: &'a str,
+    /// Whether a resource is asked for, or a path.
+    pub is_resource: bool,
+}
+
+/// An authorizer's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Yes; nobody else is asked.
+    Allow,
+    /// No, and nobody else is asked; with the reason.
+    Deny(String),
+    /// Somebody else may know; with what was missing, may be empty.
+    NoOpinion(String),
+}
+
+/// Decides.
+pub trait Authorizer: Send + Sync + 'static {
+    /// Answers one question about one cluster.
+    fn authorize(&self, cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Decision;
+}
+
+/// Asks authorizers in order until one has an opinion. Members of `system:masters` may do everything.
+pub struct Union(pub Vec<Arc<dyn Authorizer>>);
+
+impl Authorizer for Union {
+    fn authorize(&self, cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Decision {
+        if attributes.user.is_master() {
+            return Decision::Allow;
+        }
+        let mut reasons = Vec::new();
+        for authorizer in &self.0 {
+            match authorizer.authorize(cluster, attributes) {
+                Decision::NoOpinion(reason) if reason.is_empty() => {}
+                Decision::NoOpinion(reason) => reasons.push(reason),
+                decided => return decided,
+            }
+        }
+        Decision::NoOpinion(reasons.join(", "))
+    }
+}
+
+/// The 403 message of a refused request, without the resource's name in front.
+pub fn forbidden_message(attributes: &Attributes<'_>, reason: &str) -> String {
+    let user = &attributes.user.name;
+    let mut message = if attributes.is_resource {
+        let resource = if attributes.subresource.is_empty() {
+            attributes.resource.to_owned()
+        } else {
+            format!("{}/{}", attributes.resource, attributes.subresource)
+        };
+        let place = if attributes.namespace.is_empty() {
+            "at the cluster scope".to_owned()
+        } else {
+            format!("in the namespace {:?}", attributes.namespace)
+        };
+        format!(
+            "User {user:?} cannot {} resource {resource:?} in API group {:?} {place}",
+            attributes.verb, attributes.group
+        )
+    } else {
+        format!("User {user:?} cannot {} path {:?}", attributes.verb, attributes.path)
+    };
+    if !reason.is_empty() {
+        message.push_str(": ");
+        message.push_str(reason);
+    }
+    message
+}

@@ -1,0 +1,236 @@
+//! A logical cluster: a name, the resources it serves, and who may do what in it. All clusters share one store, one clock, one chance.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use gardener_apimachinery::chance::Chance;
+use gardener_apimachinery::clock::Clock;
+use gardener_store::{Key, ListOptions, Store};
+use serde_json::Value;
+
+use crate::authn::Authenticator;
+use crate::authz::{Attributes as AuthzAttributes, Authorizer, Decision};
+use crate::definition::{Admission, Definition, Lister};
+use crate::object;
+use crate::user::UserInfo;
+
+/// What all logical clusters of a server share.
+#[derive(Clone)]
+pub struct Shared {
+    /// Where objects are.
+    pub store: Arc<dyn Store>,
+    /// What time it is.
+    pub clock: Clock,
+    /// Uids and generated names.
+    pub chance: Chance,
+}
+
+/// A set of resources, found by group and plural name.
+#[derive(Default)]
+pub struct ResourceSet {
+    by_name: BTreeMap<(String, String), Arc<Definition>>,
+}
+
+impl ResourceSet {
+    /// A set of these definitions. Of two with one name, the later counts.
+    pub fn new(definitions: impl IntoIterator<Item = Arc<Definition>>) -> Self {
+        Self {
+            by_name: definitions
+                .into_iter()
+                .map(|definition| ((definition.group.clone(), definition.plural.clone()), definition))
+                .collect(),
+        }
+    }
+
+    /// The definition of a resource.
+    pub fn get(&self, group: &str, plural: &str) -> Option<&Arc<Definition>> {
+        self.by_name.get(&(group.to_owned(), plural.to_owned()))
+    }
+
+    /// All definitions, by group and name.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Definition>> {
+        self.by_name.values()
+    }
+}
+
+/// How a logical cluster is set up.
+pub struct ClusterConfig {
+    /// Resources built in; shared between clusters of one kind.
+    pub resources: Arc<ResourceSet>,
+    /// Whether CustomResourceDefinitions of this cluster are served.
+    pub custom_resources: bool,
+    /// Admission plugins in order.
+    pub admission: Vec<Arc<dyn Admission>>,
+    /// Who a caller from outside is.
+    pub authenticator: Arc<Authenticator>,
+    /// Who may do what.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// What `/version` answers as `gitVersion`, e.g. `v1.36.0`.
+    pub git_version: String,
+    /// Extra OpenAPI components by group version path (`apis/core.gardener.cloud/v1beta1`).
+    pub openapi: Arc<crate::openapi::Documents>,
+}
+
+/// A logical cluster, open for requests.
+pub struct LogicalCluster {
+    name: String,
+    shared: Shared,
+    config: ClusterConfig,
+    custom: ArcSwap<ResourceSet>,
+}
+
+impl LogicalCluster {
+    pub(crate) fn new(name: &str, shared: Shared, config: ClusterConfig) -> Self {
+        let cluster = Self {
+            name: name.to_owned(),
+            shared,
+            config,
+            custom: ArcSwap::default(),
+        };
+        cluster.reload_custom_resources();
+        cluster
+    }
+
+    /// The cluster's name; `*` stands for all clusters and is never one.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where objects are.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.shared.store
+    }
+
+    /// What time it is.
+    pub fn clock(&self) -> &Clock {
+        &self.shared.clock
+    }
+
+    /// Uids and generated names.
+    pub fn chance(&self) -> &Chance {
+        &self.shared.chance
+    }
+
+    /// The cluster's setup.
+    pub fn config(&self) -> &ClusterConfig {
+        &self.config
+    }
+
+    pub(crate) fn admission(&self) -> &[Arc<dyn Admission>] {
+        &self.config.admission
+    }
+
+    /// Path of an object, or with an empty name the prefix of a collection, within a topic.
+    pub fn path(&self, namespace: &str, name: &str) -> String {
+        if self.name == crate::server::ALL_CLUSTERS {
+            return String::new();
+        }
+        if namespace.is_empty() {
+            format!("{}/{name}", self.name)
+        } else {
+            format!("{}/{namespace}/{name}", self.name)
+        }
+    }
+
+    /// The definition of a resource, built in or custom.
+    pub fn find(&self, group: &str, plural: &str) -> Option<Arc<Definition>> {
+        self.config
+            .resources
+            .get(group, plural)
+            .cloned()
+            .or_else(|| self.custom.load().get(group, plural).cloned())
+    }
+
+    /// All definitions, built in first.
+    pub fn definitions(&self) -> Vec<Arc<Definition>> {
+        self.config
+            .resources
+            .iter()
+            .cloned()
+            .chain(self.custom.load().iter().cloned())
+            .collect()
+    }
+
+    /// Names of all groups that are served.
+    pub fn groups(&self) -> BTreeSet<String> {
+        self.definitions()
+            .iter()
+            .map(|definition| definition.group.clone())
+            .collect()
+    }
+
+    /// Called after every write, so that what is derived from objects (custom resources) follows at once.
+    pub(crate) fn written(&self, definition: &Definition, _old: Option<&Value>, _new: Option<&Value>) {
+        if self.config.custom_resources
+            && definition.group == "apiextensions.k8s.io"
+            && definition.plural == "customresourcedefinitions"
+        {
+            self.reload_custom_resources();
+        }
+    }
+
+    fn reload_custom_resources(&self) {
+        if !self.config.custom_resources {
+            return;
+        }
+        let definitions = self.list("apiextensions.k8s.io", "customresourcedefinitions", None);
+        let custom = definitions
+            .iter()
+            .filter_map(|crd| crate::crd::definition(crd))
+            .map(Arc::new);
+        self.custom.store(Arc::new(ResourceSet::new(custom)));
+    }
+}
+
+impl Lister for LogicalCluster {
+    fn get(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
+        let definition = self.find(group, resource)?;
+        let key = Key {
+            topic: definition.topic.clone(),
+            path: self.path(namespace, name).into(),
+        };
+        self.store().get(&key).map(|entry| Arc::new(object::value_of(&entry)))
+    }
+
+    fn list(&self, group: &str, resource: &str, namespace: Option<&str>) -> Vec<Arc<Value>> {
+        let Some(definition) = self.find(group, resource) else {
+            return Vec::new();
+        };
+        let prefix = self.path(namespace.unwrap_or_default(), "");
+        let options = ListOptions {
+            at: None,
+            after: None,
+            limit: None,
+        };
+        match self.store().list(&definition.topic, &prefix, &options) {
+            Ok(listing) => listing
+                .entries
+                .iter()
+                .map(|entry| Arc::new(object::value_of(entry)))
+                .collect(),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    fn allowed(&self, user: &UserInfo, verb: &str, group: &str, resource: &str, namespace: &str, name: &str) -> bool {
+        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        let attributes = AuthzAttributes {
+            user,
+            verb,
+            group,
+            version: "*",
+            resource,
+            subresource,
+            namespace,
+            name,
+            path: "",
+            is_resource: true,
+        };
+        matches!(self.config.authorizer.authorize(self, &attributes), Decision::Allow)
+    }
+
+    fn token_settings(&self) -> crate::authn::Settings {
+        self.config.authenticator.settings()
+    }
+}

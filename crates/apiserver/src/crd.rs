@@ -1,0 +1,170 @@
+//! Custom resources: from a CustomResourceDefinition to the [`Definition`] that serves its objects.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gardener_schema::Schema;
+use gardener_store::Topic;
+use serde_json::{Value, json};
+
+use crate::definition::{Column, Columns, Definition, PathColumn, Scale, Strategy, Version};
+use crate::meta;
+use crate::table::json_path;
+
+/// Verbs of custom resources, as discovery tells them.
+pub(crate) const VERBS: [&str; 8] = [
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "create",
+    "update",
+    "watch",
+];
+
+/// What custom resources add to the verbs: validation by schema.
+struct CustomStrategy {
+    selectable: Vec<String>,
+}
+
+impl Strategy for CustomStrategy {
+    fn validates_schema(&self) -> bool {
+        true
+    }
+
+    fn status_update_keeps_metadata(&self) -> bool {
+        true
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        false
+    }
+
+    fn selectable_fields(&self, object: &Value) -> Vec<(String, String)> {
+        let text = |path: &str| match json_path(object, path) {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Null) | None => String::new(),
+            Some(other) => other.to_string(),
+        };
+        self.selectable
+            .iter()
+            .map(|path| (path.trim_start_matches('.').to_owned(), text(path)))
+            .collect()
+    }
+}
+
+/// The definition of a CRD's resource; `None` while its names are not accepted or it cannot be read.
+pub fn definition(crd: &Value) -> Option<Definition> {
+    let spec = crd.get("spec")?;
+    let group = meta::text(spec, "/group").to_owned();
+    let names = spec.get("names")?;
+    let list = |key: &str| -> Vec<String> {
+        names
+            .get(key)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect()
+    };
+    let plural = meta::text(names, "/plural").to_owned();
+    let kind = meta::text(names, "/kind").to_owned();
+    let list_kind = match meta::text(names, "/listKind") {
+        "" => format!("{kind}List"),
+        own => own.to_owned(),
+    };
+    let preserve = spec
+        .get("preserveUnknownFields")
+        .and_then(Value::as_bool)
+        .unwrap_or(false);
+    let mut selectable = Vec::new();
+    let versions = spec
+        .get("versions")?
+        .as_array()?
+        .iter()
+        .map(|version| {
+            let flag = |key: &str| version.get(key).and_then(Value::as_bool).unwrap_or(false);
+            let schema = version
+                .pointer("/schema/openAPIV3Schema")
+                .and_then(|schema| Schema::from_crd(schema).ok());
+            let columns = version
+                .get("additionalPrinterColumns")
+                .and_then(Value::as_array)
+                .map(|columns| columns.iter().map(path_column).collect());
+            for field in version
+                .get("selectableFields")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+            {
+                let path = meta::text(field, "/jsonPath").to_owned();
+                if !path.is_empty() && !selectable.contains(&path) {
+                    selectable.push(path);
+                }
+            }
+            let scale = version.pointer("/subresources/scale").map(|scale| Scale {
+                spec_replicas: meta::text(scale, "/specReplicasPath")
+                    .trim_start_matches('.')
+                    .to_owned(),
+                status_replicas: meta::text(scale, "/statusReplicasPath")
+                    .trim_start_matches('.')
+                    .to_owned(),
+                selector: scale
+                    .get("labelSelectorPath")
+                    .and_then(Value::as_str)
+                    .map(|path| path.trim_start_matches('.').to_owned()),
+            });
+            Version {
+                name: meta::text(version, "/name").to_owned(),
+                kind: kind.clone(),
+                list_kind: list_kind.clone(),
+                prunes: !preserve,
+                schema,
+                served: flag("served"),
+                stored: flag("storage"),
+                status: version.pointer("/subresources/status").is_some(),
+                scale,
+                columns: Columns::Paths(columns.unwrap_or_else(|| vec![age_column()])),
+            }
+        })
+        .collect();
+    Some(Definition {
+        topic: Topic::new(&group, &plural),
+        singular: match meta::text(names, "/singular") {
+            "" => kind.to_lowercase(),
+            own => own.to_owned(),
+        },
+        short_names: list("shortNames"),
+        categories: list("categories"),
+        namespaced: meta::text(spec, "/scope") == "Namespaced",
+        group,
+        plural,
+        versions,
+        verbs: VERBS.to_vec(),
+        strategy: Arc::new(CustomStrategy { selectable }),
+        subresources: BTreeMap::new(),
+    })
+}
+
+fn age_column() -> PathColumn {
+    path_column(&json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}))
+}
+
+fn path_column(column: &Value) -> PathColumn {
+    PathColumn {
+        column: Column {
+            name: meta::text(column, "/name").to_owned(),
+            type_: meta::text(column, "/type").to_owned(),
+            format: meta::text(column, "/format").to_owned(),
+            description: meta::text(column, "/description").to_owned(),
+            priority: column
+                .get("priority")
+                .and_then(Value::as_i64)
+                .and_then(|priority| i32::try_from(priority).ok())
+                .unwrap_or(0),
+        },
+        path: meta::text(column, "/jsonPath").to_owned(),
+    }
+}

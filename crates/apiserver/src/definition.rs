@@ -1,0 +1,411 @@
+//! What a resource is to the machinery: its names, versions and schema ([`Definition`]), what it adds to the verbs ([`Strategy`]),
+//! what may refuse or change a write ([`Admission`]), and subresources of its own ([`Subresource`]).
+//!
+//! No kind is defined here: Kubernetes' are in [`crate::kubernetes`], the garden's in `garden-apiserver`, custom ones in [`crate::crd`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::{self, ErrorList};
+use gardener_schema::Schema;
+use gardener_store::Topic;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+use crate::user::UserInfo;
+
+/// One resource of an API: all its versions, stored together under one topic.
+pub struct Definition {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Plural, lower-case name in paths.
+    pub plural: String,
+    /// Singular name.
+    pub singular: String,
+    /// Short names for `kubectl`.
+    pub short_names: Vec<String>,
+    /// Categories such as `all`.
+    pub categories: Vec<String>,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// Where objects are stored. Two definitions that show the same objects (`events` of two groups) share a topic.
+    pub topic: Topic,
+    /// Versions, preferred first.
+    pub versions: Vec<Version>,
+    /// Verbs served, as discovery tells them.
+    pub verbs: Vec<&'static str>,
+    /// What the kind adds.
+    pub strategy: Arc<dyn Strategy>,
+    /// Subresources besides `status` and `scale`, by name.
+    pub subresources: BTreeMap<&'static str, Arc<dyn Subresource>>,
+}
+
+/// One version of a resource.
+pub struct Version {
+    /// `v1`, `v1beta1`.
+    pub name: String,
+    /// Kind of an object.
+    pub kind: String,
+    /// Kind of a list.
+    pub list_kind: String,
+    /// Schema of an object, where one is known. Without one everything is accepted.
+    pub schema: Option<Arc<Schema>>,
+    /// Whether unknown fields are dropped, as typed decoding does; without it they are kept.
+    pub prunes: bool,
+    /// Whether clients may use it.
+    pub served: bool,
+    /// Whether objects are stored in it. Exactly one version is.
+    pub stored: bool,
+    /// Whether there is a `status` subresource: then the main resource leaves the status alone, and the other way round.
+    pub status: bool,
+    /// Where `scale` finds its numbers, when there is such a subresource.
+    pub scale: Option<Scale>,
+    /// Table columns.
+    pub columns: Columns,
+}
+
+/// JSON paths of the scale subresource, without the leading dot.
+#[derive(Clone, Debug)]
+pub struct Scale {
+    /// Path of the desired count, e.g. `spec.replicas`.
+    pub spec_replicas: String,
+    /// Path of the observed count.
+    pub status_replicas: String,
+    /// Path of the label selector: either a string or a selector object.
+    pub selector: Option<String>,
+}
+
+/// A table column as `kubectl get` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Heading.
+    pub name: String,
+    /// `string`, `integer`, `date`, …
+    pub type_: String,
+    /// `name` for the first column, else mostly empty.
+    pub format: String,
+    /// What the column tells.
+    pub description: String,
+    /// 0: always shown; 1: with `-o wide`.
+    pub priority: i32,
+}
+
+/// The columns of a version, and where their cells come from.
+#[derive(Clone, Debug)]
+pub enum Columns {
+    /// The kind's [`Strategy::row`] tells the cells.
+    Row(Vec<Column>),
+    /// Behind the name, cells are found by JSON path.
+    Paths(Vec<PathColumn>),
+}
+
+/// A column of a custom resource.
+#[derive(Clone, Debug)]
+pub struct PathColumn {
+    /// Heading, type and priority.
+    pub column: Column,
+    /// JSON path of the cell.
+    pub path: String,
+}
+
+impl Definition {
+    /// The version of this name, when served.
+    pub fn version(&self, name: &str) -> Option<&Version> {
+        self.versions
+            .iter()
+            .find(|version| version.served && version.name == name)
+    }
+
+    /// The version objects are stored in.
+    pub fn stored_version(&self) -> Option<&Version> {
+        self.versions.iter().find(|version| version.stored)
+    }
+
+    /// `<group>/<version>`, or `<version>` for the core group.
+    pub fn api_version(&self, version: &str) -> String {
+        if self.group.is_empty() {
+            version.to_owned()
+        } else {
+            format!("{}/{version}", self.group)
+        }
+    }
+}
+
+/// Which write an admission plugin looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// A new object, or a body posted to a subresource that creates something.
+    Create,
+    /// A change of an object.
+    Update,
+    /// A deletion.
+    Delete,
+    /// A call that stores nothing itself.
+    Connect,
+}
+
+/// Who asks, when, and where to look for other objects.
+pub struct Context<'a> {
+    /// The caller.
+    pub user: &'a UserInfo,
+    /// The logical cluster.
+    pub cluster: &'a str,
+    /// Time of the request.
+    pub now: Timestamp,
+    /// One random number for this request.
+    pub chance: u64,
+    /// Whether nothing will be stored.
+    pub dry_run: bool,
+    /// Other objects of the same cluster.
+    pub lister: &'a dyn Lister,
+}
+
+/// Reads objects of one logical cluster as they are now, in their stored version.
+pub trait Lister: Send + Sync {
+    /// One object; `namespace` is empty for cluster-scoped resources.
+    fn get(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>>;
+    /// All objects, or those of one namespace.
+    fn list(&self, group: &str, resource: &str, namespace: Option<&str>) -> Vec<Arc<Value>>;
+    /// Whether `user` may do `verb`; asks the cluster's authorizer.
+    fn allowed(&self, user: &UserInfo, verb: &str, group: &str, resource: &str, namespace: &str, name: &str) -> bool;
+    /// How the cluster makes tokens for service accounts.
+    fn token_settings(&self) -> crate::authn::Settings;
+}
+
+/// What a kind adds to the verbs. Objects are JSON objects that are decoded, free of unknown fields and defaulted by schema.
+#[allow(unused_variables)]
+pub trait Strategy: Send + Sync + 'static {
+    /// Fills unset fields; runs whenever an object is decoded from a request.
+    fn default(&self, context: &Context<'_>, object: &mut Value) {}
+
+    /// Prepares a new object: drops what clients may not set, first generation. The status is already removed when the kind has the subresource.
+    ///
+    /// # Errors
+    /// Refuses what cannot be prepared.
+    fn prepare_for_create(&self, context: &Context<'_>, object: &mut Value) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    /// Finds what is wrong with a new object.
+    fn validate(&self, context: &Context<'_>, object: &Value) -> ErrorList {
+        Vec::new()
+    }
+
+    /// Prepares a change of the main resource. The status is already the old one when the kind has the subresource.
+    ///
+    /// # Errors
+    /// Refuses what cannot be prepared.
+    fn prepare_for_update(&self, context: &Context<'_>, object: &mut Value, old: &Value) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    /// Finds what is wrong with a change of the main resource.
+    fn validate_update(&self, context: &Context<'_>, object: &Value, old: &Value) -> ErrorList {
+        Vec::new()
+    }
+
+    /// Prepares a change of the status. Spec and the metadata that a status change may not touch are already the old ones.
+    ///
+    /// # Errors
+    /// Refuses what cannot be prepared.
+    fn prepare_for_status_update(
+        &self,
+        context: &Context<'_>,
+        object: &mut Value,
+        old: &Value,
+    ) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    /// Finds what is wrong with a change of the status.
+    fn validate_status_update(&self, context: &Context<'_>, object: &Value, old: &Value) -> ErrorList {
+        Vec::new()
+    }
+
+    /// Brings a valid object into the form in which it is stored.
+    fn canonicalize(&self, object: &mut Value) {}
+
+    /// Sentences for `Warning` headers.
+    fn warnings(&self, context: &Context<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether the kind has `metadata.generation`: 1 when created, one more when anything outside metadata and status changes.
+    /// Kinds with other rules return false and write the generation themselves.
+    fn has_generation(&self) -> bool {
+        true
+    }
+
+    /// Whether objects are validated by their schema as custom resources are. Kinds with validation of their own are not.
+    fn validates_schema(&self) -> bool {
+        false
+    }
+
+    /// Whether a new object keeps the status its creator gives it, as nodes do.
+    fn keeps_status_on_create(&self) -> bool {
+        false
+    }
+
+    /// Whether a change of the status leaves labels, annotations and finalizers alone, as for custom resources.
+    fn status_update_keeps_metadata(&self) -> bool {
+        false
+    }
+
+    /// Whether `PUT` on a name that does not exist creates.
+    fn allow_create_on_update(&self) -> bool {
+        false
+    }
+
+    /// Whether `PUT` without a resourceVersion overwrites whatever is there.
+    fn allow_unconditional_update(&self) -> bool {
+        true
+    }
+
+    /// Seconds an object stays after its deletion was asked for, so that its owner can end it; `None`: it goes at once.
+    /// `asked` is the client's wish.
+    fn grace_period(&self, object: &Value, asked: Option<i64>) -> Option<i64> {
+        None
+    }
+
+    /// What field selectors may select besides `metadata.name` and `metadata.namespace`. Every supported field is told for every object.
+    fn selectable_fields(&self, object: &Value) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    /// What is wrong with a name, if anything.
+    fn validate_name(&self, name: &str) -> Vec<String> {
+        crate::meta::dns1123_subdomain(name)
+    }
+
+    /// Cells of an object's row, one per column.
+    fn row(&self, now: Timestamp, object: &Value) -> Vec<Value> {
+        crate::table::default_row(now, object)
+    }
+
+    /// Rewrites an object of one version of this resource into another. `apiVersion` and `kind` are set by the caller.
+    ///
+    /// # Errors
+    /// Tells why it cannot be converted.
+    fn convert(&self, object: &mut Value, from: &str, to: &str) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    /// How long objects live after they were last written; `None`: until deleted.
+    fn time_to_live(&self) -> Option<std::time::Duration> {
+        None
+    }
+}
+
+/// The strategy of kinds that add nothing.
+pub struct PlainStrategy;
+
+impl Strategy for PlainStrategy {}
+
+/// One write on its way through admission.
+pub struct Attributes<'a> {
+    /// What happens.
+    pub operation: Operation,
+    /// The resource written to.
+    pub definition: &'a Definition,
+    /// The version in which the request came.
+    pub version: &'a str,
+    /// Empty for the main resource.
+    pub subresource: &'a str,
+    /// Empty for cluster-scoped resources.
+    pub namespace: &'a str,
+    /// Name; empty while a name is still to be generated.
+    pub name: &'a str,
+    /// The object as it would be stored; `None` for deletions.
+    pub object: Option<Value>,
+    /// The object as it is stored; `None` for creations.
+    pub old: Option<&'a Value>,
+    /// Who, when, where.
+    pub context: &'a Context<'a>,
+    /// Sentences for `Warning` headers.
+    pub warnings: Vec<String>,
+}
+
+impl Attributes<'_> {
+    /// Whether the write goes to this group and resource (any subresource).
+    pub fn is(&self, group: &str, resource: &str) -> bool {
+        self.definition.group == group && self.definition.plural == resource
+    }
+
+    /// A 403 with upstream's wording for admission plugins.
+    pub fn forbidden(&self, why: &str) -> ApiError {
+        ApiError::forbidden(&self.definition.group, &self.definition.plural, self.name, why)
+    }
+
+    /// A 422 for the object of this request.
+    pub fn invalid(&self, errors: &[field::Error]) -> ApiError {
+        let kind = self
+            .definition
+            .version(self.version)
+            .map_or("", |version| version.kind.as_str());
+        ApiError::invalid(&self.definition.group, kind, self.name, errors)
+    }
+}
+
+/// An admission plugin. All plugins' `admit` run first, in order, then all plugins' `validate`.
+#[async_trait]
+#[allow(unused_variables)]
+pub trait Admission: Send + Sync + 'static {
+    /// Upstream's name of the plugin.
+    fn name(&self) -> &'static str;
+
+    /// May change the object.
+    ///
+    /// # Errors
+    /// Refuses the write.
+    async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    /// Looks at the final object.
+    ///
+    /// # Errors
+    /// Refuses the write.
+    async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        Ok(())
+    }
+}
+
+/// What a subresource does with the parent object.
+pub enum Effect {
+    /// Answer this; nothing is stored.
+    Answer(Value),
+    /// Answer this text; nothing is stored.
+    Text(String),
+    /// Store this as the parent's new state (through validation and admission of the main resource), and answer it.
+    Store(Value),
+    /// Store this as the parent's new state, and answer the second value.
+    StoreAndAnswer(Value, Value),
+    /// Delete the parent after the given grace period, as a DELETE on it would, and answer the value.
+    Delete(Option<i64>, Value),
+}
+
+/// A subresource of its own kind, such as `shoots/adminkubeconfig` or `pods/eviction`.
+#[async_trait]
+#[allow(unused_variables)]
+pub trait Subresource: Send + Sync + 'static {
+    /// Group, version and kind of the body, for discovery.
+    fn kind(&self) -> (&'static str, &'static str, &'static str);
+
+    /// Verbs: `create`, `update`, `get`, `patch`.
+    fn verbs(&self) -> &'static [&'static str] {
+        &["create"]
+    }
+
+    /// Whether what is stored is validated as an update of the main resource would be.
+    fn validates_as_update(&self) -> bool {
+        false
+    }
+
+    /// Runs the call. `body` is the request's object (for `get`: its query parameters), `parent` the stored object; `verb` one of [`Subresource::verbs`].
+    ///
+    /// # Errors
+    /// Refuses the call.
+    async fn call(&self, context: &Context<'_>, verb: &str, parent: &Value, body: Value) -> Result<Effect, ApiError>;
+}

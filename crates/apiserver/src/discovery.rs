@@ -1,0 +1,370 @@
+//! Discovery: which groups, versions and resources there are, in the aggregated form and in the older one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gardener_apimachinery::ApiError;
+use http::header::{ACCEPT, HeaderMap, HeaderValue};
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use crate::cluster::LogicalCluster;
+use crate::definition::{Definition, Version};
+use crate::respond::{self, Accept, Body};
+use crate::reviews;
+use crate::user::{AUTHENTICATED, UserInfo};
+
+/// Whether everybody with credentials may read a path.
+pub fn is_public(path: &str, user: &UserInfo) -> bool {
+    let root = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    matches!(root, "api" | "apis" | "openapi" | "") && user.is_in(AUTHENTICATED)
+}
+
+/// Answers `/api`, `/apis`, `/api/v1`, `/apis/<group>` and `/apis/<group>/<version>`.
+///
+/// # Errors
+/// 406 when no form is accepted, 404 for groups that are not served.
+pub fn answer(cluster: &LogicalCluster, path: &str, headers: &HeaderMap) -> Result<Option<Response<Body>>, ApiError> {
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let accept = Accept {
+        ..Accept::read(headers, false).unwrap_or(Accept::JSON)
+    };
+    let found = match parts.as_slice() {
+        ["api"] => match aggregated(headers) {
+            Some(form) => return Ok(Some(form.answer(&aggregated_list(cluster, true)))),
+            None => {
+                json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}]})
+            }
+        },
+        ["apis"] => match aggregated(headers) {
+            Some(form) => return Ok(Some(form.answer(&aggregated_list(cluster, false)))),
+            None => {
+                let groups: Vec<Value> = groups(cluster)
+                    .into_iter()
+                    .filter(|(group, _)| !group.is_empty())
+                    .map(|(group, versions)| api_group(&group, &versions, false))
+                    .collect();
+                json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+            }
+        },
+        ["api", version] => resource_list(cluster, "", version)?,
+        ["apis", group] => {
+            let groups = groups(cluster);
+            let versions = groups
+                .get(*group)
+                .filter(|_| !group.is_empty())
+                .ok_or_else(ApiError::no_such_path)?;
+            api_group(group, versions, true)
+        }
+        ["apis", group, version] => resource_list(cluster, group, version)?,
+        [""] => {
+            let mut paths: Vec<String> = vec!["/api".into(), "/api/v1".into(), "/apis".into()];
+            for (group, versions) in groups(cluster).into_iter().filter(|(group, _)| !group.is_empty()) {
+                paths.push(format!("/apis/{group}"));
+                paths.extend(versions.iter().map(|version| format!("/apis/{group}/{version}")));
+            }
+            paths.extend(["/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+            json!({"paths": paths})
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(respond::value(
+        StatusCode::OK,
+        &found,
+        Accept {
+            shape: respond::Shape::Object,
+            ..accept
+        },
+    )))
+}
+
+struct AggregatedForm(&'static str);
+
+impl AggregatedForm {
+    fn answer(&self, list: &Value) -> Response<Body> {
+        let mut list = list.clone();
+        if let Some(list) = list.as_object_mut() {
+            list.insert("apiVersion".into(), format!("apidiscovery.k8s.io/{}", self.0).into());
+        }
+        let content_type = if self.0 == "v2" {
+            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+        } else {
+            "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+        };
+        let bytes = serde_json::to_vec(&list).unwrap_or_default();
+        let mut response = respond::with_type(
+            StatusCode::OK,
+            respond::full(bytes),
+            HeaderValue::from_static(content_type),
+        );
+        response
+            .headers_mut()
+            .insert(http::header::VARY, HeaderValue::from_static("Accept"));
+        response
+    }
+}
+
+fn aggregated(headers: &HeaderMap) -> Option<AggregatedForm> {
+    let text = headers.get(ACCEPT)?.to_str().ok()?;
+    text.split(',').find_map(|clause| {
+        let parts: Vec<&str> = clause.split(';').map(str::trim).collect();
+        let is_json = parts.first() == Some(&"application/json");
+        if !is_json || !parts.contains(&"as=APIGroupDiscoveryList") {
+            return None;
+        }
+        if parts.contains(&"v=v2") {
+            Some(AggregatedForm("v2"))
+        } else {
+            parts.contains(&"v=v2beta1").then_some(AggregatedForm("v2beta1"))
+        }
+    })
+}
+
+/// Groups with their versions, preferred first.
+fn groups(cluster: &LogicalCluster) -> BTreeMap<String, Vec<String>> {
+    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for definition in cluster.definitions() {
+        let versions = groups.entry(definition.group.clone()).or_default();
+        for version in definition.versions.iter().filter(|version| version.served) {
+            if !versions.contains(&version.name) {
+                versions.push(version.name.clone());
+            }
+        }
+    }
+    for (group, version, _) in reviews::RESOURCES {
+        let versions = groups.entry((*group).to_owned()).or_default();
+        if !versions.iter().any(|own| own == version) {
+            versions.push((*version).to_owned());
+        }
+    }
+    for versions in groups.values_mut() {
+        versions.sort_by(|a, b| version_rank(b).cmp(&version_rank(a)));
+    }
+    groups.retain(|_, versions| !versions.is_empty());
+    groups
+}
+
+/// Order of versions: stable before beta before alpha, higher numbers first.
+fn version_rank(version: &str) -> (u8, u32, u32) {
+    let rest = version.trim_start_matches('v');
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    let major = digits.parse().unwrap_or(0);
+    let tail = rest.get(digits.len()..).unwrap_or_default();
+    let number = |stem: &str| tail.strip_prefix(stem).and_then(|text| text.parse().ok());
+    match (tail.is_empty(), number("beta"), number("alpha")) {
+        (true, _, _) => (3, major, 0),
+        (_, Some(beta), _) => (2, major, beta),
+        (_, _, Some(alpha)) => (1, major, alpha),
+        _ => (0, major, 0),
+    }
+}
+
+fn api_group(group: &str, versions: &[String], with_kind: bool) -> Value {
+    let all: Vec<Value> = versions
+        .iter()
+        .map(|version| json!({"groupVersion": format!("{group}/{version}"), "version": version}))
+        .collect();
+    let mut value =
+        json!({"name": group, "versions": all, "preferredVersion": all.first().cloned().unwrap_or(Value::Null)});
+    if let (Value::Object(value), true) = (&mut value, with_kind) {
+        value.insert("kind".into(), "APIGroup".into());
+        value.insert("apiVersion".into(), "v1".into());
+    }
+    value
+}
+
+/// A subresource as discovery tells it: name, group, version and kind of its body, verbs.
+pub(crate) struct SubresourceInfo {
+    pub(crate) name: String,
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) verbs: Vec<String>,
+}
+
+pub(crate) fn subresources(definition: &Definition, version: &Version) -> Vec<SubresourceInfo> {
+    let own = |verbs: &[&str]| verbs.iter().map(|verb| (*verb).to_owned()).collect();
+    let mut found = Vec::new();
+    for (name, subresource) in &definition.subresources {
+        let (group, group_version, kind) = subresource.kind();
+        found.push(SubresourceInfo {
+            name: (*name).to_owned(),
+            group: group.to_owned(),
+            version: group_version.to_owned(),
+            kind: kind.to_owned(),
+            verbs: own(subresource.verbs()),
+        });
+    }
+    if version.scale.is_some() {
+        found.push(SubresourceInfo {
+            name: "scale".into(),
+            group: "autoscaling".into(),
+            version: "v1".into(),
+            kind: "Scale".into(),
+            verbs: own(&["get", "patch", "update"]),
+        });
+    }
+    if version.status {
+        found.push(SubresourceInfo {
+            name: "status".into(),
+            group: definition.group.clone(),
+            version: version.name.clone(),
+            kind: version.kind.clone(),
+            verbs: own(&["get", "patch", "update"]),
+        });
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+fn served<'a>(
+    definitions: &'a [Arc<Definition>],
+    group: &str,
+    version: &str,
+) -> Vec<(&'a Arc<Definition>, &'a Version)> {
+    let mut found: Vec<_> = definitions
+        .iter()
+        .filter(|definition| definition.group == group)
+        .filter_map(|definition| Some((definition, definition.version(version)?)))
+        .collect();
+    found.sort_by(|a, b| a.0.plural.cmp(&b.0.plural));
+    found
+}
+
+fn aggregated_list(cluster: &LogicalCluster, core: bool) -> Value {
+    let definitions = cluster.definitions();
+    let mut items: Vec<Value> = Vec::new();
+    let mut groups: Vec<(String, Vec<String>)> = groups(cluster)
+        .into_iter()
+        .filter(|(group, _)| group.is_empty() == core)
+        .collect();
+    groups.sort_by_key(|(group, _)| group_order(group));
+    for (group, versions) in groups {
+        let versions: Vec<Value> = versions
+            .iter()
+            .map(|version| {
+                let mut resources: Vec<Value> = served(&definitions, &group, version)
+                    .into_iter()
+                    .map(|(definition, served)| {
+                        let subresources: Vec<Value> = subresources(definition, served)
+                            .into_iter()
+                            .map(|sub| json!({"subresource": sub.name, "responseKind": {"group": sub.group, "version": sub.version, "kind": sub.kind}, "verbs": sub.verbs}))
+                            .collect();
+                        let mut resource = json!({
+                            "resource": definition.plural, "responseKind": {"group": group, "version": version, "kind": served.kind},
+                            "scope": if definition.namespaced { "Namespaced" } else { "Cluster" }, "singularResource": definition.singular, "verbs": definition.verbs,
+                        });
+                        if let Value::Object(resource) = &mut resource {
+                            for (key, list) in [("shortNames", &definition.short_names), ("categories", &definition.categories)] {
+                                if !list.is_empty() {
+                                    resource.insert(key.into(), json!(list));
+                                }
+                            }
+                            if !subresources.is_empty() {
+                                resource.insert("subresources".into(), json!(subresources));
+                            }
+                        }
+                        resource
+                    })
+                    .collect();
+                for (_, _, review) in reviews::RESOURCES.iter().filter(|(own_group, own_version, _)| *own_group == group && own_version == version) {
+                    resources.push(json!({
+                        "resource": review.plural, "responseKind": {"group": group, "version": version, "kind": review.kind},
+                        "scope": if review.namespaced { "Namespaced" } else { "Cluster" }, "singularResource": review.kind.to_lowercase(), "verbs": ["create"],
+                    }));
+                }
+                json!({"version": version, "resources": resources, "freshness": "Current"})
+            })
+            .collect();
+        let metadata = if group.is_empty() {
+            json!({"creationTimestamp": null})
+        } else {
+            json!({"name": group, "creationTimestamp": null})
+        };
+        items.push(json!({"metadata": metadata, "versions": versions}));
+    }
+    json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
+}
+
+/// Kubernetes' own groups come first, in their fixed order; clients that look a short name up take the first hit.
+fn group_order(group: &str) -> (usize, String) {
+    const ORDER: [&str; 12] = [
+        "",
+        "apiregistration.k8s.io",
+        "apps",
+        "events.k8s.io",
+        "authentication.k8s.io",
+        "authorization.k8s.io",
+        "autoscaling",
+        "batch",
+        "certificates.k8s.io",
+        "networking.k8s.io",
+        "policy",
+        "rbac.authorization.k8s.io",
+    ];
+    let place = ORDER
+        .iter()
+        .position(|own| *own == group)
+        .unwrap_or(if group.ends_with(".k8s.io") {
+            ORDER.len()
+        } else {
+            ORDER.len() + 1
+        });
+    (place, group.to_owned())
+}
+
+fn resource_list(cluster: &LogicalCluster, group: &str, version: &str) -> Result<Value, ApiError> {
+    let definitions = cluster.definitions();
+    let mut resources = Vec::new();
+    for (definition, served) in served(&definitions, group, version) {
+        let mut resource = json!({"name": definition.plural, "singularName": definition.singular, "namespaced": definition.namespaced, "kind": served.kind, "verbs": definition.verbs});
+        if let Value::Object(resource) = &mut resource {
+            for (key, list) in [
+                ("shortNames", &definition.short_names),
+                ("categories", &definition.categories),
+            ] {
+                if !list.is_empty() {
+                    resource.insert(key.into(), json!(list));
+                }
+            }
+        }
+        resources.push(resource);
+        for sub in subresources(definition, served) {
+            let mut entry = json!({"name": format!("{}/{}", definition.plural, sub.name), "singularName": "", "namespaced": definition.namespaced, "kind": sub.kind, "verbs": sub.verbs});
+            if let Value::Object(entry) = &mut entry
+                && (sub.group != group || sub.version != version)
+            {
+                entry.insert("group".into(), sub.group.into());
+                entry.insert("version".into(), sub.version.into());
+            }
+            resources.push(entry);
+        }
+    }
+    for (_, _, review) in reviews::RESOURCES
+        .iter()
+        .filter(|(own_group, own_version, _)| *own_group == group && *own_version == version)
+    {
+        resources.push(json!({"name": review.plural, "singularName": review.kind.to_lowercase(), "namespaced": review.namespaced, "kind": review.kind, "verbs": ["create"]}));
+    }
+    if resources.is_empty() {
+        return Err(ApiError::no_such_path());
+    }
+    let group_version = if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    };
+    Ok(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_ranked() {
+        let mut versions = vec!["v1alpha1", "v2beta1", "v1", "v10", "v1beta2", "foo"];
+        versions.sort_by_key(|version| std::cmp::Reverse(version_rank(version)));
+        assert_eq!(versions, ["v10", "v1", "v2beta1", "v1beta2", "v1alpha1", "foo"]);
+    }
+}

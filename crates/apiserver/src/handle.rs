@@ -1,0 +1,629 @@
+//! From an HTTP request to an answer: who asks, whether they may, and which verb runs.
+
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use gardener_apimachinery::ApiError;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, USER_AGENT};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::authz::{self, Attributes, Decision};
+use crate::cluster::LogicalCluster;
+use crate::decode::{self, Decoded, Format};
+use crate::definition::Definition;
+use crate::registry::{DeleteOptions, FieldValidation, ListQuery, Page, PatchKind, Scope, WriteOptions, Written};
+use crate::request::{self, Query, ResourcePath, Target};
+use crate::respond::{self, Accept, Body, Shape};
+use crate::server::{ALL_CLUSTERS, Server};
+use crate::table::{self, Include};
+use crate::user::{AUTHENTICATED, UserInfo};
+use crate::{discovery, health, object, openapi, reviews, scale, subresource, watch};
+
+/// Largest body that is read.
+const BODY_LIMIT: usize = 3 * 1024 * 1024;
+
+/// Where a request came in, and what is known of its sender.
+#[derive(Clone, Debug, Default)]
+pub struct Caller {
+    /// The logical cluster asked.
+    pub cluster: String,
+    /// The user, when the request comes from inside the process.
+    pub user: Option<UserInfo>,
+    /// The client certificate (DER) that TLS verified against the cluster's client CAs.
+    pub certificate: Option<Vec<u8>>,
+}
+
+/// One request with all that was found out about it.
+pub(crate) struct Call {
+    pub(crate) cluster: Arc<LogicalCluster>,
+    pub(crate) closed: CancellationToken,
+    pub(crate) user: Arc<UserInfo>,
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) query: Query,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+pub(crate) async fn handle<B>(server: &Server, caller: Caller, request: Request<B>) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    match serve(server, caller, request).await {
+        Ok(response) => response,
+        Err(error) => respond::error(&error),
+    }
+}
+
+async fn serve<B>(server: &Server, caller: Caller, request: Request<B>) -> Result<Response<Body>, ApiError>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (parts, body) = request.into_parts();
+    let path = request::decode_path(parts.uri.path()).into_owned();
+    let Some((cluster, closed)) = server.cluster(&caller.cluster) else {
+        return Err(ApiError::unavailable(format!(
+            "the API of cluster {:?} is not running",
+            caller.cluster
+        )));
+    };
+    let user = match caller.user {
+        Some(user) => user,
+        None => {
+            let authorization = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+            let authenticated =
+                cluster
+                    .config()
+                    .authenticator
+                    .authenticate(&cluster, caller.certificate.as_deref(), authorization);
+            match authenticated {
+                // probes come without credentials
+                Err(_) if health::is_public(&path) => UserInfo::anonymous(),
+                other => other?,
+            }
+        }
+    };
+    let user = impersonated(&cluster, user, &parts.headers)?;
+    let limited = Limited::new(body, BODY_LIMIT);
+    let body = match limited.collect().await {
+        Ok(collected) => collected.to_bytes(),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => return Err(ApiError::too_large(BODY_LIMIT)),
+        Err(error) => return Err(ApiError::bad_request(format!("the body could not be read: {error}"))),
+    };
+    let call = Call {
+        cluster,
+        closed,
+        user: Arc::new(user),
+        method: parts.method,
+        query: Query::parse(parts.uri.query().unwrap_or_default()),
+        path,
+        headers: parts.headers,
+        body,
+    };
+    match request::target(&call.path) {
+        Target::Other(path) => call.other(&path),
+        Target::Resource(resource) => call.resource(resource).await,
+    }
+}
+
+/// Applies impersonation headers, if the user may impersonate.
+fn impersonated(cluster: &LogicalCluster, user: UserInfo, headers: &HeaderMap) -> Result<UserInfo, ApiError> {
+    let text = |name: &str| {
+        headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned)
+    };
+    let Some(name) = text("impersonate-user") else {
+        return Ok(user);
+    };
+    let ask = |resource: &str, name: &str, namespace: &str| {
+        let attributes = Attributes {
+            user: &user,
+            verb: "impersonate",
+            group: "",
+            version: "",
+            resource,
+            subresource: "",
+            namespace,
+            name,
+            path: "",
+            is_resource: true,
+        };
+        match cluster.config().authorizer.authorize(cluster, &attributes) {
+            Decision::Allow => Ok(()),
+            Decision::Deny(reason) | Decision::NoOpinion(reason) => Err(ApiError::forbidden(
+                "",
+                resource,
+                name,
+                &authz::forbidden_message(&attributes, &reason),
+            )),
+        }
+    };
+    match name
+        .strip_prefix("system:serviceaccount:")
+        .and_then(|rest| rest.split_once(':'))
+    {
+        Some((namespace, account)) => ask("serviceaccounts", account, namespace)?,
+        None => ask("users", &name, "")?,
+    }
+    let mut groups: Vec<String> = headers
+        .get_all("impersonate-group")
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .map(str::to_owned)
+        .collect();
+    for group in &groups {
+        ask("groups", group, "")?;
+    }
+    if let Some((namespace, _)) = name
+        .strip_prefix("system:serviceaccount:")
+        .and_then(|rest| rest.split_once(':'))
+    {
+        groups.push("system:serviceaccounts".into());
+        groups.push(format!("system:serviceaccounts:{namespace}"));
+    }
+    groups.push(AUTHENTICATED.into());
+    groups.dedup();
+    Ok(UserInfo {
+        name,
+        groups,
+        ..UserInfo::default()
+    })
+}
+
+impl Call {
+    fn accept(&self) -> Result<Accept, ApiError> {
+        Accept::read(&self.headers, self.query.flag("pretty"))
+    }
+
+    fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        match self.cluster.config().authorizer.authorize(&self.cluster, attributes) {
+            Decision::Allow => Ok(()),
+            Decision::Deny(reason) | Decision::NoOpinion(reason) => {
+                let message = authz::forbidden_message(attributes, &reason);
+                Err(if attributes.is_resource {
+                    ApiError::forbidden(attributes.group, attributes.resource, attributes.name, &message)
+                } else {
+                    ApiError::forbidden("", "", "", &message)
+                })
+            }
+        }
+    }
+
+    /// Everything that is no resource: discovery, OpenAPI, health, version.
+    fn other(&self, path: &str) -> Result<Response<Body>, ApiError> {
+        if self.method != Method::GET && self.method != Method::HEAD {
+            return Err(ApiError::no_such_path());
+        }
+        let verb = "get";
+        if !health::is_public(path) && !discovery::is_public(path, &self.user) {
+            self.authorize(&Attributes {
+                user: &self.user,
+                verb,
+                group: "",
+                version: "",
+                resource: "",
+                subresource: "",
+                namespace: "",
+                name: "",
+                path,
+                is_resource: false,
+            })?;
+        }
+        if let Some(answer) = health::answer(&self.cluster, path, &self.query) {
+            return Ok(answer);
+        }
+        if let Some(answer) = openapi::answer(&self.cluster, path, &self.headers)? {
+            return Ok(answer);
+        }
+        if let Some(answer) = discovery::answer(&self.cluster, path, &self.headers)? {
+            return Ok(answer);
+        }
+        Err(ApiError::no_such_path())
+    }
+
+    async fn resource(&self, path: ResourcePath) -> Result<Response<Body>, ApiError> {
+        if let Some(answer) = reviews::answer(self, &path)? {
+            return Ok(answer);
+        }
+        let definition = self.cluster.find(&path.group, &path.resource);
+        let watching = self.method == Method::GET
+            && (path.legacy_watch || self.query.flag("watch"))
+            && path.subresource.is_empty();
+        let verb = match (&self.method, path.name.is_empty()) {
+            _ if watching => "watch",
+            (&Method::GET | &Method::HEAD, true) => "list",
+            (&Method::GET | &Method::HEAD, false) => "get",
+            (&Method::POST, _) => "create",
+            (&Method::PUT, _) => "update",
+            (&Method::PATCH, _) => "patch",
+            (&Method::DELETE, true) => "deletecollection",
+            (&Method::DELETE, false) => "delete",
+            _ => {
+                return Err(ApiError::method_not_supported(
+                    &path.group,
+                    &path.resource,
+                    self.method.as_str(),
+                ));
+            }
+        };
+        // a list or watch of one name is a question about that name
+        let selected = self
+            .query
+            .get("fieldSelector")
+            .and_then(|text| text.strip_prefix("metadata.name="))
+            .filter(|text| !text.contains(','));
+        let asked_name = if path.name.is_empty() && matches!(verb, "list" | "watch") {
+            selected.unwrap_or_default()
+        } else {
+            &path.name
+        };
+        self.authorize(&Attributes {
+            user: &self.user,
+            verb,
+            group: &path.group,
+            version: &path.version,
+            resource: &path.resource,
+            subresource: &path.subresource,
+            namespace: &path.namespace,
+            name: asked_name,
+            path: "",
+            is_resource: true,
+        })?;
+        let definition = definition
+            .filter(|definition| definition.version(&path.version).is_some())
+            .ok_or_else(ApiError::no_such_path)?;
+        if self.cluster.name() == ALL_CLUSTERS && !matches!(verb, "list" | "watch") {
+            return Err(ApiError::method_not_supported(&path.group, &path.resource, verb));
+        }
+        let namespace = if definition.namespaced {
+            path.namespace.clone()
+        } else {
+            String::new()
+        };
+        if definition.namespaced && namespace.is_empty() && (!path.name.is_empty() || verb == "create") {
+            return Err(if verb == "create" {
+                ApiError::bad_request("an empty namespace may not be set during creation")
+            } else {
+                ApiError::bad_request("namespace is required")
+            });
+        }
+        let scope = Scope {
+            cluster: self.cluster.clone(),
+            definition,
+            version: path.version.clone(),
+            namespace,
+            name: path.name.clone(),
+            subresource: path.subresource.clone(),
+            user: self.user.clone(),
+        };
+        match verb {
+            "watch" => self.watch(scope),
+            "list" => self.list(&scope),
+            _ if !path.subresource.is_empty() && path.subresource != "status" => self.subresource(&scope, verb).await,
+            "get" => {
+                if path.subresource == "status" && !scope.spec()?.status {
+                    return Err(ApiError::no_such_path());
+                }
+                self.get(&scope)
+            }
+            "create" if path.name.is_empty() => {
+                let decoded = self.decoded()?;
+                self.written(
+                    scope
+                        .create(decoded.value, &decoded.duplicates, &self.write_options()?)
+                        .await?,
+                    &scope,
+                )
+            }
+            "update" | "patch" if path.subresource == "status" && !scope.spec()?.status => {
+                Err(ApiError::no_such_path())
+            }
+            "update" if !path.name.is_empty() => {
+                let decoded = self.decoded()?;
+                self.written(
+                    scope
+                        .update(decoded.value, &decoded.duplicates, &self.write_options()?)
+                        .await?,
+                    &scope,
+                )
+            }
+            "patch" if !path.name.is_empty() => {
+                let kind = self.patch_kind()?;
+                self.written(scope.patch(kind, &self.body, &self.write_options()?).await?, &scope)
+            }
+            "delete" if path.subresource.is_empty() => self.delete(&scope).await,
+            "deletecollection" => self.delete_collection(&scope).await,
+            other => Err(ApiError::method_not_supported(&path.group, &path.resource, other)),
+        }
+    }
+
+    pub(crate) fn patch_kind(&self) -> Result<PatchKind, ApiError> {
+        let content_type = self.content_type();
+        PatchKind::of(&content_type).ok_or_else(|| ApiError::unsupported_media_type(&PatchKind::TYPES))
+    }
+
+    fn content_type(&self) -> String {
+        self.headers
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+            .to_owned()
+    }
+
+    /// The body as JSON value.
+    pub(crate) fn decoded(&self) -> Result<Decoded, ApiError> {
+        let format = match self.content_type().split(';').next().unwrap_or_default().trim() {
+            "" | "application/json" => Format::Json,
+            "application/yaml" => Format::Yaml,
+            _ => {
+                return Err(ApiError::unsupported_media_type(&[
+                    "application/json",
+                    "application/yaml",
+                ]));
+            }
+        };
+        decode::decode(&self.body, format)
+    }
+
+    pub(crate) fn write_options(&self) -> Result<WriteOptions, ApiError> {
+        let dry_run = self
+            .query
+            .all("dryRun")
+            .filter(|value| !value.is_empty())
+            .collect::<Vec<_>>();
+        if dry_run.iter().any(|value| *value != "All") {
+            use gardener_apimachinery::field::{Error, Path};
+            let error = Error::not_supported(&Path::new("dryRun"), json!(dry_run), &["All"]);
+            return Err(ApiError::invalid("meta.k8s.io", "CreateOptions", "", &[error]));
+        }
+        let field_validation = match self.query.get("fieldValidation") {
+            None | Some("Warn") => FieldValidation::Warn,
+            Some("Ignore") => FieldValidation::Ignore,
+            Some("Strict") => FieldValidation::Strict,
+            Some(other) => {
+                use gardener_apimachinery::field::{Error, Path};
+                let error = Error::not_supported(&Path::new("fieldValidation"), other, &["Ignore", "Strict", "Warn"]);
+                return Err(ApiError::invalid("meta.k8s.io", "CreateOptions", "", &[error]));
+            }
+        };
+        let is_apply = PatchKind::of(&self.content_type()) == Some(PatchKind::Apply) && self.method == Method::PATCH;
+        let field_manager = match self.query.get("fieldManager") {
+            Some(manager) => manager.to_owned(),
+            None if is_apply => String::new(),
+            None => {
+                let agent = self
+                    .headers
+                    .get(USER_AGENT)
+                    .and_then(|value| value.to_str().ok())
+                    .unwrap_or_default();
+                let name: String = agent.split('/').next().unwrap_or_default().chars().take(128).collect();
+                if name.is_empty() { "unknown".to_owned() } else { name }
+            }
+        };
+        Ok(WriteOptions {
+            dry_run: !dry_run.is_empty(),
+            field_manager,
+            field_validation,
+            force: self.query.flag("force"),
+        })
+    }
+
+    fn get(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
+        let accept = self.accept()?;
+        let entry = scope.entry()?;
+        if accept.shape == Shape::Object && scope.is_stored_version() && accept == Accept::JSON {
+            return Ok(respond::raw(StatusCode::OK, entry.value.clone(), accept));
+        }
+        let mut object = object::value_of(&entry);
+        scope.to_requested(&mut object)?;
+        self.object(StatusCode::OK, object, scope)
+    }
+
+    /// An object in the form the client accepts.
+    pub(crate) fn object(&self, code: StatusCode, object: Value, scope: &Scope) -> Result<Response<Body>, ApiError> {
+        let accept = self.accept()?;
+        let shown = match accept.shape {
+            Shape::Object => object,
+            Shape::Metadata => table::metadata_only(&object),
+            Shape::Table => {
+                let revision = crate::meta::resource_version(&object).to_owned();
+                let include = Include::read(self.query.get("includeObject"));
+                table::table(
+                    &scope.definition,
+                    scope.spec()?,
+                    self.cluster.clock().now(),
+                    &[object],
+                    include,
+                    json!({"resourceVersion": revision}),
+                    true,
+                )
+            }
+        };
+        Ok(respond::value(code, &shown, accept))
+    }
+
+    fn list(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
+        let accept = self.accept()?;
+        let query = ListQuery::read(&self.query, &scope.definition)?;
+        let page = scope.list(&query)?;
+        let version = scope.spec()?;
+        let api_version = scope.definition.api_version(&scope.version);
+        let mut list_meta = json!({"resourceVersion": page.revision.to_string()});
+        if let Value::Object(meta) = &mut list_meta {
+            if let Some(token) = &page.continue_token {
+                meta.insert("continue".into(), token.clone().into());
+            }
+            if let Some(remaining) = page.remaining {
+                meta.insert("remainingItemCount".into(), remaining.into());
+            }
+        }
+        if accept.shape == Shape::Object && scope.is_stored_version() && accept == Accept::JSON {
+            return Ok(self.list_of_bytes(&page, &version.list_kind, &api_version, &list_meta));
+        }
+        let mut objects = Vec::with_capacity(page.entries.len());
+        for entry in &page.entries {
+            let mut object = object::value_of(entry);
+            scope.to_requested(&mut object)?;
+            objects.push(object);
+        }
+        let shown = match accept.shape {
+            Shape::Object => {
+                json!({"kind": version.list_kind, "apiVersion": api_version, "metadata": list_meta, "items": objects})
+            }
+            Shape::Metadata => json!({
+                "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": list_meta,
+                "items": objects.iter().map(table::metadata_only).collect::<Vec<_>>(),
+            }),
+            Shape::Table => {
+                let include = Include::read(self.query.get("includeObject"));
+                table::table(
+                    &scope.definition,
+                    version,
+                    self.cluster.clock().now(),
+                    &objects,
+                    include,
+                    list_meta,
+                    true,
+                )
+            }
+        };
+        Ok(respond::value(StatusCode::OK, &shown, accept))
+    }
+
+    /// A list put together from the stored bytes.
+    fn list_of_bytes(&self, page: &Page, list_kind: &str, api_version: &str, list_meta: &Value) -> Response<Body> {
+        let across = self.cluster.name() == ALL_CLUSTERS;
+        let size: usize = page.entries.iter().map(|entry| entry.value.len() + 64).sum();
+        let mut out = BytesMut::with_capacity(size + 256);
+        out.put_slice(
+            format!("{{\"kind\":\"{list_kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{list_meta},\"items\":[")
+                .as_bytes(),
+        );
+        for (index, entry) in page.entries.iter().enumerate() {
+            if index > 0 {
+                out.put_u8(b',');
+            }
+            if across {
+                watch::put_located(&mut out, entry, &entry.value)
+            } else {
+                out.put_slice(&entry.value)
+            }
+        }
+        out.put_slice(b"]}");
+        respond::raw(StatusCode::OK, out.freeze(), Accept::JSON)
+    }
+
+    fn watch(&self, mut scope: Scope) -> Result<Response<Body>, ApiError> {
+        let accept = self.accept()?;
+        scope.spec()?;
+        if !scope.name.is_empty() {
+            // the legacy watch of one object
+            let query = Query::parse(&format!("fieldSelector=metadata.name={}", scope.name));
+            scope.name.clear();
+            let stream = watch::start(&scope, &query, accept.shape, self.closed.clone())?;
+            return Ok(respond::with_type(
+                StatusCode::OK,
+                respond::streamed(stream),
+                http::HeaderValue::from_static("application/json"),
+            ));
+        }
+        let stream = watch::start(&scope, &self.query, accept.shape, self.closed.clone())?;
+        Ok(respond::with_type(
+            StatusCode::OK,
+            respond::streamed(stream),
+            http::HeaderValue::from_static("application/json"),
+        ))
+    }
+
+    pub(crate) fn written(&self, written: Written, scope: &Scope) -> Result<Response<Body>, ApiError> {
+        let code = if written.created {
+            StatusCode::CREATED
+        } else {
+            StatusCode::OK
+        };
+        let mut response = self.object(code, written.object, scope)?;
+        respond::warn(&mut response, &written.warnings);
+        Ok(response)
+    }
+
+    fn delete_options(&self) -> Result<DeleteOptions, ApiError> {
+        let mut options: DeleteOptions = if self.body.is_empty() {
+            DeleteOptions::default()
+        } else {
+            let value = self.decoded()?.value;
+            serde_json::from_value(value)
+                .map_err(|error| ApiError::bad_request(format!("DeleteOptions cannot be read: {error}")))?
+        };
+        if let Some(seconds) = self.query.number("gracePeriodSeconds")? {
+            options.grace_period_seconds = Some(seconds);
+        }
+        if let Some(policy) = self.query.get("propagationPolicy") {
+            options.propagation_policy = Some(policy.to_owned());
+        }
+        if self.query.has("orphanDependents") {
+            options.orphan_dependents = Some(self.query.flag("orphanDependents"));
+        }
+        let dry_run: Vec<String> = self
+            .query
+            .all("dryRun")
+            .filter(|value| !value.is_empty())
+            .map(str::to_owned)
+            .collect();
+        if !dry_run.is_empty() {
+            options.dry_run = Some(dry_run);
+        }
+        Ok(options)
+    }
+
+    async fn delete(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
+        let options = self.delete_options()?;
+        match scope.delete(&options).await? {
+            crate::registry::Deleted::Pending(object) => self.object(StatusCode::OK, object, scope),
+            crate::registry::Deleted::Gone(object) => {
+                // kinds that end gracefully answer their last state, the others a plain success
+                if scope.definition.strategy.grace_period(&object, None).is_some() {
+                    return self.object(StatusCode::OK, object, scope);
+                }
+                Ok(respond::value(
+                    StatusCode::OK,
+                    &success(&scope.definition, &object),
+                    Accept::JSON,
+                ))
+            }
+        }
+    }
+
+    async fn delete_collection(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
+        let query = ListQuery::read(&self.query, &scope.definition)?;
+        let items = scope.delete_collection(&query, &self.delete_options()?).await?;
+        let revision = self.cluster.store().revision().to_string();
+        let list = json!({
+            "kind": scope.spec()?.list_kind, "apiVersion": scope.definition.api_version(&scope.version),
+            "metadata": {"resourceVersion": revision}, "items": items,
+        });
+        Ok(respond::value(StatusCode::OK, &list, self.accept()?))
+    }
+
+    async fn subresource(&self, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
+        if scope.subresource == "scale" && scope.spec()?.scale.is_some() {
+            return scale::call(self, scope, verb).await;
+        }
+        subresource::call(self, scope, verb).await
+    }
+}
+
+/// The `Status` of a completed deletion.
+pub(crate) fn success(definition: &Definition, object: &Value) -> Value {
+    let mut details = json!({"name": crate::meta::name(object), "kind": definition.plural, "uid": crate::meta::text(object, "/metadata/uid")});
+    if let (Value::Object(details), false) = (&mut details, definition.group.is_empty()) {
+        details.insert("group".into(), definition.group.clone().into());
+    }
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}

@@ -1,0 +1,156 @@
+//! What a fresh cluster has before anybody writes to it: namespaces, roles and bindings, priority classes.
+
+use gardener_store::{Change, CommitError, Expect, Key};
+use serde_json::{Map, Value, json};
+
+use super::{RecordedError, recorded};
+use crate::cluster::LogicalCluster;
+use crate::definition::Lister;
+use crate::{meta, object};
+
+/// Namespaces that every cluster has.
+pub const BOOTSTRAP_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// Why a cluster cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum BootstrapError {
+    /// The recorded documents are damaged.
+    #[error(transparent)]
+    Recorded(#[from] RecordedError),
+    /// The store refused.
+    #[error("the objects of a fresh cluster cannot be stored: {0}")]
+    Store(#[from] CommitError),
+}
+
+/// Creates what is missing of a fresh cluster's objects. Objects that exist are left as they are.
+///
+/// # Errors
+/// When the store refuses.
+pub async fn bootstrap(cluster: &LogicalCluster) -> Result<(), BootstrapError> {
+    if cluster.get("", "namespaces", "", "kube-system").is_some()
+        && cluster
+            .get("rbac.authorization.k8s.io", "clusterrolebindings", "", "cluster-admin")
+            .is_some()
+    {
+        return Ok(());
+    }
+    let mut changes = Vec::new();
+    let mut add = |group: &str, resource: &str, mut value: Value| {
+        let Some(definition) = cluster.find(group, resource) else {
+            return;
+        };
+        let Some(version) = definition.stored_version() else {
+            return;
+        };
+        if let Some(members) = value.as_object_mut() {
+            members.insert("apiVersion".into(), definition.api_version(&version.name).into());
+            members.insert("kind".into(), version.kind.clone().into());
+            for list in ["rules", "subjects"] {
+                if members.get(list) == Some(&Value::Null) {
+                    members.remove(list);
+                }
+            }
+        }
+        let (namespace, name) = (meta::namespace(&value).to_owned(), meta::name(&value).to_owned());
+        if cluster.get(group, resource, &namespace, &name).is_some() {
+            return;
+        }
+        meta::set(&mut value, "uid", Some(cluster.chance().uid().into()));
+        meta::set(
+            &mut value,
+            "creationTimestamp",
+            Some(meta::rfc3339(cluster.clock().now()).into()),
+        );
+        for key in ["resourceVersion", "managedFields"] {
+            meta::set(&mut value, key, None);
+        }
+        let key = Key {
+            topic: definition.topic.clone(),
+            path: cluster.path(&namespace, &name).into(),
+        };
+        changes.push(Change::Put {
+            key,
+            expect: Expect::Absent,
+            value: object::encode(&value),
+        });
+    };
+    for name in BOOTSTRAP_NAMESPACES {
+        add(
+            "",
+            "namespaces",
+            json!({"metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}}, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}),
+        );
+    }
+    let rbac: Map<String, Value> = serde_json::from_str(recorded::BOOTSTRAP_RBAC).map_err(RecordedError::Json)?;
+    let cluster_roles = aggregate(
+        rbac.get("clusterroles")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default(),
+    );
+    for role in cluster_roles {
+        add("rbac.authorization.k8s.io", "clusterroles", role);
+    }
+    for resource in ["clusterrolebindings", "roles", "rolebindings"] {
+        for value in rbac.get(resource).and_then(Value::as_array).into_iter().flatten() {
+            add("rbac.authorization.k8s.io", resource, value.clone());
+        }
+    }
+    let others: Map<String, Value> = serde_json::from_str(recorded::BOOTSTRAP_OBJECTS).map_err(RecordedError::Json)?;
+    for (path, list) in &others {
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let (group, resource) = match parts.as_slice() {
+            ["api", _, resource] => ("", *resource),
+            ["apis", group, _, resource] => (*group, *resource),
+            _ => continue,
+        };
+        let items = list.as_array().or_else(|| list.get("items").and_then(Value::as_array));
+        for value in items.into_iter().flatten() {
+            if resource != "namespaces" {
+                add(group, resource, value.clone());
+            }
+        }
+    }
+    // two servers may set up one cluster at once: what the other one wrote is as good
+    match cluster.store().commit_all(changes).await {
+        Ok(_) | Err(CommitError::Conflict { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Fills the rules of roles that are put together from others by label.
+fn aggregate(mut roles: Vec<Value>) -> Vec<Value> {
+    // admin takes from edit and edit from view: three rounds settle it
+    for _ in 0..3 {
+        let before = roles.clone();
+        for role in &mut roles {
+            let Some(selectors) = role
+                .pointer("/aggregationRule/clusterRoleSelectors")
+                .and_then(Value::as_array)
+                .cloned()
+            else {
+                continue;
+            };
+            let own_name = meta::name(role).to_owned();
+            let mut rules: Vec<Value> = Vec::new();
+            for other in &before {
+                let labels = meta::string_map(other.pointer("/metadata/labels"));
+                let selected = selectors.iter().any(|selector| {
+                    let wanted = meta::string_map(selector.get("matchLabels"));
+                    !wanted.is_empty() && wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
+                });
+                if selected && meta::name(other) != own_name {
+                    for rule in other.get("rules").and_then(Value::as_array).into_iter().flatten() {
+                        if !rules.contains(rule) {
+                            rules.push(rule.clone());
+                        }
+                    }
+                }
+            }
+            if let Some(members) = role.as_object_mut() {
+                members.insert("rules".into(), Value::Array(rules));
+            }
+        }
+    }
+    roles
+}

@@ -1,0 +1,725 @@
+//! Defaults of Kubernetes' kinds, as a real kube-apiserver fills them (recorded in `recorded/defaults.json`).
+
+use serde_json::{Map, Value, json};
+
+use crate::meta;
+
+type Object = Map<String, Value>;
+
+fn object<'a>(value: &'a mut Value, pointer: &str) -> Option<&'a mut Object> {
+    value.pointer_mut(pointer).and_then(Value::as_object_mut)
+}
+
+/// Sets a member unless it is there.
+fn set(object: &mut Object, key: &str, value: Value) {
+    let unset = object
+        .get(key)
+        .is_none_or(|own| own.is_null() || (own.as_str() == Some("") && !value.is_null()));
+    if unset {
+        object.insert(key.to_owned(), value);
+    }
+}
+
+fn each<'a>(object: &'a mut Object, list: &str) -> impl Iterator<Item = &'a mut Object> {
+    object
+        .get_mut(list)
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
+}
+
+fn member<'a>(object: &'a mut Object, key: &str) -> Option<&'a mut Object> {
+    object.get_mut(key).and_then(Value::as_object_mut)
+}
+
+/// A pod's own spec; templates have the same but for host ports and requests from limits.
+pub(super) fn pod(pod: &mut Value) {
+    let Some(spec) = object(pod, "/spec") else { return };
+    pod_spec(spec);
+    set(spec, "enableServiceLinks", json!(true));
+    let host_network = spec.get("hostNetwork").and_then(Value::as_bool).unwrap_or(false);
+    for list in ["containers", "initContainers"] {
+        for container in each(spec, list) {
+            if let Some(resources) = member(container, "resources") {
+                let limits = resources
+                    .get("limits")
+                    .and_then(Value::as_object)
+                    .cloned()
+                    .unwrap_or_default();
+                if !limits.is_empty() {
+                    let requests = resources.entry("requests").or_insert_with(|| json!({}));
+                    if let Some(requests) = requests.as_object_mut() {
+                        for (key, value) in limits {
+                            requests.entry(key).or_insert(value);
+                        }
+                    }
+                }
+            }
+            if host_network {
+                for port in each(container, "ports") {
+                    if let Some(number) = port.get("containerPort").cloned() {
+                        set(port, "hostPort", number);
+                    }
+                }
+            }
+        }
+    }
+    let account = spec
+        .get("serviceAccountName")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    if account.is_empty() {
+        let old = spec
+            .get("serviceAccount")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        if !old.is_empty() {
+            spec.insert("serviceAccountName".into(), old.into());
+        }
+    } else {
+        spec.insert("serviceAccount".into(), account.into());
+    }
+}
+
+fn pod_spec(spec: &mut Object) {
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        for container in each(spec, list) {
+            self::container(container);
+        }
+    }
+    for volume in each(spec, "volumes") {
+        self::volume(volume);
+    }
+    set(spec, "restartPolicy", json!("Always"));
+    set(spec, "terminationGracePeriodSeconds", json!(30));
+    set(spec, "dnsPolicy", json!("ClusterFirst"));
+    set(spec, "securityContext", json!({}));
+    set(spec, "schedulerName", json!("default-scheduler"));
+    let account = spec
+        .get("serviceAccountName")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    if !account.is_empty() {
+        set(spec, "serviceAccount", account.into());
+    }
+}
+
+fn container(container: &mut Object) {
+    set(container, "resources", json!({}));
+    set(container, "terminationMessagePath", json!("/dev/termination-log"));
+    set(container, "terminationMessagePolicy", json!("File"));
+    let image = container.get("image").and_then(Value::as_str).unwrap_or_default();
+    let last = image.rsplit('/').next().unwrap_or_default();
+    let latest = !image.contains('@') && last.split_once(':').is_none_or(|(_, tag)| tag == "latest");
+    set(
+        container,
+        "imagePullPolicy",
+        json!(if latest { "Always" } else { "IfNotPresent" }),
+    );
+    for port in each(container, "ports") {
+        set(port, "protocol", json!("TCP"));
+    }
+    for variable in each(container, "env") {
+        if let Some(reference) = member(variable, "valueFrom").and_then(|from| member(from, "fieldRef")) {
+            set(reference, "apiVersion", json!("v1"));
+        }
+    }
+    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        if let Some(probe) = member(container, probe) {
+            set(probe, "timeoutSeconds", json!(1));
+            set(probe, "periodSeconds", json!(10));
+            set(probe, "successThreshold", json!(1));
+            set(probe, "failureThreshold", json!(3));
+            if let Some(http) = member(probe, "httpGet") {
+                set(http, "path", json!("/"));
+                set(http, "scheme", json!("HTTP"));
+            }
+        }
+    }
+    for hook in ["postStart", "preStop"] {
+        if let Some(http) = member(container, "lifecycle")
+            .and_then(|own| member(own, hook))
+            .and_then(|own| member(own, "httpGet"))
+        {
+            set(http, "path", json!("/"));
+            set(http, "scheme", json!("HTTP"));
+        }
+    }
+}
+
+fn downward_items(source: &mut Object) {
+    for item in each(source, "items") {
+        if let Some(reference) = member(item, "fieldRef") {
+            set(reference, "apiVersion", json!("v1"));
+        }
+    }
+}
+
+fn volume(volume: &mut Object) {
+    const SOURCELESS: [&str; 1] = ["name"];
+    if volume.keys().all(|key| SOURCELESS.contains(&key.as_str())) {
+        volume.insert("emptyDir".into(), json!({}));
+    }
+    for source in ["configMap", "secret"] {
+        if let Some(source) = member(volume, source) {
+            set(source, "defaultMode", json!(420));
+        }
+    }
+    if let Some(source) = member(volume, "downwardAPI") {
+        set(source, "defaultMode", json!(420));
+        downward_items(source);
+    }
+    if let Some(path) = member(volume, "hostPath") {
+        path.entry("type").or_insert_with(|| json!(""));
+    }
+    if let Some(projected) = member(volume, "projected") {
+        set(projected, "defaultMode", json!(420));
+        for source in each(projected, "sources") {
+            if let Some(token) = member(source, "serviceAccountToken") {
+                set(token, "expirationSeconds", json!(3600));
+            }
+            if let Some(downward) = member(source, "downwardAPI") {
+                downward_items(downward);
+            }
+        }
+    }
+    if let Some(template) = member(volume, "ephemeral")
+        .and_then(|own| member(own, "volumeClaimTemplate"))
+        .and_then(|own| member(own, "spec"))
+    {
+        set(template, "volumeMode", json!("Filesystem"));
+    }
+}
+
+fn template(value: &mut Value, pointer: &str) {
+    if let Some(spec) = object(value, pointer) {
+        pod_spec(spec);
+    }
+}
+
+pub(super) fn pod_template(value: &mut Value) {
+    template(value, "/template/spec");
+}
+
+pub(super) fn deployment(value: &mut Value) {
+    template(value, "/spec/template/spec");
+    let Some(spec) = object(value, "/spec") else { return };
+    set(spec, "replicas", json!(1));
+    set(spec, "revisionHistoryLimit", json!(10));
+    set(spec, "progressDeadlineSeconds", json!(600));
+    set(spec, "strategy", json!({}));
+    if let Some(strategy) = member(spec, "strategy") {
+        set(strategy, "type", json!("RollingUpdate"));
+        if strategy.get("type") == Some(&json!("RollingUpdate")) {
+            set(strategy, "rollingUpdate", json!({}));
+            if let Some(rolling) = member(strategy, "rollingUpdate") {
+                set(rolling, "maxUnavailable", json!("25%"));
+                set(rolling, "maxSurge", json!("25%"));
+            }
+        }
+    }
+}
+
+pub(super) fn replica_set(value: &mut Value) {
+    template(value, "/spec/template/spec");
+    labels_from_template(value, false);
+    if let Some(spec) = object(value, "/spec") {
+        set(spec, "replicas", json!(1));
+    }
+}
+
+pub(super) fn replication_controller(value: &mut Value) {
+    template(value, "/spec/template/spec");
+    labels_from_template(value, true);
+    if let Some(spec) = object(value, "/spec") {
+        set(spec, "replicas", json!(1));
+    }
+}
+
+/// A set without labels or selector takes its template's labels.
+fn labels_from_template(value: &mut Value, selector_too: bool) {
+    let Some(labels) = value
+        .pointer("/spec/template/metadata/labels")
+        .filter(|labels| labels.as_object().is_some_and(|map| !map.is_empty()))
+        .cloned()
+    else {
+        return;
+    };
+    if selector_too && let Some(spec) = object(value, "/spec") {
+        set(spec, "selector", labels.clone());
+    }
+    if value
+        .pointer("/metadata/labels")
+        .and_then(Value::as_object)
+        .is_none_or(Map::is_empty)
+    {
+        meta::set(value, "labels", Some(labels));
+    }
+}
+
+pub(super) fn stateful_set(value: &mut Value) {
+    template(value, "/spec/template/spec");
+    let Some(spec) = object(value, "/spec") else { return };
+    set(spec, "replicas", json!(1));
+    set(spec, "podManagementPolicy", json!("OrderedReady"));
+    set(spec, "revisionHistoryLimit", json!(10));
+    set(spec, "updateStrategy", json!({}));
+    if let Some(strategy) = member(spec, "updateStrategy") {
+        set(strategy, "type", json!("RollingUpdate"));
+        if strategy.get("type") == Some(&json!("RollingUpdate")) {
+            set(strategy, "rollingUpdate", json!({}));
+            if let Some(rolling) = member(strategy, "rollingUpdate") {
+                set(rolling, "partition", json!(0));
+            }
+        }
+    }
+    set(spec, "persistentVolumeClaimRetentionPolicy", json!({}));
+    if let Some(policy) = member(spec, "persistentVolumeClaimRetentionPolicy") {
+        set(policy, "whenDeleted", json!("Retain"));
+        set(policy, "whenScaled", json!("Retain"));
+    }
+    for claim in each(spec, "volumeClaimTemplates") {
+        claim.insert("apiVersion".into(), json!("v1"));
+        claim.insert("kind".into(), json!("PersistentVolumeClaim"));
+        set(claim, "status", json!({"phase": "Pending"}));
+        if let Some(spec) = member(claim, "spec") {
+            set(spec, "volumeMode", json!("Filesystem"));
+        }
+    }
+}
+
+pub(super) fn daemon_set(value: &mut Value) {
+    template(value, "/spec/template/spec");
+    let Some(spec) = object(value, "/spec") else { return };
+    set(spec, "revisionHistoryLimit", json!(10));
+    set(spec, "updateStrategy", json!({}));
+    if let Some(strategy) = member(spec, "updateStrategy") {
+        set(strategy, "type", json!("RollingUpdate"));
+        if strategy.get("type") == Some(&json!("RollingUpdate")) {
+            set(strategy, "rollingUpdate", json!({}));
+            if let Some(rolling) = member(strategy, "rollingUpdate") {
+                set(rolling, "maxUnavailable", json!(1));
+                set(rolling, "maxSurge", json!(0));
+            }
+        }
+    }
+}
+
+fn job_spec(spec: &mut Object) {
+    if let Some(template) = member(spec, "template").and_then(|own| member(own, "spec")) {
+        let policy = template.contains_key("restartPolicy");
+        pod_spec(template);
+        if !policy {
+            template.insert("restartPolicy".into(), json!("Always"));
+        }
+    }
+}
+
+pub(super) fn job(value: &mut Value) {
+    let Some(spec) = object(value, "/spec") else { return };
+    job_spec(spec);
+    if !spec.contains_key("completions") && !spec.contains_key("parallelism") {
+        spec.insert("completions".into(), json!(1));
+        spec.insert("parallelism".into(), json!(1));
+    }
+    set(spec, "parallelism", json!(1));
+    set(spec, "backoffLimit", json!(6));
+    set(spec, "completionMode", json!("NonIndexed"));
+    set(spec, "suspend", json!(false));
+    set(spec, "manualSelector", json!(false));
+    set(
+        spec,
+        "podReplacementPolicy",
+        json!(if spec.contains_key("podFailurePolicy") {
+            "Failed"
+        } else {
+            "TerminatingOrFailed"
+        }),
+    );
+}
+
+pub(super) fn cron_job(value: &mut Value) {
+    let Some(spec) = object(value, "/spec") else { return };
+    set(spec, "concurrencyPolicy", json!("Allow"));
+    set(spec, "suspend", json!(false));
+    set(spec, "successfulJobsHistoryLimit", json!(3));
+    set(spec, "failedJobsHistoryLimit", json!(1));
+    if let Some(template) = member(spec, "jobTemplate") {
+        set(template, "metadata", json!({}));
+        if let Some(spec) = member(template, "spec") {
+            if let Some(template) = member(spec, "template") {
+                set(template, "metadata", json!({}));
+            }
+            job_spec(spec);
+        }
+    }
+}
+
+pub(super) fn horizontal_pod_autoscaler(value: &mut Value) {
+    // only the stored version's fields; autoscaling/v1 has no metrics list
+    if !meta::text(value, "/apiVersion").ends_with("/v2") {
+        if let Some(spec) = object(value, "/spec") {
+            set(spec, "minReplicas", json!(1));
+        }
+        return;
+    }
+    let Some(spec) = object(value, "/spec") else { return };
+    set(spec, "minReplicas", json!(1));
+    if spec.get("metrics").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+        spec.insert("metrics".into(), json!([{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]));
+    }
+    if let Some(behavior) = member(spec, "behavior") {
+        set(behavior, "scaleUp", json!({}));
+        set(behavior, "scaleDown", json!({}));
+        if let Some(up) = member(behavior, "scaleUp") {
+            set(up, "stabilizationWindowSeconds", json!(0));
+            set(up, "selectPolicy", json!("Max"));
+            set(
+                up,
+                "policies",
+                json!([{"type": "Pods", "value": 4, "periodSeconds": 15}, {"type": "Percent", "value": 100, "periodSeconds": 15}]),
+            );
+        }
+        if let Some(down) = member(behavior, "scaleDown") {
+            set(down, "selectPolicy", json!("Max"));
+            set(
+                down,
+                "policies",
+                json!([{"type": "Percent", "value": 100, "periodSeconds": 15}]),
+            );
+        }
+    }
+}
+
+pub(super) fn service(value: &mut Value) {
+    let Some(spec) = object(value, "/spec") else { return };
+    set(spec, "sessionAffinity", json!("None"));
+    set(spec, "type", json!("ClusterIP"));
+    let kind = spec.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let ip = spec
+        .get("clusterIP")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    for port in each(spec, "ports") {
+        set(port, "protocol", json!("TCP"));
+        let number = port.get("port").cloned().unwrap_or(Value::Null);
+        if port
+            .get("targetPort")
+            .is_none_or(|target| target == &json!(0) || target == &json!(""))
+        {
+            port.insert("targetPort".into(), number);
+        }
+    }
+    if kind != "ExternalName" {
+        set(spec, "internalTrafficPolicy", json!("Cluster"));
+        if !ip.is_empty() {
+            set(spec, "clusterIPs", json!([ip]));
+        }
+    }
+    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+        set(spec, "externalTrafficPolicy", json!("Cluster"));
+    }
+    if kind == "LoadBalancer" {
+        set(spec, "allocateLoadBalancerNodePorts", json!(true));
+    }
+    load_balancer_status(value);
+}
+
+/// A status that says that no address was given yet.
+pub(super) fn load_balancer_status(value: &mut Value) {
+    if let Some(members) = value.as_object_mut() {
+        let status = members.entry("status").or_insert_with(|| json!({}));
+        if let Some(status) = status.as_object_mut() {
+            status.entry("loadBalancer").or_insert_with(|| json!({}));
+        }
+    }
+}
+
+pub(super) fn endpoints(value: &mut Value) {
+    for subset in value
+        .get_mut("subsets")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
+    {
+        for port in each(subset, "ports") {
+            set(port, "protocol", json!("TCP"));
+        }
+    }
+}
+
+pub(super) fn endpoint_slice(value: &mut Value) {
+    let Some(slice) = value.as_object_mut() else { return };
+    for endpoint in each(slice, "endpoints") {
+        set(endpoint, "conditions", json!({}));
+    }
+    for port in each(slice, "ports") {
+        port.entry("name").or_insert_with(|| json!(""));
+        set(port, "protocol", json!("TCP"));
+    }
+}
+
+pub(super) fn network_policy(value: &mut Value) {
+    let Some(spec) = object(value, "/spec") else { return };
+    for direction in ["ingress", "egress"] {
+        for rule in each(spec, direction) {
+            for port in each(rule, "ports") {
+                set(port, "protocol", json!("TCP"));
+            }
+        }
+    }
+    if spec
+        .get("policyTypes")
+        .and_then(Value::as_array)
+        .is_none_or(Vec::is_empty)
+    {
+        let egress = spec
+            .get("egress")
+            .and_then(Value::as_array)
+            .is_some_and(|list| !list.is_empty());
+        spec.insert(
+            "policyTypes".into(),
+            if egress {
+                json!(["Ingress", "Egress"])
+            } else {
+                json!(["Ingress"])
+            },
+        );
+    }
+}
+
+pub(super) fn persistent_volume_claim(value: &mut Value) {
+    if let Some(spec) = object(value, "/spec") {
+        set(spec, "volumeMode", json!("Filesystem"));
+    }
+}
+
+pub(super) fn persistent_volume(value: &mut Value) {
+    let Some(spec) = object(value, "/spec") else { return };
+    set(spec, "persistentVolumeReclaimPolicy", json!("Retain"));
+    set(spec, "volumeMode", json!("Filesystem"));
+    if let Some(path) = member(spec, "hostPath") {
+        path.entry("type").or_insert_with(|| json!(""));
+    }
+}
+
+pub(super) fn limit_range(value: &mut Value) {
+    let Some(spec) = object(value, "/spec") else { return };
+    for limit in each(spec, "limits") {
+        if limit.get("type") != Some(&json!("Container")) {
+            continue;
+        }
+        for (from, to) in [
+            ("max", "default"),
+            ("default", "defaultRequest"),
+            ("min", "defaultRequest"),
+        ] {
+            let values = limit.get(from).and_then(Value::as_object).cloned().unwrap_or_default();
+            if values.is_empty() {
+                continue;
+            }
+            let target = limit.entry(to).or_insert_with(|| json!({}));
+            if let Some(target) = target.as_object_mut() {
+                for (key, value) in values {
+                    target.entry(key).or_insert(value);
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn storage_class(value: &mut Value) {
+    if let Some(class) = value.as_object_mut() {
+        set(class, "reclaimPolicy", json!("Delete"));
+        set(class, "volumeBindingMode", json!("Immediate"));
+    }
+}
+
+pub(super) fn csi_driver(value: &mut Value) {
+    let Some(spec) = object(value, "/spec") else { return };
+    set(spec, "attachRequired", json!(true));
+    set(spec, "podInfoOnMount", json!(false));
+    set(spec, "volumeLifecycleModes", json!(["Persistent"]));
+    set(spec, "storageCapacity", json!(false));
+    set(spec, "fsGroupPolicy", json!("ReadWriteOnceWithFSType"));
+    set(spec, "requiresRepublish", json!(false));
+    set(spec, "seLinuxMount", json!(false));
+}
+
+pub(super) fn volume_attachment(value: &mut Value) {
+    if let Some(members) = value.as_object_mut() {
+        set(members, "status", json!({"attached": false}));
+    }
+}
+
+pub(super) fn priority_class(value: &mut Value) {
+    if let Some(class) = value.as_object_mut() {
+        set(class, "preemptionPolicy", json!("PreemptLowerPriority"));
+    }
+}
+
+pub(super) fn role_binding(value: &mut Value) {
+    let Some(binding) = value.as_object_mut() else { return };
+    for subject in each(binding, "subjects") {
+        let kind = subject
+            .get("kind")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        if matches!(kind.as_str(), "User" | "Group") {
+            set(subject, "apiGroup", json!(crate::rbac::GROUP));
+        }
+    }
+    if let Some(role) = member(binding, "roleRef") {
+        set(role, "apiGroup", json!(crate::rbac::GROUP));
+    }
+}
+
+pub(super) fn api_service(value: &mut Value) {
+    if let Some(service) = object(value, "/spec/service") {
+        set(service, "port", json!(443));
+    }
+}
+
+pub(super) fn webhook_configuration(value: &mut Value) {
+    let mutating = meta::text(value, "/kind").starts_with("Mutating");
+    let Some(configuration) = value.as_object_mut() else {
+        return;
+    };
+    for webhook in each(configuration, "webhooks") {
+        set(webhook, "failurePolicy", json!("Fail"));
+        set(webhook, "matchPolicy", json!("Equivalent"));
+        set(webhook, "namespaceSelector", json!({}));
+        set(webhook, "objectSelector", json!({}));
+        set(webhook, "timeoutSeconds", json!(10));
+        if mutating {
+            set(webhook, "reinvocationPolicy", json!("Never"));
+        }
+        for rule in each(webhook, "rules") {
+            set(rule, "scope", json!("*"));
+        }
+        if let Some(service) = member(webhook, "clientConfig").and_then(|config| member(config, "service")) {
+            set(service, "port", json!(443));
+        }
+    }
+}
+
+pub(super) fn admission_policy(value: &mut Value) {
+    let Some(spec) = object(value, "/spec") else { return };
+    set(spec, "failurePolicy", json!("Fail"));
+    if let Some(constraints) = member(spec, "matchConstraints") {
+        set(constraints, "namespaceSelector", json!({}));
+        set(constraints, "objectSelector", json!({}));
+        set(constraints, "matchPolicy", json!("Equivalent"));
+        for rule in each(constraints, "resourceRules") {
+            set(rule, "scope", json!("*"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::Columns;
+    use crate::kubernetes::{Kinds, resources, strategy};
+
+    /// What admission and stores add, and what differs each time.
+    fn reduce(object: &mut Value) {
+        if let Some(members) = object.as_object_mut() {
+            members.remove("status");
+        }
+        for key in ["generation", "finalizers", "annotations", "labels"] {
+            meta::set(object, key, None);
+        }
+        if let Some(spec) = super::object(object, "/spec") {
+            for key in [
+                "priority",
+                "preemptionPolicy",
+                "tolerations",
+                "clusterIP",
+                "clusterIPs",
+                "ipFamilies",
+                "ipFamilyPolicy",
+                "finalizers",
+                "taints",
+                "selector",
+            ] {
+                spec.remove(key);
+            }
+            for port in each(spec, "ports") {
+                port.remove("nodePort");
+            }
+            if spec.get("template").is_some() {
+                spec.remove("template");
+            }
+            if spec.is_empty() {
+                object.as_object_mut().map(|members| members.remove("spec"));
+            }
+        }
+    }
+
+    #[test]
+    fn defaults_are_those_recorded() {
+        let pairs: Vec<Value> = serde_json::from_str(include_str!("../../recorded/defaults.json")).unwrap();
+        let (all, _) = resources(Kinds::All).unwrap();
+        let mut compared = 0;
+        for pair in pairs {
+            let (mut input, mut output) = (pair["in"].clone(), pair["out"].clone());
+            let api_version = meta::text(&input, "/apiVersion").to_owned();
+            let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+            let kind = meta::text(&input, "/kind").to_owned();
+            let definition = all
+                .iter()
+                .find(|d| d.group == group && d.versions.iter().any(|v| v.name == version && v.kind == kind))
+                .unwrap();
+            assert!(matches!(definition.version(version).unwrap().columns, Columns::Row(_)));
+            let own = strategy::of(group, &definition.plural);
+            let user = crate::UserInfo::default();
+            let context = crate::definition::Context {
+                user: &user,
+                cluster: "c",
+                now: k8s_openapi::jiff::Timestamp::UNIX_EPOCH,
+                chance: 0,
+                dry_run: false,
+                lister: &Nothing,
+            };
+            let schema = definition.version(version).unwrap().schema.clone().unwrap();
+            schema.canonicalize(&mut input);
+            schema.canonicalize(&mut output);
+            own.default(&context, &mut input);
+            schema.canonicalize(&mut input);
+            reduce(&mut input);
+            reduce(&mut output);
+            // quantities are compared by their own rules elsewhere
+            if matches!(kind.as_str(), "ResourceQuota") {
+                continue;
+            }
+            assert_eq!(input, output, "{kind}");
+            compared += 1;
+        }
+        assert!(compared > 40);
+    }
+
+    struct Nothing;
+
+    impl crate::definition::Lister for Nothing {
+        fn get(&self, _: &str, _: &str, _: &str, _: &str) -> Option<std::sync::Arc<Value>> {
+            None
+        }
+        fn list(&self, _: &str, _: &str, _: Option<&str>) -> Vec<std::sync::Arc<Value>> {
+            Vec::new()
+        }
+        fn allowed(&self, _: &crate::UserInfo, _: &str, _: &str, _: &str, _: &str, _: &str) -> bool {
+            false
+        }
+        fn token_settings(&self) -> crate::authn::Settings {
+            crate::authn::Settings::default()
+        }
+    }
+}

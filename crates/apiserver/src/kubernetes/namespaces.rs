@@ -1,0 +1,97 @@
+//! Namespaces: their name as label, their phase, and their own finalizers.
+
+use async_trait::async_trait;
+use gardener_apimachinery::ApiError;
+use serde_json::{Value, json};
+
+use super::strategy::Kind;
+use crate::definition::{Context, Effect, Subresource};
+use crate::meta;
+
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+pub(super) fn kind(mut kind: Kind) -> Kind {
+    kind.default = label_with_name;
+    kind.name = meta::dns1123_label;
+    kind.prepare_create = |_, namespace| {
+        label_with_name(namespace);
+        let mut finalizers: Vec<Value> = namespace
+            .pointer("/spec/finalizers")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
+        if !finalizers.contains(&json!("kubernetes")) {
+            finalizers.push("kubernetes".into());
+        }
+        if let Some(members) = namespace.as_object_mut() {
+            members.insert("spec".into(), json!({"finalizers": finalizers}));
+            members.insert("status".into(), json!({"phase": "Active"}));
+        }
+        Ok(())
+    };
+    kind.prepare_update = |_, namespace, old| {
+        // the finalizers in the spec change through `finalize` only
+        if let (Some(members), Some(spec)) = (namespace.as_object_mut(), old.get("spec")) {
+            members.insert("spec".into(), spec.clone());
+        }
+        Ok(())
+    };
+    kind.fields = |namespace| {
+        vec![
+            ("status.phase".into(), meta::text(namespace, "/status/phase").into()),
+            ("name".into(), meta::name(namespace).into()),
+        ]
+    };
+    kind
+}
+
+fn label_with_name(namespace: &mut Value) {
+    let name = meta::name(namespace).to_owned();
+    if name.is_empty() {
+        return;
+    }
+    let labels = meta::metadata_mut(namespace)
+        .entry("labels")
+        .or_insert_with(|| json!({}));
+    if !labels.is_object() {
+        *labels = json!({});
+    }
+    if let Some(labels) = labels.as_object_mut() {
+        labels.insert(NAME_LABEL.into(), name.into());
+    }
+}
+
+/// `namespaces/finalize`: takes a namespace's own finalizers away when it is empty.
+pub(super) struct Finalize;
+
+#[async_trait]
+impl Subresource for Finalize {
+    fn kind(&self) -> (&'static str, &'static str, &'static str) {
+        ("", "v1", "Namespace")
+    }
+
+    fn verbs(&self) -> &'static [&'static str] {
+        &["update"]
+    }
+
+    async fn call(&self, _: &Context<'_>, _: &str, namespace: &Value, body: Value) -> Result<Effect, ApiError> {
+        let mut namespace = namespace.clone();
+        let finalizers = body.pointer("/spec/finalizers").cloned().unwrap_or_else(|| json!([]));
+        let wanted = meta::resource_version(&body).to_owned();
+        if let Some(members) = namespace.as_object_mut() {
+            let empty = finalizers.as_array().is_none_or(Vec::is_empty);
+            members.insert(
+                "spec".into(),
+                if empty {
+                    json!({})
+                } else {
+                    json!({"finalizers": finalizers})
+                },
+            );
+        }
+        if !wanted.is_empty() {
+            meta::set(&mut namespace, "resourceVersion", Some(wanted.into()));
+        }
+        Ok(Effect::Store(namespace))
+    }
+}

@@ -1,0 +1,321 @@
+//! Which rules each of Kubernetes' kinds has: a table from resource to functions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::ErrorList;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+use super::{
+    certificates, crds, defaults, events, namespaces, nodes, pods, printers, serviceaccounts, services, storage,
+    workloads,
+};
+use crate::definition::{Context, Strategy, Subresource};
+use crate::meta;
+
+/// The rules of one kind; what is not set does nothing.
+pub(super) struct Kind {
+    pub(super) default: fn(&mut Value),
+    pub(super) prepare_create: fn(&Context<'_>, &mut Value) -> Result<(), ApiError>,
+    pub(super) prepare_update: fn(&Context<'_>, &mut Value, &Value) -> Result<(), ApiError>,
+    pub(super) validate: fn(&Value) -> ErrorList,
+    pub(super) validate_update: fn(&Value, &Value) -> ErrorList,
+    pub(super) row: fn(Timestamp, &Value) -> Vec<Value>,
+    pub(super) fields: fn(&Value) -> Vec<(String, String)>,
+    pub(super) name: fn(&str) -> Vec<String>,
+    pub(super) grace: fn(&Value, Option<i64>) -> Option<i64>,
+    pub(super) convert: fn(&mut Value, &str, &str) -> Result<(), ApiError>,
+    pub(super) generation: bool,
+    pub(super) keeps_status: bool,
+    pub(super) create_on_update: bool,
+    pub(super) time_to_live: Option<Duration>,
+}
+
+impl Kind {
+    fn new(row: fn(Timestamp, &Value) -> Vec<Value>) -> Self {
+        Self {
+            default: |_| {},
+            prepare_create: |_, _| Ok(()),
+            prepare_update: |_, _, _| Ok(()),
+            validate: |_| Vec::new(),
+            validate_update: |_, _| Vec::new(),
+            row,
+            fields: |_| Vec::new(),
+            name: meta::dns1123_subdomain,
+            grace: |_, _| None,
+            convert: |_, _, _| Ok(()),
+            generation: false,
+            keeps_status: false,
+            create_on_update: false,
+            time_to_live: None,
+        }
+    }
+
+    fn defaulted(mut self, default: fn(&mut Value)) -> Self {
+        self.default = default;
+        self
+    }
+
+    fn generation(mut self) -> Self {
+        self.generation = true;
+        self
+    }
+}
+
+impl Strategy for Kind {
+    fn default(&self, _: &Context<'_>, object: &mut Value) {
+        (self.default)(object);
+    }
+
+    fn prepare_for_create(&self, context: &Context<'_>, object: &mut Value) -> Result<(), ApiError> {
+        (self.prepare_create)(context, object)
+    }
+
+    fn prepare_for_update(&self, context: &Context<'_>, object: &mut Value, old: &Value) -> Result<(), ApiError> {
+        (self.prepare_update)(context, object, old)
+    }
+
+    fn validate(&self, _: &Context<'_>, object: &Value) -> ErrorList {
+        (self.validate)(object)
+    }
+
+    fn validate_update(&self, _: &Context<'_>, object: &Value, old: &Value) -> ErrorList {
+        let mut errors = (self.validate)(object);
+        errors.extend((self.validate_update)(object, old));
+        errors
+    }
+
+    fn has_generation(&self) -> bool {
+        self.generation
+    }
+
+    fn keeps_status_on_create(&self) -> bool {
+        self.keeps_status
+    }
+
+    fn allow_create_on_update(&self) -> bool {
+        self.create_on_update
+    }
+
+    fn grace_period(&self, object: &Value, asked: Option<i64>) -> Option<i64> {
+        (self.grace)(object, asked)
+    }
+
+    fn selectable_fields(&self, object: &Value) -> Vec<(String, String)> {
+        (self.fields)(object)
+    }
+
+    fn validate_name(&self, name: &str) -> Vec<String> {
+        (self.name)(name)
+    }
+
+    fn row(&self, now: Timestamp, object: &Value) -> Vec<Value> {
+        (self.row)(now, object)
+    }
+
+    fn convert(&self, object: &mut Value, from: &str, to: &str) -> Result<(), ApiError> {
+        (self.convert)(object, from, to)
+    }
+
+    fn time_to_live(&self) -> Option<Duration> {
+        self.time_to_live
+    }
+}
+
+/// The rules of a resource.
+pub(super) fn of(group: &str, resource: &str) -> Arc<dyn Strategy> {
+    let kind = match (group, resource) {
+        ("", "pods") => pods::kind(Kind::new(printers::core::pod).defaulted(defaults::pod).generation()),
+        ("", "services") => services::kind(Kind::new(printers::core::service).defaulted(defaults::service)),
+        ("", "namespaces") => namespaces::kind(Kind::new(printers::core::namespace)),
+        ("", "nodes") => nodes::kind(Kind::new(printers::core::node)),
+        ("", "secrets") => storage::secrets(Kind::new(printers::core::secret)),
+        ("", "configmaps") => storage::config_maps(Kind::new(printers::core::config_map)),
+        ("", "serviceaccounts") => serviceaccounts::kind(Kind::new(printers::core::service_account)),
+        ("", "events") => events::core_kind(Kind::new(printers::core::event)),
+        ("events.k8s.io", "events") => events::kind(Kind::new(printers::core::event)),
+        ("", "endpoints") => Kind::new(printers::core::endpoints).defaulted(defaults::endpoints),
+        ("", "persistentvolumeclaims") => storage::claims(
+            Kind::new(printers::core::persistent_volume_claim).defaulted(defaults::persistent_volume_claim),
+        ),
+        ("", "persistentvolumes") => {
+            storage::volumes(Kind::new(printers::core::persistent_volume).defaulted(defaults::persistent_volume))
+        }
+        ("", "replicationcontrollers") => workloads::scaled(
+            Kind::new(printers::apps::replication_controller)
+                .defaulted(defaults::replication_controller)
+                .generation(),
+        ),
+        ("", "resourcequotas") => Kind::new(printers::core::resource_quota),
+        ("", "limitranges") => Kind::new(printers::core::limit_range).defaulted(defaults::limit_range),
+        ("", "podtemplates") => Kind::new(printers::core::pod_template)
+            .defaulted(defaults::pod_template)
+            .generation(),
+        ("apps", "deployments") => workloads::deployments(
+            Kind::new(printers::apps::deployment)
+                .defaulted(defaults::deployment)
+                .generation(),
+        ),
+        ("apps", "replicasets") => workloads::scaled(
+            Kind::new(printers::apps::replica_set)
+                .defaulted(defaults::replica_set)
+                .generation(),
+        ),
+        ("apps", "statefulsets") => workloads::stateful_sets(
+            Kind::new(printers::apps::stateful_set)
+                .defaulted(defaults::stateful_set)
+                .generation(),
+        ),
+        ("apps", "daemonsets") => workloads::daemon_sets(
+            Kind::new(printers::apps::daemon_set)
+                .defaulted(defaults::daemon_set)
+                .generation(),
+        ),
+        ("apps", "controllerrevisions") => Kind::new(printers::apps::controller_revision),
+        ("batch", "jobs") => workloads::jobs(Kind::new(printers::apps::job).defaulted(defaults::job).generation()),
+        ("batch", "cronjobs") => Kind::new(printers::apps::cron_job)
+            .defaulted(defaults::cron_job)
+            .generation(),
+        ("autoscaling", "horizontalpodautoscalers") => {
+            Kind::new(printers::apps::horizontal_pod_autoscaler).defaulted(defaults::horizontal_pod_autoscaler)
+        }
+        ("policy", "poddisruptionbudgets") => {
+            workloads::budgets(Kind::new(printers::apps::pod_disruption_budget).generation())
+        }
+        ("networking.k8s.io", "ingresses") => Kind::new(printers::networking::ingress)
+            .defaulted(defaults::load_balancer_status)
+            .generation(),
+        ("networking.k8s.io", "ingressclasses") => Kind::new(printers::networking::ingress_class).generation(),
+        ("networking.k8s.io", "networkpolicies") => Kind::new(printers::networking::network_policy)
+            .defaulted(defaults::network_policy)
+            .generation(),
+        ("networking.k8s.io", "ipaddresses") => Kind::new(printers::networking::ip_address),
+        ("networking.k8s.io", "servicecidrs") => Kind::new(printers::networking::service_cidr),
+        ("discovery.k8s.io", "endpointslices") => Kind::new(printers::networking::endpoint_slice)
+            .defaulted(defaults::endpoint_slice)
+            .generation(),
+        ("storage.k8s.io", "storageclasses") => {
+            Kind::new(printers::storage::storage_class).defaulted(defaults::storage_class)
+        }
+        ("storage.k8s.io", "csidrivers") => Kind::new(printers::storage::csi_driver).defaulted(defaults::csi_driver),
+        ("storage.k8s.io", "csinodes") => Kind::new(printers::storage::csi_node),
+        ("storage.k8s.io", "csistoragecapacities") => Kind::new(printers::storage::csi_storage_capacity),
+        ("storage.k8s.io", "volumeattachments") => {
+            Kind::new(printers::storage::volume_attachment).defaulted(defaults::volume_attachment)
+        }
+        ("storage.k8s.io", "volumeattributesclasses") => Kind::new(printers::storage::volume_attributes_class),
+        ("rbac.authorization.k8s.io", "clusterroles" | "roles") => rbac_names(Kind::new(printers::rbac::role)),
+        ("rbac.authorization.k8s.io", "clusterrolebindings" | "rolebindings") => {
+            rbac_bindings(Kind::new(printers::rbac::binding))
+        }
+        ("certificates.k8s.io", "certificatesigningrequests") => {
+            certificates::kind(Kind::new(printers::rbac::certificate_signing_request))
+        }
+        ("coordination.k8s.io", "leases") => leases(Kind::new(printers::core::lease)),
+        ("scheduling.k8s.io", "priorityclasses") => Kind::new(printers::core::priority_class)
+            .defaulted(defaults::priority_class)
+            .generation(),
+        ("node.k8s.io", "runtimeclasses") => Kind::new(printers::core::runtime_class),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => {
+            crds::kind(Kind::new(printers::extensions::custom_resource_definition).generation())
+        }
+        ("apiregistration.k8s.io", "apiservices") => {
+            Kind::new(printers::extensions::api_service).defaulted(defaults::api_service)
+        }
+        ("admissionregistration.k8s.io", "validatingwebhookconfigurations" | "mutatingwebhookconfigurations") => {
+            Kind::new(printers::extensions::webhook_configuration)
+                .defaulted(defaults::webhook_configuration)
+                .generation()
+        }
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies" | "mutatingadmissionpolicies") => {
+            Kind::new(printers::extensions::admission_policy)
+                .defaulted(defaults::admission_policy)
+                .generation()
+        }
+        ("admissionregistration.k8s.io", _) => Kind::new(printers::extensions::admission_policy_binding).generation(),
+        ("flowcontrol.apiserver.k8s.io", "flowschemas") => Kind::new(printers::extensions::flow_schema).generation(),
+        ("flowcontrol.apiserver.k8s.io", _) => {
+            Kind::new(printers::extensions::priority_level_configuration).generation()
+        }
+        ("resource.k8s.io", "resourceclaims") => Kind::new(printers::extensions::resource_claim),
+        ("resource.k8s.io", "resourceslices") => Kind::new(printers::extensions::resource_slice).generation(),
+        _ => Kind::new(crate::table::default_row),
+    };
+    Arc::new(kind)
+}
+
+/// Subresources of a resource, besides `status` and `scale`.
+pub(super) fn subresources(group: &str, resource: &str) -> BTreeMap<&'static str, Arc<dyn Subresource>> {
+    let mut map: BTreeMap<&'static str, Arc<dyn Subresource>> = BTreeMap::new();
+    match (group, resource) {
+        ("", "pods") => {
+            map.insert("binding", Arc::new(pods::Binding));
+            map.insert("eviction", Arc::new(pods::Eviction));
+            map.insert("log", Arc::new(pods::Log));
+            map.insert("ephemeralcontainers", Arc::new(pods::Replace));
+            map.insert("resize", Arc::new(pods::Replace));
+        }
+        ("", "namespaces") => {
+            map.insert("finalize", Arc::new(namespaces::Finalize));
+        }
+        ("", "serviceaccounts") => {
+            map.insert("token", Arc::new(serviceaccounts::Token));
+        }
+        ("certificates.k8s.io", "certificatesigningrequests") => {
+            map.insert("approval", Arc::new(certificates::Approval));
+        }
+        _ => {}
+    }
+    map
+}
+
+fn rbac_names(mut kind: Kind) -> Kind {
+    kind.name = meta::path_segment;
+    kind.create_on_update = true;
+    kind
+}
+
+fn rbac_bindings(kind: Kind) -> Kind {
+    let mut kind = rbac_names(kind).defaulted(defaults::role_binding);
+    kind.validate_update = |object, old| {
+        use gardener_apimachinery::field::{Error, Path};
+        if object.get("roleRef") == old.get("roleRef") {
+            return Vec::new();
+        }
+        vec![Error::invalid(
+            &Path::new("roleRef"),
+            object.get("roleRef").cloned().unwrap_or(Value::Null),
+            "cannot change roleRef",
+        )]
+    };
+    kind
+}
+
+fn leases(mut kind: Kind) -> Kind {
+    kind.create_on_update = true;
+    kind.validate = |object| {
+        use gardener_apimachinery::field::{Error, Path};
+        let spec = Path::new("spec");
+        let number = |key: &str| object.pointer(&format!("/spec/{key}")).and_then(Value::as_i64);
+        let mut errors = Vec::new();
+        if let Some(seconds) = number("leaseDurationSeconds").filter(|seconds| *seconds <= 0) {
+            errors.push(Error::invalid(
+                &spec.child("leaseDurationSeconds"),
+                seconds,
+                "must be greater than 0",
+            ));
+        }
+        if let Some(transitions) = number("leaseTransitions").filter(|transitions| *transitions < 0) {
+            errors.push(Error::invalid(
+                &spec.child("leaseTransitions"),
+                transitions,
+                "must be greater than or equal to 0",
+            ));
+        }
+        errors
+    };
+    kind
+}

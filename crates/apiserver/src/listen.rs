@@ -1,0 +1,187 @@
+//! The one TLS listener of a landscape: the host name a client asks for (SNI) leads to a logical cluster, whose own certificate answers and
+//! whose own client CAs are believed. Clients that name no host get the default cluster.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use parking_lot::RwLock;
+use rustls::RootCertStore;
+use rustls::server::{ServerConfig, WebPkiClientVerifier};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::handle::Caller;
+use crate::server::Server;
+
+/// How long a client may take to shake hands.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why a certificate, key or CA cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum EntranceError {
+    /// The PEM text is no certificate or key.
+    #[error("{what} is not valid PEM: {why}")]
+    Pem {
+        /// Which text.
+        what: &'static str,
+        /// What the reader said.
+        why: String,
+    },
+    /// Certificate and key do not go together, or there are no usable CAs.
+    #[error("the serving certificate cannot be used: {0}")]
+    Tls(String),
+}
+
+/// The way into one cluster.
+#[derive(Clone)]
+pub struct Entrance {
+    cluster: Arc<str>,
+    config: Arc<ServerConfig>,
+}
+
+impl Entrance {
+    /// An entrance with a serving certificate (chain and key, PEM) and the CAs (PEM) of client certificates.
+    ///
+    /// # Errors
+    /// When any of them cannot be used.
+    pub fn new(cluster: &str, certificate: &str, key: &str, client_ca: &str) -> Result<Self, EntranceError> {
+        let certificates = |what: &'static str, pem: &str| {
+            CertificateDer::pem_slice_iter(pem.as_bytes())
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|error| EntranceError::Pem { what, why: error.to_string() })
+        };
+        let chain = certificates("the serving certificate", certificate)?;
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes())
+            .map_err(|error| EntranceError::Pem { what: "the serving key", why: error.to_string() })?;
+        let mut roots = RootCertStore::empty();
+        for ca in certificates("the client CA bundle", client_ca)? {
+            roots.add(ca).map_err(|error| EntranceError::Tls(error.to_string()))?;
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+            .allow_unauthenticated()
+            .build()
+            .map_err(|error| EntranceError::Tls(error.to_string()))?;
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| EntranceError::Tls(error.to_string()))?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(chain, key)
+            .map_err(|error| EntranceError::Tls(error.to_string()))?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Self { cluster: cluster.into(), config: Arc::new(config) })
+    }
+}
+
+/// Host names and where they lead. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Entrances {
+    inner: Arc<RwLock<Hosts>>,
+}
+
+#[derive(Default)]
+struct Hosts {
+    by_name: BTreeMap<String, Entrance>,
+    fallback: Option<Entrance>,
+}
+
+impl Entrances {
+    /// Leads a host name to a cluster, in place of where it led before.
+    pub fn set(&self, host: &str, entrance: Entrance) {
+        self.inner.write().by_name.insert(host.to_ascii_lowercase(), entrance);
+    }
+
+    /// Leads clients that name no host, or an unknown one, to a cluster.
+    pub fn set_fallback(&self, entrance: Entrance) {
+        self.inner.write().fallback = Some(entrance);
+    }
+
+    /// Closes every host name that leads to a cluster.
+    pub fn remove_cluster(&self, cluster: &str) {
+        self.inner.write().by_name.retain(|_, entrance| entrance.cluster.as_ref() != cluster);
+    }
+
+    fn find(&self, host: Option<&str>) -> Option<Entrance> {
+        let hosts = self.inner.read();
+        match host {
+            None | Some("localhost") => hosts.fallback.clone(),
+            Some(host) => hosts.by_name.get(&host.to_ascii_lowercase()).cloned(),
+        }
+    }
+}
+
+/// Accepts connections until cancelled, then lets the running requests end.
+pub async fn listen(listener: TcpListener, server: Server, entrances: Entrances, stop: CancellationToken) {
+    let tracker = TaskTracker::new();
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                let (server, entrances, stop) = (server.clone(), entrances.clone(), stop.clone());
+                tracker.spawn(async move { connection(stream, peer, server, entrances, stop).await });
+            }
+            Err(error) => {
+                // too many open files and the like: the next attempt may do
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+    tracker.close();
+    let _ = tokio::time::timeout(Duration::from_secs(5), tracker.wait()).await;
+}
+
+async fn connection(stream: TcpStream, peer: SocketAddr, server: Server, entrances: Entrances, stop: CancellationToken) {
+    let _ = stream.set_nodelay(true);
+    let handshake = async {
+        let start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream).await?;
+        let host = start.client_hello().server_name().map(str::to_owned);
+        let Some(entrance) = entrances.find(host.as_deref()) else {
+            return Err(std::io::Error::other(format!("no cluster is reached by the name {host:?}")));
+        };
+        let stream = start.into_stream(entrance.config.clone()).await?;
+        Ok((stream, entrance.cluster))
+    };
+    let (stream, cluster) = match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
+        Ok(Ok(done)) => done,
+        Ok(Err(error)) => {
+            tracing::debug!(%peer, %error, "TLS handshake failed");
+            return;
+        }
+        Err(_) => {
+            tracing::debug!(%peer, "TLS handshake took too long");
+            return;
+        }
+    };
+    let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first()).map(|certificate| certificate.as_ref().to_vec());
+    let caller = Caller { cluster: cluster.to_string(), user: None, certificate };
+    let service = hyper::service::service_fn(move |request| {
+        let (server, caller) = (server.clone(), caller.clone());
+        async move { Ok::<_, std::convert::Infallible>(server.serve(caller, request).await) }
+    });
+    let builder = auto::Builder::new(TokioExecutor::new());
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    tokio::select! {
+        result = connection.as_mut() => {
+            if let Err(error) = result {
+                tracing::debug!(%peer, %error, "connection ended with an error");
+            }
+        }
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            let _ = connection.await;
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Objects as they are stored: their bytes, and the parsed head beside them.
+//!
+//! The persisted form is JSON that starts with `apiVersion`, `kind` and `metadata`, without a resourceVersion. [`stamp`] writes the
+//! revision in when the store takes the bytes into memory; from then on reads, lists and watches send them as they are.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use gardener_store::{Entry, Revision};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::definition::Definition;
+
+const METADATA: &[u8] = b"\"metadata\":{";
+
+/// Serializes an object for the store.
+pub fn encode(object: &Value) -> Bytes {
+    let mut out = Vec::with_capacity(1024);
+    let Value::Object(members) = object else {
+        return Bytes::from(object.to_string());
+    };
+    let write = |out: &mut Vec<u8>, key: &str, value: &Value| {
+        out.push(if out.is_empty() { b'{' } else { b',' });
+        // writing JSON values with text keys into memory cannot fail
+        let _ = serde_json::to_writer(&mut *out, key);
+        out.push(b':');
+        let _ = serde_json::to_writer(&mut *out, value);
+    };
+    const FIRST: [&str; 3] = ["apiVersion", "kind", "metadata"];
+    for key in FIRST {
+        if let Some(value) = members.get(key) {
+            write(&mut out, key, value);
+        }
+    }
+    for (key, value) in members.iter().filter(|(key, _)| !FIRST.contains(&key.as_str())) {
+        write(&mut out, key, value);
+    }
+    if out.is_empty() {
+        out.push(b'{');
+    }
+    out.push(b'}');
+    Bytes::from(out)
+}
+
+/// Writes the revision into an encoded object as `metadata.resourceVersion`. This is the store's [`gardener_store::Stamp`].
+pub fn stamp(value: &Bytes, revision: Revision) -> Bytes {
+    let Some(at) = value.windows(METADATA.len()).position(|window| window == METADATA) else {
+        return value.clone();
+    };
+    let at = at + METADATA.len();
+    let (head, tail) = value.split_at(at);
+    let own = b"\"resourceVersion\":\"";
+    // a value that was stamped before (a deleted object's last state) is stamped anew
+    let tail = match tail.strip_prefix(own.as_slice()) {
+        Some(rest) => rest
+            .iter()
+            .position(|b| *b == b'"')
+            .and_then(|end| rest.get(end + 1..))
+            .map_or(tail, |rest| rest.strip_prefix(b",").unwrap_or(rest)),
+        None => tail,
+    };
+    let mut out = BytesMut::with_capacity(value.len() + 48);
+    out.put_slice(head);
+    out.put_slice(own);
+    out.put_slice(revision.to_string().as_bytes());
+    out.put_u8(b'"');
+    if tail.first() != Some(&b'}') {
+        out.put_u8(b',');
+    }
+    out.put_slice(tail);
+    out.freeze()
+}
+
+/// What selectors, deletion and indexes need of an object, parsed once per entry.
+pub struct Head {
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Selectable fields, `metadata.name` and `metadata.namespace` included.
+    pub fields: Vec<(String, String)>,
+    /// Unique id.
+    pub uid: String,
+    /// Something a consumer derived from this object, e.g. parsed RBAC rules.
+    derived: OnceLock<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Head {
+    /// The head of an entry; parsed on first use.
+    pub fn of(entry: &Entry, definition: &Definition) -> Arc<Self> {
+        entry.memo(|entry| {
+            let object = value_of(entry);
+            let text = |key: &str| {
+                object
+                    .pointer(key)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            let mut fields = definition.strategy.selectable_fields(&object);
+            fields.push(("metadata.name".into(), text("/metadata/name")));
+            if definition.namespaced {
+                fields.push(("metadata.namespace".into(), text("/metadata/namespace")));
+            }
+            Self {
+                labels: crate::meta::string_map(object.pointer("/metadata/labels")),
+                fields,
+                uid: text("/metadata/uid"),
+                derived: OnceLock::new(),
+            }
+        })
+    }
+
+    /// A selectable field's value.
+    pub fn field(&self, path: &str) -> Option<&str> {
+        self.fields
+            .iter()
+            .find(|(key, _)| key == path)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// What a consumer derives from the entry, computed once. All callers for one kind must ask for the same type.
+    pub fn derive<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let derived = self.derived.get_or_init(|| Arc::new(make())).clone();
+        match derived.downcast::<T>() {
+            Ok(found) => found,
+            Err(_) => unreachable!("one kind's head is derived into one type"),
+        }
+    }
+}
+
+/// An entry's object, parsed.
+pub fn value_of(entry: &Entry) -> Value {
+    serde_json::from_slice(&entry.value).unwrap_or(Value::Null)
+}
+
+/// An entry's object, parsed into a type.
+pub fn parse<T: for<'a> Deserialize<'a>>(entry: &Entry) -> Option<T> {
+    serde_json::from_slice(&entry.value).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn bytes_are_stamped_in_place() {
+        let object =
+            json!({"spec": {"metadata": {"x": 1}}, "kind": "A", "apiVersion": "v1", "metadata": {"name": "n"}});
+        let raw = encode(&object);
+        let once = stamp(&raw, 7);
+        assert_eq!(&once[..], br#"{"apiVersion":"v1","kind":"A","metadata":{"resourceVersion":"7","name":"n"},"spec":{"metadata":{"x":1}}}"#);
+        let again = stamp(&once, 12);
+        assert_eq!(
+            serde_json::from_slice::<Value>(&again).unwrap()["metadata"],
+            json!({"name": "n", "resourceVersion": "12"})
+        );
+        let empty = stamp(&encode(&json!({"metadata": {}})), 3);
+        assert_eq!(&empty[..], br#"{"metadata":{"resourceVersion":"3"}}"#);
+        assert_eq!(stamp(&empty, 4), stamp(&encode(&json!({"metadata": {}})), 4));
+    }
+}

@@ -1,0 +1,253 @@
+//! `/openapi/v3`: the schemas of what is served, from recorded documents for built-in kinds and from definitions for custom ones.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use gardener_apimachinery::ApiError;
+use gardener_schema::openapi::{self, Resource, Subresource};
+use http::header::{HeaderMap, HeaderValue};
+use http::{Response, StatusCode};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+
+use crate::cluster::LogicalCluster;
+use crate::definition::{Definition, Lister, Version};
+use crate::discovery;
+use crate::respond::{self, Accept, Body};
+
+/// Recorded documents by path (`api/v1`, `apis/apps/v1`), and what was built from them.
+#[derive(Default)]
+pub struct Documents {
+    recorded: BTreeMap<String, &'static str>,
+    built: Mutex<BTreeMap<String, Bytes>>,
+}
+
+impl Documents {
+    /// Documents whose `components.schemas` are published for the resources of their path.
+    pub fn new(recorded: impl IntoIterator<Item = (String, &'static str)>) -> Self {
+        Self {
+            recorded: recorded.into_iter().collect(),
+            built: Mutex::default(),
+        }
+    }
+
+    fn document(&self, cluster: &LogicalCluster, path: &str) -> Option<Bytes> {
+        let recorded = self.recorded.get(path)?;
+        if let Some(built) = self.built.lock().get(path) {
+            return Some(built.clone());
+        }
+        let mut document: Value = serde_json::from_str(recorded).ok()?;
+        let components = match document.pointer_mut("/components/schemas").map(Value::take) {
+            Some(Value::Object(components)) => components,
+            _ => Map::new(),
+        };
+        let bytes = Bytes::from(serde_json::to_vec(&openapi::document(components, &resources(cluster, path))).ok()?);
+        self.built.lock().insert(path.to_owned(), bytes.clone());
+        Some(bytes)
+    }
+}
+
+/// Answers `/openapi/v3` and `/openapi/v3/<path>`.
+///
+/// # Errors
+/// 404 for groups that are not served.
+pub(crate) fn answer(
+    cluster: &LogicalCluster,
+    path: &str,
+    _headers: &HeaderMap,
+) -> Result<Option<Response<Body>>, ApiError> {
+    let Some(rest) = path.trim_end_matches('/').strip_prefix("/openapi/v3") else {
+        return Ok(None);
+    };
+    let rest = rest.trim_start_matches('/');
+    if rest.is_empty() {
+        let mut paths = Map::new();
+        for path in served_paths(cluster) {
+            let hash = hash(cluster, &path);
+            paths.insert(
+                path.clone(),
+                json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}),
+            );
+        }
+        return Ok(Some(respond::value(
+            StatusCode::OK,
+            &json!({"paths": paths}),
+            Accept::JSON,
+        )));
+    }
+    let bytes = match cluster.config().openapi.document(cluster, rest) {
+        Some(bytes) => bytes,
+        None => custom_document(cluster, rest).ok_or_else(ApiError::no_such_path)?,
+    };
+    let mut response = respond::raw(StatusCode::OK, bytes, Accept::JSON);
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", hash(cluster, rest))) {
+        response.headers_mut().insert(http::header::ETAG, tag);
+    }
+    Ok(Some(response))
+}
+
+fn group_path(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        format!("api/{version}")
+    } else {
+        format!("apis/{group}/{version}")
+    }
+}
+
+fn served_paths(cluster: &LogicalCluster) -> Vec<String> {
+    let mut paths: Vec<String> = cluster
+        .definitions()
+        .iter()
+        .flat_map(|definition| {
+            definition
+                .versions
+                .iter()
+                .filter(|version| version.served)
+                .map(|version| group_path(&definition.group, &version.name))
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+/// Changes when the document of a path may have changed.
+fn hash(cluster: &LogicalCluster, path: &str) -> String {
+    let mut text = String::from(env!("CARGO_PKG_VERSION"));
+    for (definition, version) in at_path(cluster, path) {
+        text.push_str(&definition.plural);
+        text.push_str(&version.kind);
+    }
+    if !cluster.config().openapi.recorded.contains_key(path) {
+        for crd in custom_at(cluster, path) {
+            text.push_str(crate::meta::text(&crd, "/metadata/uid"));
+            text.push_str(
+                &crd.pointer("/metadata/generation")
+                    .map(Value::to_string)
+                    .unwrap_or_default(),
+            );
+        }
+    }
+    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    digest
+        .as_ref()
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02X}"))
+        .collect()
+}
+
+fn at_path(cluster: &LogicalCluster, path: &str) -> Vec<(std::sync::Arc<Definition>, VersionName)> {
+    let mut found = Vec::new();
+    for definition in cluster.definitions() {
+        for version in definition
+            .versions
+            .iter()
+            .filter(|version| version.served && group_path(&definition.group, &version.name) == path)
+        {
+            found.push((
+                definition.clone(),
+                VersionName {
+                    kind: version.kind.clone(),
+                    name: version.name.clone(),
+                },
+            ));
+        }
+    }
+    found
+}
+
+struct VersionName {
+    kind: String,
+    name: String,
+}
+
+fn resources(cluster: &LogicalCluster, path: &str) -> Vec<Resource> {
+    at_path(cluster, path)
+        .iter()
+        .filter_map(|(definition, version)| Some(resource(definition, definition.version(&version.name)?)))
+        .collect()
+}
+
+fn resource(definition: &Definition, version: &Version) -> Resource {
+    let component = version
+        .schema
+        .as_ref()
+        .and_then(|schema| schema.definition_name())
+        .map_or_else(
+            || openapi::component_name(&definition.group, &version.name, &version.kind),
+            str::to_owned,
+        );
+    Resource {
+        group: definition.group.clone(),
+        version: version.name.clone(),
+        kind: version.kind.clone(),
+        plural: definition.plural.clone(),
+        namespaced: definition.namespaced,
+        verbs: definition.verbs.iter().map(|verb| (*verb).to_owned()).collect(),
+        list_component: format!("{component}List"),
+        subresources: discovery::subresources(definition, version)
+            .into_iter()
+            .map(|sub| Subresource {
+                component: if sub.kind == version.kind {
+                    component.clone()
+                } else {
+                    String::new()
+                },
+                name: sub.name,
+                group: sub.group,
+                version: sub.version,
+                kind: sub.kind,
+                verbs: sub.verbs,
+            })
+            .collect(),
+        component,
+    }
+}
+
+fn custom_at(cluster: &LogicalCluster, path: &str) -> Vec<std::sync::Arc<Value>> {
+    let Some((group, version)) = path.strip_prefix("apis/").and_then(|rest| rest.split_once('/')) else {
+        return Vec::new();
+    };
+    let serves = |crd: &Value| {
+        crd.pointer("/spec/versions")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .any(|own| own.get("name").and_then(Value::as_str) == Some(version))
+    };
+    cluster
+        .list("apiextensions.k8s.io", "customresourcedefinitions", None)
+        .into_iter()
+        .filter(|crd| crate::meta::text(crd, "/spec/group") == group && serves(crd))
+        .collect()
+}
+
+fn custom_document(cluster: &LogicalCluster, path: &str) -> Option<Bytes> {
+    let (group, version) = path.strip_prefix("apis/")?.split_once('/')?;
+    let mut components = Map::new();
+    let crds = custom_at(cluster, path);
+    if crds.is_empty() {
+        return None;
+    }
+    for crd in &crds {
+        let schema = crd
+            .pointer("/spec/versions")
+            .and_then(Value::as_array)?
+            .iter()
+            .find(|own| own.get("name").and_then(Value::as_str) == Some(version))
+            .and_then(|own| own.pointer("/schema/openAPIV3Schema"));
+        let kind = crate::meta::text(crd, "/spec/names/kind");
+        let list_kind = crate::meta::text(crd, "/spec/names/listKind");
+        let list_kind = if list_kind.is_empty() {
+            format!("{kind}List")
+        } else {
+            list_kind.to_owned()
+        };
+        components.extend(openapi::crd_components(group, version, kind, &list_kind, schema));
+    }
+    serde_json::to_vec(&openapi::document(components, &resources(cluster, path)))
+        .ok()
+        .map(Bytes::from)
+}

@@ -1,0 +1,254 @@
+//! Role-based access control on the cluster's own Roles and bindings.
+
+use std::sync::Arc;
+
+use gardener_store::{Key, ListOptions};
+use k8s_openapi::api::rbac::v1::{PolicyRule, RoleRef, Subject};
+use serde::Deserialize;
+
+use crate::authz::{Attributes, Authorizer, Decision};
+use crate::cluster::LogicalCluster;
+use crate::object::{self, Head};
+use crate::user::UserInfo;
+
+/// The API group of roles and bindings.
+pub const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// The authorizer.
+pub struct Rbac;
+
+#[derive(Deserialize)]
+struct Role {
+    #[serde(default)]
+    rules: Option<Vec<PolicyRule>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Binding {
+    #[serde(default)]
+    subjects: Option<Vec<Subject>>,
+    role_ref: RoleRef,
+}
+
+impl Authorizer for Rbac {
+    fn authorize(&self, cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Decision {
+        let allowed = visit_rules(cluster, attributes.user, attributes.namespace, &mut |rule| {
+            rule_allows(rule, attributes)
+        });
+        if allowed {
+            Decision::Allow
+        } else {
+            Decision::NoOpinion(String::new())
+        }
+    }
+}
+
+/// Visits the rules that apply to a user in a namespace (and cluster-wide) until the visitor says stop. Answers whether it did.
+pub fn visit_rules(
+    cluster: &LogicalCluster,
+    user: &UserInfo,
+    namespace: &str,
+    visit: &mut dyn FnMut(&PolicyRule) -> bool,
+) -> bool {
+    if visit_bindings(cluster, user, "clusterrolebindings", "", visit) {
+        return true;
+    }
+    !namespace.is_empty() && visit_bindings(cluster, user, "rolebindings", namespace, visit)
+}
+
+fn visit_bindings(
+    cluster: &LogicalCluster,
+    user: &UserInfo,
+    resource: &str,
+    namespace: &str,
+    visit: &mut dyn FnMut(&PolicyRule) -> bool,
+) -> bool {
+    let Some(definition) = cluster.find(GROUP, resource) else {
+        return false;
+    };
+    let options = ListOptions {
+        at: None,
+        after: None,
+        limit: None,
+    };
+    let Ok(listing) = cluster
+        .store()
+        .list(&definition.topic, &cluster.path(namespace, ""), &options)
+    else {
+        return false;
+    };
+    for entry in listing.entries {
+        let binding = Head::of(&entry, &definition).derive(|| object::parse::<Binding>(&entry));
+        let Some(binding) = binding.as_ref() else { continue };
+        if !binding
+            .subjects
+            .iter()
+            .flatten()
+            .any(|subject| subject_is(subject, user, namespace))
+        {
+            continue;
+        }
+        if rules_of(cluster, &binding.role_ref, namespace)
+            .iter()
+            .flatten()
+            .any(&mut *visit)
+        {
+            return true;
+        }
+    }
+    false
+}
+
+fn subject_is(subject: &Subject, user: &UserInfo, binding_namespace: &str) -> bool {
+    match subject.kind.as_str() {
+        "User" => subject.name == user.name,
+        "Group" => user.is_in(&subject.name),
+        "ServiceAccount" => {
+            let namespace = subject
+                .namespace
+                .as_deref()
+                .filter(|namespace| !namespace.is_empty())
+                .unwrap_or(binding_namespace);
+            user.name
+                .strip_prefix("system:serviceaccount:")
+                .and_then(|rest| rest.split_once(':'))
+                == Some((namespace, subject.name.as_str()))
+        }
+        _ => false,
+    }
+}
+
+fn rules_of(cluster: &LogicalCluster, reference: &RoleRef, namespace: &str) -> Option<Vec<PolicyRule>> {
+    let (resource, namespace) = if reference.kind == "ClusterRole" {
+        ("clusterroles", "")
+    } else {
+        ("roles", namespace)
+    };
+    role_rules(cluster, resource, namespace, &reference.name)
+}
+
+/// The rules of a Role or ClusterRole; `None` when there is no such role.
+pub fn role_rules(cluster: &LogicalCluster, resource: &str, namespace: &str, name: &str) -> Option<Vec<PolicyRule>> {
+    let definition = cluster.find(GROUP, resource)?;
+    let key = Key {
+        topic: definition.topic.clone(),
+        path: cluster.path(namespace, name).into(),
+    };
+    let entry = cluster.store().get(&key)?;
+    let role: Arc<Option<Role>> = Head::of(&entry, &definition).derive(|| object::parse::<Role>(&entry));
+    Some(role.as_ref().as_ref()?.rules.clone().unwrap_or_default())
+}
+
+fn has(list: &[String], value: &str) -> bool {
+    list.iter().any(|own| own == "*" || own == value)
+}
+
+/// Whether one rule allows what is asked.
+pub fn rule_allows(rule: &PolicyRule, attributes: &Attributes<'_>) -> bool {
+    if !has(&rule.verbs, attributes.verb) {
+        return false;
+    }
+    if !attributes.is_resource {
+        return rule.non_resource_urls.iter().flatten().any(|url| {
+            url == "*"
+                || url == attributes.path
+                || url
+                    .strip_suffix('*')
+                    .is_some_and(|stem| attributes.path.starts_with(stem))
+        });
+    }
+    let groups = rule.api_groups.as_deref().unwrap_or_default();
+    let names = rule.resource_names.as_deref().unwrap_or_default();
+    has(groups, attributes.group)
+        && resource_matches(
+            rule.resources.as_deref().unwrap_or_default(),
+            attributes.resource,
+            attributes.subresource,
+        )
+        && (names.is_empty() || names.iter().any(|name| name == attributes.name))
+}
+
+fn resource_matches(list: &[String], resource: &str, subresource: &str) -> bool {
+    list.iter().any(|own| {
+        if own == "*" {
+            return true;
+        }
+        match own.split_once('/') {
+            None => own == resource && subresource.is_empty(),
+            Some(("*", sub)) => sub == subresource,
+            Some((res, sub)) => res == resource && sub == subresource,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(verbs: &[&str], groups: &[&str], resources: &[&str], names: &[&str]) -> PolicyRule {
+        let own = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        PolicyRule {
+            verbs: own(verbs),
+            api_groups: Some(own(groups)),
+            resources: Some(own(resources)),
+            resource_names: Some(own(names)),
+            non_resource_urls: None,
+        }
+    }
+
+    #[test]
+    fn rules_match_as_upstream() {
+        let user = UserInfo::new("a", &[]);
+        let ask = |verb, resource, subresource, name| Attributes {
+            user: &user,
+            verb,
+            group: "apps",
+            version: "v1",
+            resource,
+            subresource,
+            namespace: "n",
+            name,
+            path: "",
+            is_resource: true,
+        };
+        assert!(rule_allows(
+            &rule(&["*"], &["*"], &["*"], &[]),
+            &ask("get", "deployments", "scale", "x")
+        ));
+        assert!(!rule_allows(
+            &rule(&["get"], &["apps"], &["deployments"], &[]),
+            &ask("get", "deployments", "scale", "x")
+        ));
+        assert!(rule_allows(
+            &rule(&["get"], &["apps"], &["*/scale"], &[]),
+            &ask("get", "deployments", "scale", "x")
+        ));
+        assert!(rule_allows(
+            &rule(&["get"], &["apps"], &["deployments"], &["x"]),
+            &ask("get", "deployments", "", "x")
+        ));
+        assert!(!rule_allows(
+            &rule(&["get"], &["apps"], &["deployments"], &["x"]),
+            &ask("get", "deployments", "", "y")
+        ));
+        assert!(!rule_allows(
+            &rule(&["get"], &[""], &["deployments"], &[]),
+            &ask("get", "deployments", "", "y")
+        ));
+    }
+
+    #[test]
+    fn service_account_subjects_default_to_the_bindings_namespace() {
+        let user = UserInfo::service_account("ns", "sa", "");
+        let subject = |namespace: Option<&str>| Subject {
+            kind: "ServiceAccount".into(),
+            name: "sa".into(),
+            namespace: namespace.map(str::to_owned),
+            api_group: None,
+        };
+        assert!(subject_is(&subject(Some("ns")), &user, ""));
+        assert!(subject_is(&subject(None), &user, "ns"));
+        assert!(!subject_is(&subject(Some("other")), &user, "ns"));
+    }
+}

@@ -1,0 +1,390 @@
+//! The verbs on stored objects, free of HTTP: what a write does to an object, step by step, and what a read finds.
+//!
+//! Every write is a read-decide-commit loop: the commit carries the revision the decision was made on, and is made anew when another
+//! write came first.
+
+mod create;
+mod delete;
+mod patch;
+mod read;
+mod update;
+
+pub use delete::{DeleteOptions, Deleted};
+pub use patch::PatchKind;
+pub use read::{ListQuery, Page};
+pub(crate) use read::{parse_revision, read_error};
+
+use std::sync::Arc;
+
+use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::ErrorList;
+use gardener_store::{Change, CommitError, Committed, Entry, Expect, Key};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+use crate::cluster::LogicalCluster;
+use crate::definition::{Attributes, Context, Definition, Operation, Version};
+use crate::user::UserInfo;
+use crate::{meta, object};
+
+/// How often a write without a resourceVersion is decided anew before the client is told to try again.
+const RETRIES: usize = 20;
+
+/// What to do about unknown and duplicate fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// Drop them silently.
+    Ignore,
+    /// Drop them and warn.
+    #[default]
+    Warn,
+    /// Refuse the request.
+    Strict,
+}
+
+/// What a write's query string says.
+#[derive(Clone, Debug, Default)]
+pub struct WriteOptions {
+    /// Decide, but do not store.
+    pub dry_run: bool,
+    /// Who owns the fields written.
+    pub field_manager: String,
+    /// What to do about unknown fields.
+    pub field_validation: FieldValidation,
+    /// Take over fields that others own (server-side apply only).
+    pub force: bool,
+}
+
+/// One resource of one cluster, as one request addresses it.
+#[derive(Clone)]
+pub struct Scope {
+    /// The cluster.
+    pub cluster: Arc<LogicalCluster>,
+    /// The resource.
+    pub definition: Arc<Definition>,
+    /// Version of the request.
+    pub version: String,
+    /// Namespace; empty for cluster-scoped resources.
+    pub namespace: String,
+    /// Name; empty for collections.
+    pub name: String,
+    /// Subresource; empty for the object itself.
+    pub subresource: String,
+    /// The caller.
+    pub user: Arc<UserInfo>,
+}
+
+/// The outcome of a write.
+#[derive(Debug)]
+pub struct Written {
+    /// The object in the request's version.
+    pub object: Value,
+    /// Whether it did not exist before.
+    pub created: bool,
+    /// Sentences for `Warning` headers.
+    pub warnings: Vec<String>,
+}
+
+impl Scope {
+    pub(crate) fn spec(&self) -> Result<&Version, ApiError> {
+        self.definition
+            .version(&self.version)
+            .ok_or_else(ApiError::no_such_path)
+    }
+
+    fn stored(&self) -> Result<&Version, ApiError> {
+        self.definition.stored_version().ok_or_else(ApiError::no_such_path)
+    }
+
+    /// The same resource, one object of it.
+    #[must_use]
+    pub fn at(&self, namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn key(&self, name: &str) -> Key {
+        Key {
+            topic: self.definition.topic.clone(),
+            path: self.cluster.path(&self.namespace, name).into(),
+        }
+    }
+
+    pub(crate) fn not_found(&self) -> ApiError {
+        ApiError::not_found(&self.definition.group, &self.definition.plural, &self.name)
+    }
+
+    fn conflict(&self, why: &str) -> ApiError {
+        ApiError::conflict(&self.definition.group, &self.definition.plural, &self.name, why)
+    }
+
+    fn modified(&self) -> ApiError {
+        self.conflict("the object has been modified; please apply your changes to the latest version and try again")
+    }
+
+    fn invalid(&self, name: &str, errors: &ErrorList) -> ApiError {
+        let kind = self
+            .definition
+            .version(&self.version)
+            .map_or("", |version| version.kind.as_str());
+        ApiError::invalid(&self.definition.group, kind, name, errors)
+    }
+
+    pub(crate) fn context<'c>(&'c self, now: Timestamp, dry_run: bool) -> Context<'c> {
+        Context {
+            user: &self.user,
+            cluster: self.cluster.name(),
+            now,
+            chance: self.cluster.chance().number(),
+            dry_run,
+            lister: self.cluster.as_ref(),
+        }
+    }
+
+    /// The stored entry.
+    pub(crate) fn entry(&self) -> Result<Arc<Entry>, ApiError> {
+        self.cluster
+            .store()
+            .get(&self.key(&self.name))
+            .ok_or_else(|| self.not_found())
+    }
+
+    /// Rewrites an object of the request's version into the stored one.
+    fn to_stored(&self, object: &mut Value) -> Result<(), ApiError> {
+        self.convert(object, &self.version, &self.stored()?.name.clone())
+    }
+
+    /// Rewrites a stored object into the request's version.
+    pub(crate) fn to_requested(&self, object: &mut Value) -> Result<(), ApiError> {
+        let stored = self.stored()?.name.clone();
+        self.convert(object, &stored, &self.version)
+    }
+
+    fn convert(&self, object: &mut Value, from: &str, to: &str) -> Result<(), ApiError> {
+        let shared_topic = meta::text(object, "/apiVersion") != self.definition.api_version(from);
+        if from == to && !shared_topic {
+            return Ok(());
+        }
+        self.definition.strategy.convert(object, from, to)?;
+        if let (Value::Object(members), Some(version)) =
+            (&mut *object, self.definition.versions.iter().find(|v| v.name == to))
+        {
+            members.insert("apiVersion".into(), self.definition.api_version(to).into());
+            members.insert("kind".into(), version.kind.clone().into());
+        }
+        Ok(())
+    }
+
+    /// Whether stored bytes can be sent as they are.
+    pub(crate) fn is_stored_version(&self) -> bool {
+        self.definition
+            .stored_version()
+            .is_some_and(|version| version.name == self.version)
+            && self.definition.topic.as_str() == format!("{}/{}", self.definition.group, self.definition.plural)
+    }
+
+    /// Brings a decoded body into shape: right kind, known fields only, schema's and kind's defaults.
+    fn accept(
+        &self,
+        context: &Context<'_>,
+        object: &mut Value,
+        options: &WriteOptions,
+        duplicates: &[String],
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        let version = self.spec()?;
+        let api_version = self.definition.api_version(&self.version);
+        if !object.is_object() {
+            return Err(ApiError::bad_request(format!(
+                "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: json: cannot unmarshal into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+                version.kind
+            )));
+        }
+        let (own_version, own_kind) = (
+            meta::text(object, "/apiVersion").to_owned(),
+            meta::text(object, "/kind").to_owned(),
+        );
+        if (!own_kind.is_empty() && own_kind != version.kind) || (!own_version.is_empty() && own_version != api_version)
+        {
+            let own_group_version = own_version.rsplit('/').next().unwrap_or_default();
+            if own_kind == version.kind || own_version != api_version {
+                return Err(ApiError::bad_request(format!(
+                    "the API version in the data ({own_version}) does not match the expected API version ({api_version})"
+                )));
+            }
+            return Err(ApiError::bad_request(format!(
+                "{own_kind} in version {:?} cannot be handled as a {}: converting ({own_group_version}.{own_kind}) to ({}.{}): unknown conversion",
+                own_group_version,
+                version.kind,
+                group_name(&self.definition.group),
+                version.kind
+            )));
+        }
+        if let Value::Object(members) = object {
+            members.insert("apiVersion".into(), api_version.into());
+            members.insert("kind".into(), version.kind.clone().into());
+        }
+        let mut findings: Vec<String> = duplicates
+            .iter()
+            .map(|path| format!("duplicate field \"{path}\""))
+            .collect();
+        if let Some(schema) = &version.schema {
+            schema.canonicalize(object);
+            schema
+                .decode(object, &version.kind)
+                .map_err(|error| error.into_api_error(&self.version, &version.kind))?;
+            if options.field_validation != FieldValidation::Ignore {
+                findings.extend(
+                    schema
+                        .unknown_fields(object)
+                        .into_iter()
+                        .map(|path| format!("unknown field \"{path}\"")),
+                );
+            }
+            if version.prunes {
+                schema.prune(object);
+            }
+        }
+        if !findings.is_empty() {
+            match options.field_validation {
+                FieldValidation::Strict => {
+                    return Err(ApiError::bad_request(format!(
+                        "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
+                        version.kind,
+                        self.version,
+                        version.kind,
+                        findings.join(", ")
+                    )));
+                }
+                FieldValidation::Warn => warnings.append(&mut findings),
+                FieldValidation::Ignore => {}
+            }
+        }
+        self.fill_defaults(context, object)
+    }
+
+    fn fill_defaults(&self, context: &Context<'_>, object: &mut Value) -> Result<(), ApiError> {
+        // the defaults in built-in kinds' documents only tell which Go fields are no pointers
+        if self.definition.strategy.validates_schema()
+            && let Some(schema) = &self.spec()?.schema
+        {
+            schema.apply_defaults(object);
+        }
+        self.definition.strategy.default(context, object);
+        Ok(())
+    }
+
+    fn validate_schema(&self, object: &Value, old: Option<&Value>) -> ErrorList {
+        match self
+            .definition
+            .stored_version()
+            .and_then(|version| version.schema.as_ref())
+        {
+            Some(schema) if self.definition.strategy.validates_schema() => {
+                schema.validate(object, old, &gardener_apimachinery::field::Path::root())
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    async fn admit(
+        &self,
+        context: &Context<'_>,
+        operation: Operation,
+        object: &mut Option<Value>,
+        old: Option<&Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        let mut attributes = self.attributes(context, operation, object.take(), old);
+        for plugin in self.cluster.admission() {
+            plugin.admit(&mut attributes).await?;
+        }
+        *object = attributes.object;
+        warnings.append(&mut attributes.warnings);
+        Ok(())
+    }
+
+    async fn admit_final(
+        &self,
+        context: &Context<'_>,
+        operation: Operation,
+        object: Option<Value>,
+        old: Option<&Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Value>, ApiError> {
+        let attributes = self.attributes(context, operation, object, old);
+        for plugin in self.cluster.admission() {
+            plugin.validate(&attributes).await?;
+        }
+        warnings.extend(attributes.warnings);
+        Ok(attributes.object)
+    }
+
+    fn attributes<'c>(
+        &'c self,
+        context: &'c Context<'c>,
+        operation: Operation,
+        object: Option<Value>,
+        old: Option<&'c Value>,
+    ) -> Attributes<'c> {
+        Attributes {
+            operation,
+            definition: &self.definition,
+            version: &self.version,
+            subresource: &self.subresource,
+            namespace: &self.namespace,
+            name: &self.name,
+            object,
+            old,
+            context,
+            warnings: Vec::new(),
+        }
+    }
+
+    async fn commit_put(&self, name: &str, expect: Expect, object: &Value) -> Result<Committed, CommitError> {
+        self.cluster
+            .store()
+            .commit(Change::Put {
+                key: self.key(name),
+                expect,
+                value: object::encode(object),
+            })
+            .await
+    }
+
+    async fn commit_delete(&self, name: &str, expect: Expect) -> Result<Committed, CommitError> {
+        self.cluster
+            .store()
+            .commit(Change::Delete {
+                key: self.key(name),
+                expect,
+            })
+            .await
+    }
+}
+
+/// The last part of a group's first name, as upstream's Go packages are called: `core.gardener.cloud` is `core`.
+fn group_name(group: &str) -> &str {
+    if group.is_empty() {
+        "core"
+    } else {
+        group.split('.').next().unwrap_or(group)
+    }
+}
+
+/// A commit failure that is no conflict, as an API error.
+pub(crate) fn commit_failed(error: &CommitError) -> ApiError {
+    match error {
+        CommitError::TooLarge { .. } => ApiError::new(413, "RequestEntityTooLarge", error.to_string()),
+        CommitError::Conflict { .. } => ApiError::new(409, "Conflict", error.to_string()),
+        CommitError::Unavailable { .. } | CommitError::Closed => ApiError::unavailable(error.to_string()),
+    }
+}
+
+/// The object a commit stored, parsed.
+fn committed(committed: &Committed) -> Value {
+    object::value_of(&committed.entry)
+}

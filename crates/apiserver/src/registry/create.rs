@@ -1,0 +1,181 @@
+//! `create`.
+
+use gardener_apimachinery::ApiError;
+use gardener_store::{CommitError, Expect};
+use serde_json::{Value, json};
+
+use super::{RETRIES, Scope, WriteOptions, Written, commit_failed, committed};
+use crate::definition::Operation;
+use crate::meta;
+
+/// Longest stem that `generateName` keeps; with five characters appended a name has 63 at most.
+const MAX_STEM: usize = 58;
+
+impl Scope {
+    /// Stores a new object. `duplicates` are the fields the body gave twice.
+    ///
+    /// # Errors
+    /// 400 for a body that does not fit, 409 when the name is taken, 422 for invalid fields, whatever admission says.
+    pub async fn create(
+        &self,
+        mut object: Value,
+        duplicates: &[String],
+        options: &WriteOptions,
+    ) -> Result<Written, ApiError> {
+        let now = self.cluster.clock().now();
+        let context = self.context(now, options.dry_run);
+        let mut warnings = Vec::new();
+        self.accept(&context, &mut object, options, duplicates, &mut warnings)?;
+        self.place(&mut object)?;
+        self.prepare_metadata(&mut object, now);
+        self.to_stored(&mut object)?;
+        self.create_accepted(object, &context, options, warnings).await
+    }
+
+    /// The rest of creation by create and update: notes who owns the fields, then as [`Scope::create_owned`].
+    pub(super) async fn create_accepted(
+        &self,
+        mut object: Value,
+        context: &crate::definition::Context<'_>,
+        options: &WriteOptions,
+        warnings: Vec<String>,
+    ) -> Result<Written, ApiError> {
+        self.drop_status(&mut object);
+        self.own_fields(None, &mut object, options, context.now);
+        self.create_owned(object, context, options, warnings).await
+    }
+
+    fn drop_status(&self, object: &mut Value) {
+        if self.definition.stored_version().is_some_and(|version| version.status)
+            && !self.definition.strategy.keeps_status_on_create()
+            && let Value::Object(members) = object
+        {
+            members.remove("status");
+        }
+    }
+
+    /// The rest of creation, shared with apply. The object is in the stored version and its managedFields are written.
+    pub(super) async fn create_owned(
+        &self,
+        mut object: Value,
+        context: &crate::definition::Context<'_>,
+        options: &WriteOptions,
+        mut warnings: Vec<String>,
+    ) -> Result<Written, ApiError> {
+        self.drop_status(&mut object);
+        let generated = meta::name(&object).is_empty() && !meta::text(&object, "/metadata/generateName").is_empty();
+        for attempt in 0..RETRIES {
+            let mut candidate = object.clone();
+            if generated {
+                let stem: String = meta::text(&object, "/metadata/generateName")
+                    .chars()
+                    .take(MAX_STEM)
+                    .collect();
+                meta::set(
+                    &mut candidate,
+                    "name",
+                    Some(format!("{stem}{}", self.cluster.chance().name_suffix(5)).into()),
+                );
+            }
+            let name = meta::name(&candidate).to_owned();
+            let scope = if self.name == name {
+                self.clone()
+            } else {
+                self.at(&self.namespace, &name)
+            };
+            let mut holder = Some(candidate);
+            scope
+                .admit(context, Operation::Create, &mut holder, None, &mut warnings)
+                .await?;
+            let mut candidate = holder.unwrap_or(Value::Null);
+            if self.definition.strategy.has_generation() {
+                meta::set(&mut candidate, "generation", Some(json!(1)));
+            }
+            self.definition.strategy.prepare_for_create(context, &mut candidate)?;
+            let mut errors = meta::validate(&candidate, |name| self.definition.strategy.validate_name(name));
+            errors.extend(self.validate_schema(&candidate, None));
+            errors.extend(self.definition.strategy.validate(context, &candidate));
+            if !errors.is_empty() {
+                return Err(self.invalid(&name, &errors));
+            }
+            warnings.extend(self.definition.strategy.warnings(context, &candidate, None));
+            self.definition.strategy.canonicalize(&mut candidate);
+            let candidate = scope
+                .admit_final(context, Operation::Create, Some(candidate), None, &mut warnings)
+                .await?
+                .unwrap_or(Value::Null);
+            if options.dry_run {
+                if scope.cluster.store().get(&scope.key(&name)).is_some() {
+                    return Err(scope.already_exists());
+                }
+                let mut object = candidate;
+                self.to_requested(&mut object)?;
+                return Ok(Written {
+                    object,
+                    created: true,
+                    warnings,
+                });
+            }
+            match self.commit_put(&name, Expect::Absent, &candidate).await {
+                Ok(done) => {
+                    let mut object = committed(&done);
+                    self.to_requested(&mut object)?;
+                    self.cluster.written(&self.definition, None, Some(&object));
+                    return Ok(Written {
+                        object,
+                        created: true,
+                        warnings,
+                    });
+                }
+                Err(CommitError::Conflict { .. }) if generated && attempt + 1 < RETRIES => {}
+                Err(CommitError::Conflict { .. }) => return Err(scope.already_exists()),
+                Err(error) => return Err(commit_failed(&error)),
+            }
+        }
+        Err(ApiError::internal("no free name was found"))
+    }
+
+    fn already_exists(&self) -> ApiError {
+        ApiError::already_exists(&self.definition.group, &self.definition.plural, &self.name)
+    }
+
+    /// Puts the object into the request's namespace, or refuses it.
+    pub(super) fn place(&self, object: &mut Value) -> Result<(), ApiError> {
+        let own = meta::namespace(object).to_owned();
+        if self.definition.namespaced {
+            if !own.is_empty() && own != self.namespace {
+                return Err(namespace_mismatch());
+            }
+            meta::set(object, "namespace", Some(self.namespace.clone().into()));
+        } else {
+            if !own.is_empty() {
+                return Err(namespace_mismatch());
+            }
+            meta::set(object, "namespace", None);
+        }
+        if !meta::resource_version(object).is_empty() {
+            return Err(ApiError::bad_request(
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn prepare_metadata(&self, object: &mut Value, now: k8s_openapi::jiff::Timestamp) {
+        for key in [
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "selfLink",
+            "generation",
+            "resourceVersion",
+        ] {
+            meta::set(object, key, None);
+        }
+        meta::set(object, "creationTimestamp", Some(meta::rfc3339(now).into()));
+        meta::set(object, "uid", Some(self.cluster.chance().uid().into()));
+    }
+}
+
+fn namespace_mismatch() -> ApiError {
+    ApiError::bad_request("the namespace of the provided object does not match the namespace sent on the request")
+}

@@ -1,0 +1,249 @@
+//! `get`, `list`, and where a watch starts.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use gardener_apimachinery::ApiError;
+use gardener_apimachinery::selector::{FieldSelector, LabelSelector};
+use gardener_store::{Entry, ListOptions, ReadError, Revision};
+use serde::{Deserialize, Serialize};
+
+use super::Scope;
+use crate::definition::Definition;
+use crate::object::Head;
+use crate::request::Query;
+
+/// What a list or watch asks for.
+#[derive(Clone, Debug, Default)]
+pub struct ListQuery {
+    /// Labels to select by.
+    pub labels: LabelSelector,
+    /// Fields to select by.
+    pub fields: FieldSelector,
+    /// Most objects to answer.
+    pub limit: Option<usize>,
+    /// Where an earlier answer stopped.
+    pub continue_token: Option<String>,
+    /// The revision asked for; `0` and absence are different.
+    pub resource_version: Option<String>,
+    /// `Exact` or `NotOlderThan`.
+    pub resource_version_match: Option<String>,
+}
+
+impl ListQuery {
+    /// Reads a query string.
+    ///
+    /// # Errors
+    /// 400 for selectors and numbers that cannot be read, or fields that cannot be selected.
+    pub fn read(query: &Query, definition: &Definition) -> Result<Self, ApiError> {
+        let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or_default())
+            .map_err(|error| ApiError::bad_request(error.to_string()))?;
+        let fields = FieldSelector::parse(query.get("fieldSelector").unwrap_or_default())
+            .map_err(|error| ApiError::bad_request(error.to_string()))?;
+        let supported = definition.strategy.selectable_fields(&serde_json::Value::Null);
+        for (path, _, _) in fields.terms() {
+            let known = path == "metadata.name"
+                || (path == "metadata.namespace")
+                || supported.iter().any(|(key, _)| key == path);
+            if !known {
+                return Err(ApiError::bad_request(format!("field label not supported: {path}")));
+            }
+        }
+        let limit = query
+            .number::<i64>("limit")?
+            .and_then(|limit| usize::try_from(limit).ok())
+            .filter(|limit| *limit > 0);
+        Ok(Self {
+            labels,
+            fields,
+            limit,
+            continue_token: query.get("continue").map(str::to_owned),
+            resource_version: query.get("resourceVersion").map(str::to_owned),
+            resource_version_match: query.get("resourceVersionMatch").map(str::to_owned),
+        })
+    }
+
+    /// Whether an object is selected.
+    pub fn selects(&self, entry: &Entry, definition: &Definition) -> bool {
+        if self.labels.is_empty() && self.fields.is_empty() {
+            return true;
+        }
+        let head = Head::of(entry, definition);
+        self.labels.matches(&head.labels) && self.fields.matches(|path| head.field(path))
+    }
+}
+
+/// An answer to a list.
+pub struct Page {
+    /// The selected objects.
+    pub entries: Vec<Arc<Entry>>,
+    /// The revision of the whole list.
+    pub revision: Revision,
+    /// Where to go on, when there is more.
+    pub continue_token: Option<String>,
+    /// How many more there are; unknown with selectors.
+    pub remaining: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Continue {
+    #[serde(rename = "rv")]
+    revision: Revision,
+    #[serde(rename = "start")]
+    after: String,
+}
+
+impl Scope {
+    /// Lists the collection.
+    ///
+    /// # Errors
+    /// 400 for tokens that cannot be read, 410 for revisions that are compacted, 504 for revisions that are not there yet.
+    pub fn list(&self, query: &ListQuery) -> Result<Page, ApiError> {
+        let prefix = self.cluster.path(&self.namespace, "");
+        let mut options = ListOptions {
+            at: None,
+            after: None,
+            limit: None,
+        };
+        if let Some(token) = &query.continue_token {
+            let start = read_token(token)?;
+            options.after = Some(format!("{prefix}{}", start.after));
+            options.at = (start.revision > 0).then_some(start.revision);
+        } else {
+            let wanted = parse_revision(query.resource_version.as_deref())?;
+            match query.resource_version_match.as_deref() {
+                Some("Exact") => options.at = wanted.filter(|revision| *revision > 0),
+                Some("NotOlderThan") | None => {
+                    // without a match rule, a limited list at a revision is an exact one
+                    if query.resource_version_match.is_none() && query.limit.is_some() {
+                        options.at = wanted.filter(|revision| *revision > 0);
+                    }
+                    if let Some(revision) = wanted {
+                        self.not_before(revision)?;
+                    }
+                }
+                Some(other) => {
+                    use gardener_apimachinery::field::{Error, Path};
+                    let error =
+                        Error::not_supported(&Path::new("resourceVersionMatch"), other, &["Exact", "NotOlderThan"]);
+                    return Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", &[error]));
+                }
+            }
+        }
+        let selective = !(query.labels.is_empty() && query.fields.is_empty());
+        if !selective {
+            options.limit = query.limit;
+        }
+        let listing = match query.fields.exact("metadata.name") {
+            // one name is one look-up, not a scan
+            Some(name)
+                if options.at.is_none()
+                    && options.after.is_none()
+                    && !(self.definition.namespaced && self.namespace.is_empty()) =>
+            {
+                let revision = self.cluster.store().revision();
+                let entries = self.cluster.store().get(&self.key(name)).into_iter().collect();
+                gardener_store::Listing {
+                    entries,
+                    revision,
+                    remaining: 0,
+                }
+            }
+            _ => self
+                .cluster
+                .store()
+                .list(&self.definition.topic, &prefix, &options)
+                .map_err(read_error)?,
+        };
+        let mut entries = listing.entries;
+        let mut more = listing.remaining > 0;
+        if selective {
+            entries.retain(|entry| query.selects(entry, &self.definition));
+            if let Some(limit) = query.limit
+                && entries.len() > limit
+            {
+                entries.truncate(limit);
+                more = true;
+            }
+        }
+        let continue_token = match entries.last() {
+            Some(last) if more => {
+                let after = last
+                    .key
+                    .path
+                    .strip_prefix(prefix.as_str())
+                    .unwrap_or(&last.key.path)
+                    .to_owned();
+                let json = serde_json::to_vec(&Continue {
+                    revision: listing.revision,
+                    after,
+                })
+                .unwrap_or_default();
+                Some(URL_SAFE_NO_PAD.encode(json))
+            }
+            _ => None,
+        };
+        let remaining = (!selective && continue_token.is_some()).then_some(listing.remaining);
+        Ok(Page {
+            entries,
+            revision: listing.revision,
+            continue_token,
+            remaining,
+        })
+    }
+
+    /// Refuses revisions that the store has not reached.
+    fn not_before(&self, revision: Revision) -> Result<(), ApiError> {
+        let current = self.cluster.store().revision();
+        if revision > current {
+            return Err(read_error(ReadError::Future {
+                requested: revision,
+                current,
+            }));
+        }
+        Ok(())
+    }
+}
+
+/// A revision from its text; `None` for absence.
+///
+/// # Errors
+/// 400 when the text is no number.
+pub(crate) fn parse_revision(text: Option<&str>) -> Result<Option<Revision>, ApiError> {
+    match text {
+        None | Some("") => Ok(None),
+        Some(text) => text.parse().map(Some).map_err(|_| {
+            ApiError::bad_request(format!(
+                "Invalid value: {text:?}: resourceVersion must be a decimal number that an earlier answer carried"
+            ))
+        }),
+    }
+}
+
+fn read_token(token: &str) -> Result<Continue, ApiError> {
+    URL_SAFE_NO_PAD
+        .decode(token.trim_end_matches('='))
+        .ok()
+        .and_then(|json| serde_json::from_slice(&json).ok())
+        .ok_or_else(|| ApiError::bad_request("continue key is not valid: it must be the one an earlier answer carried"))
+}
+
+/// A read failure as an API error.
+pub(crate) fn read_error(error: ReadError) -> ApiError {
+    match error {
+        ReadError::Compacted { requested, oldest } => {
+            ApiError::expired(format!("too old resource version: {requested} ({oldest})"))
+        }
+        ReadError::Future { requested, current } => ApiError::new(
+            504,
+            "Timeout",
+            format!("Too large resource version: {requested}, current: {current}"),
+        )
+        .with_causes(vec![k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusCause {
+            reason: Some("ResourceVersionTooLarge".into()),
+            message: Some("Too large resource version".into()),
+            field: None,
+        }]),
+    }
+}

@@ -1,0 +1,386 @@
+//! `update`, of the object, its status, and what subresources store.
+
+use std::sync::Arc;
+
+use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::{Error, Path};
+use gardener_store::{CommitError, Entry, Expect};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{RETRIES, Scope, WriteOptions, Written, commit_failed, committed};
+use crate::definition::{Context, Operation};
+use crate::{meta, object};
+
+impl Scope {
+    /// Replaces an object, or its status.
+    ///
+    /// # Errors
+    /// 404 when there is none and the kind is not created on update, 409 when it changed meanwhile, 422 for invalid fields, whatever
+    /// admission says.
+    pub async fn update(
+        &self,
+        body: Value,
+        duplicates: &[String],
+        options: &WriteOptions,
+    ) -> Result<Written, ApiError> {
+        let now = self.cluster.clock().now();
+        let context = self.context(now, options.dry_run);
+        let mut warnings = Vec::new();
+        let mut body = body;
+        self.accept(&context, &mut body, options, duplicates, &mut warnings)?;
+        let own_name = meta::name(&body).to_owned();
+        if own_name.is_empty() {
+            return Err(self.invalid(
+                "",
+                &vec![Error::required(
+                    &Path::new("metadata").child("name"),
+                    "name must be provided",
+                )],
+            ));
+        }
+        if own_name != self.name {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({own_name}) does not match the name on the URL ({})",
+                self.name
+            )));
+        }
+        let wanted = meta::resource_version(&body).to_owned();
+        for _ in 0..RETRIES {
+            let Some(entry) = self.cluster.store().get(&self.key(&self.name)) else {
+                if !self.definition.strategy.allow_create_on_update() || !self.subresource.is_empty() {
+                    return Err(self.not_found());
+                }
+                let mut object = body.clone();
+                self.place(&mut object)?;
+                self.prepare_metadata(&mut object, now);
+                self.to_stored(&mut object)?;
+                return self.create_accepted(object, &context, options, warnings).await;
+            };
+            if wanted.is_empty() && !self.definition.strategy.allow_unconditional_update() {
+                return Err(self.invalid(
+                    &self.name,
+                    &vec![Error::invalid(
+                        &Path::new("metadata").child("resourceVersion"),
+                        json!(0),
+                        "must be specified for an update",
+                    )],
+                ));
+            }
+            if !wanted.is_empty() && wanted != entry.mod_revision.to_string() {
+                return Err(self.modified());
+            }
+            let mut object = body.clone();
+            self.to_stored(&mut object)?;
+            match self
+                .replace(&entry, object, &context, options, &mut warnings, true)
+                .await
+            {
+                Err(Attempt::Raced) if wanted.is_empty() => {}
+                Err(Attempt::Raced) => return Err(self.modified()),
+                Err(Attempt::Refused(error)) => return Err(error),
+                Ok(object) => {
+                    return Ok(Written {
+                        object,
+                        created: false,
+                        warnings,
+                    });
+                }
+            }
+        }
+        Err(self.modified())
+    }
+
+    /// One attempt to store `object` (stored version) in place of `entry`. Answers the object in the request's version.
+    pub(super) async fn replace(
+        &self,
+        entry: &Arc<Entry>,
+        mut object: Value,
+        context: &Context<'_>,
+        options: &WriteOptions,
+        warnings: &mut Vec<String>,
+        track_fields: bool,
+    ) -> Result<Value, Attempt> {
+        let old = object::value_of(entry);
+        let strategy = &self.definition.strategy;
+        self.check_uid(&object, &old)?;
+        keep_server_metadata(&mut object, &old);
+        let has_status = self.definition.stored_version().is_some_and(|version| version.status);
+        let status_update = self.subresource == "status";
+        if status_update {
+            keep_all_but_status(&mut object, &old, strategy.status_update_keeps_metadata());
+        } else if has_status {
+            copy_member(&mut object, &old, "status");
+        }
+        if track_fields && self.spec().is_ok_and(|version| version.schema.is_some()) {
+            self.own_fields(Some(&old), &mut object, options, context.now);
+        }
+        let mut holder = Some(object);
+        self.admit(context, Operation::Update, &mut holder, Some(&old), warnings)
+            .await?;
+        let mut object = holder.unwrap_or(Value::Null);
+        if status_update {
+            strategy.prepare_for_status_update(context, &mut object, &old)?;
+        } else {
+            if strategy.has_generation() {
+                bump_generation(&mut object, &old, has_status);
+            }
+            strategy.prepare_for_update(context, &mut object, &old)?;
+        }
+        let mut errors = meta::validate_update(&object, &old);
+        errors.extend(meta::validate(&object, |_| Vec::new()));
+        errors.extend(self.validate_schema(&object, Some(&old)));
+        errors.extend(if status_update {
+            strategy.validate_status_update(context, &object, &old)
+        } else {
+            strategy.validate_update(context, &object, &old)
+        });
+        if !errors.is_empty() {
+            return Err(self.invalid(&self.name, &errors).into());
+        }
+        if !status_update {
+            warnings.extend(strategy.warnings(context, &object, Some(&old)));
+        }
+        strategy.canonicalize(&mut object);
+        let object = self
+            .admit_final(context, Operation::Update, Some(object), Some(&old), warnings)
+            .await?
+            .unwrap_or(Value::Null);
+        self.store_change(entry, &old, object, options.dry_run).await
+    }
+
+    /// Commits a decided change: nothing when it changes nothing, a removal when it took the last finalizer of an object in deletion.
+    pub(super) async fn store_change(
+        &self,
+        entry: &Arc<Entry>,
+        old: &Value,
+        mut object: Value,
+        dry_run: bool,
+    ) -> Result<Value, Attempt> {
+        meta::set(&mut object, "resourceVersion", None);
+        let expect = Expect::Revision(entry.mod_revision);
+        let mut answer = if dry_run {
+            meta::set(
+                &mut object,
+                "resourceVersion",
+                Some(entry.mod_revision.to_string().into()),
+            );
+            object
+        } else if goes_away(&object) {
+            let done = self
+                .commit_delete(&self.name, expect)
+                .await
+                .map_err(Attempt::from_commit)?;
+            self.cluster.written(&self.definition, Some(old), None);
+            meta::set(&mut object, "resourceVersion", Some(done.revision.to_string().into()));
+            object
+        } else {
+            let mut before = old.clone();
+            meta::set(&mut before, "resourceVersion", None);
+            if before == object {
+                old.clone()
+            } else {
+                let done = self
+                    .commit_put(&self.name, expect, &object)
+                    .await
+                    .map_err(Attempt::from_commit)?;
+                let stored = committed(&done);
+                self.cluster.written(&self.definition, Some(old), Some(&stored));
+                stored
+            }
+        };
+        self.to_requested(&mut answer)?;
+        Ok(answer)
+    }
+
+    /// Stores what a subresource made of its parent. `None` when another write came first.
+    pub(crate) async fn store_by_subresource(
+        &self,
+        entry: &Arc<Entry>,
+        mut object: Value,
+        context: &Context<'_>,
+        options: &WriteOptions,
+        validate: bool,
+    ) -> Result<Option<Value>, ApiError> {
+        let old = object::value_of(entry);
+        let strategy = &self.definition.strategy;
+        let wanted = meta::resource_version(&object);
+        if !wanted.is_empty() && wanted != entry.mod_revision.to_string() {
+            return Err(self.modified());
+        }
+        keep_server_metadata(&mut object, &old);
+        self.own_fields(Some(&old), &mut object, options, context.now);
+        let mut warnings = Vec::new();
+        let mut holder = Some(object);
+        self.admit(context, Operation::Update, &mut holder, Some(&old), &mut warnings)
+            .await?;
+        let mut object = holder.unwrap_or(Value::Null);
+        if validate {
+            if strategy.has_generation() {
+                bump_generation(
+                    &mut object,
+                    &old,
+                    self.definition.stored_version().is_some_and(|version| version.status),
+                );
+            }
+            strategy.prepare_for_update(context, &mut object, &old)?;
+            let mut errors = meta::validate_update(&object, &old);
+            errors.extend(strategy.validate_update(context, &object, &old));
+            if !errors.is_empty() {
+                return Err(self.invalid(&self.name, &errors));
+            }
+            strategy.canonicalize(&mut object);
+        }
+        let object = self
+            .admit_final(context, Operation::Update, Some(object), Some(&old), &mut warnings)
+            .await?
+            .unwrap_or(Value::Null);
+        match self.store_change(entry, &old, object, options.dry_run).await {
+            Ok(object) => Ok(Some(object)),
+            Err(Attempt::Raced) => Ok(None),
+            Err(Attempt::Refused(error)) => Err(error),
+        }
+    }
+
+    fn check_uid(&self, object: &Value, old: &Value) -> Result<(), ApiError> {
+        let (new_uid, old_uid) = (meta::text(object, "/metadata/uid"), meta::text(old, "/metadata/uid"));
+        if new_uid.is_empty() || new_uid == old_uid {
+            return Ok(());
+        }
+        Err(self.conflict(&format!(
+            "Precondition failed: UID in precondition: {new_uid}, UID in object meta: {old_uid}"
+        )))
+    }
+
+    /// Notes in managedFields who owns what was written.
+    pub(super) fn own_fields(&self, old: Option<&Value>, object: &mut Value, options: &WriteOptions, now: Timestamp) {
+        let Some(schema) = self
+            .definition
+            .stored_version()
+            .and_then(|version| version.schema.as_ref())
+        else {
+            return;
+        };
+        let manager = gardener_merge::Manager {
+            name: &options.field_manager,
+            operation: gardener_merge::Operation::Update,
+            api_version: &self.definition.api_version(&self.version),
+            subresource: &self.subresource,
+        };
+        gardener_merge::update(old, object, schema, &manager, &meta::rfc3339(now), &self.reset_fields());
+    }
+
+    /// Fields that a write to this (sub)resource does not change, and so does not own.
+    pub(super) fn reset_fields(&self) -> gardener_merge::fieldset::Set {
+        let has_status = self.definition.stored_version().is_some_and(|version| version.status);
+        match self.subresource.as_str() {
+            "status" => gardener_merge::fieldset::Set::of_fields(&["spec"]),
+            "" if has_status => gardener_merge::fieldset::Set::of_fields(&["status"]),
+            _ => gardener_merge::fieldset::Set::default(),
+        }
+    }
+}
+
+/// Why an attempt to write did not store anything.
+pub(super) enum Attempt {
+    /// Another write came first.
+    Raced,
+    /// The write is refused.
+    Refused(ApiError),
+}
+
+impl Attempt {
+    pub(super) fn from_commit(error: CommitError) -> Self {
+        match error {
+            CommitError::Conflict { .. } => Self::Raced,
+            other => Self::Refused(commit_failed(&other)),
+        }
+    }
+}
+
+impl From<ApiError> for Attempt {
+    fn from(error: ApiError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+fn copy_member(object: &mut Value, old: &Value, key: &str) {
+    if let Value::Object(members) = object {
+        match old.get(key) {
+            Some(value) => members.insert(key.to_owned(), value.clone()),
+            None => members.remove(key),
+        };
+    }
+}
+
+/// Puts back the metadata that only the server writes.
+fn keep_server_metadata(object: &mut Value, old: &Value) {
+    for key in [
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "generateName",
+        "name",
+        "namespace",
+    ] {
+        let before = old.pointer(&format!("/metadata/{key}")).cloned();
+        meta::set(object, key, before);
+    }
+    meta::set(object, "selfLink", None);
+}
+
+fn keep_all_but_status(object: &mut Value, old: &Value, keep_metadata: bool) {
+    let status = object.get("status").cloned();
+    let metadata = object.get("metadata").cloned();
+    *object = old.clone();
+    if let Value::Object(members) = object {
+        match status {
+            Some(status) => members.insert("status".into(), status),
+            None => members.remove("status"),
+        };
+        if let Some(mut metadata) = metadata {
+            if keep_metadata {
+                let managed = metadata.get("managedFields").cloned();
+                metadata = old.get("metadata").cloned().unwrap_or_else(|| json!({}));
+                if let (Value::Object(metadata), Some(managed)) = (&mut metadata, managed) {
+                    metadata.insert("managedFields".into(), managed);
+                }
+            }
+            members.insert("metadata".into(), metadata);
+        }
+    }
+}
+
+/// One more generation when anything outside metadata and status changed.
+fn bump_generation(object: &mut Value, old: &Value, has_status: bool) {
+    let changed = |key: &str| object.get(key) != old.get(key);
+    let (Value::Object(new), Value::Object(before)) = (&*object, old) else {
+        return;
+    };
+    let bump = new
+        .keys()
+        .chain(before.keys())
+        .filter(|key| !matches!(key.as_str(), "metadata" | "apiVersion" | "kind") && !(has_status && *key == "status"))
+        .any(|key| changed(key));
+    if bump {
+        let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+        meta::set(object, "generation", Some(json!(generation + 1)));
+    }
+}
+
+/// Whether nothing keeps an object in deletion any more.
+pub(super) fn goes_away(object: &Value) -> bool {
+    meta::is_deleting(object)
+        && meta::finalizers(object).is_empty()
+        && object
+            .pointer("/metadata/deletionGracePeriodSeconds")
+            .and_then(Value::as_i64)
+            .unwrap_or(0)
+            == 0
+        && object
+            .pointer("/spec/finalizers")
+            .and_then(Value::as_array)
+            .is_none_or(|list| list.is_empty() || object.get("kind") != Some(&json!("Namespace")))
+}

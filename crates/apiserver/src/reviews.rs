@@ -1,0 +1,291 @@
+//! Review APIs: questions that are posted and answered, and never stored. Who am I, may I, may they, whose token is this.
+
+use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::{Error, Path};
+use http::{Method, Response, StatusCode};
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use serde_json::{Map, Value, json};
+
+use crate::authz::{Attributes, Decision};
+use crate::handle::Call;
+use crate::meta;
+use crate::rbac;
+use crate::request::ResourcePath;
+use crate::respond::{self, Accept, Body};
+use crate::user::UserInfo;
+
+/// A review resource.
+pub(crate) struct Review {
+    pub(crate) plural: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) namespaced: bool,
+}
+
+const fn review(plural: &'static str, kind: &'static str, namespaced: bool) -> Review {
+    Review {
+        plural,
+        kind,
+        namespaced,
+    }
+}
+
+/// Group, version and resource of all reviews.
+pub(crate) const RESOURCES: &[(&str, &str, Review)] = &[
+    (
+        "authentication.k8s.io",
+        "v1",
+        review("selfsubjectreviews", "SelfSubjectReview", false),
+    ),
+    (
+        "authentication.k8s.io",
+        "v1",
+        review("tokenreviews", "TokenReview", false),
+    ),
+    (
+        "authorization.k8s.io",
+        "v1",
+        review("localsubjectaccessreviews", "LocalSubjectAccessReview", true),
+    ),
+    (
+        "authorization.k8s.io",
+        "v1",
+        review("selfsubjectaccessreviews", "SelfSubjectAccessReview", false),
+    ),
+    (
+        "authorization.k8s.io",
+        "v1",
+        review("selfsubjectrulesreviews", "SelfSubjectRulesReview", false),
+    ),
+    (
+        "authorization.k8s.io",
+        "v1",
+        review("subjectaccessreviews", "SubjectAccessReview", false),
+    ),
+];
+
+/// Answers a review, when the path is one.
+pub(crate) fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Response<Body>>, ApiError> {
+    let Some((group, version, review)) = RESOURCES.iter().find(|(group, version, review)| {
+        *group == path.group && *version == path.version && review.plural == path.resource
+    }) else {
+        return Ok(None);
+    };
+    if call.method != Method::POST || !path.name.is_empty() {
+        return Err(ApiError::method_not_supported(
+            group,
+            review.plural,
+            call.method.as_str(),
+        ));
+    }
+    let may_ask = Attributes {
+        user: &call.user,
+        verb: "create",
+        group,
+        version,
+        resource: review.plural,
+        subresource: "",
+        namespace: &path.namespace,
+        name: "",
+        path: "",
+        is_resource: true,
+    };
+    // everybody may ask about themselves
+    if !review.plural.starts_with("selfsubject")
+        && let Decision::Deny(reason) | Decision::NoOpinion(reason) =
+            call.cluster.config().authorizer.authorize(&call.cluster, &may_ask)
+    {
+        return Err(ApiError::forbidden(
+            group,
+            review.plural,
+            "",
+            &crate::authz::forbidden_message(&may_ask, &reason),
+        ));
+    }
+    let mut body = call.decoded()?.value;
+    let kind = meta::text(&body, "/kind");
+    if !body.is_object() || (!kind.is_empty() && kind != review.kind) {
+        return Err(ApiError::bad_request(format!(
+            "expected a {}, got a {kind:?}",
+            review.kind
+        )));
+    }
+    let status = match review.plural {
+        "selfsubjectreviews" => json!({"userInfo": user_value(&call.user)}),
+        "tokenreviews" => token_review(call, &body),
+        "selfsubjectaccessreviews" => access_review(call, &body, &call.user, "")?,
+        "localsubjectaccessreviews" => access_review(call, &body, &subject(&body)?, &path.namespace)?,
+        "subjectaccessreviews" => access_review(call, &body, &subject(&body)?, "")?,
+        _ => rules_review(call, meta::text(&body, "/spec/namespace")),
+    };
+    if let Value::Object(members) = &mut body {
+        members.insert("apiVersion".into(), format!("{group}/{version}").into());
+        members.insert("kind".into(), review.kind.into());
+        members.insert("status".into(), status);
+        members
+            .entry("metadata")
+            .or_insert_with(|| json!({"creationTimestamp": null}));
+    }
+    Ok(Some(respond::value(
+        StatusCode::CREATED,
+        &body,
+        Accept::read(&call.headers, false).unwrap_or(Accept::JSON),
+    )))
+}
+
+fn user_value(user: &UserInfo) -> Value {
+    let mut value = Map::new();
+    value.insert("username".into(), user.name.clone().into());
+    if !user.uid.is_empty() {
+        value.insert("uid".into(), user.uid.clone().into());
+    }
+    value.insert("groups".into(), json!(user.groups));
+    if !user.extra.is_empty() {
+        value.insert("extra".into(), json!(user.extra));
+    }
+    Value::Object(value)
+}
+
+fn token_review(call: &Call, body: &Value) -> Value {
+    let audiences: Vec<String> =
+        serde_json::from_value(body.pointer("/spec/audiences").cloned().unwrap_or_else(|| json!([])))
+            .unwrap_or_default();
+    match call
+        .cluster
+        .config()
+        .authenticator
+        .token_user(&call.cluster, meta::text(body, "/spec/token"), &audiences)
+    {
+        Ok((user, audiences)) => json!({"authenticated": true, "user": user_value(&user), "audiences": audiences}),
+        Err(_) => json!({"user": {}, "error": "[invalid bearer token]"}),
+    }
+}
+
+fn subject(body: &Value) -> Result<UserInfo, ApiError> {
+    let groups: Vec<String> =
+        serde_json::from_value(body.pointer("/spec/groups").cloned().unwrap_or_else(|| json!([]))).unwrap_or_default();
+    let name = meta::text(body, "/spec/user").to_owned();
+    if name.is_empty() && groups.is_empty() {
+        let error = Error::invalid(
+            &Path::new("spec.user"),
+            "",
+            "at least one of user or group must be specified",
+        );
+        return Err(ApiError::invalid(
+            "authorization.k8s.io",
+            meta::text(body, "/kind"),
+            "",
+            &[error],
+        ));
+    }
+    Ok(UserInfo {
+        name,
+        groups,
+        ..UserInfo::default()
+    })
+}
+
+fn access_review(call: &Call, body: &Value, user: &UserInfo, local_namespace: &str) -> Result<Value, ApiError> {
+    let resource = body
+        .pointer("/spec/resourceAttributes")
+        .filter(|value| value.is_object());
+    let path = body
+        .pointer("/spec/nonResourceAttributes")
+        .filter(|value| value.is_object());
+    if resource.is_some() == path.is_some() {
+        let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+        let error = Error::invalid(
+            &Path::new("spec.resourceAttributes"),
+            resource.cloned().unwrap_or(Value::Null),
+            detail,
+        );
+        return Err(ApiError::invalid(
+            "authorization.k8s.io",
+            meta::text(body, "/kind"),
+            "",
+            &[error],
+        ));
+    }
+    let of = |value: Option<&Value>, key: &str| {
+        value
+            .and_then(|value| value.get(key))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let namespace = of(resource, "namespace");
+    if !local_namespace.is_empty() && namespace != local_namespace {
+        let error = Error::invalid(
+            &Path::new("spec.resourceAttributes.namespace"),
+            namespace.as_str(),
+            "must match metadata.namespace",
+        );
+        return Err(ApiError::invalid(
+            "authorization.k8s.io",
+            meta::text(body, "/kind"),
+            "",
+            &[error],
+        ));
+    }
+    let (verb, group, version, name) = (
+        of(resource.or(path), "verb"),
+        of(resource, "group"),
+        of(resource, "version"),
+        of(resource, "name"),
+    );
+    let (plural, subresource, url) = (of(resource, "resource"), of(resource, "subresource"), of(path, "path"));
+    let attributes = Attributes {
+        user,
+        verb: &verb,
+        group: &group,
+        version: &version,
+        resource: &plural,
+        subresource: &subresource,
+        namespace: &namespace,
+        name: &name,
+        path: &url,
+        is_resource: resource.is_some(),
+    };
+    Ok(
+        match call.cluster.config().authorizer.authorize(&call.cluster, &attributes) {
+            Decision::Allow => json!({"allowed": true}),
+            Decision::Deny(reason) => json!({"allowed": false, "denied": true, "reason": reason}),
+            Decision::NoOpinion(reason) if reason.is_empty() => json!({"allowed": false}),
+            Decision::NoOpinion(reason) => json!({"allowed": false, "reason": reason}),
+        },
+    )
+}
+
+fn rules_review(call: &Call, namespace: &str) -> Value {
+    let (mut resources, mut urls) = (Vec::new(), Vec::new());
+    let mut collect = |rule: &PolicyRule| {
+        if rule.non_resource_urls.as_ref().is_some_and(|list| !list.is_empty()) {
+            urls.push(json!({"verbs": rule.verbs, "nonResourceURLs": rule.non_resource_urls}));
+        } else {
+            let mut value = json!({"verbs": rule.verbs, "apiGroups": rule.api_groups, "resources": rule.resources});
+            if let (Value::Object(value), Some(names)) = (
+                &mut value,
+                rule.resource_names.as_ref().filter(|names| !names.is_empty()),
+            ) {
+                value.insert("resourceNames".into(), json!(names));
+            }
+            resources.push(value);
+        }
+        false
+    };
+    if call.user.is_master() {
+        collect(&PolicyRule {
+            verbs: vec!["*".into()],
+            api_groups: Some(vec!["*".into()]),
+            resources: Some(vec!["*".into()]),
+            resource_names: None,
+            non_resource_urls: None,
+        });
+        collect(&PolicyRule {
+            verbs: vec!["*".into()],
+            non_resource_urls: Some(vec!["*".into()]),
+            ..PolicyRule::default()
+        });
+    }
+    rbac::visit_rules(&call.cluster, &call.user, namespace, &mut collect);
+    json!({"resourceRules": resources, "nonResourceRules": urls, "incomplete": false})
+}

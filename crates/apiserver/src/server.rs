@@ -1,0 +1,147 @@
+//! The server: logical clusters by name, and the way into them from inside the process.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use parking_lot::RwLock;
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster::{ClusterConfig, LogicalCluster, Shared};
+use crate::handle::{self, Caller};
+use crate::respond::Body;
+use crate::user::UserInfo;
+
+/// The name that stands for all clusters at once in lists and watches.
+pub const ALL_CLUSTERS: &str = "*";
+
+/// A server of many logical clusters. Cheap to clone.
+#[derive(Clone)]
+pub struct Server {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    shared: Shared,
+    clusters: RwLock<BTreeMap<String, Open>>,
+}
+
+#[derive(Clone)]
+struct Open {
+    cluster: Arc<LogicalCluster>,
+    closed: CancellationToken,
+}
+
+impl Server {
+    /// A server without clusters.
+    pub fn new(shared: Shared) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                shared,
+                clusters: RwLock::default(),
+            }),
+        }
+    }
+
+    /// What all clusters share.
+    pub fn shared(&self) -> &Shared {
+        &self.inner.shared
+    }
+
+    /// Opens a cluster for requests, in place of one of the same name.
+    pub fn open(&self, name: &str, config: ClusterConfig) -> Arc<LogicalCluster> {
+        let cluster = Arc::new(LogicalCluster::new(name, self.inner.shared.clone(), config));
+        let open = Open {
+            cluster: cluster.clone(),
+            closed: CancellationToken::new(),
+        };
+        if let Some(before) = self.inner.clusters.write().insert(name.to_owned(), open) {
+            before.closed.cancel();
+        }
+        cluster
+    }
+
+    /// Closes a cluster: its watches end, requests are refused. Its objects stay in the store.
+    pub fn close(&self, name: &str) {
+        if let Some(open) = self.inner.clusters.write().remove(name) {
+            open.closed.cancel();
+        }
+    }
+
+    /// An open cluster, with the token that is cancelled when it closes.
+    pub fn cluster(&self, name: &str) -> Option<(Arc<LogicalCluster>, CancellationToken)> {
+        self.inner
+            .clusters
+            .read()
+            .get(name)
+            .map(|open| (open.cluster.clone(), open.closed.clone()))
+    }
+
+    /// Names of the open clusters.
+    pub fn clusters(&self) -> Vec<String> {
+        self.inner.clusters.read().keys().cloned().collect()
+    }
+
+    /// Ends every watch and refuses every request from here on.
+    pub fn shut_down(&self) {
+        for (_, open) in std::mem::take(&mut *self.inner.clusters.write()) {
+            open.closed.cancel();
+        }
+    }
+
+    /// A client of one cluster (or of [`ALL_CLUSTERS`]) inside this process. It asks as `user`, through the same authorization as everybody.
+    pub fn client(&self, cluster: &str, user: UserInfo) -> kube::Client {
+        kube::Client::new(
+            InProcess {
+                server: self.clone(),
+                cluster: cluster.into(),
+                user: Arc::new(user),
+            },
+            "default",
+        )
+    }
+
+    /// Serves one request of a caller that came in by TLS.
+    pub async fn serve<B>(&self, caller: Caller, request: http::Request<B>) -> http::Response<Body>
+    where
+        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        handle::handle(self, caller, request).await
+    }
+}
+
+/// A `tower` service that leads into one cluster as one user.
+#[derive(Clone)]
+pub struct InProcess {
+    server: Server,
+    cluster: Arc<str>,
+    user: Arc<UserInfo>,
+}
+
+impl<B> tower::Service<http::Request<B>> for InProcess
+where
+    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = http::Response<Body>;
+    type Error = std::convert::Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let own = self.clone();
+        Box::pin(async move {
+            let caller = Caller {
+                cluster: own.cluster.to_string(),
+                user: Some((*own.user).clone()),
+                certificate: None,
+            };
+            Ok(handle::handle(&own.server, caller, request).await)
+        })
+    }
+}

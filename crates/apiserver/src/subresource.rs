@@ -1,0 +1,97 @@
+//! Subresources of their own kind: finds what a definition offers, runs it, and does what it asks for.
+
+use gardener_apimachinery::ApiError;
+use http::{Response, StatusCode};
+use serde_json::Value;
+
+use crate::decode::{self, Format};
+use crate::definition::Effect;
+use crate::handle::Call;
+use crate::object;
+use crate::registry::{DeleteOptions, Deleted, PatchKind, Scope};
+use crate::respond::{self, Body};
+
+/// Serves a call to a subresource.
+pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
+    let subresource = scope
+        .definition
+        .subresources
+        .get(scope.subresource.as_str())
+        .cloned()
+        .ok_or_else(ApiError::no_such_path)?;
+    let plural = format!("{}/{}", scope.definition.plural, scope.subresource);
+    if !subresource.verbs().contains(&verb) {
+        return Err(ApiError::method_not_supported(&scope.definition.group, &plural, verb));
+    }
+    let options = call.write_options()?;
+    let accept = respond::Accept::read(&call.headers, call.query.flag("pretty"));
+    for _ in 0..20 {
+        let entry = scope.entry()?;
+        let parent = object::value_of(&entry);
+        let body = match verb {
+            "get" => serde_json::to_value(call.query.pairs()).unwrap_or(Value::Null),
+            "patch" => {
+                let patch = decode::decode(&call.body, Format::Yaml)?.value;
+                let mut current = parent.clone();
+                scope.to_requested(&mut current)?;
+                match call.patch_kind()? {
+                    PatchKind::Json => gardener_merge::json_patch(&current, &patch).map_err(ApiError::from)?,
+                    PatchKind::Strategic => match &scope.spec()?.schema {
+                        Some(schema) => gardener_merge::strategic(&current, &patch, schema).map_err(ApiError::from)?,
+                        None => return Err(ApiError::unsupported_media_type(&PatchKind::TYPES[..2])),
+                    },
+                    PatchKind::Merge | PatchKind::Apply => {
+                        gardener_merge::merge_patch(&current, &patch).map_err(ApiError::from)?
+                    }
+                }
+            }
+            _ if call.body.is_empty() => Value::Null,
+            _ => call.decoded()?.value,
+        };
+        let context = scope.context(call.cluster.clock().now(), options.dry_run);
+        let effect = subresource.call(&context, verb, &parent, body).await?;
+        let created = if verb == "create" {
+            StatusCode::CREATED
+        } else {
+            StatusCode::OK
+        };
+        let (object, answer) = match effect {
+            Effect::Answer(value) => return Ok(respond::value(created, &value, accept?)),
+            Effect::Text(text) => return Ok(respond::text(StatusCode::OK, text)),
+            Effect::Delete(grace_period_seconds, answer) => {
+                let main = Scope {
+                    subresource: String::new(),
+                    ..scope.clone()
+                };
+                let dry_run = options.dry_run.then(|| vec!["All".to_owned()]);
+                match main
+                    .delete(&DeleteOptions {
+                        grace_period_seconds,
+                        dry_run,
+                        ..DeleteOptions::default()
+                    })
+                    .await?
+                {
+                    Deleted::Gone(_) | Deleted::Pending(_) => return Ok(respond::value(created, &answer, accept?)),
+                }
+            }
+            Effect::Store(object) => (object, None),
+            Effect::StoreAndAnswer(object, answer) => (object, Some(answer)),
+        };
+        if let Some(stored) = scope
+            .store_by_subresource(&entry, object, &context, &options, subresource.validates_as_update())
+            .await?
+        {
+            return match answer {
+                Some(answer) => Ok(respond::value(created, &answer, accept?)),
+                None => call.object(created, stored, scope),
+            };
+        }
+    }
+    Err(ApiError::conflict(
+        &scope.definition.group,
+        &scope.definition.plural,
+        &scope.name,
+        "the object changes too often; try again",
+    ))
+}

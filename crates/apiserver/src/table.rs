@@ -1,0 +1,245 @@
+//! Tables: what `kubectl get` prints. Columns and cells come from a kind's strategy or a custom resource's JSON paths.
+
+use gardener_apimachinery::duration::{Duration, human};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::definition::{Column, Columns, Definition, PathColumn, Version};
+use crate::meta;
+
+/// Which object each row carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Include {
+    /// None.
+    None,
+    /// Its metadata; the default.
+    Metadata,
+    /// The object.
+    Object,
+}
+
+impl Include {
+    /// Reads the `includeObject` query parameter.
+    pub fn read(text: Option<&str>) -> Self {
+        match text {
+            Some("None") => Self::None,
+            Some("Object") => Self::Object,
+            _ => Self::Metadata,
+        }
+    }
+}
+
+/// Columns of kinds that tell none.
+pub fn default_columns() -> Vec<Column> {
+    vec![
+        column("Name", "string", "name", 0),
+        Column {
+            name: "Age".into(),
+            type_: "date".into(),
+            format: String::new(),
+            description: String::new(),
+            priority: 0,
+        },
+    ]
+}
+
+/// A column without description.
+pub fn column(name: &str, type_: &str, format: &str, priority: i32) -> Column {
+    Column {
+        name: name.into(),
+        type_: type_.into(),
+        format: format.into(),
+        description: String::new(),
+        priority,
+    }
+}
+
+/// Cells of kinds that tell none.
+pub fn default_row(now: Timestamp, object: &Value) -> Vec<Value> {
+    vec![meta::name(object).into(), age(now, object).into()]
+}
+
+/// Time since creation, as kubectl shows it.
+pub fn age(now: Timestamp, object: &Value) -> String {
+    since(now, meta::text(object, "/metadata/creationTimestamp"))
+}
+
+/// Time since a timestamp, as kubectl shows it; `<unknown>` when there is none.
+pub fn since(now: Timestamp, time: &str) -> String {
+    match meta::parse_time(time) {
+        Some(then) => human(Duration::from_secs(now.as_second() - then.as_second())),
+        None => "<unknown>".into(),
+    }
+}
+
+fn columns(version: &Version) -> Vec<Column> {
+    match &version.columns {
+        Columns::Row(columns) => columns.clone(),
+        Columns::Paths(own) => {
+            let mut columns = vec![column("Name", "string", "name", 0)];
+            columns.extend(own.iter().map(|own| own.column.clone()));
+            columns
+        }
+    }
+}
+
+fn cells(definition: &Definition, version: &Version, now: Timestamp, object: &Value) -> Vec<Value> {
+    match &version.columns {
+        Columns::Row(_) => definition.strategy.row(now, object),
+        Columns::Paths(own) => std::iter::once(meta::name(object).into())
+            .chain(own.iter().map(|own| path_cell(own, now, object)))
+            .collect(),
+    }
+}
+
+fn path_cell(column: &PathColumn, now: Timestamp, object: &Value) -> Value {
+    let Some(found) = json_path(object, &column.path) else {
+        return Value::Null;
+    };
+    match (column.column.type_.as_str(), found) {
+        ("date", Value::String(time)) => since(now, time).into(),
+        ("string", Value::String(text)) => text.clone().into(),
+        ("string", Value::Null) => Value::Null,
+        ("string", other) => other.to_string().into(),
+        (_, other) => other.clone(),
+    }
+}
+
+/// The value at a simple JSON path: `.spec.replicas`, `.metadata.labels.node`, `.status.conditions[?(@.type=="Ready")].status`, `.a[0].b`.
+pub fn json_path<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    let mut at = object;
+    for step in split_path(path) {
+        at = match step {
+            Step::Field(name) => at.get(&name)?,
+            Step::Index(index) => at.get(index)?,
+            Step::Filter(key, value) => at
+                .as_array()?
+                .iter()
+                .find(|item| item.get(&key).and_then(Value::as_str) == Some(value.as_str()))?,
+        };
+    }
+    Some(at)
+}
+
+enum Step {
+    Field(String),
+    Index(usize),
+    Filter(String, String),
+}
+
+fn split_path(path: &str) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut rest = path;
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix('.') {
+            let mut name = String::new();
+            let mut chars = after.char_indices();
+            let mut end = after.len();
+            while let Some((at, c)) = chars.next() {
+                match c {
+                    '\\' => name.extend(chars.next().map(|(_, escaped)| escaped)),
+                    '.' | '[' => {
+                        end = at;
+                        break;
+                    }
+                    c => name.push(c),
+                }
+            }
+            if !name.is_empty() {
+                steps.push(Step::Field(name));
+            }
+            rest = after.get(end..).unwrap_or_default();
+        } else if let Some(after) = rest.strip_prefix('[') {
+            let Some((inside, tail)) = after.split_once(']') else {
+                break;
+            };
+            if let Ok(index) = inside.parse() {
+                steps.push(Step::Index(index));
+            } else if let Some((key, value)) = inside
+                .trim_start_matches("?(")
+                .trim_end_matches(')')
+                .trim_start_matches("@.")
+                .split_once("==")
+            {
+                steps.push(Step::Filter(
+                    key.trim().to_owned(),
+                    value.trim().trim_matches(|c| c == '"' || c == '\'').to_owned(),
+                ));
+            } else {
+                steps.push(Step::Field(inside.trim_matches(|c| c == '"' || c == '\'').to_owned()));
+            }
+            rest = tail;
+        } else {
+            rest = match rest.find(['.', '[']) {
+                Some(next) => {
+                    steps.push(Step::Field(rest.get(..next).unwrap_or_default().to_owned()));
+                    rest.get(next..).unwrap_or_default()
+                }
+                None => {
+                    steps.push(Step::Field(rest.to_owned()));
+                    ""
+                }
+            };
+        }
+    }
+    steps
+}
+
+/// A `Table` of objects. `headers` is false for all but the first frame of a watch.
+pub fn table(
+    definition: &Definition,
+    version: &Version,
+    now: Timestamp,
+    objects: &[Value],
+    include: Include,
+    list_meta: Value,
+    headers: bool,
+) -> Value {
+    let rows: Vec<Value> = objects
+        .iter()
+        .map(|object| {
+            let mut row = json!({"cells": cells(definition, version, now, object)});
+            let shown = match include {
+                Include::None => Value::Null,
+                Include::Metadata => metadata_only(object),
+                Include::Object => object.clone(),
+            };
+            if let (Value::Object(row), false) = (&mut row, shown.is_null()) {
+                row.insert("object".into(), shown);
+            }
+            row
+        })
+        .collect();
+    let columns: Vec<Value> = if headers {
+        columns(version)
+            .into_iter()
+            .map(|c| json!({"name": c.name, "type": c.type_, "format": c.format, "description": c.description, "priority": c.priority}))
+            .collect()
+    } else {
+        Vec::new()
+    };
+    json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": list_meta, "columnDefinitions": columns, "rows": rows})
+}
+
+/// An object's metadata as `PartialObjectMetadata`.
+pub fn metadata_only(object: &Value) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({}))})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_followed() {
+        let object = json!({"spec": {"a": [{"b": 1}], "l.x/y": "z"}, "status": {"conditions": [{"type": "A", "status": "False"}, {"type": "Ready", "status": "True"}]}});
+        assert_eq!(json_path(&object, ".spec.a[0].b"), Some(&json!(1)));
+        assert_eq!(
+            json_path(&object, ".status.conditions[?(@.type==\"Ready\")].status"),
+            Some(&json!("True"))
+        );
+        assert_eq!(json_path(&object, ".spec.l\\.x/y"), Some(&json!("z")));
+        assert_eq!(json_path(&object, "spec.a"), object.pointer("/spec/a"));
+        assert_eq!(json_path(&object, ".spec.none.x"), None);
+    }
+}

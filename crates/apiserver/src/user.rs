@@ -1,0 +1,67 @@
+//! Who asks: the identity that authentication found and authorization judges.
+
+use std::collections::BTreeMap;
+
+/// The group of everybody who presented valid credentials.
+pub const AUTHENTICATED: &str = "system:authenticated";
+/// The group of everybody who presented none.
+pub const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// The group that may do everything.
+pub const MASTERS: &str = "system:masters";
+
+/// A user as Kubernetes knows one: a name, groups, and extra facts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserInfo {
+    /// Unique name, e.g. `system:serviceaccount:kube-system:default`.
+    pub name: String,
+    /// Unique id; may be empty.
+    pub uid: String,
+    /// Groups, `system:authenticated` included.
+    pub groups: Vec<String>,
+    /// More facts, e.g. the pod a token is bound to.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+impl UserInfo {
+    /// An authenticated user of the given groups.
+    pub fn new(name: &str, groups: &[&str]) -> Self {
+        let mut groups: Vec<String> = groups.iter().map(|group| (*group).to_owned()).collect();
+        if !groups.iter().any(|group| group == AUTHENTICATED) {
+            groups.push(AUTHENTICATED.to_owned());
+        }
+        Self {
+            name: name.to_owned(),
+            groups,
+            ..Self::default()
+        }
+    }
+
+    /// The caller without credentials.
+    pub fn anonymous() -> Self {
+        Self {
+            name: "system:anonymous".into(),
+            groups: vec![UNAUTHENTICATED.into()],
+            ..Self::default()
+        }
+    }
+
+    /// A service account's identity.
+    pub fn service_account(namespace: &str, name: &str, uid: &str) -> Self {
+        let mut user = Self::new(
+            &format!("system:serviceaccount:{namespace}:{name}"),
+            &["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}")],
+        );
+        user.uid = uid.to_owned();
+        user
+    }
+
+    /// Whether the user is in a group.
+    pub fn is_in(&self, group: &str) -> bool {
+        self.groups.iter().any(|own| own == group)
+    }
+
+    /// Whether the user may do everything.
+    pub fn is_master(&self) -> bool {
+        self.is_in(MASTERS)
+    }
+}

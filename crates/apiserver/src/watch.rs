@@ -1,0 +1,349 @@
+//! Watches: changes of a collection as a stream of frames.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::{Stream, stream};
+use gardener_apimachinery::ApiError;
+use gardener_store::{Entry, Event, EventKind, ReadError, Revision, Watch};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::object;
+use crate::registry::{ListQuery, Scope, parse_revision, read_error};
+use crate::request::Query;
+use crate::respond::Shape;
+use crate::table::{self, Include};
+
+/// How often a quiet watch tells how far it is.
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+/// Shortest life of a watch whose client sets no limit; up to twice as long.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(1800);
+
+/// The name under which the end of the initial events is marked.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+struct State {
+    scope: Scope,
+    query: ListQuery,
+    shape: Shape,
+    include: Include,
+    bookmarks: bool,
+    across_clusters: bool,
+    watch: Watch,
+    ready: VecDeque<Bytes>,
+    headers_sent: bool,
+    deadline: Instant,
+    next_bookmark: Instant,
+    bookmarked: Revision,
+    closed: CancellationToken,
+    over: bool,
+}
+
+/// Starts a watch.
+///
+/// # Errors
+/// 400 for parameters that do not go together, 410 for revisions that are compacted.
+pub fn start(
+    scope: &Scope,
+    query: &Query,
+    shape: Shape,
+    closed: CancellationToken,
+) -> Result<impl Stream<Item = Bytes> + Send + use<>, ApiError> {
+    let list_query = ListQuery::read(query, &scope.definition)?;
+    let bookmarks = query.flag("allowWatchBookmarks");
+    let initial_events = query.has("sendInitialEvents").then(|| query.flag("sendInitialEvents"));
+    check_initial_events(initial_events, &list_query, bookmarks)?;
+    let wanted = parse_revision(list_query.resource_version.as_deref())?;
+    let listing_wanted = initial_events.unwrap_or_else(|| wanted.unwrap_or(0) == 0);
+    let prefix = scope.cluster.path(&scope.namespace, "");
+    let store = scope.cluster.store();
+    let (initial, start) = if listing_wanted {
+        if let Some(revision) = wanted.filter(|revision| *revision > store.revision()) {
+            return Err(read_error(ReadError::Future {
+                requested: revision,
+                current: store.revision(),
+            }));
+        }
+        let page = scope.list(&ListQuery {
+            limit: None,
+            continue_token: None,
+            resource_version: None,
+            resource_version_match: None,
+            ..list_query.clone()
+        })?;
+        (page.entries, page.revision)
+    } else {
+        (
+            Vec::new(),
+            wanted
+                .filter(|revision| *revision > 0)
+                .unwrap_or_else(|| store.revision()),
+        )
+    };
+    let watch = store
+        .watch(&scope.definition.topic, &prefix, start)
+        .map_err(read_error)?;
+    let timeout = match query.number::<u64>("timeoutSeconds")?.filter(|seconds| *seconds > 0) {
+        Some(seconds) => Duration::from_secs(seconds),
+        None => DEFAULT_TIMEOUT + Duration::from_secs(scope.cluster.chance().below(DEFAULT_TIMEOUT.as_secs())),
+    };
+    let now = Instant::now();
+    let mut state = State {
+        across_clusters: scope.cluster.name() == crate::server::ALL_CLUSTERS,
+        scope: scope.clone(),
+        query: list_query,
+        shape,
+        include: Include::read(query.get("includeObject")),
+        bookmarks,
+        watch,
+        ready: VecDeque::new(),
+        headers_sent: false,
+        deadline: now + timeout,
+        next_bookmark: now + BOOKMARK_INTERVAL,
+        bookmarked: start,
+        closed,
+        over: false,
+    };
+    for entry in &initial {
+        let frame = state.frame("ADDED", entry);
+        state.ready.push_back(frame);
+    }
+    if initial_events == Some(true) {
+        let frame = state.bookmark(start, true);
+        state.ready.push_back(frame);
+    }
+    Ok(stream::unfold(state, |mut state| async move {
+        state.next().await.map(|bytes| (bytes, state))
+    }))
+}
+
+fn check_initial_events(initial: Option<bool>, query: &ListQuery, bookmarks: bool) -> Result<(), ApiError> {
+    use gardener_apimachinery::field::{Error, Path};
+    let refuse = |errors: &[Error]| Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", errors));
+    let by_match = query.resource_version_match.as_deref();
+    match initial {
+        Some(_) if by_match != Some("NotOlderThan") => refuse(&[Error::forbidden(
+            &Path::new("resourceVersionMatch"),
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        )]),
+        Some(true) if !bookmarks => refuse(&[Error::forbidden(
+            &Path::new("sendInitialEvents"),
+            "sendInitialEvents requires setting allowWatchBookmarks to true",
+        )]),
+        None if by_match.is_some() => refuse(&[Error::forbidden(
+            &Path::new("resourceVersionMatch"),
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        )]),
+        _ => Ok(()),
+    }
+}
+
+impl State {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if !self.ready.is_empty() {
+                return Some(self.gather());
+            }
+            if self.over {
+                return None;
+            }
+            match self.watch.try_next() {
+                Ok(Some(event)) => {
+                    self.take(&event);
+                    continue;
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    self.fail(error);
+                    continue;
+                }
+            }
+            let wake = if self.bookmarks {
+                self.deadline.min(self.next_bookmark)
+            } else {
+                self.deadline
+            };
+            tokio::select! {
+                biased;
+                () = self.closed.cancelled() => return None,
+                event = self.watch.next() => match event {
+                    Ok(event) => self.take(&event),
+                    Err(error) => self.fail(error),
+                },
+                () = tokio::time::sleep_until(wake) => {
+                    let now = Instant::now();
+                    if now >= self.deadline {
+                        return None;
+                    }
+                    self.next_bookmark = now + BOOKMARK_INTERVAL;
+                    let revision = self.watch.caught_up();
+                    if revision > self.bookmarked {
+                        self.bookmarked = revision;
+                        let frame = self.bookmark(revision, false);
+                        self.ready.push_back(frame);
+                    }
+                }
+            }
+        }
+    }
+
+    /// All frames that are ready, as one piece.
+    fn gather(&mut self) -> Bytes {
+        if self.ready.len() == 1 {
+            return self.ready.pop_front().unwrap_or_default();
+        }
+        let mut out = BytesMut::with_capacity(self.ready.iter().take(64).map(Bytes::len).sum());
+        for _ in 0..64 {
+            match self.ready.pop_front() {
+                Some(frame) => out.put(frame),
+                None => break,
+            }
+        }
+        out.freeze()
+    }
+
+    fn fail(&mut self, error: ReadError) {
+        self.over = true;
+        let error = read_error(error);
+        let mut status = serde_json::to_value(error.status()).unwrap_or(Value::Null);
+        if let Some(status) = status.as_object_mut() {
+            status.insert("kind".into(), "Status".into());
+            status.insert("apiVersion".into(), "v1".into());
+        }
+        self.ready.push_back(line(&json!({"type": "ERROR", "object": status})));
+    }
+
+    /// An event as this watch's selectors show it: objects that begin to match are added, those that cease to are deleted.
+    fn take(&mut self, event: &Event) {
+        let definition = self.scope.definition.clone();
+        let selects = |entry: &Arc<Entry>| self.query.selects(entry, &definition);
+        let before = event.previous.as_ref().is_some_and(selects);
+        let kind = match event.kind {
+            EventKind::Created => selects(&event.entry).then_some("ADDED"),
+            EventKind::Deleted => before.then_some("DELETED"),
+            EventKind::Updated => match (before, selects(&event.entry)) {
+                (true, true) => Some("MODIFIED"),
+                (false, true) => Some("ADDED"),
+                (true, false) => Some("DELETED"),
+                (false, false) => None,
+            },
+        };
+        if let Some(kind) = kind {
+            self.bookmarked = self.bookmarked.max(event.revision);
+            // an object that left the selection is shown as it was, at the revision at which it left
+            let frame = match (&event.previous, kind, event.kind) {
+                (Some(previous), "DELETED", EventKind::Updated) => {
+                    let value = object::stamp(&previous.value, event.revision);
+                    self.frame_of(kind, previous, &value)
+                }
+                _ => self.frame(kind, &event.entry),
+            };
+            self.ready.push_back(frame);
+        }
+    }
+
+    fn frame(&mut self, kind: &str, entry: &Arc<Entry>) -> Bytes {
+        self.frame_of(kind, entry, &entry.value.clone())
+    }
+
+    fn frame_of(&mut self, kind: &str, entry: &Arc<Entry>, value: &Bytes) -> Bytes {
+        if self.shape == Shape::Object && self.scope.is_stored_version() {
+            let mut out = BytesMut::with_capacity(value.len() + 64);
+            out.put_slice(b"{\"type\":\"");
+            out.put_slice(kind.as_bytes());
+            out.put_slice(b"\",\"object\":");
+            if self.across_clusters {
+                put_located(&mut out, entry, value);
+            } else {
+                out.put_slice(value);
+            }
+            out.put_slice(b"}\n");
+            return out.freeze();
+        }
+        let mut object: Value = serde_json::from_slice(value).unwrap_or(Value::Null);
+        if let Err(error) = self.scope.to_requested(&mut object) {
+            tracing::warn!(key = %entry.key.path, %error, "an object in a watch cannot be converted");
+        }
+        let shown = match self.shape {
+            Shape::Object => object,
+            Shape::Metadata => table::metadata_only(&object),
+            Shape::Table => self.table(&[object]),
+        };
+        line(&json!({"type": kind, "object": shown}))
+    }
+
+    fn table(&mut self, objects: &[Value]) -> Value {
+        let headers = !std::mem::replace(&mut self.headers_sent, true);
+        let now = self.scope.cluster.clock().now();
+        match self.scope.definition.version(&self.scope.version) {
+            Some(version) => {
+                let revision = objects
+                    .first()
+                    .map(crate::meta::resource_version)
+                    .unwrap_or_default()
+                    .to_owned();
+                table::table(
+                    &self.scope.definition,
+                    version,
+                    now,
+                    objects,
+                    self.include,
+                    json!({"resourceVersion": revision}),
+                    headers,
+                )
+            }
+            None => Value::Null,
+        }
+    }
+
+    fn bookmark(&mut self, revision: Revision, initial: bool) -> Bytes {
+        let kind = self
+            .scope
+            .definition
+            .version(&self.scope.version)
+            .map(|version| version.kind.clone())
+            .unwrap_or_default();
+        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        if let (true, Value::Object(metadata)) = (initial, &mut metadata) {
+            metadata.insert("annotations".into(), json!({INITIAL_EVENTS_END: "true"}));
+        }
+        let object = match self.shape {
+            Shape::Object => {
+                json!({"kind": kind, "apiVersion": self.scope.definition.api_version(&self.scope.version), "metadata": metadata})
+            }
+            Shape::Metadata => {
+                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+            }
+            Shape::Table => {
+                let mut row = json!({"cells": []});
+                if let Value::Object(row) = &mut row {
+                    row.insert(
+                        "object".into(),
+                        json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}),
+                    );
+                }
+                json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": revision.to_string()}, "columnDefinitions": [], "rows": [row]})
+            }
+        };
+        line(&json!({"type": "BOOKMARK", "object": object}))
+    }
+}
+
+/// Writes an object with the name of its cluster in front: `{"logicalCluster":"…",…`.
+pub(crate) fn put_located(out: &mut BytesMut, entry: &Entry, value: &Bytes) {
+    let cluster = entry.key.path.split('/').next().unwrap_or_default();
+    out.put_slice(b"{\"logicalCluster\":\"");
+    out.put_slice(cluster.as_bytes());
+    out.put_slice(b"\",");
+    out.put_slice(value.get(1..).unwrap_or_default());
+}
+
+fn line(value: &Value) -> Bytes {
+    let mut bytes = serde_json::to_vec(value).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes.into()
+}

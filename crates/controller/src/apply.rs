@@ -1,0 +1,283 @@
+//! Writing objects so that a write that would change nothing is not sent.
+
+use std::fmt::Debug;
+
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+/// What can be written: any kind, typed or dynamic.
+pub trait Writable: Resource + Clone + DeserializeOwned + Serialize + Debug {}
+
+impl<K: Resource + Clone + DeserializeOwned + Serialize + Debug> Writable for K {}
+
+/// Why an object could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The API refused.
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+    /// The object has no JSON form.
+    #[error("the object cannot be serialized: {0}")]
+    Serialize(#[from] serde_json::Error),
+}
+
+impl ApplyError {
+    /// Whether the object is not there.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Api(error) if is_not_found(error))
+    }
+
+    /// Whether somebody else changed the object meanwhile.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Api(kube::Error::Api(status)) if status.is_conflict())
+    }
+}
+
+/// Whether the API said that the object is not there.
+pub fn is_not_found(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.is_not_found())
+}
+
+/// What a write did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The object was not there.
+    Created,
+    /// The object was changed.
+    Updated,
+    /// The object was already as wanted; nothing was sent.
+    Unchanged,
+}
+
+/// The JSON merge patch that makes `new` of `old`; none if they are equal.
+pub fn merge_diff(old: &Value, new: &Value) -> Option<Value> {
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => {
+            let mut patch = Map::new();
+            for key in old.keys().filter(|key| !new.contains_key(*key)) {
+                patch.insert(key.clone(), Value::Null);
+            }
+            for (key, value) in new {
+                match old.get(key) {
+                    Some(before) => {
+                        if let Some(inner) = merge_diff(before, value) {
+                            patch.insert(key.clone(), inner);
+                        }
+                    }
+                    None => {
+                        patch.insert(key.clone(), value.clone());
+                    }
+                }
+            }
+            (!patch.is_empty()).then_some(Value::Object(patch))
+        }
+        _ => (old != new).then(|| new.clone()),
+    }
+}
+
+/// Which part of an object is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Main,
+    Status,
+}
+
+async fn send<K: Writable>(
+    api: &Api<K>,
+    current: &K,
+    mutate: impl FnOnce(&mut K),
+    part: Part,
+    locked: bool,
+) -> Result<(K, Outcome), ApplyError> {
+    let mut wanted = current.clone();
+    mutate(&mut wanted);
+    let before = serde_json::to_value(current)?;
+    let Some(mut patch) = merge_diff(&before, &serde_json::to_value(&wanted)?) else {
+        return Ok((wanted, Outcome::Unchanged));
+    };
+    if locked {
+        let version = json!({"metadata": {"resourceVersion": current.resource_version()}});
+        json_patch_merge(&mut patch, version);
+    }
+    let (name, parameters) = (current.name_any(), PatchParams::default());
+    let patch = Patch::Merge(patch);
+    let written = match part {
+        Part::Main => api.patch(&name, &parameters, &patch).await?,
+        Part::Status => api.patch_status(&name, &parameters, &patch).await?,
+    };
+    Ok((written, Outcome::Updated))
+}
+
+fn json_patch_merge(target: &mut Value, addition: Value) {
+    match (target, addition) {
+        (Value::Object(target), Value::Object(addition)) => {
+            for (key, value) in addition {
+                json_patch_merge(target.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (target, addition) => *target = addition,
+    }
+}
+
+/// Changes an object by a JSON merge patch of what `mutate` changes.
+///
+/// # Errors
+/// What the API says.
+pub async fn patch<K: Writable>(
+    api: &Api<K>,
+    current: &K,
+    mutate: impl FnOnce(&mut K),
+) -> Result<(K, Outcome), ApplyError> {
+    send(api, current, mutate, Part::Main, false).await
+}
+
+/// As [`patch`], but refused with a conflict if the object is no longer at the version of `current`.
+///
+/// # Errors
+/// What the API says.
+pub async fn patch_locked<K: Writable>(
+    api: &Api<K>,
+    current: &K,
+    mutate: impl FnOnce(&mut K),
+) -> Result<(K, Outcome), ApplyError> {
+    send(api, current, mutate, Part::Main, true).await
+}
+
+/// As [`patch`], of the `status` subresource.
+///
+/// # Errors
+/// What the API says.
+pub async fn patch_status<K: Writable>(
+    api: &Api<K>,
+    current: &K,
+    mutate: impl FnOnce(&mut K),
+) -> Result<(K, Outcome), ApplyError> {
+    send(api, current, mutate, Part::Status, false).await
+}
+
+/// As [`patch_status`], but refused with a conflict if the object is no longer at the version of `current`.
+///
+/// # Errors
+/// What the API says.
+pub async fn patch_status_locked<K: Writable>(
+    api: &Api<K>,
+    current: &K,
+    mutate: impl FnOnce(&mut K),
+) -> Result<(K, Outcome), ApplyError> {
+    send(api, current, mutate, Part::Status, true).await
+}
+
+/// Makes an object be as `mutate` makes it: creates `initial` after `mutate`, or patches what is there. `initial` carries name
+/// and namespace, and whatever only a creation sets.
+///
+/// # Errors
+/// What the API says.
+pub async fn create_or_patch<K: Writable>(
+    api: &Api<K>,
+    initial: K,
+    mutate: impl FnOnce(&mut K),
+) -> Result<(K, Outcome), ApplyError> {
+    match api.get_opt(&initial.name_any()).await? {
+        Some(current) => patch(api, &current, mutate).await,
+        None => {
+            let mut wanted = initial;
+            mutate(&mut wanted);
+            let created = api.create(&PostParams::default(), &wanted).await?;
+            Ok((created, Outcome::Created))
+        }
+    }
+}
+
+/// As [`create_or_patch`], but what is there is replaced at the version that was read, so that nobody's change is lost.
+///
+/// # Errors
+/// What the API says; a conflict if the object changed meanwhile.
+pub async fn create_or_update<K: Writable>(
+    api: &Api<K>,
+    initial: K,
+    mutate: impl FnOnce(&mut K),
+) -> Result<(K, Outcome), ApplyError> {
+    let name = initial.name_any();
+    let parameters = PostParams::default();
+    match api.get_opt(&name).await? {
+        Some(current) => {
+            let mut wanted = current.clone();
+            mutate(&mut wanted);
+            if serde_json::to_value(&current)? == serde_json::to_value(&wanted)? {
+                return Ok((wanted, Outcome::Unchanged));
+            }
+            let updated = api.replace(&name, &parameters, &wanted).await?;
+            Ok((updated, Outcome::Updated))
+        }
+        None => {
+            let mut wanted = initial;
+            mutate(&mut wanted);
+            let created = api.create(&parameters, &wanted).await?;
+            Ok((created, Outcome::Created))
+        }
+    }
+}
+
+/// Whether an object has a finalizer.
+pub fn has_finalizer<K: Resource>(object: &K, finalizer: &str) -> bool {
+    object.finalizers().iter().any(|one| one == finalizer)
+}
+
+/// Adds a finalizer, guarded by the object's version; sends nothing if it is there.
+///
+/// # Errors
+/// What the API says; a conflict if the object changed meanwhile.
+pub async fn add_finalizer<K: Writable>(api: &Api<K>, object: &K, finalizer: &str) -> Result<(K, Outcome), ApplyError> {
+    patch_locked(api, object, |object| {
+        if !has_finalizer(object, finalizer) {
+            object.finalizers_mut().push(finalizer.to_owned());
+        }
+    })
+    .await
+}
+
+/// Removes a finalizer, guarded by the object's version; sends nothing if it is not there. An object that is gone is fine.
+///
+/// # Errors
+/// What the API says; a conflict if the object changed meanwhile.
+pub async fn remove_finalizer<K: Writable>(api: &Api<K>, object: &K, finalizer: &str) -> Result<Outcome, ApplyError> {
+    let removed = patch_locked(api, object, |object| {
+        object.finalizers_mut().retain(|one| one != finalizer);
+    })
+    .await;
+    match removed {
+        Ok((_, outcome)) => Ok(outcome),
+        Err(error) if error.is_not_found() => Ok(Outcome::Unchanged),
+        Err(error) => Err(error),
+    }
+}
+
+/// Deletes an object; one that is gone is fine. Returns whether there was one.
+///
+/// # Errors
+/// What the API says.
+pub async fn delete<K: Writable>(api: &Api<K>, name: &str) -> Result<bool, kube::Error> {
+    delete_with(api, name, &DeleteParams::default()).await
+}
+
+/// As [`delete`], with parameters.
+///
+/// # Errors
+/// What the API says.
+pub async fn delete_with<K: Writable>(
+    api: &Api<K>,
+    name: &str,
+    parameters: &DeleteParams,
+) -> Result<bool, kube::Error> {
+    match api.delete(name, parameters).await {
+        Ok(_) => Ok(true),
+        Err(error) if is_not_found(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,364 @@
+//! A local copy of all objects of one kind, kept by list and watch, that tells handlers what changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Resource, ResourceExt};
+use parking_lot::{Mutex, RwLock};
+use serde::de::DeserializeOwned;
+use tokio::sync::watch as signal;
+use tokio::time::sleep;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::{ObjectRef, Queue};
+
+mod clustered;
+pub use clustered::Clustered;
+
+/// What can be informed about: any kind, typed or dynamic.
+pub trait Watched: Resource + ResourceExt + Clone + DeserializeOwned + Debug + Send + Sync + 'static {}
+
+impl<K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static> Watched for K {}
+
+/// What happened to an object.
+#[derive(Clone, Debug)]
+pub enum Change<K> {
+    /// It is there, new or with another resource version.
+    Applied {
+        /// What it was before; none if it is new to this informer.
+        old: Option<Arc<K>>,
+        /// What it is.
+        new: Arc<K>,
+    },
+    /// It is gone; this is what was last known of it.
+    Deleted(Arc<K>),
+}
+
+impl<K> Change<K> {
+    /// The newest known state of the object.
+    pub fn object(&self) -> &Arc<K> {
+        match self {
+            Self::Applied { new, .. } => new,
+            Self::Deleted(last) => last,
+        }
+    }
+}
+
+type Handler<K> = Box<dyn Fn(&Change<K>) + Send + Sync>;
+type IndexBy<K> = Box<dyn Fn(&K) -> Vec<String> + Send + Sync>;
+
+/// A kind's local copy. Clones are handles on the same copy; it stops when the last handle is dropped.
+pub struct Informer<K> {
+    shared: Arc<Shared<K>>,
+    _stop: Arc<DropGuard>,
+}
+
+impl<K> Clone for Informer<K> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            _stop: Arc::clone(&self._stop),
+        }
+    }
+}
+
+struct Shared<K> {
+    place: Box<dyn Fn(&K) -> ObjectRef + Send + Sync>,
+    copy: RwLock<Copy<K>>,
+    /// Held while changes are told, so that a new handler misses none and sees none twice.
+    handlers: Mutex<Vec<Handler<K>>>,
+    synced: signal::Sender<bool>,
+}
+
+struct Copy<K> {
+    objects: BTreeMap<ObjectRef, Arc<K>>,
+    indexes: BTreeMap<&'static str, Index<K>>,
+}
+
+struct Index<K> {
+    by: IndexBy<K>,
+    found: BTreeMap<String, BTreeSet<ObjectRef>>,
+}
+
+impl<K> Index<K> {
+    fn insert(&mut self, place: &ObjectRef, object: &K) {
+        for value in (self.by)(object) {
+            self.found.entry(value).or_default().insert(place.clone());
+        }
+    }
+
+    fn remove(&mut self, place: &ObjectRef, object: &K) {
+        for value in (self.by)(object) {
+            if let Some(places) = self.found.get_mut(&value) {
+                places.remove(place);
+                if places.is_empty() {
+                    self.found.remove(&value);
+                }
+            }
+        }
+    }
+}
+
+impl<K> Copy<K> {
+    fn insert(&mut self, place: ObjectRef, object: Arc<K>) -> Option<Arc<K>> {
+        let old = self.remove(&place);
+        for index in self.indexes.values_mut() {
+            index.insert(&place, &object);
+        }
+        self.objects.insert(place, object);
+        old
+    }
+
+    fn remove(&mut self, place: &ObjectRef) -> Option<Arc<K>> {
+        let old = self.objects.remove(place)?;
+        for index in self.indexes.values_mut() {
+            index.remove(place, &old);
+        }
+        Some(old)
+    }
+}
+
+impl<K: Watched> Informer<K>
+where
+    K::DynamicType: Clone,
+{
+    /// Starts to list and watch what `api` and the selectors in `config` describe, until `cancel` is called.
+    pub fn start(api: Api<K>, config: watcher::Config, cancel: &CancellationToken) -> Self {
+        Self::start_with(api, config, cancel, ObjectRef::of)
+    }
+
+    fn start_with(
+        api: Api<K>,
+        config: watcher::Config,
+        cancel: &CancellationToken,
+        place: impl Fn(&K) -> ObjectRef + Send + Sync + 'static,
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            place: Box::new(place),
+            copy: RwLock::new(Copy {
+                objects: BTreeMap::new(),
+                indexes: BTreeMap::new(),
+            }),
+            handlers: Mutex::default(),
+            synced: signal::Sender::new(false),
+        });
+        let cancel = cancel.child_token();
+        let following = Arc::clone(&shared);
+        let until = cancel.clone();
+        tokio::spawn(async move {
+            until.run_until_cancelled(following.follow(api, config)).await;
+        });
+        Self {
+            shared,
+            _stop: Arc::new(cancel.drop_guard()),
+        }
+    }
+
+    /// Calls `handler` with every object known and then with every change, in order. It must not block, and may read this
+    /// informer but not add handlers.
+    pub fn on_change(&self, handler: impl Fn(&Change<K>) + Send + Sync + 'static) {
+        let mut handlers = self.shared.handlers.lock();
+        for new in self.list() {
+            handler(&Change::Applied { old: None, new });
+        }
+        handlers.push(Box::new(handler));
+    }
+
+    /// Puts the keys that `keys` gives for a changed object into a queue: of its old and of its new state.
+    pub fn feed<Q, I>(&self, queue: &Queue<Q>, keys: impl Fn(&K) -> I + Send + Sync + 'static)
+    where
+        Q: Ord + Clone + Send + Sync + 'static,
+        I: IntoIterator<Item = Q>,
+    {
+        self.feed_if(queue, |_| true, keys);
+    }
+
+    /// As [`Informer::feed`], for the changes that `wanted` lets through.
+    pub fn feed_if<Q, I>(
+        &self,
+        queue: &Queue<Q>,
+        wanted: impl Fn(&Change<K>) -> bool + Send + Sync + 'static,
+        keys: impl Fn(&K) -> I + Send + Sync + 'static,
+    ) where
+        Q: Ord + Clone + Send + Sync + 'static,
+        I: IntoIterator<Item = Q>,
+    {
+        let queue = queue.clone();
+        self.on_change(move |change| {
+            if !wanted(change) {
+                return;
+            }
+            if let Change::Applied { old: Some(old), .. } = change {
+                keys(old).into_iter().for_each(|key| queue.add(key));
+            }
+            keys(change.object()).into_iter().for_each(|key| queue.add(key));
+        });
+    }
+
+    /// Waits until the first list is complete and told to the handlers.
+    pub async fn synced(&self) {
+        let mut synced = self.shared.synced.subscribe();
+        // The sender lives in `self`.
+        synced.wait_for(|synced| *synced).await.ok();
+    }
+
+    /// Whether the first list is complete.
+    pub fn is_synced(&self) -> bool {
+        *self.shared.synced.borrow()
+    }
+
+    /// The object at a place.
+    pub fn get(&self, place: &ObjectRef) -> Option<Arc<K>> {
+        self.shared.copy.read().objects.get(place).cloned()
+    }
+
+    /// All objects, ordered by place.
+    pub fn list(&self) -> Vec<Arc<K>> {
+        self.shared.copy.read().objects.values().cloned().collect()
+    }
+
+    /// The objects of a namespace, ordered by name.
+    pub fn list_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
+        let copy = self.shared.copy.read();
+        let objects = copy.objects.iter();
+        objects
+            .filter(|(place, _)| place.namespace == namespace)
+            .map(|(_, object)| Arc::clone(object))
+            .collect()
+    }
+
+    /// Adds an index by the values that `by` gives for an object.
+    pub fn add_index(&self, name: &'static str, by: impl Fn(&K) -> Vec<String> + Send + Sync + 'static) {
+        let mut copy = self.shared.copy.write();
+        let mut index = Index {
+            by: Box::new(by),
+            found: BTreeMap::new(),
+        };
+        for (place, object) in &copy.objects {
+            index.insert(place, object);
+        }
+        copy.indexes.insert(name, index);
+    }
+
+    /// The objects that have a value in an index, ordered by place; none if there is no such index.
+    pub fn by_index(&self, name: &str, value: &str) -> Vec<Arc<K>> {
+        let copy = self.shared.copy.read();
+        let places = copy.indexes.get(name).and_then(|index| index.found.get(value));
+        places
+            .into_iter()
+            .flatten()
+            .filter_map(|place| copy.objects.get(place).cloned())
+            .collect()
+    }
+}
+
+impl<K: Watched> Informer<Clustered<K>>
+where
+    K::DynamicType: Clone,
+{
+    /// As [`Informer::start`] with a client of all logical clusters: places carry the cluster.
+    pub fn start_clustered(api: Api<Clustered<K>>, config: watcher::Config, cancel: &CancellationToken) -> Self {
+        Self::start_with(api, config, cancel, |object: &Clustered<K>| {
+            ObjectRef::of(object).in_cluster(&object.cluster)
+        })
+    }
+}
+
+/// How long to wait before watching again: doubles with every failure in a row.
+fn pause(failures: u32) -> Duration {
+    let factor = 1u32.checked_shl(failures).unwrap_or(u32::MAX);
+    Duration::from_millis(800)
+        .saturating_mul(factor)
+        .min(Duration::from_secs(30))
+}
+
+impl<K: Watched> Shared<K> {
+    async fn follow(&self, api: Api<K>, config: watcher::Config) {
+        let resource = api.resource_url().to_owned();
+        let mut events = pin!(watcher(api, config));
+        let mut listed = BTreeMap::new();
+        let mut failures = 0;
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(event) => {
+                    failures = 0;
+                    self.take(event, &mut listed);
+                }
+                Err(error) => {
+                    let again = pause(failures);
+                    tracing::debug!(resource, %error, ?again, "watching failed");
+                    failures += 1;
+                    sleep(again).await;
+                }
+            }
+        }
+    }
+
+    fn take(&self, event: Event<K>, listed: &mut BTreeMap<ObjectRef, K>) {
+        // managedFields are the larger half of many objects, and no controller reads them.
+        let event = event.modify(|object| object.managed_fields_mut().clear());
+        match event {
+            Event::Init => listed.clear(),
+            Event::InitApply(object) => {
+                listed.insert((self.place)(&object), object);
+            }
+            Event::InitDone => {
+                self.replace(std::mem::take(listed));
+                self.synced.send_replace(true);
+            }
+            Event::Apply(object) => self.apply((self.place)(&object), object),
+            Event::Delete(object) => self.delete(&(self.place)(&object), Some(object)),
+        }
+    }
+
+    /// Makes a complete list the copy, and tells what differs.
+    fn replace(&self, listed: BTreeMap<ObjectRef, K>) {
+        let gone: Vec<ObjectRef> = {
+            let copy = self.copy.read();
+            let known = copy.objects.keys();
+            known.filter(|place| !listed.contains_key(place)).cloned().collect()
+        };
+        for place in gone {
+            self.delete(&place, None);
+        }
+        for (place, object) in listed {
+            self.apply(place, object);
+        }
+    }
+
+    fn apply(&self, place: ObjectRef, object: K) {
+        let handlers = self.handlers.lock();
+        let new = Arc::new(object);
+        let old = {
+            let mut copy = self.copy.write();
+            let known = copy.objects.get(&place);
+            if known.is_some_and(|old| same_version(old.as_ref(), new.as_ref())) {
+                return;
+            }
+            copy.insert(place, Arc::clone(&new))
+        };
+        let change = Change::Applied { old, new };
+        handlers.iter().for_each(|handler| handler(&change));
+    }
+
+    fn delete(&self, place: &ObjectRef, last: Option<K>) {
+        let handlers = self.handlers.lock();
+        let Some(old) = self.copy.write().remove(place) else {
+            return;
+        };
+        let change = Change::Deleted(last.map_or(old, Arc::new));
+        handlers.iter().for_each(|handler| handler(&change));
+    }
+}
+
+fn same_version<K: ResourceExt>(one: &K, other: &K) -> bool {
+    one.resource_version().is_some() && one.resource_version() == other.resource_version() && one.uid() == other.uid()
+}
+
+#[cfg(test)]
+mod tests;

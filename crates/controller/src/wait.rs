@@ -1,0 +1,132 @@
+//! Waiting until one object is as wanted, or gone.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::StreamExt;
+use kube::Api;
+use kube::runtime::watcher::{self, Event, watcher};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
+
+use crate::informer::Watched;
+
+/// How patient a wait is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// How often the object is judged anew although nothing happened to it; for judgements that depend on time.
+    pub recheck: Duration,
+    /// When to give up.
+    pub timeout: Duration,
+}
+
+/// A judgement on an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict<T, E> {
+    /// It is as wanted.
+    Ready(T),
+    /// Not yet, for this reason.
+    Pending(E),
+    /// It will never be, for this reason.
+    Hopeless(E),
+}
+
+/// Why a wait ended without success. Carries what the judge last said, if it said anything.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WaitError<E: std::fmt::Display> {
+    /// The time is over.
+    #[error("{}", match last { Some(last) => last.to_string(), None => format!("nothing was seen of it: {trouble}") })]
+    Timeout {
+        /// The last reason for waiting; none if the object could never be read.
+        last: Option<E>,
+        /// Why the object could not be read; empty if it could.
+        trouble: String,
+    },
+    /// The judge gave up.
+    #[error("{0}")]
+    Hopeless(E),
+}
+
+impl<E: std::fmt::Display> WaitError<E> {
+    /// What the judge last said.
+    pub fn last(self) -> Option<E> {
+        match self {
+            Self::Timeout { last, .. } => last,
+            Self::Hopeless(last) => Some(last),
+        }
+    }
+}
+
+/// Waits until `judge` is content with the object called `name` (none: it is not there). It is asked at every change of the
+/// object and every `patience.recheck`.
+///
+/// # Errors
+/// [`WaitError`] with the judge's last word.
+pub async fn wait_for<K: Watched, T, E: std::fmt::Display>(
+    api: &Api<K>,
+    name: &str,
+    patience: Patience,
+    mut judge: impl FnMut(Option<&K>) -> Verdict<T, E>,
+) -> Result<T, WaitError<E>> {
+    let deadline = Instant::now() + patience.timeout;
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let mut events = pin!(watcher(api.clone(), config));
+    // A period of zero is no period.
+    let period = patience.recheck.max(Duration::from_millis(1));
+    let mut recheck = interval_at(Instant::now() + period, period);
+    recheck.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut seen: Option<Option<K>> = None;
+    let mut listed = None;
+    let mut last = None;
+    let mut trouble = String::new();
+    let mut again = Instant::now();
+    loop {
+        let changed = tokio::select! {
+            biased;
+            event = async { sleep_until(again).await; events.next().await } => match event {
+                Some(Ok(event)) => {
+                    trouble.clear();
+                    match event {
+                        Event::Init => { listed = None; false }
+                        Event::InitApply(object) => { listed = Some(object); false }
+                        Event::InitDone => { seen = Some(listed.take()); true }
+                        Event::Apply(object) => { seen = Some(Some(object)); true }
+                        Event::Delete(_) => { seen = Some(None); true }
+                    }
+                }
+                Some(Err(error)) => {
+                    trouble = error.to_string();
+                    again = Instant::now() + Duration::from_secs(1);
+                    false
+                }
+                None => { again = deadline; false }
+            },
+            _ = recheck.tick() => true,
+            () = sleep_until(deadline) => return Err(WaitError::Timeout { last, trouble }),
+        };
+        if let (true, Some(object)) = (changed, &seen) {
+            match judge(object.as_ref()) {
+                Verdict::Ready(found) => return Ok(found),
+                Verdict::Pending(reason) => last = Some(reason),
+                Verdict::Hopeless(reason) => return Err(WaitError::Hopeless(reason)),
+            }
+        }
+    }
+}
+
+/// Waits until the object called `name` is gone.
+///
+/// # Errors
+/// [`WaitError::Timeout`]: it is still there.
+pub async fn wait_deleted<K: Watched>(api: &Api<K>, name: &str, patience: Patience) -> Result<(), WaitError<String>> {
+    wait_for(api, name, patience, |object| match object {
+        None => Verdict::Ready(()),
+        Some(object) => {
+            let finalizers = object.finalizers().join(", ");
+            Verdict::Pending(format!("{name} is still present, finalizers: [{finalizers}]"))
+        }
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests;

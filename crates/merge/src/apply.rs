@@ -1,0 +1,451 @@
+//! Server-side apply and the tracking of ownership: what becomes of an object and of the sets of its managers.
+//!
+//! All sets are taken to be of the version that is written. Upstream converts an object to the version of each manager's
+//! set; resources here have the same fields in all their versions.
+
+use std::sync::LazyLock;
+
+use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::go_quote;
+use gardener_schema::Schema;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusCause;
+use serde_json::{Map, Value};
+
+use crate::Operation;
+use crate::fieldset::Set;
+use crate::managed::{Identity, Managed, Ownership};
+use crate::typed::{self, Comparison};
+
+/// The annotation that client-side `kubectl apply` keeps its configuration in.
+pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// The manager of what an object without managers had before it was first applied to.
+pub const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+/// The manager for which the annotation of client-side apply counts.
+const KUBECTL: &str = "kubectl";
+/// The largest annotation that is kept, in bytes.
+const MAX_ANNOTATION: usize = 256 * 1024;
+
+/// Fields that nobody owns.
+static STRIPPED: LazyLock<Set> = LazyLock::new(|| {
+    Set::of_fields(&[
+        "apiVersion",
+        "kind",
+        "metadata",
+        "metadata.name",
+        "metadata.namespace",
+        "metadata.creationTimestamp",
+        "metadata.selfLink",
+        "metadata.uid",
+        "metadata.clusterName",
+        "metadata.generation",
+        "metadata.managedFields",
+        "metadata.resourceVersion",
+    ])
+});
+static NOTHING: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::new()));
+
+/// Who writes, how, and in which version.
+#[derive(Clone, Copy, Debug)]
+pub struct Manager<'a> {
+    /// The field manager's name.
+    pub name: &'a str,
+    /// By apply or otherwise.
+    pub operation: Operation,
+    /// The group and version of the object as written: `apps/v1`.
+    pub api_version: &'a str,
+    /// The subresource written to; empty for the object itself.
+    pub subresource: &'a str,
+}
+
+impl Manager<'_> {
+    fn identity(&self) -> Identity {
+        let name = if self.name.is_empty() { "unknown" } else { self.name };
+        Identity::new(name, self.operation, self.api_version, self.subresource)
+    }
+}
+
+/// A field that another manager owns with another value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The owner as messages tell it: `"kubectl" using apps/v1`.
+    pub manager: String,
+    /// The field: `.spec.replicas`.
+    pub field: String,
+}
+
+/// Why a configuration cannot be applied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApplyError {
+    /// Other managers own fields that the configuration sets otherwise; sorted by manager, then by field.
+    #[error("{}", conflict_message(.0))]
+    Conflicts(Vec<Conflict>),
+    /// The configuration has entries of its own.
+    #[error("metadata.managedFields must be nil")]
+    ManagedFieldsSent,
+    /// The configuration does not fit the schema.
+    #[error("failed to create typed patch object ({subject}): {}", detail(.found))]
+    Malformed {
+        /// Which object: `default/a; apps/v1, Kind=Deployment`.
+        subject: String,
+        /// What does not fit, each as `<path>: <why>`.
+        found: Vec<String>,
+    },
+}
+
+fn detail(found: &[String]) -> String {
+    match found {
+        [one] => one.clone(),
+        many => format!(
+            "errors:\n{}",
+            many.iter().map(|one| format!("  {one}")).collect::<Vec<_>>().join("\n")
+        ),
+    }
+}
+
+fn conflict_message(conflicts: &[Conflict]) -> String {
+    if let [one] = conflicts {
+        return format!(
+            "Apply failed with 1 conflict: conflict with {}: {}",
+            one.manager, one.field
+        );
+    }
+    let mut lines = Vec::new();
+    let mut last = None;
+    for conflict in conflicts {
+        if last != Some(&conflict.manager) {
+            lines.push(format!("conflicts with {}:", conflict.manager));
+            last = Some(&conflict.manager);
+        }
+        lines.push(format!("- {}", conflict.field));
+    }
+    format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))
+}
+
+impl From<ApplyError> for ApiError {
+    fn from(error: ApplyError) -> Self {
+        let message = error.to_string();
+        match error {
+            ApplyError::Conflicts(conflicts) => {
+                let causes = conflicts.into_iter().map(|conflict| StatusCause {
+                    reason: Some("FieldManagerConflict".to_owned()),
+                    message: Some(format!("conflict with {}", conflict.manager)),
+                    field: Some(conflict.field),
+                });
+                Self::new(409, "Conflict", message).with_causes(causes.collect())
+            }
+            ApplyError::ManagedFieldsSent | ApplyError::Malformed { .. } => Self::bad_request(message),
+        }
+    }
+}
+
+/// A manager as messages tell it.
+fn shown(identity: &Identity) -> String {
+    let mut text = go_quote(&identity.manager);
+    if !identity.subresource.is_empty() {
+        text.push_str(&format!(" with subresource {}", go_quote(&identity.subresource)));
+    }
+    if identity.operation == Operation::Update {
+        text.push_str(&format!(" using {}", identity.api_version));
+    }
+    text
+}
+
+/// Applies a configuration to the live object, if there is one, and answers the merged object with its `managedFields`.
+/// `now` is RFC 3339 in whole seconds. `reset_fields` are fields that this manager cannot own on this endpoint.
+///
+/// Fields that the manager applied last time and does not apply now are removed where nobody else owns them. Times stay
+/// when nothing else changes.
+///
+/// # Errors
+/// Conflicts with other managers unless `force`; a configuration that does not fit the schema.
+pub fn apply(
+    live: Option<&Value>,
+    config: &Value,
+    schema: &Schema,
+    manager: &Manager<'_>,
+    force: bool,
+    now: &str,
+    reset_fields: &Set,
+) -> Result<Value, ApplyError> {
+    if config
+        .pointer("/metadata/managedFields")
+        .is_some_and(|sent| !sent.is_null())
+    {
+        return Err(ApplyError::ManagedFieldsSent);
+    }
+    typed::check(config, schema).map_err(|found| ApplyError::Malformed {
+        subject: subject(config),
+        found,
+    })?;
+    let mut managed = live.map(stored_entries).unwrap_or_default();
+    if let (true, Some(live)) = (managed.entries.is_empty(), live) {
+        let before = Manager {
+            name: BEFORE_FIRST_APPLY,
+            operation: Operation::Update,
+            ..*manager
+        };
+        let had = changes(&NOTHING, live, schema, reset_fields);
+        take(&mut managed, had, &before, now);
+    }
+    let task = Task {
+        live: live.unwrap_or(&NOTHING),
+        config,
+        schema,
+        manager,
+        now,
+        reset_fields,
+    };
+    let (mut object, managed) = match task.run(managed.clone(), force) {
+        Ok(done) => done,
+        Err(conflicts) if manager.name == KUBECTL => {
+            // What client-side apply set and nobody changed since may be taken over.
+            let allowed = task.last_applied();
+            let rest: Vec<(Identity, Set)> = conflicts
+                .into_iter()
+                .map(|(identity, fields)| (identity, fields.difference(&allowed)))
+                .filter(|(_, fields)| !fields.is_empty())
+                .collect();
+            if !rest.is_empty() {
+                return Err(refuse(rest));
+            }
+            task.run(managed, true).map_err(refuse)?
+        }
+        Err(conflicts) => return Err(refuse(conflicts)),
+    };
+    if manager.name == KUBECTL {
+        sync_last_applied(live, config, &mut object);
+    }
+    store_entries(&mut object, &managed);
+    Ok(object)
+}
+
+fn refuse(conflicts: Vec<(Identity, Set)>) -> ApplyError {
+    let list = conflicts.iter().flat_map(|(identity, fields)| {
+        fields.paths().into_iter().map(|field| Conflict {
+            manager: shown(identity),
+            field,
+        })
+    });
+    ApplyError::Conflicts(list.collect())
+}
+
+fn subject(config: &Value) -> String {
+    let text = |pointer: &str| config.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+    format!("{namespace}/{name}; {}, Kind={}", text("/apiVersion"), text("/kind"))
+}
+
+struct Task<'a> {
+    live: &'a Value,
+    config: &'a Value,
+    schema: &'a Schema,
+    manager: &'a Manager<'a>,
+    now: &'a str,
+    reset_fields: &'a Set,
+}
+
+impl Task<'_> {
+    /// The merged object and its entries, or who owns which fields otherwise.
+    fn run(&self, mut managed: Managed, force: bool) -> Result<(Value, Managed), Vec<(Identity, Set)>> {
+        let identity = self.manager.identity();
+        let mut fields = typed::to_fieldset(self.config, self.schema);
+        fields.subtract_recursively(self.reset_fields);
+        let mut object = typed::merge(self.live, self.config, self.schema);
+        let last = managed.entries.remove(&identity);
+        if let Some(last) = &last {
+            self.prune(&mut object, &managed, &fields, &last.fields);
+        }
+        let comparison = changes(self.live, &object, self.schema, self.reset_fields);
+        let changed = !comparison.is_empty();
+        let conflicts = release(&mut managed, &comparison);
+        if !force && !conflicts.is_empty() {
+            return Err(conflicts);
+        }
+        fields.subtract(&STRIPPED);
+        if !fields.is_empty() {
+            let same = last
+                .as_ref()
+                .is_some_and(|last| !changed && last.fields == fields && last.api_version == self.manager.api_version);
+            let time = match last {
+                Some(last) if same => last.time,
+                _ => Some(self.now.to_owned()),
+            };
+            managed.entries.insert(
+                identity,
+                Ownership {
+                    api_version: self.manager.api_version.to_owned(),
+                    time,
+                    fields,
+                },
+            );
+        }
+        Ok((object, managed))
+    }
+
+    /// Removes what the manager applied last time, does not apply now and nobody else owns.
+    fn prune(&self, object: &mut Value, others: &Managed, fields: &Set, last: &Set) {
+        if last.difference(fields).is_empty() {
+            return;
+        }
+        let named = |set: &Set| typed::with_named_fields(set, self.schema);
+        let merged = named(&typed::to_fieldset(object, self.schema));
+        let last = named(last);
+        let keep = named(fields);
+        let mut owned = fields.clone();
+        for ownership in others.entries.values() {
+            owned.extend(&ownership.fields);
+        }
+        // First all that was applied last time goes, then what is owned comes back, then what was not applied last time.
+        let mut pruned = merged.clone();
+        pruned.subtract_recursively(&last);
+        let mut removal = merged.difference(&pruned);
+        removal.subtract(&named(&owned));
+        let mut pruned = merged.clone();
+        pruned.subtract_recursively(&removal);
+        let removal = merged.difference(&pruned).intersection(&last);
+        typed::remove(object, &removal, &keep, self.schema);
+    }
+
+    /// Fields that client-side apply set and that still have that value.
+    fn last_applied(&self) -> Set {
+        let Some(applied) = annotation(self.live).and_then(|text| serde_json::from_str::<Value>(text).ok()) else {
+            return Set::new();
+        };
+        let comparison = typed::compare(&applied, self.live, self.schema);
+        let mut fields = typed::to_fieldset(&applied, self.schema);
+        fields.subtract(&comparison.modified);
+        fields.subtract(&comparison.added);
+        fields.subtract(&comparison.removed);
+        fields
+    }
+}
+
+fn annotation(object: &Value) -> Option<&str> {
+    object.get("metadata")?.get("annotations")?.get(LAST_APPLIED)?.as_str()
+}
+
+/// Where client-side apply was used before, its annotation follows.
+fn sync_last_applied(live: Option<&Value>, config: &Value, object: &mut Value) {
+    if live.and_then(annotation).is_none() {
+        return;
+    }
+    let mut config = config.clone();
+    if let Some(Value::Object(annotations)) = config.pointer_mut("/metadata/annotations") {
+        annotations.remove(LAST_APPLIED);
+    }
+    let text = format!("{config}\n");
+    if let Some(Value::Object(annotations)) = object.pointer_mut("/metadata/annotations") {
+        if text.len() > MAX_ANNOTATION {
+            annotations.remove(LAST_APPLIED);
+        } else {
+            annotations.insert(LAST_APPLIED.to_owned(), Value::String(text));
+        }
+    }
+}
+
+/// Tracks ownership for create, update and patches other than apply: rewrites `metadata.managedFields` of `new`.
+///
+/// Entries that the client sends replace the stored ones, but not through a subresource; none or an empty list leave the
+/// stored ones; one empty entry (`[{}]`) drops them all. An object that exists without entries stays without them. Who
+/// takes fields gets the time `now`.
+pub fn update(
+    live: Option<&Value>,
+    new: &mut Value,
+    schema: &Schema,
+    manager: &Manager<'_>,
+    now: &str,
+    reset_fields: &Set,
+) {
+    let sent = match new.get_mut("metadata") {
+        Some(Value::Object(metadata)) => metadata.remove("managedFields"),
+        _ => None,
+    };
+    let stored = live.and_then(|live| live.pointer("/metadata/managedFields"));
+    let sent = sent.filter(|sent| manager.subresource.is_empty() && !sent.is_null());
+    if live.is_some() && sent.as_ref().is_some_and(is_reset) {
+        return;
+    }
+    let comparison = changes(live.unwrap_or(&NOTHING), new, schema, reset_fields);
+    let untouched = sent.as_ref().is_none_or(|sent| Some(sent) == stored);
+    if comparison.is_empty() && untouched {
+        if let (Some(stored), Some(Value::Object(metadata))) = (stored, new.get_mut("metadata")) {
+            metadata.insert("managedFields".to_owned(), stored.clone());
+        }
+        return;
+    }
+    let given = sent
+        .filter(|_| !untouched)
+        .and_then(|sent| Managed::decode(Some(&sent)).ok())
+        .filter(|given| !given.entries.is_empty());
+    let mut managed = given.unwrap_or_else(|| live.map(stored_entries).unwrap_or_default());
+    if managed.entries.is_empty() && live.is_some() {
+        return;
+    }
+    release(&mut managed, &comparison);
+    take(&mut managed, comparison, manager, now);
+    managed.cap();
+    store_entries(new, &managed);
+}
+
+/// Whether a client asks to drop all entries: one entry that is empty.
+fn is_reset(sent: &Value) -> bool {
+    matches!(sent.as_array().map(Vec::as_slice), Some([Value::Object(only)]) if only.is_empty())
+}
+
+fn stored_entries(object: &Value) -> Managed {
+    Managed::decode(object.pointer("/metadata/managedFields")).unwrap_or_default()
+}
+
+fn store_entries(object: &mut Value, managed: &Managed) {
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        if managed.entries.is_empty() {
+            metadata.remove("managedFields");
+        } else {
+            metadata.insert("managedFields".to_owned(), managed.encode());
+        }
+    }
+}
+
+/// How objects differ in fields that can be owned here.
+fn changes(old: &Value, new: &Value, schema: &Schema, reset_fields: &Set) -> Comparison {
+    let mut comparison = typed::compare(old, new, schema);
+    if !comparison.is_empty() {
+        comparison.forget(reset_fields);
+        for set in [&mut comparison.added, &mut comparison.removed, &mut comparison.modified] {
+            set.subtract(&STRIPPED);
+        }
+    }
+    comparison
+}
+
+/// Takes changed fields from all managers and answers from whom which were taken because they were given another value.
+fn release(managed: &mut Managed, comparison: &Comparison) -> Vec<(Identity, Set)> {
+    let set = comparison.modified.union(&comparison.added);
+    let mut conflicts = Vec::new();
+    managed.entries.retain(|identity, ownership| {
+        let conflict = ownership.fields.intersection(&set);
+        ownership.fields.subtract(&comparison.removed);
+        if !conflict.is_empty() {
+            ownership.fields.subtract(&conflict);
+            conflicts.push((identity.clone(), conflict));
+        }
+        !ownership.fields.is_empty()
+    });
+    conflicts
+}
+
+/// Gives the changed fields to a manager.
+fn take(managed: &mut Managed, comparison: Comparison, manager: &Manager<'_>, now: &str) {
+    let mut taken = comparison.modified;
+    taken.extend(&comparison.added);
+    if taken.is_empty() {
+        return;
+    }
+    let ownership = managed.entries.entry(manager.identity()).or_insert_with(|| Ownership {
+        api_version: manager.api_version.to_owned(),
+        time: None,
+        fields: Set::new(),
+    });
+    ownership.fields.extend(&taken);
+    ownership.time = Some(now.to_owned());
+}

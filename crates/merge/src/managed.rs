@@ -1,0 +1,263 @@
+//! The entries of `metadata.managedFields`: reading and writing them, telling managers apart, keeping them few.
+//!
+//! What becomes of the entries when an object changes is decided in `apply`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::fieldset::Set;
+
+/// How many managers of [`Operation::Update`] are kept; the oldest are merged into one.
+pub const MAX_UPDATE_MANAGERS: usize = 10;
+/// The manager that older ones are merged into.
+pub const ANCIENT_CHANGES: &str = "ancient-changes";
+
+/// How a manager came to own fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operation {
+    /// By server-side apply.
+    Apply,
+    /// By create, update or another kind of patch.
+    Update,
+}
+
+impl Operation {
+    /// The name in entries.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+}
+
+/// What tells managers apart. One that applies is the same in all versions.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Identity {
+    /// The field manager's name.
+    pub manager: String,
+    /// By apply or otherwise.
+    pub operation: Operation,
+    /// Group and version; empty for [`Operation::Apply`].
+    pub api_version: String,
+    /// The subresource; empty for the object itself.
+    pub subresource: String,
+}
+
+impl Identity {
+    /// The identity of who writes.
+    pub fn new(manager: &str, operation: Operation, api_version: &str, subresource: &str) -> Self {
+        Self {
+            manager: manager.to_owned(),
+            operation,
+            api_version: match operation {
+                Operation::Apply => String::new(),
+                Operation::Update => api_version.to_owned(),
+            },
+            subresource: subresource.to_owned(),
+        }
+    }
+}
+
+/// What a manager owns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ownership {
+    /// Group and version that the field paths are of.
+    pub api_version: String,
+    /// When the manager last took fields, as RFC 3339 in whole seconds.
+    pub time: Option<String>,
+    /// The fields.
+    pub fields: Set,
+}
+
+/// All entries of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Managed {
+    /// Managers and what they own.
+    pub entries: BTreeMap<Identity, Ownership>,
+}
+
+/// Entries that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("metadata.managedFields: expected {expected}, found {found}")]
+pub struct MalformedEntries {
+    expected: &'static str,
+    found: String,
+}
+
+impl Managed {
+    /// Reads `metadata.managedFields`; null and absence are no entries.
+    ///
+    /// # Errors
+    /// When an entry has another operation than `Apply` and `Update`, or fields that are not `FieldsV1`.
+    pub fn decode(value: Option<&Value>) -> Result<Self, MalformedEntries> {
+        let wrong = |expected, found: &Value| MalformedEntries {
+            expected,
+            found: found.to_string(),
+        };
+        let list = match value {
+            None | Some(Value::Null) => return Ok(Self::default()),
+            Some(Value::Array(list)) => list,
+            Some(other) => return Err(wrong("a list of entries", other)),
+        };
+        let mut entries = BTreeMap::new();
+        for entry in list {
+            let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+            let operation = match text("operation") {
+                "Apply" => Operation::Apply,
+                "Update" => Operation::Update,
+                _ => return Err(wrong("operation Apply or Update", entry)),
+            };
+            if text("fieldsType") != "FieldsV1" {
+                return Err(wrong("fieldsType FieldsV1", entry));
+            }
+            let fields = match entry.get("fieldsV1") {
+                None | Some(Value::Null) => Set::new(),
+                Some(fields) => Set::from_fields_v1(fields).map_err(|_| wrong("fieldsV1", fields))?,
+            };
+            let identity = Identity::new(text("manager"), operation, text("apiVersion"), text("subresource"));
+            let ownership = Ownership {
+                api_version: text("apiVersion").to_owned(),
+                time: entry.get("time").and_then(Value::as_str).map(str::to_owned),
+                fields,
+            };
+            entries.insert(identity, ownership);
+        }
+        Ok(Self { entries })
+    }
+
+    /// Writes `metadata.managedFields`: appliers first, then by time, manager, version and subresource.
+    pub fn encode(&self) -> Value {
+        let mut entries: Vec<(&Identity, &Ownership)> = self.entries.iter().collect();
+        entries.sort_by(|(a, x), (b, y)| {
+            (a.operation, &x.time, &a.manager, &x.api_version, &a.subresource).cmp(&(
+                b.operation,
+                &y.time,
+                &b.manager,
+                &y.api_version,
+                &b.subresource,
+            ))
+        });
+        let encoded = entries.into_iter().map(|(identity, ownership)| {
+            let mut entry = Map::new();
+            let mut put = |name: &str, value: &str| {
+                if !value.is_empty() {
+                    entry.insert(name.to_owned(), Value::String(value.to_owned()));
+                }
+            };
+            put("manager", &identity.manager);
+            put("operation", identity.operation.as_str());
+            put("apiVersion", &ownership.api_version);
+            put("time", ownership.time.as_deref().unwrap_or_default());
+            put("fieldsType", "FieldsV1");
+            put("subresource", &identity.subresource);
+            entry.insert("fieldsV1".to_owned(), ownership.fields.to_fields_v1());
+            Value::Object(entry)
+        });
+        Value::Array(encoded.collect())
+    }
+
+    /// Merges the oldest managers of [`Operation::Update`] into one per version until they are few enough.
+    pub(crate) fn cap(&mut self) {
+        let mut updaters: Vec<(Option<String>, Identity)> = self
+            .entries
+            .iter()
+            .filter(|(identity, _)| identity.operation == Operation::Update)
+            .map(|(identity, ownership)| (ownership.time.clone(), identity.clone()))
+            .collect();
+        let mut count = updaters.len();
+        if count <= MAX_UPDATE_MANAGERS {
+            return;
+        }
+        updaters.sort();
+        let mut first_of_version: BTreeMap<String, Identity> = BTreeMap::new();
+        for (_, identity) in updaters {
+            if count <= MAX_UPDATE_MANAGERS {
+                break;
+            }
+            let version = identity.api_version.clone();
+            let Some(first) = first_of_version.get(&version) else {
+                first_of_version.insert(version, identity);
+                continue;
+            };
+            let bucket = Identity::new(ANCIENT_CHANGES, Operation::Update, &version, "");
+            if !self.entries.contains_key(&bucket) {
+                if let Some(oldest) = self.entries.remove(first) {
+                    self.entries.insert(bucket.clone(), oldest);
+                }
+            }
+            if identity == bucket {
+                continue;
+            }
+            let Some(merged) = self.entries.remove(&identity) else {
+                continue;
+            };
+            if let Some(ownership) = self.entries.get_mut(&bucket) {
+                ownership.fields.extend(&merged.fields);
+                // That of the later one.
+                ownership.time = merged.time;
+            }
+            count -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn entries_are_read_and_written_in_order() {
+        let entry = |manager: &str, operation: &str, time: &str| {
+            json!({"manager": manager, "operation": operation, "apiVersion": "v1", "time": time,
+                "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {}}})
+        };
+        let a = entry("a", "Update", "2026-01-01T00:00:02Z");
+        let b = entry("b", "Update", "2026-01-01T00:00:01Z");
+        let c = entry("c", "Apply", "2026-01-01T00:00:03Z");
+        let managed = Managed::decode(Some(&json!([a, b, c]))).unwrap();
+        assert_eq!(managed.encode(), json!([c, b, a]));
+        assert_eq!(Managed::decode(None).unwrap(), Managed::default());
+        for bad in [
+            json!({}),
+            json!([{}]),
+            json!([{"operation": "Apply"}]),
+            json!([{"operation": "X", "fieldsType": "FieldsV1"}]),
+        ] {
+            assert!(Managed::decode(Some(&bad)).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn old_updaters_are_merged() {
+        let mut managed = Managed::default();
+        for i in 0..13 {
+            let fields = Set::of_fields(&[&format!("spec.f{i}")]);
+            managed.entries.insert(
+                Identity::new(
+                    &format!("m{i:02}"),
+                    Operation::Update,
+                    if i == 1 { "v2" } else { "v1" },
+                    "",
+                ),
+                Ownership {
+                    api_version: if i == 1 { "v2" } else { "v1" }.into(),
+                    time: Some(format!("2026-01-01T00:00:{i:02}Z")),
+                    fields,
+                },
+            );
+        }
+        managed.cap();
+        assert_eq!(managed.entries.len(), MAX_UPDATE_MANAGERS);
+        let bucket = &managed.entries[&Identity::new(ANCIENT_CHANGES, Operation::Update, "v1", "")];
+        assert_eq!(
+            bucket.fields,
+            Set::of_fields(&["spec.f0", "spec.f2", "spec.f3", "spec.f4"])
+        );
+        assert_eq!(bucket.time.as_deref(), Some("2026-01-01T00:00:04Z"));
+        assert!(managed.entries.keys().any(|identity| identity.api_version == "v2"));
+    }
+}

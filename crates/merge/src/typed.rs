@@ -1,0 +1,575 @@
+//! Values walked together with their schema: which fields a value has, how two values differ, merging, removing.
+//!
+//! The schema decides what a field is: granular maps and associative lists are walked, everything else is one field.
+//! Where the schema says nothing (free-form parts), maps are granular and lists atomic. What the sets of fields mean is
+//! decided in `apply`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gardener_schema::{Kind, ListType, MapType, Schema};
+use serde_json::{Map, Value};
+
+use crate::fieldset::{Node, PathElement, Set};
+use crate::patch::type_of;
+
+/// The schema at a place of a value; none where nothing is known.
+#[derive(Clone, Copy, Debug)]
+pub struct Type<'a>(Option<&'a Schema>);
+
+/// How a value is walked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// As one field.
+    Leaf,
+    /// Member by member.
+    Map,
+    /// Element by element, told apart by keys or by value.
+    List,
+}
+
+/// How the elements of a list are told apart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Relation {
+    Atomic,
+    Set,
+    Keyed,
+}
+
+impl<'a> From<&'a Schema> for Type<'a> {
+    fn from(schema: &'a Schema) -> Self {
+        Self(Some(schema))
+    }
+}
+
+impl<'a> Type<'a> {
+    /// The type of a member, and whether the schema names it as a field.
+    fn member(self, name: &str) -> (Self, bool) {
+        let Some(schema) = self.0 else {
+            return (Self(None), false);
+        };
+        match schema.field(name) {
+            Some(field) => (Self(Some(field)), true),
+            None => (Self(schema.additional()), false),
+        }
+    }
+
+    fn items(self) -> Self {
+        Self(self.0.and_then(Schema::items))
+    }
+
+    fn below(self, element: &PathElement) -> Self {
+        match element {
+            PathElement::Field(name) => self.member(name).0,
+            PathElement::Key(_) | PathElement::Value(_) | PathElement::Index(_) => self.items(),
+        }
+    }
+
+    fn relation(self) -> Relation {
+        let Some(schema) = self.0 else { return Relation::Atomic };
+        match schema.list_type() {
+            Some(ListType::Atomic) => Relation::Atomic,
+            Some(ListType::Set) => Relation::Set,
+            Some(ListType::Map) => Relation::Keyed,
+            // Kinds that only know strategic merge.
+            None if schema.has_patch_strategy("merge") => match schema.patch_merge_key() {
+                Some(_) => Relation::Keyed,
+                None => Relation::Set,
+            },
+            None => Relation::Atomic,
+        }
+    }
+
+    fn keys(self) -> Vec<&'a str> {
+        let Some(schema) = self.0 else { return Vec::new() };
+        let keys: Vec<&str> = schema.list_map_keys().collect();
+        if keys.is_empty() {
+            schema.patch_merge_key().into_iter().collect()
+        } else {
+            keys
+        }
+    }
+
+    fn shape(self, value: &Value) -> Shape {
+        let kind = self.0.map_or(Kind::Any, Schema::kind);
+        let map = || match self.0.and_then(Schema::map_type) {
+            Some(MapType::Atomic) => Shape::Leaf,
+            _ => Shape::Map,
+        };
+        let list = || match self.relation() {
+            Relation::Atomic => Shape::Leaf,
+            Relation::Set | Relation::Keyed => Shape::List,
+        };
+        match (value, kind) {
+            (Value::Object(_) | Value::Null, Kind::Any | Kind::Object) => map(),
+            (Value::Array(_), Kind::Any | Kind::Array) | (Value::Null, Kind::Array) => list(),
+            _ => Shape::Leaf,
+        }
+    }
+
+    /// The step to a list's element.
+    ///
+    /// # Errors
+    /// Why the element cannot be told apart from others.
+    fn element(self, item: &Value) -> Result<PathElement, String> {
+        if self.relation() == Relation::Set {
+            return match item {
+                Value::Null => Err("associative list without keys has an element that's an explicit null".into()),
+                Value::Object(_) => Err("associative list without keys has an element that's a map type".into()),
+                Value::Array(_) => Err("associative list without keys has an element that's a list type".into()),
+                scalar => Ok(PathElement::value(scalar)),
+            };
+        }
+        let Value::Object(members) = item else {
+            return Err(if item.is_null() {
+                "associative list with keys may not have a null element".into()
+            } else {
+                "associative list with keys may not have non-map elements".into()
+            });
+        };
+        let keys = self.keys();
+        let mut found = Map::new();
+        for key in &keys {
+            let value = members.get(*key).or_else(|| {
+                // Such as `protocol` of ports; required fields have Go's zero value as default.
+                self.items().0?.field(key)?.default_value()
+            });
+            if let Some(value) = value {
+                found.insert((*key).to_owned(), value.clone());
+            }
+        }
+        if found.is_empty() {
+            return Err(format!(
+                "associative list with keys has an element that omits all key fields {keys:?} (and doesn't have default values for any key fields)"
+            ));
+        }
+        Ok(PathElement::key(&found))
+    }
+
+    /// The step to a list's element; by position where it cannot be told apart otherwise.
+    fn element_at(self, index: usize, item: &Value) -> PathElement {
+        self.element(item).unwrap_or(PathElement::Index(index as u64))
+    }
+}
+
+/// Equality of JSON values where `1` and `1.0` are the same.
+pub(crate) fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(x), Value::Number(y)) => x == y || x.as_f64() == y.as_f64(),
+        (Value::Array(x), Value::Array(y)) => x.len() == y.len() && x.iter().zip(y).all(|(x, y)| same(x, y)),
+        (Value::Object(x), Value::Object(y)) => {
+            x.len() == y.len() && x.iter().zip(y).all(|((k, x), (l, y))| k == l && same(x, y))
+        }
+        _ => a == b,
+    }
+}
+
+/// The fields that a value has.
+pub fn to_fieldset(value: &Value, schema: &Schema) -> Set {
+    fields_of(Type::from(schema), value).below
+}
+
+fn fields_of(kind: Type<'_>, value: &Value) -> Node {
+    let mut node = Node::default();
+    match (kind.shape(value), value) {
+        (Shape::Map, Value::Object(members)) => {
+            for (name, value) in members {
+                let (child, named) = kind.member(name);
+                let found = fields_of(child, value);
+                let empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
+                node.below
+                    .place(PathElement::field(name), found.member || empty || !named, found.below);
+            }
+        }
+        (Shape::List, Value::Array(elements)) => {
+            for (i, value) in elements.iter().enumerate() {
+                let found = fields_of(kind.items(), value);
+                node.below.place(kind.element_at(i, value), true, found.below);
+            }
+        }
+        (Shape::Leaf, _) => node.member = true,
+        (Shape::Map | Shape::List, _) => {}
+    }
+    node
+}
+
+/// How a value differs from an older one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// Fields that only the new value has.
+    pub added: Set,
+    /// Fields that only the old value has.
+    pub removed: Set,
+    /// Fields that both have, with different values.
+    pub modified: Set,
+}
+
+impl Comparison {
+    /// Whether the values are the same.
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty() && self.modified.is_empty()
+    }
+
+    /// Forgets fields and all that lies below them.
+    pub(crate) fn forget(&mut self, fields: &Set) {
+        self.added.subtract_recursively(fields);
+        self.removed.subtract_recursively(fields);
+        self.modified.subtract_recursively(fields);
+    }
+}
+
+#[derive(Default)]
+struct Difference {
+    added: Node,
+    removed: Node,
+    modified: Node,
+}
+
+impl Difference {
+    fn place(&mut self, element: &PathElement, below: Self) {
+        let put = |node: &mut Node, below: Node| {
+            if below.member || !below.below.is_empty() {
+                node.below.place(element.clone(), below.member, below.below);
+            }
+        };
+        put(&mut self.added, below.added);
+        put(&mut self.removed, below.removed);
+        put(&mut self.modified, below.modified);
+    }
+}
+
+/// Compares two values.
+pub fn compare(old: &Value, new: &Value, schema: &Schema) -> Comparison {
+    let mut difference = Difference::default();
+    differ(Type::from(schema), Some(old), Some(new), &mut difference);
+    Comparison {
+        added: difference.added.below,
+        removed: difference.removed.below,
+        modified: difference.modified.below,
+    }
+}
+
+fn differ(kind: Type<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut Difference) {
+    let before = old.map(|value| kind.shape(value));
+    let after = new.map(|value| kind.shape(value));
+    // A free-form field may change from a map to something else: then its old members are removed and it is modified.
+    if let (Some(before), Some(_)) = (before, after) {
+        if Some(before) != after {
+            differ_as(before, kind, old, new, found);
+        }
+    }
+    if let Some(shape) = after.or(before) {
+        differ_as(shape, kind, old, new, found);
+    }
+}
+
+fn differ_as(shape: Shape, kind: Type<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut Difference) {
+    let size = |value: Option<&Value>| match (shape, value) {
+        (Shape::Map, Some(Value::Object(members))) => members.len(),
+        (Shape::List, Some(Value::Array(elements))) => elements.len(),
+        _ => 0,
+    };
+    if shape == Shape::Leaf || size(old) == 0 && size(new) == 0 {
+        match (old, new) {
+            (None, Some(_)) => found.added.member = true,
+            (Some(_), None) => found.removed.member = true,
+            (Some(old), Some(new)) if !same(old, new) => found.modified.member = true,
+            _ => {}
+        }
+        return;
+    }
+    if shape == Shape::Map {
+        let old = old.and_then(Value::as_object);
+        let new = new.and_then(Value::as_object);
+        for (name, value) in old.into_iter().flatten() {
+            let other = new.and_then(|new| new.get(name));
+            differ_member(kind, name, Some(value), other, found);
+        }
+        for (name, value) in new.into_iter().flatten() {
+            if !old.is_some_and(|old| old.contains_key(name)) {
+                differ_member(kind, name, None, Some(value), found);
+            }
+        }
+    } else {
+        differ_list(kind, old, new, found);
+    }
+    match (old, new) {
+        (None, Some(_)) => found.added.member = true,
+        (Some(_), None) => found.removed.member = true,
+        _ => {}
+    }
+}
+
+fn differ_member(kind: Type<'_>, name: &str, old: Option<&Value>, new: Option<&Value>, found: &mut Difference) {
+    let mut below = Difference::default();
+    differ(kind.member(name).0, old, new, &mut below);
+    let quiet = |node: &Node| !node.member && node.below.is_empty();
+    if !(quiet(&below.added) && quiet(&below.removed) && quiet(&below.modified)) {
+        found.place(&PathElement::field(name), below);
+    }
+}
+
+fn differ_list(kind: Type<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut Difference) {
+    let empty = Vec::new();
+    let old = old.and_then(Value::as_array).unwrap_or(&empty);
+    let new = new.and_then(Value::as_array).unwrap_or(&empty);
+    // Most lists do not change; finding out is cheaper than telling their elements apart.
+    if old.len() == new.len() && old.iter().zip(new).all(|(old, new)| same(old, new)) {
+        return;
+    }
+    let mut elements: BTreeMap<PathElement, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
+    for (i, value) in old.iter().enumerate() {
+        elements.entry(kind.element_at(i, value)).or_default().0.push(value);
+    }
+    for (i, value) in new.iter().enumerate() {
+        elements.entry(kind.element_at(i, value)).or_default().1.push(value);
+    }
+    for (element, (old, new)) in elements {
+        let mut below = Difference::default();
+        match (old.as_slice(), new.as_slice()) {
+            ([] | [_], [] | [_]) => differ(kind.items(), old.first().copied(), new.first().copied(), &mut below),
+            ([_, _, ..], [_, _, ..]) => {
+                below.modified.member =
+                    old.len() != new.len() || !old.iter().zip(&new).all(|(old, new)| same(old, new));
+            }
+            ([_, _, ..], rest) => {
+                if let Some(new) = rest.first() {
+                    differ(kind.items(), None, Some(new), &mut below);
+                }
+                below.removed.member = true;
+            }
+            (rest, [_, _, ..]) => {
+                if let Some(old) = rest.first() {
+                    differ(kind.items(), Some(old), None, &mut below);
+                }
+                below.added.member = true;
+            }
+        }
+        found.place(&element, below);
+    }
+}
+
+/// Merges a configuration into a value: what the configuration says counts, what it does not say stays.
+pub fn merge(live: &Value, config: &Value, schema: &Schema) -> Value {
+    merged(Type::from(schema), live, config)
+}
+
+fn merged(kind: Type<'_>, live: &Value, config: &Value) -> Value {
+    let shape = kind.shape(config);
+    if shape != kind.shape(live) {
+        return config.clone();
+    }
+    match (shape, live, config) {
+        (Shape::Map, Value::Object(_), Value::Null) | (Shape::List, Value::Array(_), Value::Null) => live.clone(),
+        (Shape::Map, Value::Object(live), Value::Object(config)) => {
+            let mut out = Map::new();
+            for (name, value) in live {
+                let value = match config.get(name) {
+                    Some(config) => merged(kind.member(name).0, value, config),
+                    None => value.clone(),
+                };
+                out.insert(name.clone(), value);
+            }
+            for (name, value) in config {
+                if !live.contains_key(name) {
+                    out.insert(name.clone(), value.clone());
+                }
+            }
+            Value::Object(out)
+        }
+        (Shape::List, Value::Array(live), Value::Array(config)) => Value::Array(merged_list(kind, live, config)),
+        _ => config.clone(),
+    }
+}
+
+/// Merges associative lists: elements of both are merged, in the order of the configuration; elements of the live list
+/// stay where they are relative to those.
+fn merged_list(kind: Type<'_>, live: &[Value], config: &[Value]) -> Vec<Value> {
+    let index = |list: &[Value]| -> Vec<PathElement> {
+        list.iter()
+            .enumerate()
+            .map(|(i, value)| kind.element_at(i, value))
+            .collect()
+    };
+    let theirs = index(live);
+    let ours = index(config);
+    let mut live_by_element: BTreeMap<&PathElement, Option<&Value>> = BTreeMap::new();
+    for (element, value) in theirs.iter().zip(live) {
+        // Duplicates of the live list are replaced by the configuration's element, not merged with it.
+        live_by_element
+            .entry(element)
+            .and_modify(|known| *known = None)
+            .or_insert(Some(value));
+    }
+    let wanted: BTreeSet<&PathElement> = ours.iter().collect();
+    let take = |i: usize| -> Option<Value> {
+        let config = config.get(i)?;
+        let live = ours.get(i).and_then(|element| *live_by_element.get(element)?);
+        Some(match live {
+            Some(live) => merged(kind.items(), live, config),
+            None => config.clone(),
+        })
+    };
+    let mut shared = ours.iter().filter(|element| live_by_element.contains_key(element));
+    let mut next_shared = shared.next();
+    let mut done: BTreeSet<&PathElement> = BTreeSet::new();
+    let mut out = Vec::with_capacity(live.len().max(config.len()));
+    let (mut l, mut r) = (0, 0);
+    while l < theirs.len() || r < ours.len() {
+        if let (Some(left), Some(right)) = (theirs.get(l), ours.get(r)) {
+            if left == right {
+                done.insert(right);
+                out.extend(take(r));
+                (l, r) = (l + 1, r + 1);
+                next_shared = shared.next();
+                continue;
+            }
+            if wanted.contains(left) && next_shared.is_some_and(|next| next != left) {
+                // Shared, but its turn in the configuration's order has not come or is over.
+                l += 1;
+                continue;
+            }
+        }
+        if let (Some(left), Some(value)) = (theirs.get(l), live.get(l)) {
+            if !wanted.contains(left) {
+                out.push(value.clone());
+                l += 1;
+                continue;
+            }
+            if done.contains(left) {
+                l += 1;
+            }
+        }
+        if let Some(right) = ours.get(r) {
+            done.insert(right);
+            out.extend(take(r));
+            r += 1;
+            if next_shared == Some(right) {
+                next_shared = shared.next();
+            }
+        }
+    }
+    out
+}
+
+/// Removes fields from a value. A map or list of which nothing is left goes, too, unless `keep` has something there.
+pub fn remove(value: &mut Value, fields: &Set, keep: &Set, schema: &Schema) {
+    remove_below(Type::from(schema), value, fields, Some(keep));
+}
+
+/// Answers whether nothing is left.
+fn remove_below(kind: Type<'_>, value: &mut Value, fields: &Set, keep: Option<&Set>) -> bool {
+    if fields.is_empty() {
+        return false;
+    }
+    // Whether the child stays.
+    let stays = |element: &PathElement, child: &mut Value| -> bool {
+        let Some(node) = fields.get(element) else { return true };
+        if node.member {
+            return false;
+        }
+        let keep = keep.and_then(|keep| keep.get(element));
+        let emptied = remove_below(kind.below(element), child, &node.below, keep.map(|node| &node.below));
+        !emptied || keep.is_some()
+    };
+    match (kind.shape(value), value) {
+        (Shape::Map, Value::Object(members)) => {
+            let before = members.len();
+            members.retain(|name, child| stays(&PathElement::field(name), child));
+            members.is_empty() && before > 0
+        }
+        (Shape::List, Value::Array(elements)) => {
+            let before = elements.len();
+            let mut i = 0;
+            elements.retain_mut(|child| {
+                let element = kind.element_at(i, child);
+                i += 1;
+                stays(&element, child)
+            });
+            elements.is_empty() && before > 0
+        }
+        _ => false,
+    }
+}
+
+/// The set with every named field of a struct as a member that leads to a member.
+pub(crate) fn with_named_fields(set: &Set, schema: &Schema) -> Set {
+    named_below(set, Type::from(schema))
+}
+
+fn named_below(set: &Set, kind: Type<'_>) -> Set {
+    let mut out = Set::new();
+    for (element, node) in set.nodes() {
+        let named = matches!(element, PathElement::Field(name) if kind.member(name).1);
+        let below = named_below(&node.below, kind.below(element));
+        out.place(element.clone(), node.member || named, below);
+    }
+    out
+}
+
+/// Checks that a configuration fits the schema: types, declared fields, keys of list elements, no duplicates.
+///
+/// # Errors
+/// What does not fit, in the order of the document, each as `<path>: <why>`.
+pub fn check(value: &Value, schema: &Schema) -> Result<(), Vec<String>> {
+    let mut found = Vec::new();
+    check_at(Type::from(schema), value, "", &mut found);
+    if found.is_empty() { Ok(()) } else { Err(found) }
+}
+
+fn check_at(kind: Type<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
+    let Some(schema) = kind.0 else { return };
+    let expected = match (schema.kind(), value) {
+        (_, Value::Null)
+        | (Kind::Any, _)
+        | (Kind::Object, Value::Object(_))
+        | (Kind::Array, Value::Array(_))
+        | (Kind::String, Value::String(_))
+        | (Kind::Integer | Kind::Number, Value::Number(_))
+        | (Kind::Boolean, Value::Bool(_))
+        | (Kind::IntOrString | Kind::Quantity, Value::String(_) | Value::Number(_)) => None,
+        (Kind::Object, _) => Some("map"),
+        (Kind::Array, _) => Some("list"),
+        (Kind::String, _) => Some("string"),
+        (Kind::Integer | Kind::Number, _) => Some("numeric (int or float)"),
+        (Kind::Boolean, _) => Some("boolean"),
+        (Kind::IntOrString | Kind::Quantity, _) => Some("scalar"),
+    };
+    if let Some(expected) = expected {
+        found.push(format!("{path}: expected {expected}, got {}", type_of(value)));
+        return;
+    }
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                let path = format!("{path}.{name}");
+                let (child, named) = kind.member(name);
+                if !named && child.0.is_none() && !schema.preserves_unknown() && !schema.is_embedded_resource() {
+                    found.push(format!("{path}: field not declared in schema"));
+                } else {
+                    check_at(child, value, &path, found);
+                }
+            }
+        }
+        Value::Array(elements) => {
+            let associative = kind.shape(value) == Shape::List;
+            let mut seen = BTreeSet::new();
+            for (i, value) in elements.iter().enumerate() {
+                if !associative {
+                    check_at(kind.items(), value, &format!("{path}[{i}]"), found);
+                    continue;
+                }
+                match kind.element(value) {
+                    Err(why) => found.push(format!("{path}: element {i}: {why}")),
+                    Ok(element) => {
+                        check_at(kind.items(), value, &format!("{path}{element}"), found);
+                        if seen.contains(&element) {
+                            found.push(format!("{path}: duplicate entries for key {element}"));
+                        }
+                        seen.insert(element);
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+}

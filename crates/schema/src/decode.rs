@@ -1,0 +1,305 @@
+//! Whether a JSON value decodes into the Go type of a built-in kind; if not, with the message of Go's decoder.
+//!
+//! Custom resources are not decoded but validated (`validate`).
+
+use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::go_quote;
+use serde_json::Value;
+
+use crate::formats;
+use crate::schema::{Kind, Schema};
+
+/// A value that does not decode: the message of Go's decoder.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct DecodeError(String);
+
+impl DecodeError {
+    /// The 400 that an API server answers for a body of `kind` at `version` (without group).
+    pub fn into_api_error(self, version: &str, kind: &str) -> ApiError {
+        cannot_be_handled(version, kind, &self.0)
+    }
+}
+
+/// The 400 for unknown fields (paths as of [`Schema::unknown_fields`]) where the client asked for strict validation.
+pub fn strict_error(unknown: &[String], version: &str, kind: &str) -> ApiError {
+    let list: Vec<String> = unknown
+        .iter()
+        .map(|path| format!("unknown field {}", go_quote(path)))
+        .collect();
+    cannot_be_handled(version, kind, &format!("strict decoding error: {}", list.join(", ")))
+}
+
+fn cannot_be_handled(version: &str, kind: &str, why: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "{kind} in version {} cannot be handled as a {kind}: {why}",
+        go_quote(version)
+    ))
+}
+
+/// Where the decoder is: Go names the innermost struct and the fields on the way to it.
+struct Place<'a> {
+    parent: Option<&'a Place<'a>>,
+    structure: &'a str,
+    field: &'a str,
+}
+
+impl Place<'_> {
+    fn path(&self) -> String {
+        match self.parent.map(Place::path) {
+            Some(parent) => format!("{parent}.{}", self.field),
+            None => self.field.to_owned(),
+        }
+    }
+}
+
+impl Schema {
+    /// Checks the JSON types of a value, and quantities, durations and times. `kind` names the root where the schema has
+    /// no definition name. Null decodes into anything, and unknown fields do not matter.
+    ///
+    /// # Errors
+    /// The first misfit, worded as Go's decoder does: `json: cannot unmarshal string into Go struct field
+    /// CloudProfileSpec.spec.regions of type []v1beta1.Region`.
+    pub fn decode(&self, value: &Value, kind: &str) -> Result<(), DecodeError> {
+        self.decode_at(value, kind, None)
+    }
+
+    fn decode_at(&self, value: &Value, kind: &str, place: Option<&Place<'_>>) -> Result<(), DecodeError> {
+        match (self.kind(), value) {
+            (_, Value::Null) | (Kind::Any, _) => Ok(()),
+            (Kind::Object, Value::Object(members)) => {
+                let structure = self.definition_name().map_or(kind, short_name);
+                for (name, value) in members {
+                    if let Some(child) = self.field(name) {
+                        let inner = Place {
+                            parent: place,
+                            structure,
+                            field: name,
+                        };
+                        child.decode_at(value, kind, Some(&inner))?;
+                    } else if let Some(child) = self.additional() {
+                        child.decode_at(value, kind, place)?;
+                    }
+                }
+                Ok(())
+            }
+            (Kind::Array, Value::Array(elements)) => match self.items() {
+                Some(items) => elements
+                    .iter()
+                    .try_for_each(|value| items.decode_at(value, kind, place)),
+                None => Ok(()),
+            },
+            (Kind::String, Value::String(text)) => match self.format() {
+                Some("date-time") => formats::time(text).map_err(DecodeError),
+                Some("go-duration") => formats::duration(text).map_err(DecodeError),
+                Some("byte") => decode_bytes(text),
+                _ => Ok(()),
+            },
+            (Kind::String, other) if matches!(self.format(), Some("date-time" | "go-duration")) => Err(DecodeError(
+                format!("json: cannot unmarshal {} into Go value of type string", type_of(other)),
+            )),
+            (Kind::Quantity, Value::String(text)) => {
+                formats::quantity(text.trim()).map_err(|why| DecodeError(why.to_owned()))
+            }
+            (Kind::Quantity, other) => formats::quantity(&other.to_string()).map_err(|why| DecodeError(why.to_owned())),
+            (Kind::IntOrString, Value::String(_)) => Ok(()),
+            (Kind::IntOrString, Value::Number(number)) if in_range(number, "int32") => Ok(()),
+            (Kind::IntOrString, other) => Err(DecodeError(format!(
+                "json: cannot unmarshal {} into Go value of type int32",
+                literal(other)
+            ))),
+            (Kind::Integer, Value::Number(number)) => {
+                let go = self.go_type(kind);
+                if in_range(number, &go) {
+                    Ok(())
+                } else {
+                    Err(misfit(&format!("number {number}"), &go, kind, place))
+                }
+            }
+            (Kind::Number, Value::Number(_)) | (Kind::Boolean, Value::Bool(_)) => Ok(()),
+            (_, other) => Err(misfit(type_of(other), &self.go_type(kind), kind, place)),
+        }
+    }
+
+    /// The name of the Go type as the decoder tells it. Named scalar types are not known to schemas: their base is told.
+    fn go_type(&self, kind: &str) -> String {
+        match self.kind() {
+            Kind::Boolean => "bool".into(),
+            Kind::Integer => self.format().unwrap_or("int64").to_owned(),
+            Kind::Number => "float64".into(),
+            Kind::String if self.format() == Some("byte") => "[]uint8".into(),
+            Kind::String | Kind::IntOrString | Kind::Quantity => match self.definition_name() {
+                Some(name) => qualified_name(name),
+                None => "string".into(),
+            },
+            Kind::Array => format!(
+                "[]{}",
+                self.items().map_or("interface {}".into(), |items| items.go_type(kind))
+            ),
+            Kind::Object => match (self.definition_name(), self.additional()) {
+                (Some(name), _) => qualified_name(name),
+                (None, Some(values)) => format!("map[string]{}", values.go_type(kind)),
+                (None, None) => kind.to_owned(),
+            },
+            Kind::Any => "interface {}".into(),
+        }
+    }
+}
+
+fn misfit(found: &str, go: &str, kind: &str, place: Option<&Place<'_>>) -> DecodeError {
+    DecodeError(match place {
+        Some(place) => format!(
+            "json: cannot unmarshal {found} into Go struct field {}.{} of type {go}",
+            place.structure,
+            place.path()
+        ),
+        None => {
+            let go = if go.is_empty() { kind } else { go };
+            format!("json: cannot unmarshal {found} into Go value of type {go}")
+        }
+    })
+}
+
+fn decode_bytes(text: &str) -> Result<(), DecodeError> {
+    use base64::Engine;
+    match base64::engine::general_purpose::STANDARD.decode(text) {
+        Ok(_) => Ok(()),
+        Err(_) => {
+            // Go tells the offset of the first byte that is not of the alphabet, else of the incomplete quantum.
+            let alphabet = |b: u8| b.is_ascii_alphanumeric() || b == b'+' || b == b'/' || b == b'=';
+            let offset = text.bytes().position(|b| !alphabet(b)).unwrap_or(text.len() / 4 * 4);
+            Err(DecodeError(format!("illegal base64 data at input byte {offset}")))
+        }
+    }
+}
+
+fn in_range(number: &serde_json::Number, go: &str) -> bool {
+    match go {
+        "int32" => number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()),
+        _ => number.as_i64().is_some(),
+    }
+}
+
+/// `Deployment` of `io.k8s.api.apps.v1.Deployment`.
+fn short_name(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
+/// `v1.Deployment` of `io.k8s.api.apps.v1.Deployment`.
+fn qualified_name(name: &str) -> String {
+    let mut parts = name.rsplitn(3, '.');
+    let kind = parts.next().unwrap_or(name);
+    match parts.next() {
+        Some(package) => format!("{package}.{kind}"),
+        None => kind.to_owned(),
+    }
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn literal(value: &Value) -> String {
+    match value {
+        Value::Number(number) => format!("number {number}"),
+        other => type_of(other).to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixtures;
+
+    #[test]
+    fn messages_of_gardener_apiserver() {
+        let gardener = fixtures::gardener();
+        let decode = |kind: &str, spec: Value| {
+            let schema = gardener.for_kind("core.gardener.cloud", "v1beta1", kind).unwrap();
+            schema
+                .decode(&json!({"spec": spec}), kind)
+                .map_err(|why| why.into_api_error("v1beta1", kind).message().to_owned())
+        };
+        assert_eq!(
+            decode("CloudProfile", json!({"type": "local", "regions": "north"})).unwrap_err(),
+            "CloudProfile in version \"v1beta1\" cannot be handled as a CloudProfile: json: cannot unmarshal string into Go \
+             struct field CloudProfileSpec.spec.regions of type []v1beta1.Region"
+        );
+        assert_eq!(
+            decode("Quota", json!({"metrics": {"cpu": "many"}})).unwrap_err(),
+            "Quota in version \"v1beta1\" cannot be handled as a Quota: quantities must match the regular expression \
+             '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+        );
+        assert_eq!(decode("Quota", json!({"metrics": {"cpu": "1", "memory": 2}})), Ok(()));
+    }
+
+    #[test]
+    fn messages_of_built_in_kinds() {
+        let schema = fixtures::deployment();
+        for (value, expected) in [
+            (
+                json!("x"),
+                "json: cannot unmarshal string into Go value of type v1.Deployment",
+            ),
+            (
+                json!({"spec": {"replicas": "3"}}),
+                "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32",
+            ),
+            (
+                json!({"spec": {"replicas": 1.5}}),
+                "json: cannot unmarshal number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32",
+            ),
+            (
+                json!({"spec": {"replicas": 3_000_000_000_i64}}),
+                "json: cannot unmarshal number 3000000000 into Go struct field DeploymentSpec.spec.replicas of type int32",
+            ),
+            (
+                json!({"metadata": {"labels": {"a": 1}}}),
+                "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string",
+            ),
+            (
+                json!({"metadata": {"labels": []}}),
+                "json: cannot unmarshal array into Go struct field ObjectMeta.metadata.labels of type map[string]string",
+            ),
+            (
+                json!({"spec": {"template": {"spec": {"containers": [{"name": true}]}}}}),
+                "json: cannot unmarshal bool into Go struct field Container.spec.template.spec.containers.name of type string",
+            ),
+            (
+                json!({"metadata": {"creationTimestamp": "now"}}),
+                "parsing time \"now\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"now\" as \"2006\"",
+            ),
+            (
+                json!({"spec": {"strategy": {"rollingUpdate": {"maxSurge": true}}}}),
+                "json: cannot unmarshal bool into Go value of type int32",
+            ),
+        ] {
+            assert_eq!(
+                schema.decode(&value, "Deployment").unwrap_err().to_string(),
+                expected,
+                "{value}"
+            );
+        }
+        let fits = json!({"metadata": null, "spec": {"replicas": 3, "strategy": {"rollingUpdate": {"maxSurge": "25%"}}}, "x": 1});
+        assert_eq!(schema.decode(&fits, "Deployment"), Ok(()));
+    }
+
+    #[test]
+    fn strict_message() {
+        let paths = ["metadata.colour".to_owned(), "scheduling.seedSelectr".to_owned()];
+        assert_eq!(
+            strict_error(&paths, "v1beta1", "ExposureClass").message(),
+            "ExposureClass in version \"v1beta1\" cannot be handled as a ExposureClass: strict decoding error: unknown field \
+             \"metadata.colour\", unknown field \"scheduling.seedSelectr\""
+        );
+    }
+}

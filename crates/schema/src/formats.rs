@@ -1,0 +1,236 @@
+//! Texts in a format: quantities, durations, times and the `format`s of schemas; with the messages of Go's parsers.
+
+use gardener_apimachinery::field::go_quote;
+
+const QUANTITY_FORMAT: &str =
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+const QUANTITY_SUFFIX: &str = "unable to parse quantity's suffix";
+
+/// Checks a quantity such as `500m` or `1Gi`.
+///
+/// # Errors
+/// The message of `resource.ParseQuantity`.
+pub fn quantity(text: &str) -> Result<(), &'static str> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let end = unsigned
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(unsigned.len());
+    let (number, suffix) = unsigned.split_at(end);
+    if number.matches('.').count() > 1 || !number.contains(|c: char| c.is_ascii_digit()) {
+        return Err(QUANTITY_FORMAT);
+    }
+    let letters = suffix
+        .find(|c: char| !"eEinumkKMGTP".contains(c))
+        .unwrap_or(suffix.len());
+    let (unit, rest) = suffix.split_at(letters);
+    let digits = rest.strip_prefix(['+', '-']).unwrap_or(rest);
+    if !digits.chars().all(|c| c.is_ascii_digit()) {
+        return Err(QUANTITY_FORMAT);
+    }
+    let exponent = matches!(unit, "e" | "E");
+    let known = matches!(
+        unit,
+        "" | "n" | "u" | "m" | "k" | "M" | "G" | "T" | "P" | "E" | "Ki" | "Mi" | "Gi" | "Ti" | "Pi" | "Ei"
+    );
+    let fits = if rest.is_empty() {
+        known
+    } else {
+        exponent && !digits.is_empty()
+    };
+    if fits { Ok(()) } else { Err(QUANTITY_SUFFIX) }
+}
+
+/// Checks a duration such as `1h30m`.
+///
+/// # Errors
+/// The message of Go's `time.ParseDuration`.
+pub fn duration(text: &str) -> Result<(), String> {
+    let invalid = || Err(format!("time: invalid duration {}", go_quote(text)));
+    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if rest == "0" {
+        return Ok(());
+    }
+    if rest.is_empty() {
+        return invalid();
+    }
+    while !rest.is_empty() {
+        let end = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(rest.len());
+        let (number, tail) = rest.split_at(end);
+        if number.matches('.').count() > 1 || !number.contains(|c: char| c.is_ascii_digit()) {
+            return invalid();
+        }
+        let end = tail
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(end);
+        match unit {
+            "" => return Err(format!("time: missing unit in duration {}", go_quote(text))),
+            "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h" => {}
+            _ => {
+                return Err(format!(
+                    "time: unknown unit {} in duration {}",
+                    go_quote(unit),
+                    go_quote(text)
+                ));
+            }
+        }
+        rest = tail;
+    }
+    Ok(())
+}
+
+/// Checks a time as RFC 3339 writes it.
+///
+/// # Errors
+/// The message of Go's `time.Parse`.
+pub fn time(text: &str) -> Result<(), String> {
+    const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
+    let fail = |rest: &str, element: &str| {
+        Err(format!(
+            "parsing time {} as {}: cannot parse {} as {}",
+            go_quote(text),
+            go_quote(LAYOUT),
+            go_quote(rest),
+            go_quote(element)
+        ))
+    };
+    let mut rest = text;
+    for (digits, separator, element) in [
+        (4, "-", "2006"),
+        (2, "-", "01"),
+        (2, "T", "02"),
+        (2, ":", "15"),
+        (2, ":", "04"),
+        (2, "", "05"),
+    ] {
+        if rest.len() < digits || !rest.bytes().take(digits).all(|b| b.is_ascii_digit()) {
+            return fail(rest, element);
+        }
+        // The bytes before are digits, so this is a boundary.
+        let (_, tail) = rest.split_at(digits);
+        match tail.strip_prefix(separator) {
+            Some(tail) => rest = tail,
+            None => return fail(tail, separator),
+        }
+    }
+    if let Some(fraction) = rest.strip_prefix('.') {
+        let end = fraction.find(|c: char| !c.is_ascii_digit()).unwrap_or(fraction.len());
+        if end == 0 {
+            return fail(rest, "Z07:00");
+        }
+        rest = fraction.get(end..).unwrap_or_default();
+    }
+    let zone = rest.as_bytes();
+    let offset = matches!(zone, [b'+' | b'-', a, b, b':', c, d] if [a, b, c, d].iter().all(|b| b.is_ascii_digit()));
+    if rest != "Z" && !offset {
+        return fail(rest, "Z07:00");
+    }
+    if text.parse::<jiff::Timestamp>().is_err() {
+        return Err(format!("parsing time {}: out of range", go_quote(text)));
+    }
+    Ok(())
+}
+
+/// Whether a text fits a `format` of a custom resource's schema. Formats that apiextensions does not know fit always.
+pub fn fits(format: &str, text: &str) -> bool {
+    match format {
+        "date-time" | "datetime" => time(text).is_ok(),
+        "date" => text.parse::<jiff::civil::Date>().is_ok() && text.len() == 10,
+        "duration" => duration(text).is_ok(),
+        "byte" => {
+            use base64::Engine;
+            base64::engine::general_purpose::STANDARD.decode(text).is_ok()
+        }
+        "ipv4" => text.parse::<std::net::Ipv4Addr>().is_ok(),
+        "ipv6" => text.parse::<std::net::Ipv6Addr>().is_ok(),
+        "cidr" => text.split_once('/').is_some_and(|(address, length)| {
+            let most = match address.parse::<std::net::IpAddr>() {
+                Ok(std::net::IpAddr::V4(_)) => 32,
+                Ok(std::net::IpAddr::V6(_)) => 128,
+                Err(_) => return false,
+            };
+            length.parse::<u8>().is_ok_and(|length| length <= most)
+        }),
+        "uuid" | "uuid3" | "uuid4" | "uuid5" => is_uuid(format, text),
+        _ => true,
+    }
+}
+
+fn is_uuid(format: &str, text: &str) -> bool {
+    let hex: Vec<u8> = text.bytes().filter(|b| *b != b'-').collect();
+    if hex.len() != 32 || !hex.iter().all(u8::is_ascii_hexdigit) {
+        return false;
+    }
+    let version = format.strip_prefix("uuid").unwrap_or_default();
+    version.is_empty() || hex.get(12).map(|b| char::from(*b).to_string()).as_deref() == Some(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities() {
+        for good in [
+            "0", "1", "500m", "1Gi", "-1", "+1.5", ".5", "1.", "1e3", "1E3", "1E", "12e-3", "100n",
+        ] {
+            assert_eq!(quantity(good), Ok(()), "{good}");
+        }
+        for bad in ["", "many", "1.2.3", "1 Gi", "--1", "."] {
+            assert_eq!(quantity(bad), Err(QUANTITY_FORMAT), "{bad}");
+        }
+        for bad in ["1ii", "1m3", "1Ki3", "1e", "1KiKi"] {
+            assert_eq!(quantity(bad), Err(QUANTITY_SUFFIX), "{bad}");
+        }
+    }
+
+    #[test]
+    fn durations() {
+        for good in ["0", "1h30m", "-1.5s", "100ms", "1us"] {
+            assert_eq!(duration(good), Ok(()), "{good}");
+        }
+        assert_eq!(duration("abc").unwrap_err(), "time: invalid duration \"abc\"");
+        assert_eq!(duration("").unwrap_err(), "time: invalid duration \"\"");
+        assert_eq!(duration("5").unwrap_err(), "time: missing unit in duration \"5\"");
+        assert_eq!(
+            duration("5d").unwrap_err(),
+            "time: unknown unit \"d\" in duration \"5d\""
+        );
+    }
+
+    #[test]
+    fn times() {
+        for good in ["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.123456+01:00"] {
+            assert_eq!(time(good), Ok(()), "{good}");
+        }
+        for (bad, rest, element) in [
+            ("abc", "abc", "2006"),
+            ("2026-01-02", "", "T"),
+            ("2026-01-02 03:04:05Z", " 03:04:05Z", "T"),
+            ("2026-01-02T03:04:05", "", "Z07:00"),
+            ("", "", "2006"),
+        ] {
+            assert_eq!(
+                time(bad).unwrap_err(),
+                format!(
+                    "parsing time \"{bad}\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"{rest}\" as \"{element}\""
+                )
+            );
+        }
+        assert!(time("2026-13-02T03:04:05Z").is_err());
+    }
+
+    #[test]
+    fn formats_of_custom_resources() {
+        assert!(fits("ipv4", "10.0.0.1") && !fits("ipv4", "10.0.0"));
+        assert!(fits("cidr", "10.0.0.0/8") && !fits("cidr", "10.0.0.0/33"));
+        assert!(fits("byte", "YQ==") && !fits("byte", "*"));
+        assert!(
+            fits("uuid4", "123e4567-e89b-42d3-a456-426614174000")
+                && !fits("uuid4", "123e4567-e89b-12d3-a456-426614174000")
+        );
+        assert!(fits("no-such-format", "x"));
+    }
+}

@@ -1,0 +1,36 @@
+//! The schemas of object and list metadata, recorded from a kube-apiserver: CRDs do not spell them out.
+
+use std::sync::{Arc, LazyLock};
+
+use serde_json::Value;
+
+use crate::{Definitions, Schema};
+
+/// Name of the definition of object metadata.
+pub(crate) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+/// Name of the definition of list metadata.
+pub(crate) const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
+
+static DOCUMENT: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(include_str!("../recorded/meta.json")).unwrap_or_default());
+static DEFINITIONS: LazyLock<Definitions> =
+    LazyLock::new(|| Definitions::from_openapi([&*DOCUMENT]).unwrap_or_default());
+
+/// The recorded component schemas of `ObjectMeta`, `ListMeta` and what they refer to.
+pub(crate) fn components() -> impl Iterator<Item = (&'static String, &'static Value)> {
+    DOCUMENT
+        .pointer("/components/schemas")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+}
+
+/// The schema of `metadata` of objects.
+pub fn object_meta() -> Arc<Schema> {
+    DEFINITIONS.get(OBJECT_META).unwrap_or_else(|| Arc::new(Schema::any()))
+}
+
+/// The schema of `metadata` of lists.
+pub fn list_meta() -> Arc<Schema> {
+    DEFINITIONS.get(LIST_META).unwrap_or_else(|| Arc::new(Schema::any()))
+}

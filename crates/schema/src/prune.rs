@@ -1,0 +1,201 @@
+//! Fields that the schema does not know: naming them, dropping them; and dropping nulls as Go's decoder does.
+
+use serde_json::Value;
+
+use crate::schema::{Kind, Schema};
+
+/// Members of every API object, which embedded resources keep.
+const RESOURCE_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// One step of a path; rendered only when a finding is made.
+enum Step<'a> {
+    Root,
+    Field(&'a Step<'a>, &'a str),
+    Index(&'a Step<'a>, usize),
+}
+
+impl Step<'_> {
+    fn render(&self, out: &mut String) {
+        match self {
+            Step::Root => {}
+            Step::Field(parent, name) => {
+                parent.render(out);
+                if !out.is_empty() {
+                    out.push('.');
+                }
+                out.push_str(name);
+            }
+            Step::Index(parent, index) => {
+                parent.render(out);
+                out.push_str(&format!("[{index}]"));
+            }
+        }
+    }
+}
+
+impl Schema {
+    /// The paths of members that the schema does not know, in the order of the document, as strict decoding names them:
+    /// `spec.template.spec.containers[0].foo`.
+    pub fn unknown_fields(&self, value: &Value) -> Vec<String> {
+        let mut found = Vec::new();
+        self.collect_unknown(value, &Step::Root, &mut found);
+        found
+    }
+
+    fn knows(&self, name: &str) -> bool {
+        self.preserves_unknown() || self.is_embedded_resource() && RESOURCE_FIELDS.contains(&name)
+    }
+
+    fn collect_unknown(&self, value: &Value, path: &Step<'_>, found: &mut Vec<String>) {
+        match value {
+            Value::Object(members) => {
+                for (name, value) in members {
+                    let path = Step::Field(path, name);
+                    match self.child(name) {
+                        Some(child) => child.collect_unknown(value, &path, found),
+                        None if self.knows(name) || self.is_scalar() => {}
+                        None => {
+                            let mut text = String::new();
+                            path.render(&mut text);
+                            found.push(text);
+                        }
+                    }
+                }
+            }
+            Value::Array(elements) => {
+                if let Some(items) = self.items() {
+                    for (i, value) in elements.iter().enumerate() {
+                        items.collect_unknown(value, &Step::Index(path, i), found);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Drops the members that the schema does not know. Values of a wrong JSON type are left alone.
+    pub fn prune(&self, value: &mut Value) {
+        match value {
+            Value::Object(members) => {
+                if self.is_scalar() {
+                    return;
+                }
+                members.retain(|name, value| match self.child(name) {
+                    Some(child) => {
+                        child.prune(value);
+                        true
+                    }
+                    None => self.knows(name),
+                });
+            }
+            Value::Array(elements) => {
+                if let Some(items) = self.items() {
+                    elements.iter_mut().for_each(|value| items.prune(value));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Drops null members of known fields, as decoding into Go's types does: there a null is the field's absence.
+    /// Nulls in lists, in maps and in free-form objects stay.
+    pub fn canonicalize(&self, value: &mut Value) {
+        match value {
+            Value::Object(members) => members.retain(|name, value| match self.field(name) {
+                Some(_) if value.is_null() => false,
+                Some(child) => {
+                    child.canonicalize(value);
+                    true
+                }
+                None => {
+                    if let Some(child) = self.additional() {
+                        child.canonicalize(value);
+                    }
+                    true
+                }
+            }),
+            Value::Array(elements) => {
+                if let Some(items) = self.items() {
+                    elements.iter_mut().for_each(|value| items.canonicalize(value));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn is_scalar(&self) -> bool {
+        matches!(self.kind(), kind if kind.is_scalar()) || self.kind() == Kind::Array
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixtures;
+
+    #[test]
+    fn unknown_fields_of_built_in_kinds() {
+        let schema = fixtures::deployment();
+        let value = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "foo": 1,
+            "metadata": {"colour": "red", "labels": {"any": "x"}},
+            "spec": {"template": {"spec": {"containers": [{"name": "a"}, {"name": "b", "foo": 1,
+                "resources": {"limits": {"cpu": "1"}}}]}}}});
+        assert_eq!(
+            schema.unknown_fields(&value),
+            ["foo", "metadata.colour", "spec.template.spec.containers[1].foo"]
+        );
+        let mut pruned = value.clone();
+        schema.prune(&mut pruned);
+        assert!(schema.unknown_fields(&pruned).is_empty());
+        assert_eq!(pruned["metadata"], json!({"labels": {"any": "x"}}));
+    }
+
+    #[test]
+    fn free_form_parts_are_kept() {
+        let schema = Schema::from_crd(
+            &json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "config": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                "properties": {"known": {"type": "object", "properties": {}}}},
+            "template": {"type": "object", "x-kubernetes-embedded-resource": true},
+            "empty": {"type": "object"}}}}}),
+        )
+        .unwrap();
+        let mut value = json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "a", "x": 1}, "x": 1, "spec": {
+            "config": {"a": {"b": 1}, "known": {"c": 1}},
+            "template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {}},
+            "empty": {"a": 1}}});
+        assert_eq!(
+            schema.unknown_fields(&value),
+            [
+                "metadata.x",
+                "spec.config.known.c",
+                "spec.empty.a",
+                "spec.template.spec",
+                "x"
+            ]
+        );
+        schema.prune(&mut value);
+        assert_eq!(
+            value,
+            json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "a"}, "spec": {
+                "config": {"a": {"b": 1}, "known": {}},
+                "template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}},
+                "empty": {}}})
+        );
+    }
+
+    #[test]
+    fn nulls_of_known_fields_go() {
+        let schema = fixtures::deployment();
+        let mut value = json!({"metadata": {"creationTimestamp": null, "labels": {"a": null}},
+            "spec": {"template": {"spec": {"containers": [{"name": "a", "image": null}]}}}, "status": null});
+        schema.canonicalize(&mut value);
+        assert_eq!(
+            value,
+            json!({"metadata": {"labels": {"a": null}}, "spec": {"template": {"spec": {"containers": [{"name": "a"}]}}}})
+        );
+    }
+}

@@ -1,0 +1,488 @@
+//! Structural validation of custom resources, with apiextensions' messages.
+
+use std::collections::BTreeSet;
+
+use gardener_apimachinery::field::{Error, ErrorList, Path};
+use serde_json::{Number, Value};
+
+use crate::formats;
+use crate::meta::OBJECT_META;
+use crate::rules::same;
+use crate::schema::{Constraints, Kind, ListType, Schema};
+
+impl Schema {
+    /// Checks types, required fields, bounds, formats, duplicates in sets and maps and the supported CEL rules.
+    ///
+    /// `old` is the value before an update. Findings about a part that the update did not change are left out
+    /// (ratcheting).
+    pub fn validate(&self, value: &Value, old: Option<&Value>, path: &Path) -> ErrorList {
+        let mut errors = ErrorList::new();
+        self.check(value, old, path, &mut errors);
+        errors
+    }
+
+    fn check(&self, value: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorList) {
+        if old.is_some_and(|old| same(value, old)) {
+            return;
+        }
+        if value.is_null() && (self.is_nullable() || self.kind() == Kind::Any) {
+            return;
+        }
+        if let Some(expected) = self.wrong_type(value) {
+            errors.push(Error::type_invalid(
+                path,
+                type_of(value),
+                format!("{} must be of type {expected}: \"{}\"", place(path), type_of(value)),
+            ));
+            return;
+        }
+        for constraints in self.constraints() {
+            constraints.check(value, path, errors);
+        }
+        if self.definition_name() == Some(OBJECT_META) {
+            // Metadata is decoded and validated for all kinds alike, not by the schema; only what the CRD adds counts.
+            return;
+        }
+        match value {
+            Value::Object(members) => {
+                for name in self.required() {
+                    if !members.contains_key(name) {
+                        errors.push(Error::required(&path.child(name), ""));
+                    }
+                }
+                for (name, value) in members {
+                    if let Some(child) = self.child(name) {
+                        let old = old.and_then(|old| old.get(name));
+                        child.check(value, old, &path.child(name), errors);
+                    }
+                }
+            }
+            Value::Array(elements) => {
+                if let Some(items) = self.items() {
+                    for (i, value) in elements.iter().enumerate() {
+                        let old = old.and_then(|old| self.counterpart(old, value));
+                        items.check(value, old, &path.index(i), errors);
+                    }
+                }
+                self.check_duplicates(elements, path, errors);
+            }
+            Value::String(text) => {
+                if let Some(format) = self.format()
+                    && self.kind() == Kind::String
+                    && !formats::fits(format, text)
+                {
+                    errors.push(Error::type_invalid(
+                        path,
+                        text.as_str(),
+                        format!("{} must be of type {format}: {value}", place(path)),
+                    ));
+                }
+            }
+            _ => {}
+        }
+        for constraints in self.constraints() {
+            errors.extend(constraints.rules.iter().filter_map(|rule| rule.check(value, old, path)));
+        }
+    }
+
+    /// The element of the old list that is the same one: by keys in maps, by value in sets, else none is known.
+    fn counterpart<'a>(&self, old: &'a Value, element: &Value) -> Option<&'a Value> {
+        let old = old.as_array()?;
+        match self.list_type()? {
+            ListType::Map => {
+                let keys = self.list_map_keys();
+                old.iter()
+                    .find(|old| keys.clone().all(|key| old.get(key) == element.get(key)))
+            }
+            ListType::Set => old.iter().find(|old| same(old, element)),
+            ListType::Atomic => None,
+        }
+    }
+
+    fn check_duplicates(&self, elements: &[Value], path: &Path, errors: &mut ErrorList) {
+        let mut seen = BTreeSet::new();
+        for (i, element) in elements.iter().enumerate() {
+            let key = match self.list_type() {
+                Some(ListType::Set) => element.to_string(),
+                Some(ListType::Map) if element.is_object() => {
+                    let key: serde_json::Map<String, Value> = self
+                        .list_map_keys()
+                        .filter_map(|key| Some((key.to_owned(), element.get(key)?.clone())))
+                        .collect();
+                    Value::Object(key).to_string()
+                }
+                _ => return,
+            };
+            if seen.contains(&key) {
+                let shown = serde_json::from_str(&key).unwrap_or(Value::Null);
+                errors.push(Error::duplicate(&path.index(i), shown));
+            }
+            seen.insert(key);
+        }
+    }
+
+    /// The expected type where the value's JSON type does not fit.
+    fn wrong_type(&self, value: &Value) -> Option<&'static str> {
+        let fits = match (self.kind(), value) {
+            (Kind::Any, _)
+            | (Kind::Object, Value::Object(_))
+            | (Kind::Array, Value::Array(_))
+            | (Kind::String, Value::String(_))
+            | (Kind::Boolean, Value::Bool(_))
+            | (Kind::Number, Value::Number(_))
+            | (Kind::IntOrString | Kind::Quantity, Value::String(_))
+            | (Kind::Quantity, Value::Number(_)) => true,
+            (Kind::Integer | Kind::IntOrString, Value::Number(number)) => is_whole(number),
+            _ => false,
+        };
+        if fits {
+            return None;
+        }
+        Some(match self.kind() {
+            Kind::IntOrString => "integer,string",
+            Kind::Quantity => "string,number",
+            kind => kind.type_name(),
+        })
+    }
+}
+
+impl Constraints {
+    fn check(&self, value: &Value, path: &Path, errors: &mut ErrorList) {
+        let mut invalid =
+            |why: String| errors.push(Error::invalid(path, value.clone(), format!("{} {why}", place(path))));
+        match value {
+            Value::String(text) => {
+                let length = text.chars().count() as u64;
+                if let Some(max) = self.max_length.filter(|max| length > *max) {
+                    errors.push(Error::too_long(path, usize::try_from(max).unwrap_or(usize::MAX)));
+                }
+                let mut invalid =
+                    |why: String| errors.push(Error::invalid(path, value.clone(), format!("{} {why}", place(path))));
+                if let Some(min) = self.min_length.filter(|min| length < *min) {
+                    invalid(format!("should be at least {min} chars long"));
+                }
+                if let Some((pattern, regex)) = &self.pattern
+                    && !regex.is_match(text)
+                {
+                    invalid(format!("should match '{pattern}'"));
+                }
+            }
+            Value::Number(number) => {
+                if let Some((max, exclusive)) = &self.maximum
+                    && compare(number, max).is_some_and(|order| order.is_gt() || *exclusive && order.is_eq())
+                {
+                    invalid(format!(
+                        "should be less than {}{max}",
+                        if *exclusive { "" } else { "or equal to " }
+                    ));
+                }
+                if let Some((min, exclusive)) = &self.minimum
+                    && compare(number, min).is_some_and(|order| order.is_lt() || *exclusive && order.is_eq())
+                {
+                    invalid(format!(
+                        "should be greater than {}{min}",
+                        if *exclusive { "" } else { "or equal to " }
+                    ));
+                }
+                if let Some(factor) = &self.multiple_of
+                    && !is_multiple(number, factor)
+                {
+                    invalid(format!("should be a multiple of {factor}"));
+                }
+            }
+            Value::Array(elements) => {
+                let count = elements.len() as u64;
+                if let Some(min) = self.min_items.filter(|min| count < *min) {
+                    invalid(format!("should have at least {min} items"));
+                }
+                if self.unique_items
+                    && (1..elements.len()).any(|i| elements.iter().take(i).any(|e| Some(e) == elements.get(i)))
+                {
+                    invalid("shouldn't contain duplicates".into());
+                }
+                if let Some(max) = self.max_items.filter(|max| count > *max) {
+                    errors.push(Error::too_many(
+                        path,
+                        elements.len(),
+                        usize::try_from(max).unwrap_or(usize::MAX),
+                    ));
+                }
+            }
+            Value::Object(members) => {
+                let count = members.len() as u64;
+                if let Some(min) = self.min_properties.filter(|min| count < *min) {
+                    invalid(format!("should have at least {min} properties"));
+                }
+                if let Some(max) = self.max_properties.filter(|max| count > *max) {
+                    errors.push(Error::too_many(
+                        path,
+                        members.len(),
+                        usize::try_from(max).unwrap_or(usize::MAX),
+                    ));
+                }
+            }
+            _ => {}
+        }
+        if let Some(allowed) = &self.enumeration
+            && !allowed.iter().any(|one| same(one, value))
+        {
+            let shown: Vec<String> = allowed
+                .iter()
+                .map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned))
+                .collect();
+            errors.push(Error::not_supported(path, value.clone(), &shown));
+        }
+        self.check_branches(value, path, errors);
+    }
+
+    fn check_branches(&self, value: &Value, path: &Path, errors: &mut ErrorList) {
+        let holds = |branch: &Schema| branch.validate(value, None, path).is_empty();
+        // Upstream reports these on the object itself, naming the place in the message.
+        let mut composite = |why: &str| {
+            let why = format!("\"{}\" {why}", path.as_str());
+            errors.push(Error::invalid(&Path::root(), "", why));
+        };
+        if !self.any_of.is_empty() && !self.any_of.iter().any(holds) {
+            composite("must validate at least one schema (anyOf)");
+        }
+        if !self.one_of.is_empty() {
+            match self.one_of.iter().filter(|branch| holds(branch)).count() {
+                0 => composite("must validate one and only one schema (oneOf). Found none valid"),
+                1 => {}
+                count => composite(&format!(
+                    "must validate one and only one schema (oneOf). Found {count} valid alternatives"
+                )),
+            }
+        }
+        if self.not.as_ref().is_some_and(holds) {
+            composite("must not validate the schema (not)");
+        }
+        let before = errors.len();
+        for branch in &self.all_of {
+            errors.extend(branch.validate(value, None, path));
+        }
+        if errors.len() > before {
+            let why = format!("\"{}\" must validate all the schemas (allOf)", path.as_str());
+            errors.push(Error::invalid(&Path::root(), "", why));
+        }
+    }
+}
+
+/// How messages tell the place: `spec.replicas in body`.
+fn place(path: &Path) -> String {
+    format!("{} in body", path.as_str())
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if is_whole(number) => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn is_whole(number: &Number) -> bool {
+    number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|n| n.fract() == 0.0)
+}
+
+fn compare(a: &Number, b: &Number) -> Option<std::cmp::Ordering> {
+    match (a.as_i64(), b.as_i64()) {
+        (Some(a), Some(b)) => Some(a.cmp(&b)),
+        _ => a.as_f64()?.partial_cmp(&b.as_f64()?),
+    }
+}
+
+fn is_multiple(number: &Number, factor: &Number) -> bool {
+    match (number.as_i64(), factor.as_i64()) {
+        (Some(_), Some(0)) => true,
+        (Some(number), Some(factor)) => number.wrapping_rem(factor) == 0,
+        _ => match (number.as_f64(), factor.as_f64()) {
+            (Some(number), Some(factor)) if factor != 0.0 => (number / factor).fract() == 0.0,
+            _ => true,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn findings(schema: Value, value: Value, old: Option<Value>) -> Vec<String> {
+        let document = json!({"type": "object", "properties": {"spec": schema}});
+        let schema = Schema::from_crd(&document).unwrap();
+        let old = old.map(|old| json!({"spec": old}));
+        schema
+            .validate(&json!({"spec": value}), old.as_ref(), &Path::root())
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    #[test]
+    fn messages() {
+        for (schema, value, expected) in [
+            (
+                json!({"type": "integer"}),
+                json!("x"),
+                r#"spec: Invalid value: "string": spec in body must be of type integer: "string""#,
+            ),
+            (
+                json!({"type": "integer"}),
+                json!(1.5),
+                r#"spec: Invalid value: "number": spec in body must be of type integer: "number""#,
+            ),
+            (
+                json!({"type": "string"}),
+                json!(null),
+                r#"spec: Invalid value: "null": spec in body must be of type string: "null""#,
+            ),
+            (
+                json!({"x-kubernetes-int-or-string": true}),
+                json!(true),
+                r#"spec: Invalid value: "boolean": spec in body must be of type integer,string: "boolean""#,
+            ),
+            (
+                json!({"type": "object", "required": ["a"]}),
+                json!({}),
+                "spec.a: Required value",
+            ),
+            (
+                json!({"type": "string", "enum": ["a", "b"]}),
+                json!("c"),
+                r#"spec: Unsupported value: "c": supported values: "a", "b""#,
+            ),
+            (
+                json!({"type": "string", "pattern": "^a+$"}),
+                json!("b"),
+                r#"spec: Invalid value: "b": spec in body should match '^a+$'"#,
+            ),
+            (
+                json!({"type": "string", "maxLength": 2}),
+                json!("abc"),
+                "spec: Too long: may not be more than 2 bytes",
+            ),
+            (
+                json!({"type": "string", "minLength": 2}),
+                json!("a"),
+                r#"spec: Invalid value: "a": spec in body should be at least 2 chars long"#,
+            ),
+            (
+                json!({"type": "integer", "minimum": 1}),
+                json!(0),
+                "spec: Invalid value: 0: spec in body should be greater than or equal to 1",
+            ),
+            (
+                json!({"type": "integer", "maximum": 3, "exclusiveMaximum": true}),
+                json!(3),
+                "spec: Invalid value: 3: spec in body should be less than 3",
+            ),
+            (
+                json!({"type": "integer", "multipleOf": 5}),
+                json!(7),
+                "spec: Invalid value: 7: spec in body should be a multiple of 5",
+            ),
+            (
+                json!({"type": "array", "items": {"type": "integer"}, "maxItems": 1}),
+                json!([1, 2]),
+                "spec: Too many: 2: must have at most 1 item",
+            ),
+            (
+                json!({"type": "array", "items": {"type": "string"}}),
+                json!(["a", 1]),
+                r#"spec[1]: Invalid value: "integer": spec[1] in body must be of type string: "integer""#,
+            ),
+            (
+                json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}),
+                json!(["a", "b", "a"]),
+                r#"spec[2]: Duplicate value: "a""#,
+            ),
+            (
+                json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+                    "items": {"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "string"}}}}),
+                json!([{"k": "a", "v": "1"}, {"k": "a", "v": "2"}]),
+                r#"spec[1]: Duplicate value: {"k":"a"}"#,
+            ),
+            (
+                json!({"type": "string", "format": "date-time"}),
+                json!("soon"),
+                r#"spec: Invalid value: "soon": spec in body must be of type date-time: "soon""#,
+            ),
+            (
+                json!({"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+                    "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}),
+                json!({"a": "", "b": ""}),
+                r#"<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). Found 2 valid alternatives"#,
+            ),
+        ] {
+            assert_eq!(findings(schema.clone(), value, None), [expected], "{schema}");
+        }
+    }
+
+    #[test]
+    fn what_fits_is_not_reported() {
+        for (schema, value) in [
+            (json!({"type": "string", "nullable": true}), json!(null)),
+            (
+                json!({"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}], "pattern": "^[0-9]+$"}),
+                json!("12"),
+            ),
+            (
+                json!({"x-kubernetes-int-or-string": true, "pattern": "^[0-9]+$"}),
+                json!(12),
+            ),
+            (json!({"type": "number"}), json!(1)),
+            (json!({"type": "integer"}), json!(2.0)),
+            (
+                json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
+                json!({"any": [1, "a"]}),
+            ),
+        ] {
+            assert_eq!(findings(schema.clone(), value, None), Vec::<String>::new(), "{schema}");
+        }
+    }
+
+    #[test]
+    fn transition_rules_hold_on_update_only() {
+        let schema = json!({"type": "string", "x-kubernetes-validations": [
+            {"rule": "self == oldSelf", "message": "Value is immutable"}, {"rule": "isURL(self)"}]});
+        let none: Vec<String> = Vec::new();
+        assert_eq!(findings(schema.clone(), json!("a"), None), none);
+        assert_eq!(findings(schema.clone(), json!("a"), Some(json!("a"))), none);
+        assert_eq!(
+            findings(schema, json!("b"), Some(json!("a"))),
+            ["spec: Invalid value: \"b\": Value is immutable"]
+        );
+    }
+
+    #[test]
+    fn unchanged_parts_are_not_judged_again() {
+        let schema = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+            "items": {"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "integer", "minimum": 5}}}});
+        let old = json!([{"k": "a", "v": 1}]);
+        let new = json!([{"k": "b", "v": 2}, {"k": "a", "v": 1}]);
+        assert_eq!(
+            findings(schema, new, Some(old)),
+            ["spec[0].v: Invalid value: 2: spec[0].v in body should be greater than or equal to 5"]
+        );
+    }
+
+    #[test]
+    fn what_a_crd_says_about_metadata_counts() {
+        let schema = Schema::from_crd(&json!({"type": "object", "properties": {
+            "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 3}}}}}))
+        .unwrap();
+        let value = json!({"metadata": {"name": "long", "labels": {"a": "b"}, "ownerReferences": [{}]}});
+        let found = schema.validate(&value, None, &Path::root());
+        assert_eq!(
+            found.first().unwrap().to_string(),
+            "metadata.name: Too long: may not be more than 3 bytes"
+        );
+        assert!(schema.unknown_fields(&value).is_empty());
+    }
+}

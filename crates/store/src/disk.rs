@@ -1,0 +1,142 @@
+//! The disk backend: one file, one committing thread. Reads never wait for the disk.
+//!
+//! Callers send their changes to the committer and wait; the committer takes all that wait, makes one durable transaction of
+//! them, makes their events visible and then answers. So many writers share one flush to the disk.
+
+mod committer;
+mod error;
+mod file;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::index::Index;
+use crate::{
+    Change, CommitError, Committed, Entry, Key, ListOptions, Listing, Options, ReadError, Revision, Stamp, Store,
+    Topic, Watch,
+};
+use committer::{Committer, Request, Work};
+pub use error::OpenError;
+
+/// A store in a directory. Dropping it finishes what was sent and lets go of the directory.
+#[derive(Debug)]
+pub struct DiskStore {
+    index: Arc<Index>,
+    requests: Mutex<Option<mpsc::UnboundedSender<Request>>>,
+    committer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl DiskStore {
+    /// Opens the store in `dir`, creating directory and file where there are none. Blocks while it reads everything; call it
+    /// before serving, or on a blocking thread.
+    ///
+    /// # Errors
+    /// [`OpenError`] says what is wrong with the directory or the file and what to do.
+    pub fn open(dir: &Path, stamp: Stamp, options: Options) -> Result<Self, OpenError> {
+        let file = file::open(dir, &options)?;
+        Self::start(file, stamp, options, dir)
+    }
+
+    fn start(file: file::StoreFile, stamp: Stamp, options: Options, dir: &Path) -> Result<Self, OpenError> {
+        let (revision, entries) = file.load(stamp)?;
+        let index = Arc::new(Index::loaded(revision, entries, &options));
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let committer = Committer {
+            index: Arc::clone(&index),
+            stamp,
+            max_value: options.max_value,
+            file,
+        };
+        let thread = std::thread::Builder::new()
+            .name("store-committer".into())
+            .spawn(move || committer.run(receiver))
+            .map_err(|source| OpenError::Unwritable {
+                path: dir.to_owned(),
+                source,
+            })?;
+        Ok(Self {
+            index,
+            requests: Mutex::new(Some(sender)),
+            committer: Mutex::new(Some(thread)),
+        })
+    }
+
+    async fn send(&self, work: Work) -> Result<Vec<Committed>, CommitError> {
+        let (answer, answered) = oneshot::channel();
+        {
+            let requests = self.requests.lock();
+            let sender = requests.as_ref().ok_or(CommitError::Closed)?;
+            sender.send(Request { work, answer }).map_err(|_| CommitError::Closed)?;
+        }
+        answered.await.unwrap_or(Err(CommitError::Closed))
+    }
+
+    /// Lets the committer end once it has done what was sent, and gives its thread to wait for.
+    fn stop(&self) -> Option<JoinHandle<()>> {
+        self.requests.lock().take();
+        self.committer.lock().take()
+    }
+}
+
+impl Drop for DiskStore {
+    fn drop(&mut self) {
+        if let Some(thread) = self.stop() {
+            // A panic of the committer was told to those who waited for it.
+            thread.join().ok();
+        }
+    }
+}
+
+#[async_trait]
+impl Store for DiskStore {
+    async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
+        let committed = self.send(Work::Changes(vec![change])).await?;
+        committed.into_iter().next().ok_or(CommitError::Closed)
+    }
+
+    async fn commit_all(&self, changes: Vec<Change>) -> Result<Vec<Committed>, CommitError> {
+        self.send(Work::Changes(changes)).await
+    }
+
+    fn get(&self, key: &Key) -> Option<Arc<Entry>> {
+        self.index.get(key)
+    }
+
+    fn list(&self, topic: &Topic, prefix: &str, options: &ListOptions) -> Result<Listing, ReadError> {
+        self.index.list(topic, prefix, options)
+    }
+
+    fn count(&self, topic: &Topic, prefix: &str) -> usize {
+        self.index.count(topic, prefix)
+    }
+
+    fn topics(&self) -> Vec<Topic> {
+        self.index.topics()
+    }
+
+    fn revision(&self) -> Revision {
+        self.index.revision()
+    }
+
+    fn watch(&self, topic: &Topic, prefix: &str, after: Revision) -> Result<Watch, ReadError> {
+        Watch::start(&self.index, topic, prefix, after)
+    }
+
+    async fn purge(&self, cluster: &str) -> Result<usize, CommitError> {
+        Ok(self.send(Work::Purge(cluster.to_owned())).await?.len())
+    }
+
+    async fn close(&self) {
+        if let Some(thread) = self.stop() {
+            tokio::task::spawn_blocking(move || thread.join().ok()).await.ok();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

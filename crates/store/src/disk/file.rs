@@ -1,0 +1,265 @@
+//! The file format: what the tables are, how a file is made, opened, read and written.
+//!
+//! `store.redb` holds two tables: `meta` (format version and newest revision) and `entries`
+//! (topic, path → created, written, version, value as given). `lock` beside it is held while a process has the store open.
+
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use redb::{
+    Builder, Database, DatabaseError, Durability, ReadableDatabase, ReadableTable, StorageError, TableDefinition,
+    TableError,
+};
+
+use super::OpenError;
+use crate::{Entry, Event, EventKind, Key, Options, Revision, Stamp, Topic};
+
+/// The format this program writes.
+pub(super) const FORMAT: u64 = 1;
+
+const FILE: &str = "store.redb";
+const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+/// Created, last written, version, value as given.
+type Row<'a> = (u64, u64, u64, &'a [u8]);
+const ENTRIES: TableDefinition<'_, (&str, &str), Row<'_>> = TableDefinition::new("entries");
+const META_FORMAT: &str = "format";
+const META_REVISION: &str = "revision";
+
+/// An open store file. Holds the directory's lock.
+#[derive(Debug)]
+pub(super) struct StoreFile {
+    database: Database,
+    path: PathBuf,
+    _lock: Option<File>,
+}
+
+/// Opens the store file of `dir`; makes both where they are missing.
+pub(super) fn open(dir: &Path, options: &Options) -> Result<StoreFile, OpenError> {
+    let unwritable = |path: &Path| {
+        let path = path.to_owned();
+        move |source| OpenError::Unwritable { path, source }
+    };
+    std::fs::create_dir_all(dir).map_err(unwritable(dir))?;
+    let lock_path = dir.join("lock");
+    let lock = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&lock_path)
+        .map_err(unwritable(&lock_path))?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(std::fs::TryLockError::WouldBlock) => {
+            return Err(OpenError::InUse { dir: dir.to_owned() });
+        }
+        Err(std::fs::TryLockError::Error(source)) => return Err(unwritable(&lock_path)(source)),
+    }
+
+    let path = dir.join(FILE);
+    if !path.try_exists().map_err(unwritable(&path))? {
+        // Made under another name: whatever bears the real name was once whole, so that an empty file is damage.
+        let new = dir.join("store.redb.new");
+        if new.try_exists().map_err(unwritable(&new))? {
+            std::fs::remove_file(&new).map_err(unwritable(&new))?;
+        }
+        let database = Builder::new()
+            .create(&new)
+            .map_err(|error| classify(error, &new, dir))?;
+        drop(StoreFile::initialized(database, &new)?);
+        std::fs::rename(&new, &path).map_err(unwritable(&path))?;
+        File::open(dir)
+            .and_then(|dir| dir.sync_all())
+            .map_err(unwritable(dir))?;
+    }
+    let length = std::fs::metadata(&path).map_err(unwritable(&path))?.len();
+    if length == 0 {
+        return Err(damaged(&path, "it is empty"));
+    }
+    File::options()
+        .read(true)
+        .write(true)
+        .open(&path)
+        .map_err(unwritable(&path))?;
+    let mut builder = Builder::new();
+    builder.set_cache_size(options.disk_cache_bytes);
+    // Everything is read at start anyway; unchecked, damage would show as a panic later.
+    builder.set_check_integrity_on_open(true);
+    let database = guarded(&path, || {
+        builder.open(&path).map_err(|error| classify(error, &path, dir))
+    })?;
+    Ok(StoreFile {
+        database,
+        path,
+        _lock: Some(lock),
+    })
+}
+
+/// Runs what reads a file that may be damaged: where the database gives up with a panic, that is damage too.
+fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, OpenError>) -> Result<T, OpenError> {
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(damaged(path, "reading it fails an internal check")))
+}
+
+fn damaged(path: &Path, reason: impl ToString) -> OpenError {
+    OpenError::Damaged {
+        path: path.to_owned(),
+        reason: reason.to_string(),
+    }
+}
+
+fn classify(error: DatabaseError, path: &Path, dir: &Path) -> OpenError {
+    use std::io::ErrorKind;
+    match error {
+        DatabaseError::DatabaseAlreadyOpen | DatabaseError::LockProtocolMismatch => {
+            OpenError::InUse { dir: dir.to_owned() }
+        }
+        DatabaseError::Storage(StorageError::Io(source))
+            if !matches!(source.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) =>
+        {
+            OpenError::Unwritable {
+                path: path.to_owned(),
+                source,
+            }
+        }
+        other => damaged(path, other),
+    }
+}
+
+/// A value given by a writer, or the deletion's note that there is none any more.
+pub(super) type Given = Option<Bytes>;
+
+impl StoreFile {
+    /// Makes the tables of a new, empty database.
+    pub(super) fn initialized(database: Database, path: &Path) -> Result<Self, OpenError> {
+        let file = Self {
+            database,
+            path: path.to_owned(),
+            _lock: None,
+        };
+        file.initialize()
+            .map_err(|error| OpenError::Unwritable {
+                path: path.to_owned(),
+                source: std::io::Error::other(error),
+            })
+            .map(|()| file)
+    }
+
+    /// A database that has its tables.
+    #[cfg(test)]
+    pub(super) fn existing(database: Database, path: &Path) -> Self {
+        Self {
+            database,
+            path: path.to_owned(),
+            _lock: None,
+        }
+    }
+
+    fn initialize(&self) -> Result<(), redb::Error> {
+        let transaction = self.database.begin_write()?;
+        {
+            let mut meta = transaction.open_table(META)?;
+            meta.insert(META_FORMAT, FORMAT)?;
+            meta.insert(META_REVISION, 0)?;
+            transaction.open_table(ENTRIES)?;
+        }
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// Reads everything: the newest revision and all entries, stamped.
+    pub(super) fn load(&self, stamp: Stamp) -> Result<(Revision, Vec<Entry>), OpenError> {
+        guarded(&self.path, || {
+            let broken = |error: redb::Error| damaged(&self.path, error);
+            let transaction = self.database.begin_read().map_err(|error| broken(error.into()))?;
+            let meta = match transaction.open_table(META) {
+                Ok(meta) => meta,
+                Err(TableError::TableDoesNotExist(_)) => {
+                    return Err(damaged(&self.path, "it is not a store of this program"));
+                }
+                Err(error) => return Err(broken(error.into())),
+            };
+            let number = |name: &str| {
+                let found = meta.get(name).map_err(|error| broken(error.into()))?;
+                found
+                    .map(|guard| guard.value())
+                    .ok_or_else(|| damaged(&self.path, format!("its {name} is missing")))
+            };
+            let format = number(META_FORMAT)?;
+            if format > FORMAT {
+                return Err(OpenError::NewerFormat {
+                    path: self.path.clone(),
+                    found: format,
+                    supported: FORMAT,
+                });
+            }
+            let revision = number(META_REVISION)?;
+            let table = transaction.open_table(ENTRIES).map_err(|error| broken(error.into()))?;
+            let mut entries = Vec::new();
+            let mut topic = Topic::from_text("");
+            for row in table.iter().map_err(|error| broken(error.into()))? {
+                let (key, row) = row.map_err(|error| broken(error.into()))?;
+                let (topic_text, path) = key.value();
+                let (created, written, version, value) = row.value();
+                if written > revision {
+                    return Err(damaged(
+                        &self.path,
+                        format!("{topic_text} {path} is newer than the store"),
+                    ));
+                }
+                if topic.as_str() != topic_text {
+                    topic = Topic::from_text(topic_text);
+                }
+                let value = stamp(&Bytes::copy_from_slice(value), written);
+                let key = Key::new(topic.clone(), path);
+                entries.push(Entry::new(key, value, created, written, version));
+            }
+            Ok((revision, entries))
+        })
+    }
+
+    /// The value a key's writer gave.
+    pub(super) fn given(&self, key: &Key) -> Result<Given, redb::Error> {
+        let transaction = self.database.begin_read()?;
+        let table = transaction.open_table(ENTRIES)?;
+        let found = table.get((key.topic.as_str(), &*key.path))?;
+        Ok(found.map(|guard| Bytes::copy_from_slice(guard.value().3)))
+    }
+
+    /// Makes events durable in one transaction: back when the disk has them. `given` are their values as the writers gave them.
+    pub(super) fn persist(&self, events: &[(Event, Given)]) -> Result<(), redb::Error> {
+        let Some((last, _)) = events.last() else {
+            return Ok(());
+        };
+        let mut transaction = self.database.begin_write()?;
+        transaction.set_durability(Durability::Immediate)?;
+        {
+            let mut table = transaction.open_table(ENTRIES)?;
+            for (event, given) in events {
+                let entry = &event.entry;
+                let key = (entry.key.topic.as_str(), &*entry.key.path);
+                match (event.kind, given) {
+                    (EventKind::Created | EventKind::Updated, Some(value)) => {
+                        let row = (entry.create_revision, entry.mod_revision, entry.version, &value[..]);
+                        table.insert(key, row)?;
+                    }
+                    _ => {
+                        table.remove(key)?;
+                    }
+                }
+            }
+            transaction.open_table(META)?.insert(META_REVISION, last.revision)?;
+        }
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// Writes another format version, as a newer program would.
+    #[cfg(test)]
+    pub(super) fn set_format(&self, format: u64) -> Result<(), redb::Error> {
+        let transaction = self.database.begin_write()?;
+        transaction.open_table(META)?.insert(META_FORMAT, format)?;
+        transaction.commit()?;
+        Ok(())
+    }
+}

@@ -1,0 +1,25 @@
+//! Bounds of a store.
+
+/// Bounds of a store. All have defaults.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many events one topic keeps for watchers and older snapshots.
+    pub events_per_topic: usize,
+    /// How many bytes the events of all topics together may keep alive; the oldest go first.
+    pub event_bytes: usize,
+    /// The largest value accepted, in bytes.
+    pub max_value: usize,
+    /// How many bytes of pages the disk backend caches.
+    pub disk_cache_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            events_per_topic: 4096,
+            event_bytes: 64 << 20,
+            max_value: 3 << 20,
+            disk_cache_bytes: 32 << 20,
+        }
+    }
+}

@@ -50,7 +50,7 @@ pub fn default_shoot(shoot: &mut Shoot, chance: u64) {
         networking.ip_families.push("IPv4".into());
     }
     default_kube_api_server(spec.kubernetes.kube_api_server.get_or_insert_default(), has_workers);
-    spec.kubernetes.kube_controller_manager.get_or_insert_default();
+
     if has_workers {
         default_node_components(spec);
     }

@@ -14,7 +14,10 @@ pub(super) fn networking(spec: &ShootSpec, path: &Path) -> ErrorList {
         return if spec.is_workerless() {
             ErrorList::new()
         } else {
-            vec![Error::required(path, "networking should not be nil for a Shoot with workers")]
+            vec![Error::required(
+                path,
+                "networking should not be nil for a Shoot with workers",
+            )]
         };
     };
     let mut errors = ErrorList::new();

@@ -16,7 +16,12 @@ use crate::versions;
 pub fn validate_shoot_spec(meta: &ObjectMeta, spec: &ShootSpec, in_template: bool, path: &Path) -> ErrorList {
     let version = spec.kubernetes_version();
     let mut errors = cloud_profile(spec, in_template, path);
-    errors.extend(workers::validate_provider(spec, meta, &path.child("provider")));
+    errors.extend(workers::validate_provider(
+        spec,
+        meta,
+        in_template,
+        &path.child("provider"),
+    ));
     errors.extend(components::addons(spec, &path.child("addons")));
     errors.extend(networking::dns(spec, version, &path.child("dns")));
     errors.extend(extensions(&spec.extensions, &path.child("extensions")));

@@ -18,7 +18,7 @@ use crate::versions;
 const NAME_MAX: usize = 15;
 
 /// `spec.provider`.
-pub(super) fn validate_provider(spec: &ShootSpec, meta: &ObjectMeta, path: &Path) -> ErrorList {
+pub(super) fn validate_provider(spec: &ShootSpec, meta: &ObjectMeta, in_template: bool, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let kind = spec.provider.r#type.as_str();
     if kind.is_empty() {
@@ -33,7 +33,7 @@ pub(super) fn validate_provider(spec: &ShootSpec, meta: &ObjectMeta, path: &Path
     let workers = &spec.provider.workers;
     let at = path.child("workers");
     for (i, worker) in workers.iter().enumerate() {
-        errors.extend(validate_worker(worker, spec, &at.index(i)));
+        errors.extend(validate_worker(worker, spec, in_template, &at.index(i)));
         if workers.iter().take(i).any(|earlier| earlier.name == worker.name) {
             errors.push(Error::duplicate(&at.index(i).child("name"), worker.name.as_str()));
         }
@@ -44,7 +44,7 @@ pub(super) fn validate_provider(spec: &ShootSpec, meta: &ObjectMeta, path: &Path
 }
 
 /// One pool.
-fn validate_worker(worker: &Worker, spec: &ShootSpec, path: &Path) -> ErrorList {
+fn validate_worker(worker: &Worker, spec: &ShootSpec, in_template: bool, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     errors.extend(pool_name(&worker.name, &path.child("name")));
     let machine = path.child("machine");
@@ -52,6 +52,8 @@ fn validate_worker(worker: &Worker, spec: &ShootSpec, path: &Path) -> ErrorList 
         errors.push(Error::required(&machine.child("type"), "must specify a machine type"));
     }
     match &worker.machine.image {
+        // A template is completed from the cloud profile when shoots are made of it.
+        None if in_template => {}
         None => errors.push(Error::required(&machine.child("image"), "must specify a machine image")),
         Some(image) => {
             if image.name.is_empty() {

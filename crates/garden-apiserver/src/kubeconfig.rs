@@ -286,3 +286,80 @@ impl Subresource for Kubeconfig {
         })))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shoot(addresses: Value) -> Shoot {
+        serde_json::from_value(json!({"metadata": {"name": "s", "namespace": "garden-local"}, "status": {"advertisedAddresses": addresses}}))
+            .unwrap()
+    }
+
+    #[test]
+    fn gapi_60_lifetimes() {
+        assert_eq!(granted_seconds(Access::Admin, None).unwrap(), 3600);
+        assert_eq!(granted_seconds(Access::Admin, Some(1 << 31)).unwrap(), GRANTED_SECONDS);
+        assert_eq!(
+            granted_seconds(Access::Admin, Some(-1)).unwrap_err().message(),
+            "AdminKubeconfigRequest.authentication.gardener.cloud \"\" is invalid: spec.expirationSeconds: Invalid value: -1: may not specify a duration less than 10 minutes"
+        );
+        assert_eq!(granted_seconds(Access::Viewer, Some(1 << 32)).unwrap_err().code(), 422);
+    }
+
+    #[test]
+    fn gapi_62_one_context_per_suitable_address() {
+        let shoot = shoot(json!([
+            {"name": "service-account-issuer", "url": "https://x"},
+            {"name": "external", "url": "https://api.s.local.example.org"},
+            {"name": "internal", "url": "https://api.s.internal.example.org:443"}
+        ]));
+        let signed = Signed {
+            certificate: "c".into(),
+            key: "k".into(),
+        };
+        let plain = kubeconfig(&shoot, Some("ca"), None, &signed);
+        assert_eq!(plain["current-context"], "garden-local--s-external");
+        assert_eq!(plain["clusters"].as_array().unwrap().len(), 2);
+        assert_eq!(
+            plain["clusters"][0]["cluster"]["server"],
+            "https://api.s.local.example.org"
+        );
+        let entry = EntryPoint {
+            url: "https://127.0.0.1:6443".into(),
+        };
+        let embedded = kubeconfig(&shoot, Some("ca"), Some(&entry), &signed);
+        assert_eq!(embedded["clusters"][1]["cluster"]["server"], "https://127.0.0.1:6443");
+        assert_eq!(
+            embedded["clusters"][1]["cluster"]["tls-server-name"],
+            "api.s.internal.example.org"
+        );
+    }
+
+    #[test]
+    fn gapi_63_certificates_are_the_client_cas() {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let ca = ClientCa {
+            certificate: params.self_signed(&key).unwrap().pem(),
+            key: key.serialize_pem(),
+        };
+        let from: Timestamp = "2026-05-01T10:00:00Z".parse().unwrap();
+        let signed = sign(
+            &ca,
+            "gardener.cloud:admin:me",
+            group::PROJECT_ADMINS,
+            from,
+            meta::later(from, 600),
+        )
+        .unwrap();
+        assert!(signed.certificate.starts_with("-----BEGIN CERTIFICATE-----"));
+        assert!(KeyPair::from_pem(&signed.key).is_ok());
+        let other = ClientCa {
+            certificate: "none".into(),
+            key: ca.key,
+        };
+        assert!(sign(&other, "x", "y", from, from).is_err());
+    }
+}

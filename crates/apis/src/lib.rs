@@ -5,7 +5,10 @@
 //! than the object itself and its old version (those are in `rules`).
 #![forbid(unsafe_code)]
 
+pub mod constants;
 mod resource;
+pub mod validation;
+pub mod versions;
 pub mod wire;
 
 pub mod authentication;

@@ -1,1 +1,19 @@
+//! The garden API: Gardener's own resources for the API machinery in `apiserver`.
+//!
+//! [`definitions`] are the resources with their schemas, strategies, tables and subresources; [`admission`] are the plugins in
+//! upstream's order. Defaults and validation that need only the object stand in `apis`. Controllers are elsewhere.
 #![forbid(unsafe_code)]
+
+pub mod admission;
+mod definitions;
+mod generation;
+mod kind;
+mod kinds;
+pub mod kubeconfig;
+mod lookup;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub use definitions::{Options, RecordedError, definitions, openapi_documents};
+pub use kind::{GardenKind, TypedStrategy};

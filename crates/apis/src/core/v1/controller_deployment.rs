@@ -4,6 +4,12 @@ use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
+mod conversion;
+mod validation;
+
+pub use conversion::*;
+pub use validation::*;
+
 /// The `ControllerDeployment` kind of `core.gardener.cloud/v1`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

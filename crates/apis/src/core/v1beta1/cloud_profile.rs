@@ -9,6 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::*;
 use crate::Duration;
 
+mod defaults;
+mod validation;
+
+pub use defaults::*;
+pub use validation::*;
+
 /// The `CloudProfile` kind of `core.gardener.cloud/v1beta1`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

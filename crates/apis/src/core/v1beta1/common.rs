@@ -198,3 +198,16 @@ pub struct Toleration {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
+
+/// Keeps the labels `name.seed.gardener.cloud/<seed>=true` that name an object's seeds, [GAPI-38].
+pub fn maintain_seed_labels(meta: &mut ObjectMeta, seeds: &[Option<&str>]) {
+    use crate::constants::label::SEED_NAME_PREFIX;
+    let labels = meta.labels.get_or_insert_default();
+    labels.retain(|key, _| !key.starts_with(SEED_NAME_PREFIX));
+    for seed in seeds.iter().flatten().filter(|seed| !seed.is_empty()) {
+        labels.insert(format!("{SEED_NAME_PREFIX}{seed}"), "true".into());
+    }
+    if labels.is_empty() {
+        meta.labels = None;
+    }
+}

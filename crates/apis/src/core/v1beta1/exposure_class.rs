@@ -5,6 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::*;
 
+mod validation;
+
+pub use validation::*;
+
 /// The `ExposureClass` kind of `core.gardener.cloud/v1beta1`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

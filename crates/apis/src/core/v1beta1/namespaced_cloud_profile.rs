@@ -5,6 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use super::*;
 
+mod defaults;
+mod validation;
+
+pub use defaults::*;
+pub use validation::*;
+
 /// The `NamespacedCloudProfile` kind of `core.gardener.cloud/v1beta1`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

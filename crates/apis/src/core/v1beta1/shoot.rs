@@ -10,6 +10,16 @@ use serde::{Deserialize, Serialize};
 use super::*;
 use crate::Duration;
 
+mod defaults;
+mod helpers;
+pub(crate) mod validation;
+
+pub use defaults::*;
+pub use helpers::*;
+pub use validation::{
+    validate_shoot, validate_shoot_creation, validate_shoot_spec, validate_shoot_status_update, validate_shoot_update,
+};
+
 /// The `Shoot` kind of `core.gardener.cloud/v1beta1`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::*;
 
+mod validation;
+
+pub use validation::*;
+
 /// The `ShootState` kind of `core.gardener.cloud/v1beta1`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

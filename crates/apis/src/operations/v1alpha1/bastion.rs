@@ -3,6 +3,10 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::{Deserialize, Serialize};
 
+mod validation;
+
+pub use validation::*;
+
 /// The `Bastion` kind of `operations.gardener.cloud/v1alpha1`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

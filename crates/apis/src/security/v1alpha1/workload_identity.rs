@@ -3,6 +3,10 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
+mod validation;
+
+pub use validation::*;
+
 /// The `WorkloadIdentity` kind of `security.gardener.cloud/v1alpha1`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

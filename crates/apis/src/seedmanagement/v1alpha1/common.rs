@@ -103,3 +103,7 @@ pub struct Shoot {
     #[serde(default, deserialize_with = "crate::wire::null_as_default")]
     pub name: String,
 }
+
+mod gardenlet_config;
+
+pub use gardenlet_config::*;

@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::*;
 
+mod validation;
+
+pub use validation::*;
+
 /// The `Gardenlet` kind of `seedmanagement.gardener.cloud/v1alpha1`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

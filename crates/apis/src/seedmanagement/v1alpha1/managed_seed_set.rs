@@ -5,6 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::*;
 
+mod validation;
+
+pub use validation::*;
+
 /// The `ManagedSeedSet` kind of `seedmanagement.gardener.cloud/v1alpha1`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -1,0 +1,84 @@
+//! Validation of controller installations, [VAL-CI1].
+
+use gardener_apimachinery::field::{Error, ErrorList, Path};
+use k8s_openapi::api::core::v1::ObjectReference;
+
+use super::*;
+use crate::validation::{IMMUTABLE, immutable, object_meta, object_meta_update, shown};
+
+fn name(reference: &ObjectReference) -> &str {
+    reference.name.as_deref().unwrap_or_default()
+}
+
+/// Checks a controller installation that is to be created or stored again.
+pub fn validate_controller_installation(installation: &ControllerInstallation) -> ErrorList {
+    let mut errors = object_meta(&installation.metadata, false);
+    let spec = &installation.spec;
+    let path = Path::new("spec");
+    if name(&spec.registration_ref).is_empty() {
+        errors.push(Error::required(
+            &path.child("registrationRef.name"),
+            "field is required",
+        ));
+    }
+    if spec.seed_ref.is_none() && spec.shoot_ref.is_none() {
+        errors.push(Error::forbidden(
+            &path.child("seedRef"),
+            "either seedRef or shootRef must be set",
+        ));
+    }
+    if spec
+        .seed_ref
+        .as_ref()
+        .is_some_and(|reference| name(reference).is_empty())
+    {
+        errors.push(Error::required(&path.child("seedRef.name"), "field is required"));
+    }
+    if let Some(shoot) = &spec.shoot_ref {
+        if name(shoot).is_empty() {
+            errors.push(Error::required(&path.child("shootRef.name"), "field is required"));
+        }
+        if shoot.namespace.as_deref().unwrap_or_default().is_empty() {
+            errors.push(Error::required(&path.child("shootRef.namespace"), "field is required"));
+        }
+    }
+    errors
+}
+
+/// Checks a change of a controller installation.
+pub fn validate_controller_installation_update(
+    new: &ControllerInstallation,
+    old: &ControllerInstallation,
+) -> ErrorList {
+    let mut errors = object_meta_update(&new.metadata, &old.metadata);
+    let path = Path::new("spec");
+    if new.metadata.deletion_timestamp.is_some() && new.spec != old.spec {
+        errors.push(Error::invalid(&path, shown(&new.spec), IMMUTABLE));
+        return errors;
+    }
+    errors.extend(immutable(
+        &name(&new.spec.registration_ref),
+        &name(&old.spec.registration_ref),
+        &path.child("registrationRef.name"),
+    ));
+    let of = |reference: &Option<ObjectReference>| {
+        reference.as_ref().map(|reference| {
+            (
+                reference.namespace.clone().unwrap_or_default(),
+                name(reference).to_owned(),
+            )
+        })
+    };
+    errors.extend(immutable(
+        &of(&new.spec.seed_ref),
+        &of(&old.spec.seed_ref),
+        &path.child("seedRef"),
+    ));
+    errors.extend(immutable(
+        &of(&new.spec.shoot_ref),
+        &of(&old.spec.shoot_ref),
+        &path.child("shootRef"),
+    ));
+    errors.extend(validate_controller_installation(new));
+    errors
+}

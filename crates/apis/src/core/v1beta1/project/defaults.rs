@@ -1,0 +1,148 @@
+//! Defaults of projects, [DEF-41], the merged form of roles, [GAPI-43], and the owner's role, [GAPI-38].
+
+use k8s_openapi::api::rbac::v1::Subject;
+
+use super::*;
+use crate::constants::{GARDEN_NAMESPACE, seed_taint};
+
+/// The API group of users and groups.
+pub const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
+
+/// The role of the one owner.
+pub const ROLE_OWNER: &str = "owner";
+/// The role of members who may change everything but the members.
+pub const ROLE_ADMIN: &str = "admin";
+
+fn default_subject(subject: &mut Subject) {
+    if matches!(subject.kind.as_str(), "User" | "Group") && subject.api_group.as_deref().unwrap_or_default().is_empty()
+    {
+        subject.api_group = Some(RBAC_GROUP.into());
+    }
+}
+
+/// Fills in what the user left out.
+pub fn default_project(project: &mut Project) {
+    let spec = &mut project.spec;
+    spec.owner
+        .iter_mut()
+        .chain(spec.created_by.iter_mut())
+        .for_each(default_subject);
+    for member in &mut spec.members {
+        let empty = member.api_group.as_deref().unwrap_or_default().is_empty();
+        if matches!(member.kind.as_str(), "User" | "Group") && empty {
+            member.api_group = Some(RBAC_GROUP.into());
+        }
+        if member.role.is_empty() && member.roles.is_empty() {
+            member.role = "viewer".into();
+        }
+        let roles = member.all_roles();
+        member.set_roles(roles);
+    }
+    if spec.namespace.as_deref() == Some(GARDEN_NAMESPACE) {
+        let tolerations = spec.tolerations.get_or_insert_default();
+        for list in [&mut tolerations.whitelist, &mut tolerations.defaults] {
+            if !list.iter().any(|toleration| toleration.key == seed_taint::PROTECTED) {
+                list.push(Toleration {
+                    key: seed_taint::PROTECTED.into(),
+                    value: None,
+                });
+            }
+        }
+    }
+}
+
+impl ProjectMember {
+    /// All roles: `role`, then `roles` without further mention of it, [GAPI-43].
+    pub fn all_roles(&self) -> Vec<String> {
+        let mut roles = Vec::new();
+        if !self.role.is_empty() {
+            roles.push(self.role.clone());
+        }
+        roles.extend(self.roles.iter().filter(|role| **role != self.role).cloned());
+        roles
+    }
+
+    /// Writes a list of roles back: the first as `role`, the rest as `roles`.
+    pub fn set_roles(&mut self, roles: Vec<String>) {
+        let mut roles = roles.into_iter();
+        self.role = roles.next().unwrap_or_default();
+        self.roles = roles.collect();
+    }
+
+    /// Whether the member is this subject.
+    pub fn is(&self, subject: &Subject) -> bool {
+        subject_key(&self.kind, &self.name, self.namespace.as_deref())
+            == subject_key(&subject.kind, &subject.name, subject.namespace.as_deref())
+    }
+
+    /// A member that is this subject, with roles.
+    pub fn of(subject: &Subject, roles: &[&str]) -> Self {
+        let mut member = Self {
+            api_group: subject.api_group.clone(),
+            kind: subject.kind.clone(),
+            name: subject.name.clone(),
+            namespace: subject.namespace.clone(),
+            ..Self::default()
+        };
+        member.set_roles(roles.iter().map(|role| (*role).to_owned()).collect());
+        member
+    }
+}
+
+/// What makes two subjects the same: a User `system:serviceaccount:<namespace>:<name>` is that ServiceAccount, [VAL-PR4].
+pub(super) fn subject_key(kind: &str, name: &str, namespace: Option<&str>) -> (String, String) {
+    if kind == "ServiceAccount" {
+        (
+            "User".into(),
+            format!("system:serviceaccount:{}:{name}", namespace.unwrap_or_default()),
+        )
+    } else {
+        (kind.into(), name.into())
+    }
+}
+
+/// The form in which a project is stored, after validation: only the owner has the role `owner`, [GAPI-38].
+pub fn canonicalize_project(project: &mut Project) {
+    let Some(owner) = project.spec.owner.clone() else {
+        return;
+    };
+    for member in &mut project.spec.members {
+        let mut roles = member.all_roles();
+        if member.is(&owner) {
+            if !roles.iter().any(|role| role == ROLE_OWNER) {
+                roles.push(ROLE_OWNER.into());
+            }
+        } else {
+            roles.retain(|role| role != ROLE_OWNER);
+        }
+        member.set_roles(roles);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(value: serde_json::Value) -> ProjectMember {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn gapi_43_roles_are_one_list() {
+        let one =
+            member(serde_json::json!({"kind": "User", "name": "a", "role": "viewer", "roles": ["viewer", "uam"]}));
+        assert_eq!(one.all_roles(), ["viewer", "uam"]);
+    }
+
+    #[test]
+    fn gapi_38_only_the_owner_owns() {
+        let mut project: Project = serde_json::from_value(serde_json::json!({"spec": {
+            "owner": {"kind": "User", "name": "a"},
+            "members": [{"kind": "User", "name": "a", "role": "admin"}, {"kind": "User", "name": "b", "role": "admin", "roles": ["owner"]}]
+        }}))
+        .unwrap();
+        canonicalize_project(&mut project);
+        assert_eq!(project.spec.members[0].all_roles(), ["admin", "owner"]);
+        assert_eq!(project.spec.members[1].all_roles(), ["admin"]);
+    }
+}

@@ -1,0 +1,351 @@
+//! Validation of projects, [VAL-PR1] – [VAL-PR9].
+
+use std::collections::BTreeSet;
+
+use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::{meta, names};
+use k8s_openapi::api::rbac::v1::Subject;
+
+use super::defaults::subject_key;
+use super::*;
+use crate::constants::{GARDEN_NAMESPACE, PROJECT_NAMESPACE_PREFIX};
+use crate::validation::{immutable, invalid_each, object_meta, object_meta_update, shown, tolerations};
+
+const NAME_MAX: usize = 10;
+const RESERVED: [&str; 3] = [
+    "gardener-system-seed-lease",
+    "gardener-system-shoot-issuer",
+    "gardener-system-public",
+];
+const ROLES: [&str; 5] = ["admin", "owner", "viewer", "uam", "serviceaccountmanager"];
+const EXTENSION_ROLE_MAX: usize = 20;
+
+/// Checks a project that is to be created or stored again. `old` is the stored one on an update.
+pub fn validate_project(project: &Project, old: Option<&Project>) -> ErrorList {
+    let mut errors = object_meta(&project.metadata, false);
+    let name = project.metadata.name.as_deref().unwrap_or_default();
+    let path = Path::new("metadata.name");
+    if name.len() > NAME_MAX {
+        errors.push(Error::too_long(&path, NAME_MAX));
+    }
+    if name.contains("--") {
+        errors.push(Error::invalid(
+            &path,
+            name,
+            "name may not contain two consecutive hyphens",
+        ));
+    }
+    let spec = &project.spec;
+    let path = Path::new("spec");
+    errors.extend(namespace(spec, &path.child("namespace")));
+    for (name, subject) in [("owner", &spec.owner), ("createdBy", &spec.created_by)] {
+        if let Some(subject) = subject {
+            errors.extend(validate_subject(subject, &path.child(name)));
+        }
+    }
+    errors.extend(members(spec, &path.child("members")));
+    for (name, text, before) in [
+        (
+            "description",
+            &spec.description,
+            old.and_then(|old| old.spec.description.as_ref()),
+        ),
+        ("purpose", &spec.purpose, old.and_then(|old| old.spec.purpose.as_ref())),
+    ] {
+        let Some(text) = text else { continue };
+        let at = path.child(name);
+        if text.is_empty() {
+            errors.push(Error::required(
+                &at,
+                format!("must provide a {name} when key is present"),
+            ));
+        } else if before != Some(text) && !text.chars().all(allowed_in_text) {
+            errors.push(Error::forbidden(&at, "must not contain invalid character"));
+        }
+    }
+    if let Some(both) = &spec.tolerations {
+        let at = path.child("tolerations");
+        errors.extend(tolerations(
+            &both.defaults,
+            Some(&both.whitelist),
+            &at.child("defaults"),
+        ));
+        errors.extend(tolerations(&both.whitelist, None, &at.child("whitelist")));
+    }
+    errors.extend(dual_approval(spec, &path.child("dualApprovalForDeletion")));
+    errors
+}
+
+fn allowed_in_text(c: char) -> bool {
+    c.is_alphanumeric() || c.is_whitespace() || ".,:-_/\\".contains(c)
+}
+
+/// [VAL-PR2].
+fn namespace(spec: &ProjectSpec, path: &Path) -> ErrorList {
+    let Some(namespace) = spec.namespace.as_deref() else {
+        return ErrorList::new();
+    };
+    let mut errors = invalid_each(path, namespace, names::dns_label(namespace));
+    if RESERVED.contains(&namespace) {
+        errors.push(Error::invalid(
+            path,
+            namespace,
+            format!("Project namespaces [{}] are reserved by Gardener", RESERVED.join(", ")),
+        ));
+    } else if namespace != GARDEN_NAMESPACE && !namespace.starts_with(PROJECT_NAMESPACE_PREFIX) {
+        errors.push(Error::invalid(
+            path,
+            namespace,
+            format!("must start with {PROJECT_NAMESPACE_PREFIX}"),
+        ));
+    }
+    errors
+}
+
+/// [VAL-PR4].
+fn validate_subject(subject: &Subject, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if subject.name.is_empty() {
+        errors.push(Error::required(&path.child("name"), ""));
+    }
+    let group = subject.api_group.as_deref().unwrap_or_default();
+    let namespace = subject.namespace.as_deref().unwrap_or_default();
+    match subject.kind.as_str() {
+        "ServiceAccount" => {
+            errors.extend(
+                names::dns_subdomain(&subject.name)
+                    .into_iter()
+                    .filter(|_| !subject.name.is_empty())
+                    .map(|detail| Error::invalid(&path.child("name"), subject.name.as_str(), detail)),
+            );
+            if !group.is_empty() {
+                errors.push(Error::not_supported(&path.child("apiGroup"), group, &[""]));
+            }
+            if namespace.is_empty() {
+                errors.push(Error::required(&path.child("namespace"), ""));
+            }
+        }
+        "User" | "Group" => {
+            if group != defaults::RBAC_GROUP {
+                errors.push(Error::not_supported(
+                    &path.child("apiGroup"),
+                    group,
+                    &[defaults::RBAC_GROUP],
+                ));
+            }
+            if !namespace.is_empty() {
+                errors.push(Error::forbidden(
+                    &path.child("namespace"),
+                    "must not be set when kind is User or Group",
+                ));
+            }
+        }
+        other => errors.push(Error::not_supported(
+            &path.child("kind"),
+            other,
+            &["ServiceAccount", "User", "Group"],
+        )),
+    }
+    errors
+}
+
+/// [VAL-PR5].
+fn members(spec: &ProjectSpec, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let mut seen = BTreeSet::new();
+    let mut owners = 0;
+    for (i, member) in spec.members.iter().enumerate() {
+        let at = path.index(i);
+        if !seen.insert(subject_key(&member.kind, &member.name, member.namespace.as_deref())) {
+            errors.push(Error::duplicate(&at, shown(member)));
+        }
+        errors.extend(validate_subject(
+            &Subject {
+                api_group: member.api_group.clone(),
+                kind: member.kind.clone(),
+                name: member.name.clone(),
+                namespace: member.namespace.clone(),
+            },
+            &at,
+        ));
+        let roles = member.all_roles();
+        for (j, role) in roles.iter().enumerate() {
+            let at = at.child("roles").index(j);
+            if roles.iter().take(j).any(|earlier| earlier == role) {
+                errors.push(Error::duplicate(&at, role.as_str()));
+            }
+            if role == defaults::ROLE_OWNER {
+                owners += 1;
+                if owners > 1 {
+                    errors.push(Error::forbidden(
+                        &at,
+                        "cannot have more than one member having the owner role",
+                    ));
+                }
+            }
+            if let Some(name) = role.strip_prefix("extension:") {
+                if name.len() > EXTENSION_ROLE_MAX {
+                    errors.push(Error::too_long(&at, EXTENSION_ROLE_MAX));
+                }
+                errors.extend(invalid_each(&at, role, names::path_segment(name)));
+            } else if !ROLES.contains(&role.as_str()) {
+                let mut supported: Vec<&str> = ROLES.to_vec();
+                supported.push("extension:*");
+                errors.push(Error::not_supported(&at, role.as_str(), &supported));
+            }
+        }
+    }
+    errors
+}
+
+/// [VAL-PR8].
+fn dual_approval(spec: &ProjectSpec, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for (i, approval) in spec.dual_approval_for_deletion.iter().enumerate() {
+        let at = path.index(i);
+        let resource = approval.resource.as_str();
+        if resource.is_empty() {
+            errors.push(Error::required(&at.child("resource"), "must provide a resource"));
+        } else if resource != "shoots" {
+            errors.push(Error::not_supported(&at.child("resource"), resource, &["shoots"]));
+        } else if spec
+            .dual_approval_for_deletion
+            .iter()
+            .take(i)
+            .any(|earlier| earlier.resource == resource)
+        {
+            errors.push(Error::duplicate(&at.child("resource"), resource));
+        }
+        errors.extend(meta::validate_label_selector(&approval.selector, &at.child("selector")));
+    }
+    errors
+}
+
+/// Checks a change of a project.
+pub fn validate_project_update(new: &Project, old: &Project) -> ErrorList {
+    let mut errors = object_meta_update(&new.metadata, &old.metadata);
+    errors.extend(validate_project(new, Some(old)));
+    let path = Path::new("spec");
+    if old.spec.namespace.is_some() {
+        errors.extend(immutable(
+            &new.spec.namespace,
+            &old.spec.namespace,
+            &path.child("namespace"),
+        ));
+    }
+    if old.spec.created_by.is_some() {
+        errors.extend(immutable(
+            &new.spec.created_by,
+            &old.spec.created_by,
+            &path.child("createdBy"),
+        ));
+    }
+    if old.spec.owner.is_some() && new.spec.owner.is_none() {
+        errors.push(Error::invalid(
+            &path.child("owner"),
+            serde_json::Value::Null,
+            "owner cannot be reset",
+        ));
+    }
+    errors
+}
+
+/// Checks a change of a project's status, [VAL-PR9].
+pub fn validate_project_status_update(new: &Project, old: &Project) -> ErrorList {
+    let phase = |project: &Project| project.status.phase.clone().unwrap_or_default();
+    if !phase(old).is_empty() && phase(new).is_empty() {
+        vec![Error::invalid(
+            &Path::new("status.phase"),
+            "",
+            "phase cannot be updated to an empty string",
+        )]
+    } else {
+        ErrorList::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project(value: serde_json::Value) -> Project {
+        let mut project: Project = serde_json::from_value(value).unwrap();
+        default_project(&mut project);
+        project
+    }
+
+    #[test]
+    fn val_pr_recorded_refusal() {
+        let project = project(
+            serde_json::json!({"metadata": {"name": "much-too-long-a-name"}, "spec": {"namespace": "other-ns",
+            "members": [{"kind": "Robot", "name": "r", "role": ""}, {"kind": "ServiceAccount", "name": "x", "role": "admin"}],
+            "tolerations": {"defaults": [{"key": "k"}]}}}),
+        );
+        let texts: Vec<String> = validate_project(&project, None)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            texts,
+            [
+                "metadata.name: Too long: may not be more than 10 bytes",
+                "spec.namespace: Invalid value: \"other-ns\": must start with garden-",
+                "spec.members[0].kind: Unsupported value: \"Robot\": supported values: \"ServiceAccount\", \"User\", \"Group\"",
+                "spec.members[1].namespace: Required value",
+                "spec.tolerations.defaults[0]: Forbidden: only the following tolerations are allowed: []",
+            ]
+        );
+    }
+
+    #[test]
+    fn val_pr_changes() {
+        let old = project(
+            serde_json::json!({"metadata": {"name": "a"}, "spec": {"namespace": "garden-a", "owner": {"kind": "User", "name": "o"}}}),
+        );
+        let mut new = old.clone();
+        new.spec.namespace = Some("garden-b".into());
+        new.spec.owner = None;
+        let texts: Vec<String> = validate_project_update(&new, &old)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            texts,
+            [
+                "spec.namespace: Invalid value: \"garden-b\": field is immutable",
+                "spec.owner: Invalid value: null: owner cannot be reset"
+            ]
+        );
+    }
+
+    #[test]
+    fn val_pr5_pr6_members_and_texts() {
+        let project = project(
+            serde_json::json!({"metadata": {"name": "a"}, "spec": {"description": "a;b", "purpose": "",
+            "members": [
+                {"kind": "User", "name": "u", "role": "owner", "roles": ["uam", "uam"]},
+                {"kind": "User", "name": "u", "role": "king"},
+                {"kind": "User", "name": "v", "role": "owner"},
+                {"kind": "User", "name": "w", "role": "extension:a/b"}
+            ]}}),
+        );
+        let texts: Vec<String> = validate_project(&project, None)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        for expected in [
+            "spec.members[0].roles[2]: Duplicate value: \"uam\"",
+            "spec.members[1]: Duplicate value",
+            "spec.members[1].roles[0]: Unsupported value: \"king\"",
+            "spec.members[2].roles[0]: Forbidden: cannot have more than one member having the owner role",
+            "spec.members[3].roles[0]: Invalid value: \"extension:a/b\": may not contain '/'",
+            "spec.description: Forbidden: must not contain invalid character",
+            "spec.purpose: Required value: must provide a purpose when key is present",
+        ] {
+            assert!(
+                texts.iter().any(|text| text.contains(expected)),
+                "{expected}: {texts:#?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Validation of shoots, [VAL-S1] – [VAL-O12]: what can be said from the object and its old version alone.
+//!
+//! Not here: what needs other objects (cloud profile, seed, project); that is admission.
+
+mod components;
+mod kubelet;
+mod kubernetes;
+mod kubernetes_features;
+mod networking;
+mod operations;
+mod schedule;
+mod spec;
+mod update;
+mod workerless;
+mod workers;
+
+use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::{meta, names};
+
+use super::{Shoot, ShootStatus};
+use crate::constants::{annotation, finalizer};
+use crate::validation::object_meta_update;
+
+/// Checks that seeds share with shoots.
+pub(crate) mod spec_parts {
+    pub(crate) use super::kubernetes::{vpa_feature_gates, vpa_max_allowed};
+    pub(crate) use super::spec::{extensions, resources};
+}
+
+pub use spec::validate_shoot_spec;
+
+/// Checks a shoot that is to be created or stored again.
+pub fn validate_shoot(shoot: &Shoot) -> ErrorList {
+    let mut errors = meta::validate_object_meta(&shoot.metadata, true, shoot_name, &Path::new("metadata"));
+    errors.extend(operations::validate_operations(shoot));
+    errors.extend(name_pattern(shoot.name(), &Path::new("metadata.name")));
+    errors.extend(spec::validate_shoot_spec(
+        &shoot.metadata,
+        &shoot.spec,
+        false,
+        &Path::new("spec"),
+    ));
+    errors
+}
+
+/// Checks what only creation forbids, [VAL-S4], [VAL-U19].
+pub fn validate_shoot_creation(shoot: &Shoot) -> ErrorList {
+    let mut errors = validate_shoot(shoot);
+    for (i, name) in shoot.metadata.finalizers.iter().flatten().enumerate() {
+        if matches!(name.as_str(), finalizer::GARDENER | finalizer::REFERENCE_PROTECTION) {
+            errors.push(Error::forbidden(
+                &Path::new("metadata.finalizers").index(i),
+                format!("finalizer {name:?} cannot be added on creation"),
+            ));
+        }
+    }
+    errors.extend(update::force_deletion(shoot, None));
+    errors
+}
+
+/// Checks a change of a shoot's main resource; `new` also has to pass on its own.
+pub fn validate_shoot_update(new: &Shoot, old: &Shoot) -> ErrorList {
+    let mut errors = object_meta_update(&new.metadata, &old.metadata);
+    errors.extend(update::force_deletion(new, Some(old)));
+    errors.extend(update::validate_shoot_spec_update(new, old));
+    // While a shoot is in deletion, its spec stands as it was; only the metadata is looked at again.
+    if new.metadata.deletion_timestamp.is_some() {
+        errors.extend(meta::validate_object_meta(
+            &new.metadata,
+            true,
+            shoot_name,
+            &Path::new("metadata"),
+        ));
+        errors.extend(operations::validate_operations(new));
+    } else {
+        errors.extend(validate_shoot(new));
+    }
+    errors
+}
+
+/// Checks a change of a shoot's status, [VAL-U21].
+pub fn validate_shoot_status_update(new: &Shoot, old: &Shoot) -> ErrorList {
+    update::status_update(&new.status, &old.status)
+}
+
+/// The name of a shoot becomes part of DNS names and namespaces, so it has no dots.
+fn shoot_name(name: &str) -> Vec<String> {
+    names::dns_label(name)
+}
+
+/// [VAL-S1] beyond the DNS label.
+fn name_pattern(name: &str, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if name.contains("--") {
+        errors.push(Error::invalid(
+            path,
+            name,
+            "name may not contain two consecutive hyphens",
+        ));
+    }
+    errors
+}
+
+/// The phase of a rotation; empty when it never ran.
+pub(super) struct Phases<'a> {
+    ca: &'a str,
+    service_account_key: &'a str,
+    etcd_encryption_key: &'a str,
+}
+
+impl<'a> Phases<'a> {
+    fn of(status: &'a ShootStatus) -> Self {
+        let rotation = status
+            .credentials
+            .as_ref()
+            .and_then(|credentials| credentials.rotation.as_ref());
+        Self {
+            ca: rotation
+                .and_then(|r| r.certificate_authorities.as_ref())
+                .map_or("", |ca| ca.phase.as_str()),
+            service_account_key: rotation
+                .and_then(|r| r.service_account_key.as_ref())
+                .map_or("", |key| key.phase.as_str()),
+            etcd_encryption_key: rotation
+                .and_then(|r| r.etcd_encryption_key.as_ref())
+                .map_or("", |key| key.phase.as_str()),
+        }
+    }
+}
+
+/// The resources whose encryption the status reports.
+pub(super) fn encrypted_in_status(status: &ShootStatus) -> &[String] {
+    status
+        .credentials
+        .as_ref()
+        .and_then(|credentials| credentials.encryption_at_rest.as_ref())
+        .map_or(&[], |encryption| encryption.resources.as_slice())
+}
+
+/// The encryption provider that the status reports.
+pub(super) fn encryption_provider_in_status(status: &ShootStatus) -> Option<&str> {
+    let encryption = status.credentials.as_ref()?.encryption_at_rest.as_ref()?;
+    Some(encryption.provider.r#type.as_str()).filter(|provider| !provider.is_empty())
+}
+
+/// The resources whose encryption the spec asks for.
+pub(super) fn encrypted_in_spec(spec: &super::ShootSpec) -> &[String] {
+    spec.kubernetes
+        .kube_api_server
+        .as_ref()
+        .and_then(|config| config.encryption_config.as_ref())
+        .map_or(&[], |encryption| encryption.resources.as_slice())
+}
+
+/// The names of resources without order and without the spellings `.` and `.apps` that mean the same.
+pub(super) fn normalized(resources: &[String]) -> std::collections::BTreeSet<String> {
+    resources
+        .iter()
+        .map(|resource| resource.strip_suffix('.').unwrap_or(resource).to_owned())
+        .collect()
+}
+
+const OPERATION: &str = annotation::OPERATION;
+const MAINTENANCE_OPERATION: &str = annotation::MAINTENANCE_OPERATION;
+
+#[cfg(test)]
+pub(super) mod tests;

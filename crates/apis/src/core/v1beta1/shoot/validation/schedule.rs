@@ -1,0 +1,273 @@
+//! Maintenance and hibernation, [VAL-M1] – [VAL-M3], [VAL-H1], [VAL-H2].
+
+use gardener_apimachinery::cron::Schedule;
+use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::jiff::tz::TimeZone;
+use serde_json::json;
+
+use super::super::{MaintenanceTimeWindow, ShootSpec, split_operations};
+use super::{MAINTENANCE_OPERATION, operations, workerless};
+use crate::Duration;
+use crate::validation::shown;
+
+const DAY: i64 = 24 * 3600;
+
+/// Why a text is no time of day with offset, as Go's `time.Parse` says it for the layout `150405-0700`.
+fn parse_time(text: &str) -> Result<i64, String> {
+    let fail = |rest: &str, part: &str| {
+        format!(
+            "parsing time {} as \"150405-0700\": cannot parse {} as {}",
+            go_quote(text),
+            go_quote(rest),
+            go_quote(part)
+        )
+    };
+    let range = |what: &str| format!("parsing time {}: {what} out of range", go_quote(text));
+    let digit = |text: &str, at: usize| {
+        text.as_bytes()
+            .get(at)
+            .filter(|b| b.is_ascii_digit())
+            .map(|b| i64::from(b - b'0'))
+    };
+    let two = |text: &str| Some(digit(text, 0)? * 10 + digit(text, 1)?);
+    let (hour, rest) = match (digit(text, 0), digit(text, 1)) {
+        (Some(tens), Some(ones)) => (tens * 10 + ones, text.get(2..).unwrap_or_default()),
+        (Some(one), None) => (one, text.get(1..).unwrap_or_default()),
+        _ => return Err(fail(text, "15")),
+    };
+    if hour > 23 {
+        return Err(range("hour"));
+    }
+    let minute = two(rest).ok_or_else(|| fail(rest, "04"))?;
+    if minute > 59 {
+        return Err(range("minute"));
+    }
+    let rest = rest.get(2..).unwrap_or_default();
+    let second = two(rest).ok_or_else(|| fail(rest, "05"))?;
+    if second > 59 {
+        return Err(range("second"));
+    }
+    let rest = rest.get(2..).unwrap_or_default();
+    let sign = match rest.as_bytes().first() {
+        Some(b'+') => 1,
+        Some(b'-') => -1,
+        _ => return Err(fail(rest, "-0700")),
+    };
+    let digits = rest.get(1..).unwrap_or_default();
+    let offset = two(digits)
+        .zip(digits.get(2..).and_then(two))
+        .ok_or_else(|| fail(rest, "-0700"))?;
+    if offset.0 > 24 {
+        return Err(range("time zone offset hour"));
+    }
+    if offset.1 > 59 {
+        return Err(range("time zone offset minute"));
+    }
+    let extra = rest.get(5..).unwrap_or_default();
+    if !extra.is_empty() {
+        return Err(format!(
+            "parsing time {}: extra text: {}",
+            go_quote(text),
+            go_quote(extra)
+        ));
+    }
+    let local = (hour * 60 + minute) * 60 + second;
+    Ok((local - sign * (offset.0 * 60 + offset.1) * 60).rem_euclid(DAY))
+}
+
+/// [VAL-M1], [VAL-M2]: the window parses and is between half an hour and six hours long.
+fn time_window(window: &MaintenanceTimeWindow, path: &Path) -> Option<Error> {
+    let value = || json!({"Begin": window.begin, "End": window.end});
+    let parsed = |which: &str, text: &str| {
+        parse_time(text).map_err(|why| {
+            Error::invalid(
+                &path.child("begin/end"),
+                value(),
+                format!(
+                    "could not parse {which} time: could not parse the value into the maintenanceTime format: {why}"
+                ),
+            )
+        })
+    };
+    let (begin, end) = match parsed("begin", &window.begin).and_then(|begin| Ok((begin, parsed("end", &window.end)?))) {
+        Ok(both) => both,
+        Err(error) => return Some(error),
+    };
+    let length = match (end - begin).rem_euclid(DAY) {
+        0 => DAY,
+        length => length,
+    };
+    if length > 6 * 3600 {
+        return Some(Error::invalid(
+            path,
+            Duration::from_secs(length).to_string(),
+            "time window must not be greater than 6h0m0s",
+        ));
+    }
+    if length < 1800 {
+        return Some(Error::invalid(
+            path,
+            Duration::from_secs(length).to_string(),
+            "time window must not be smaller than 30m0s",
+        ));
+    }
+    None
+}
+
+/// `spec.maintenance`.
+pub(super) fn maintenance(spec: &ShootSpec, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let Some(maintenance) = &spec.maintenance else {
+        return errors;
+    };
+    if spec.is_workerless() {
+        errors.extend(workerless::maintenance(spec, path));
+    }
+    if let Some(window) = &maintenance.time_window {
+        errors.extend(time_window(window, &path.child("timeWindow")));
+    }
+    let Some(credentials) = maintenance
+        .auto_rotation
+        .as_ref()
+        .and_then(|rotation| rotation.credentials.as_ref())
+    else {
+        return errors;
+    };
+    let path = path.child("autoRotation.credentials");
+    for (name, config) in [
+        ("sshKeypair", &credentials.ssh_keypair),
+        ("observability", &credentials.observability),
+        ("etcdEncryptionKey", &credentials.etcd_encryption_key),
+    ] {
+        let Some(period) = config.as_ref().and_then(|config| config.rotation_period) else {
+            continue;
+        };
+        let seconds = period.as_secs_f64();
+        if seconds != 0.0 && !(1800.0..=90.0 * 86400.0).contains(&seconds) {
+            errors.push(Error::invalid(
+                &path.child(name).child("rotationPeriod"),
+                period.to_string(),
+                "value must be either 0 to disable rotation or between 30m and 90d",
+            ));
+        }
+    }
+    errors
+}
+
+/// `spec.hibernation`.
+pub(super) fn hibernation(meta: &ObjectMeta, spec: &ShootSpec, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let Some(hibernation) = &spec.hibernation else {
+        return errors;
+    };
+    if spec.is_self_hosted() {
+        errors.push(Error::forbidden(
+            path,
+            "hibernation is not supported for self-hosted shoots",
+        ));
+    }
+    if hibernation.enabled == Some(true) {
+        let pending = meta.annotations.as_ref().and_then(|all| all.get(MAINTENANCE_OPERATION));
+        for operation in split_operations(pending.map_or("", String::as_str)) {
+            if operations::forbidden_in_hibernation(operation) && !operations::is_rollout(operation) {
+                errors.push(Error::forbidden(
+                    &path.child("enabled"),
+                    format!(
+                        "shoot cannot be hibernated when {MAINTENANCE_OPERATION} annotation contains {operation} operation"
+                    ),
+                ));
+            }
+        }
+    }
+    let mut seen: Vec<&str> = Vec::new();
+    for (i, schedule) in hibernation.schedules.iter().enumerate() {
+        let path = path.child("schedules").index(i);
+        if schedule.start.is_none() && schedule.end.is_none() {
+            errors.push(Error::required(
+                &path.child("start/end"),
+                "either start or end has to be provided",
+            ));
+        }
+        for (name, text) in [("start", &schedule.start), ("end", &schedule.end)] {
+            let Some(text) = text.as_deref() else { continue };
+            match Schedule::parse(text) {
+                Err(why) => errors.push(Error::invalid(
+                    &path.child(name),
+                    text,
+                    format!("not a valid cron spec: {why}"),
+                )),
+                Ok(_) if seen.contains(&text) => errors.push(Error::duplicate(&path.child(name), text)),
+                Ok(_) => seen.push(text),
+            }
+        }
+        if let Some(location) = schedule.location.as_deref()
+            && !location.is_empty()
+            && TimeZone::get(location).is_err()
+        {
+            errors.push(Error::invalid(
+                &path.child("location"),
+                shown(&location),
+                format!("not a valid location: unknown time zone {location}"),
+            ));
+        }
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn val_m1_times_parse_as_in_go() {
+        assert_eq!(parse_time("220000+0100"), Ok(21 * 3600));
+        assert_eq!(parse_time("003000+0100"), Ok(23 * 3600 + 1800));
+        for (text, expected) in [
+            (
+                "1 pm",
+                "parsing time \"1 pm\" as \"150405-0700\": cannot parse \" pm\" as \"04\"",
+            ),
+            ("", "parsing time \"\" as \"150405-0700\": cannot parse \"\" as \"15\""),
+            ("250000+0000", "parsing time \"250000+0000\": hour out of range"),
+            ("226000+0000", "parsing time \"226000+0000\": minute out of range"),
+            (
+                "220000",
+                "parsing time \"220000\" as \"150405-0700\": cannot parse \"\" as \"-0700\"",
+            ),
+            (
+                "220000+00",
+                "parsing time \"220000+00\" as \"150405-0700\": cannot parse \"+00\" as \"-0700\"",
+            ),
+            ("220000+0000x", "parsing time \"220000+0000x\": extra text: \"x\""),
+        ] {
+            assert_eq!(parse_time(text).unwrap_err(), expected);
+        }
+    }
+
+    #[test]
+    fn val_m2_window_length() {
+        let check = |begin: &str, end: &str| {
+            time_window(
+                &MaintenanceTimeWindow {
+                    begin: begin.into(),
+                    end: end.into(),
+                },
+                &Path::new("w"),
+            )
+            .map(|error| error.to_string())
+        };
+        assert_eq!(check("220000+0100", "230000+0100"), None);
+        assert_eq!(check("233000+0000", "010000+0000"), None);
+        assert!(
+            check("220000+0000", "220000+0000")
+                .unwrap()
+                .contains("greater than 6h0m0s")
+        );
+        assert!(
+            check("220000+0000", "221000+0000")
+                .unwrap()
+                .contains("smaller than 30m0s")
+        );
+    }
+}

@@ -1,0 +1,239 @@
+//! The spec of a shoot as a whole, [VAL-S5] – [VAL-S19a]; calls the parts.
+
+use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::names;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::super::{NamedResourceReference, ShootSpec};
+use super::{components, kubernetes, networking, schedule, workerless, workers};
+use crate::constants::GARDEN_NAMESPACE;
+use crate::core::v1beta1::Extension;
+use crate::validation::{go_kind, invalid_each, seed_selector, shown, tolerations};
+use crate::versions;
+
+/// Checks a shoot's spec at a path. `in_template`: the spec of a ManagedSeedSet's shoot template, where a binding's
+/// and a cloud profile's existence are judged later.
+pub fn validate_shoot_spec(meta: &ObjectMeta, spec: &ShootSpec, in_template: bool, path: &Path) -> ErrorList {
+    let version = spec.kubernetes_version();
+    let mut errors = cloud_profile(spec, in_template, path);
+    errors.extend(workers::validate_provider(
+        spec,
+        meta,
+        in_template,
+        &path.child("provider"),
+    ));
+    errors.extend(components::addons(spec, &path.child("addons")));
+    errors.extend(networking::dns(spec, version, &path.child("dns")));
+    errors.extend(extensions(&spec.extensions, &path.child("extensions")));
+    errors.extend(resources(&spec.resources, &path.child("resources"), true));
+    errors.extend(kubernetes::validate_kubernetes(spec, &path.child("kubernetes")));
+    errors.extend(networking::networking(spec, &path.child("networking")));
+    errors.extend(schedule::maintenance(spec, &path.child("maintenance")));
+    errors.extend(components::monitoring(spec, &path.child("monitoring")));
+    errors.extend(schedule::hibernation(meta, spec, &path.child("hibernation")));
+    if spec.region.is_empty() {
+        errors.push(Error::required(&path.child("region"), "must specify a region"));
+    }
+    if spec.is_workerless() {
+        errors.extend(workerless::bindings(spec, path));
+    } else if !in_template {
+        errors.extend(bindings(spec, version, path));
+    }
+    if spec.seed_name.as_deref() == Some("") {
+        errors.push(Error::invalid(
+            &path.child("seedName"),
+            "",
+            "seed name must not be empty when providing the key",
+        ));
+    }
+    if let Some(selector) = &spec.seed_selector {
+        errors.extend(seed_selector(selector, &path.child("seedSelector")));
+    }
+    errors.extend(purpose(meta, spec, &path.child("purpose")));
+    errors.extend(tolerations(&spec.tolerations, None, &path.child("tolerations")));
+    errors.extend(components::system_components(spec, &path.child("systemComponents")));
+    if let Some(class) = &spec.exposure_class_name
+        && !names::dns_subdomain(class).is_empty()
+    {
+        errors.push(Error::invalid(
+            &path.child("exposureClassName"),
+            class.as_str(),
+            "exposureClassName is not a valid DNS subdomain",
+        ));
+    }
+    if let Some(scheduler) = &spec.scheduler_name {
+        errors.extend(invalid_each(
+            &path.child("schedulerName"),
+            scheduler,
+            names::dns_label(scheduler),
+        ));
+    }
+    errors.extend(control_plane(spec, &path.child("controlPlane")));
+    errors
+}
+
+fn cloud_profile(spec: &ShootSpec, in_template: bool, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let named = spec.cloud_profile_name.as_deref().is_some_and(|name| !name.is_empty());
+    let referenced = spec
+        .cloud_profile
+        .as_ref()
+        .is_some_and(|reference| !reference.name.is_empty());
+    if !named && !referenced {
+        errors.push(Error::required(
+            &path.child("cloudProfile.name"),
+            "must specify a cloud profile",
+        ));
+    }
+    if in_template
+        && let Some(reference) = &spec.cloud_profile
+        && !matches!(reference.kind.as_str(), "CloudProfile" | "NamespacedCloudProfile")
+    {
+        errors.push(Error::not_supported(
+            &path.child("cloudProfile.kind"),
+            reference.kind.as_str(),
+            &["CloudProfile", "NamespacedCloudProfile"],
+        ));
+    }
+    if named && versions::at_least(spec.kubernetes_version(), 34) {
+        errors.push(Error::forbidden(
+            &path.child("cloudProfileName"),
+            "for Kubernetes version >= 1.34, cloudProfileName field is no longer supported, use spec.cloudProfile.name instead",
+        ));
+    }
+    errors
+}
+
+/// [VAL-S9], [VAL-S10].
+fn bindings(spec: &ShootSpec, version: &str, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let secret = spec.secret_binding_name.as_deref().unwrap_or_default();
+    let credentials = spec.credentials_binding_name.as_deref().unwrap_or_default();
+    let at = path.child("secretBindingName");
+    match (secret.is_empty(), credentials.is_empty()) {
+        (true, true) if !spec.is_self_hosted() => {
+            errors.push(Error::required(&at, "must be set when credentialsBindingName is not"));
+        }
+        (false, false) => errors.push(Error::forbidden(&at, "is incompatible with credentialsBindingName")),
+        _ => {}
+    }
+    if !secret.is_empty() && versions::at_least(version, 34) {
+        errors.push(Error::forbidden(
+            &at,
+            "for Kubernetes versions >= 1.34, secretBindingName field is no longer supported, use spec.credentialsBindingName instead",
+        ));
+    }
+    errors
+}
+
+/// [VAL-S13].
+fn purpose(meta: &ObjectMeta, spec: &ShootSpec, path: &Path) -> ErrorList {
+    let Some(purpose) = spec.purpose.as_deref() else {
+        return ErrorList::new();
+    };
+    let mut allowed = vec!["development", "evaluation", "production", "testing"];
+    if meta.namespace.as_deref() == Some(GARDEN_NAMESPACE) {
+        allowed.insert(2, "infrastructure");
+    }
+    if allowed.contains(&purpose) {
+        ErrorList::new()
+    } else {
+        vec![Error::not_supported(path, purpose, &allowed)]
+    }
+}
+
+/// [VAL-S17], [VAL-S18].
+fn control_plane(spec: &ShootSpec, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let Some(control_plane) = &spec.control_plane else {
+        return errors;
+    };
+    let tolerance = spec.failure_tolerance();
+    if let Some(tolerance) = tolerance
+        && !matches!(tolerance, "node" | "zone")
+    {
+        errors.push(Error::not_supported(
+            &path.child("highAvailability.failureTolerance.type"),
+            tolerance,
+            &["node", "zone"],
+        ));
+    }
+    let zones = &control_plane.zones;
+    let at = path.child("zones");
+    for (i, zone) in zones.iter().enumerate() {
+        if zones.iter().take(i).any(|earlier| earlier == zone) {
+            errors.push(Error::duplicate(&at.index(i), zone.as_str()));
+        }
+    }
+    if !zones.is_empty() {
+        if tolerance == Some("zone") {
+            if zones.len() != 3 {
+                errors.push(Error::invalid(
+                    &at,
+                    shown(zones),
+                    "exactly 3 unique zones must be specified when failure tolerance type is 'zone'",
+                ));
+            }
+        } else if zones.len() != 1 {
+            errors.push(Error::invalid(
+                &at,
+                shown(zones),
+                "exactly 1 zone must be specified when failure tolerance type is not 'zone'",
+            ));
+        }
+    }
+    errors
+}
+
+/// [VAL-S19]; also for seeds.
+pub(crate) fn extensions(extensions: &[Extension], path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for (i, extension) in extensions.iter().enumerate() {
+        let at = path.index(i).child("type");
+        let kind = extension.r#type.as_str();
+        if kind.is_empty() {
+            errors.push(Error::required(&at, "field must not be empty"));
+            continue;
+        }
+        if extensions.iter().take(i).any(|earlier| earlier.r#type == kind) {
+            errors.push(Error::duplicate(&at, kind));
+        } else {
+            errors.extend(invalid_each(&at, kind, names::label_value(kind)));
+        }
+    }
+    errors
+}
+
+/// [VAL-S19a]; for seeds (`identities` = false) without WorkloadIdentities.
+pub(crate) fn resources(resources: &[NamedResourceReference], path: &Path, identities: bool) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for (i, resource) in resources.iter().enumerate() {
+        let at = path.index(i);
+        if resource.name.is_empty() {
+            errors.push(Error::required(&at.child("name"), "field must not be empty"));
+        } else if resources.iter().take(i).any(|earlier| earlier.name == resource.name) {
+            errors.push(Error::duplicate(&at.child("name"), resource.name.as_str()));
+        }
+        let reference = &resource.resource_ref;
+        let at = at.child("resourceRef");
+        let version = reference.api_version.as_deref().unwrap_or_default();
+        if version.is_empty() {
+            errors.push(Error::required(&at.child("apiVersion"), "must provide an apiVersion"));
+        }
+        if reference.kind.is_empty() {
+            errors.push(Error::required(&at.child("kind"), "must provide a kind"));
+        }
+        if reference.name.is_empty() {
+            errors.push(Error::required(&at.child("name"), "must provide a name"));
+        }
+        let mut supported = vec![("v1", "Secret"), ("v1", "ConfigMap")];
+        if identities {
+            supported.push(("security.gardener.cloud/v1alpha1", "WorkloadIdentity"));
+        }
+        if !supported.contains(&(version, reference.kind.as_str())) {
+            let texts: Vec<String> = supported.iter().map(|(version, kind)| go_kind(version, kind)).collect();
+            errors.push(Error::not_supported(&at, go_kind(version, &reference.kind), &texts));
+        }
+    }
+    errors
+}

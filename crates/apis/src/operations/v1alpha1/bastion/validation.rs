@@ -1,0 +1,140 @@
+//! Validation of bastions, [VAL-BA1].
+
+use gardener_apimachinery::field::{Error, ErrorList, Path};
+
+use super::*;
+use crate::constants::annotation::CREATED_BY;
+use crate::validation::{cidr, immutable, object_meta, object_meta_update};
+
+/// Whether a text is a public key as OpenSSH writes it: type, base64, perhaps a comment.
+fn is_public_key(text: &str) -> bool {
+    const TYPES: [&str; 7] = [
+        "ssh-rsa",
+        "ssh-ed25519",
+        "ecdsa-sha2-nistp256",
+        "ecdsa-sha2-nistp384",
+        "ecdsa-sha2-nistp521",
+        "sk-ssh-ed25519@openssh.com",
+        "sk-ecdsa-sha2-nistp256@openssh.com",
+    ];
+    let mut parts = text.split_whitespace();
+    let (Some(kind), Some(body)) = (parts.next(), parts.next()) else {
+        return false;
+    };
+    TYPES.contains(&kind)
+        && body.len() % 4 == 0
+        && body
+            .trim_end_matches('=')
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '+' || c == '/')
+}
+
+/// Checks a bastion that is to be created or stored again.
+pub fn validate_bastion(bastion: &Bastion) -> ErrorList {
+    let mut errors = object_meta(&bastion.metadata, true);
+    let spec = &bastion.spec;
+    let path = Path::new("spec");
+    if spec.shoot_ref.name.is_empty() {
+        errors.push(Error::invalid(
+            &path.child("shootRef.name"),
+            "",
+            "shoot reference must not be empty",
+        ));
+    }
+    let at = path.child("sshPublicKey");
+    if spec.ssh_public_key.is_empty() {
+        errors.push(Error::invalid(&at, "", "sshPublicKey must not be empty"));
+    } else if !is_public_key(&spec.ssh_public_key) {
+        errors.push(Error::invalid(
+            &at,
+            spec.ssh_public_key.as_str(),
+            "invalid sshPublicKey",
+        ));
+    }
+    let at = path.child("ingress");
+    if spec.ingress.is_empty() {
+        errors.push(Error::invalid(
+            &at,
+            serde_json::Value::Null,
+            "ingress must not be empty",
+        ));
+    }
+    for policy in &spec.ingress {
+        let range = policy.ip_block.cidr.as_str();
+        if range.is_empty() {
+            errors.push(Error::invalid(&at, range, "CIDR must not be empty"));
+        } else if cidr(range, &at).is_err() {
+            errors.push(Error::invalid(&at, range, "invalid CIDR"));
+        }
+    }
+    errors
+}
+
+/// Checks a change of a bastion.
+pub fn validate_bastion_update(new: &Bastion, old: &Bastion) -> ErrorList {
+    let mut errors = object_meta_update(&new.metadata, &old.metadata);
+    let path = Path::new("spec");
+    errors.extend(immutable(
+        &new.spec.shoot_ref.name,
+        &old.spec.shoot_ref.name,
+        &path.child("shootRef.name"),
+    ));
+    errors.extend(immutable(
+        &new.spec.ssh_public_key,
+        &old.spec.ssh_public_key,
+        &path.child("sshPublicKey"),
+    ));
+    let creator = |bastion: &Bastion| {
+        bastion
+            .metadata
+            .annotations
+            .as_ref()
+            .and_then(|all| all.get(CREATED_BY))
+            .cloned()
+    };
+    errors.extend(immutable(
+        &creator(new),
+        &creator(old),
+        &Path::new("metadata.annotations").key(CREATED_BY),
+    ));
+    errors.extend(validate_bastion(new));
+    errors
+}
+
+/// Checks a change of a bastion's status at a time.
+pub fn validate_bastion_status_update(new: &Bastion, now: k8s_openapi::jiff::Timestamp) -> ErrorList {
+    match &new.status.last_heartbeat_timestamp {
+        Some(heartbeat) if heartbeat.0 > now => vec![Error::invalid(
+            &Path::new("status.lastHeartbeatTimestamp"),
+            crate::validation::shown(heartbeat),
+            "last heartbeat must not be in the future",
+        )],
+        _ => ErrorList::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn val_ba1_recorded_refusal() {
+        let bastion: Bastion = serde_json::from_value(
+            serde_json::json!({"metadata": {"name": "b1", "namespace": "garden-local"},
+            "spec": {"shootRef": {"name": "rich"}, "sshPublicKey": "not a key",
+                     "ingress": [{"ipBlock": {"cidr": "1.2.3.4"}}, {"ipBlock": {"cidr": "10.0.0.0/8"}}]}}),
+        )
+        .unwrap();
+        let texts: Vec<String> = validate_bastion(&bastion).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "spec.sshPublicKey: Invalid value: \"not a key\": invalid sshPublicKey",
+                "spec.ingress: Invalid value: \"1.2.3.4\": invalid CIDR"
+            ]
+        );
+        assert!(is_public_key(
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOtPn9OLsSAbv2BI/keck83ql19gEhaoHIeZVwm0q9Gw user"
+        ));
+    }
+}

@@ -1,0 +1,85 @@
+//! Defaults and validation of gardenlets, [DEF-45], [VAL-GL1].
+
+use gardener_apimachinery::field::{Error, ErrorList, Path};
+
+use super::*;
+use crate::constants::{GARDEN_NAMESPACE, operation};
+use crate::core::v1::validate_oci_repository;
+use crate::validation::{object_meta, object_meta_update, operation_annotation};
+
+const OPERATIONS: [&str; 3] = ["force-redeploy", operation::RECONCILE, "renew-kubeconfig"];
+
+/// Fills in what the user left out.
+pub fn default_gardenlet(gardenlet: &mut Gardenlet) {
+    let deployment = &mut gardenlet.spec.deployment;
+    deployment.replica_count.get_or_insert(2);
+    deployment.revision_history_limit.get_or_insert(2);
+    default_image(deployment.image.get_or_insert_default());
+    deployment.enable_health_probes.get_or_insert(true);
+    if let Some(config) = &mut gardenlet.spec.config {
+        default_gardenlet_config(config, true);
+    }
+}
+
+/// Checks a gardenlet that is to be created or stored again.
+pub fn validate_gardenlet(gardenlet: &Gardenlet) -> ErrorList {
+    let mut errors = object_meta(&gardenlet.metadata, true);
+    errors.extend(operation_annotation(&gardenlet.metadata, None, &OPERATIONS));
+    let namespace = gardenlet.metadata.namespace.as_deref().unwrap_or_default();
+    if !namespace.is_empty() && namespace != GARDEN_NAMESPACE {
+        errors.push(Error::forbidden(
+            &Path::new("metadata.namespace"),
+            "namespace must be garden",
+        ));
+    }
+    let path = Path::new("spec");
+    let deployment = &gardenlet.spec.deployment;
+    errors.extend(validate_gardenlet_deployment(
+        deployment.replica_count,
+        deployment.revision_history_limit,
+        deployment.image.as_ref(),
+        &path.child("deployment"),
+    ));
+    errors.extend(validate_oci_repository(
+        &deployment.helm.oci_repository,
+        &path.child("deployment.helm.ociRepository"),
+    ));
+    if let Some(config) = &gardenlet.spec.config {
+        errors.extend(validate_gardenlet_config(config, false, &path.child("config")));
+    }
+    errors
+}
+
+/// Checks a change of a gardenlet.
+pub fn validate_gardenlet_update(new: &Gardenlet, old: &Gardenlet) -> ErrorList {
+    let mut errors = object_meta_update(&new.metadata, &old.metadata);
+    errors.extend(
+        operation_annotation(&new.metadata, Some(&old.metadata), &OPERATIONS)
+            .into_iter()
+            .filter(|error| error.detail.starts_with("must not overwrite")),
+    );
+    errors.extend(validate_gardenlet(new));
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn val_gl1_recorded_refusal() {
+        let mut gardenlet: Gardenlet = serde_json::from_value(serde_json::json!({"metadata": {"name": "g1", "namespace": "garden"},
+            "spec": {"deployment": {"replicaCount": -1, "helm": {"ociRepository": {}}},
+                     "config": {"apiVersion": "gardenlet.config.gardener.cloud/v1alpha1", "kind": "GardenletConfiguration"}}}))
+        .unwrap();
+        default_gardenlet(&mut gardenlet);
+        let texts: Vec<String> = validate_gardenlet(&gardenlet).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "spec.deployment.replicaCount: Invalid value: -1: must be greater than or equal to 0",
+                "spec.deployment.helm.ociRepository: Required value: must provide either ref or repository"
+            ]
+        );
+    }
+}

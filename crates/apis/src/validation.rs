@@ -1,0 +1,319 @@
+//! Checks that several kinds share. Each returns findings in the order in which they were made.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Serialize;
+use serde_json::Value;
+
+use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::quantity::Amount;
+use gardener_apimachinery::{meta, names};
+
+use crate::core::v1beta1::{SeedSelector, Toleration};
+
+/// What Kubernetes says about negative numbers.
+pub const NEGATIVE: &str = "must be greater than or equal to 0";
+/// What Kubernetes says about changed fields that must not change.
+pub const IMMUTABLE: &str = "field is immutable";
+
+/// A value as it is shown in a finding.
+pub fn shown<T: Serialize>(value: &T) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// A finding when a field has changed.
+pub fn immutable<T: Serialize + PartialEq>(new: &T, old: &T, path: &Path) -> ErrorList {
+    if new == old {
+        ErrorList::new()
+    } else {
+        vec![Error::invalid(path, shown(new), IMMUTABLE)]
+    }
+}
+
+/// One `Invalid` finding per text of a name check.
+pub fn invalid_each(path: &Path, value: &str, details: Vec<String>) -> ErrorList {
+    details
+        .into_iter()
+        .map(|detail| Error::invalid(path, value, detail))
+        .collect()
+}
+
+/// A finding when a number is negative.
+pub fn non_negative(value: impl Into<i64>, path: &Path) -> ErrorList {
+    let value = value.into();
+    if value < 0 {
+        vec![Error::invalid(path, value, NEGATIVE)]
+    } else {
+        ErrorList::new()
+    }
+}
+
+/// A finding when an amount is negative or is no quantity.
+pub fn non_negative_quantity(quantity: &Quantity, path: &Path) -> ErrorList {
+    // Go's zero quantity is read from nothing; it stands for 0.
+    if quantity.0.is_empty() {
+        return ErrorList::new();
+    }
+    match quantity.0.parse::<Amount>() {
+        Ok(amount) if amount.is_negative() => vec![Error::invalid(path, quantity.0.as_str(), NEGATIVE)],
+        Ok(_) => ErrorList::new(),
+        Err(error) => vec![Error::invalid(path, quantity.0.as_str(), error.to_string())],
+    }
+}
+
+/// Metadata of a kind whose names are DNS subdomains.
+pub fn object_meta(metadata: &ObjectMeta, namespaced: bool) -> ErrorList {
+    meta::validate_object_meta(metadata, namespaced, names::dns_subdomain, &Path::new("metadata"))
+}
+
+/// What an update may not do to metadata.
+pub fn object_meta_update(new: &ObjectMeta, old: &ObjectMeta) -> ErrorList {
+    meta::validate_object_meta_update(new, old, &Path::new("metadata"))
+}
+
+/// The label rules of a selector for seeds, [VAL-S12].
+pub fn seed_selector(selector: &SeedSelector, path: &Path) -> ErrorList {
+    meta::validate_selector_parts(&selector.match_labels, &selector.match_expressions, path)
+}
+
+/// Tolerations have a key and stand once, [VAL-S14]. With `allowed` they must be among those, [VAL-PR7].
+pub fn tolerations(tolerations: &[Toleration], allowed: Option<&[Toleration]>, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let mut seen: Vec<&Toleration> = Vec::new();
+    for (i, toleration) in tolerations.iter().enumerate() {
+        let path = path.index(i);
+        if toleration.key.is_empty() {
+            errors.push(Error::required(&path.child("key"), "cannot be empty"));
+        }
+        if seen.contains(&toleration) {
+            errors.push(Error::duplicate(&path, shown(toleration)));
+        }
+        seen.push(toleration);
+        if let Some(allowed) = allowed
+            && !allowed.contains(toleration)
+        {
+            let texts: Vec<String> = allowed.iter().map(toleration_text).collect();
+            errors.push(Error::forbidden(
+                &path,
+                format!("only the following tolerations are allowed: [{}]", texts.join(" ")),
+            ));
+        }
+    }
+    errors
+}
+
+fn toleration_text(toleration: &Toleration) -> String {
+    match &toleration.value {
+        Some(value) => format!("{{{} {value}}}", toleration.key),
+        None => format!("{{{} <nil>}}", toleration.key),
+    }
+}
+
+/// A parsed range of addresses, or the finding that it is none.
+pub fn cidr(text: &str, path: &Path) -> Result<IpNet, Error> {
+    text.parse::<IpNet>()
+        .map_err(|_| Error::invalid(path, text, format!("invalid CIDR address: {text}")))
+}
+
+/// The name of an address family, `IPv4` or `IPv6`.
+pub fn family(net: &IpNet) -> &'static str {
+    match net.addr() {
+        IpAddr::V4(_) => "IPv4",
+        IpAddr::V6(_) => "IPv6",
+    }
+}
+
+/// A range must be canonical: no bits set beyond its prefix.
+pub fn canonical_cidr(net: &IpNet, text: &str, path: &Path) -> ErrorList {
+    if net.trunc().to_string() == text {
+        ErrorList::new()
+    } else {
+        vec![Error::invalid(path, text, "must be valid canonical CIDR")]
+    }
+}
+
+/// Whether two ranges share an address.
+pub fn overlap(one: &IpNet, other: &IpNet) -> bool {
+    one.contains(other) || other.contains(one)
+}
+
+/// IP families are known and stand once, [VAL-N3], [VAL-SD4].
+pub fn ip_families(families: &[String], path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for (i, family) in families.iter().enumerate() {
+        if !matches!(family.as_str(), "IPv4" | "IPv6") {
+            errors.push(Error::not_supported(&path.index(i), family.as_str(), &["IPv4", "IPv6"]));
+        } else if families.iter().take(i).any(|earlier| earlier == family) {
+            errors.push(Error::duplicate(&path.index(i), family.as_str()));
+        }
+    }
+    errors
+}
+
+/// A group, version and kind as Go prints them: `/v1, Kind=Secret`.
+pub fn go_kind(api_version: &str, kind: &str) -> String {
+    match api_version.split_once('/') {
+        Some((group, version)) => format!("{group}/{version}, Kind={kind}"),
+        None => format!("/{api_version}, Kind={kind}"),
+    }
+}
+
+/// An object reference as Go prints it.
+pub fn go_reference(reference: &ObjectReference) -> String {
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    format!(
+        "&ObjectReference{{Kind:{},Namespace:{},Name:{},UID:{},APIVersion:{},ResourceVersion:{},FieldPath:{},}}",
+        text(&reference.kind),
+        text(&reference.namespace),
+        text(&reference.name),
+        text(&reference.uid),
+        text(&reference.api_version),
+        text(&reference.resource_version),
+        text(&reference.field_path),
+    )
+}
+
+/// The kinds of credentials that a reference may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credentials {
+    /// Secrets and WorkloadIdentities.
+    SecretOrWorkloadIdentity,
+    /// Those and InternalSecrets.
+    AnySecretOrWorkloadIdentity,
+}
+
+impl Credentials {
+    fn kinds(self) -> &'static [(&'static str, &'static str)] {
+        const SECRET: (&str, &str) = ("v1", "Secret");
+        const INTERNAL: (&str, &str) = ("core.gardener.cloud/v1beta1", "InternalSecret");
+        const IDENTITY: (&str, &str) = ("security.gardener.cloud/v1alpha1", "WorkloadIdentity");
+        match self {
+            Self::SecretOrWorkloadIdentity => &[SECRET, IDENTITY],
+            Self::AnySecretOrWorkloadIdentity => &[SECRET, INTERNAL, IDENTITY],
+        }
+    }
+}
+
+/// A reference to credentials: complete and of an allowed kind, [VAL-CB1], [VAL-SD5].
+pub fn credentials_ref(reference: &ObjectReference, allowed: Credentials, namespaced: bool, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let api_version = reference.api_version.as_deref().unwrap_or_default();
+    let kind = reference.kind.as_deref().unwrap_or_default();
+    let name = reference.name.as_deref().unwrap_or_default();
+    if api_version.is_empty() {
+        errors.push(Error::required(&path.child("apiVersion"), "must provide an apiVersion"));
+    }
+    if kind.is_empty() {
+        errors.push(Error::required(&path.child("kind"), "must provide a kind"));
+    }
+    if name.is_empty() {
+        errors.push(Error::required(&path.child("name"), "must provide a name"));
+    }
+    errors.extend(invalid_each(&path.child("name"), name, names::dns_subdomain(name)));
+    if namespaced {
+        let namespace = reference.namespace.as_deref().unwrap_or_default();
+        if namespace.is_empty() {
+            errors.push(Error::required(&path.child("namespace"), "must provide a namespace"));
+        } else {
+            errors.extend(invalid_each(
+                &path.child("namespace"),
+                namespace,
+                names::dns_subdomain(namespace),
+            ));
+        }
+    }
+    if !allowed.kinds().contains(&(api_version, kind)) {
+        let supported: Vec<String> = allowed
+            .kinds()
+            .iter()
+            .map(|(version, kind)| go_kind(version, kind))
+            .collect();
+        errors.push(Error::not_supported(path, go_reference(reference), &supported));
+    }
+    errors
+}
+
+/// Certificates in PEM form, at least one, [VAL-P10], [VAL-CP13].
+pub fn ca_bundle(text: &str, path: &Path) -> ErrorList {
+    let begins = text.matches("-----BEGIN CERTIFICATE-----").count();
+    let ends = text.matches("-----END CERTIFICATE-----").count();
+    if begins == 0 || begins != ends {
+        vec![Error::invalid(
+            path,
+            text,
+            "caBundle is not a valid PEM-encoded certificate",
+        )]
+    } else {
+        ErrorList::new()
+    }
+}
+
+/// The size of a volume in the form `20Gi`, [VAL-P11].
+pub fn is_volume_size(text: &str) -> bool {
+    text.strip_suffix("Gi")
+        .is_some_and(|digits| !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit()))
+}
+
+/// The annotation `gardener.cloud/operation` of kinds that know a fixed set, [VAL-SD1].
+pub fn operation_annotation(new: &ObjectMeta, old: Option<&ObjectMeta>, supported: &[&str]) -> ErrorList {
+    use crate::constants::annotation::OPERATION;
+    let value = |meta: &ObjectMeta| meta.annotations.as_ref().and_then(|all| all.get(OPERATION)).cloned();
+    let path = Path::new("metadata.annotations").key(OPERATION);
+    let mut errors = ErrorList::new();
+    let Some(operation) = value(new).filter(|operation| !operation.is_empty()) else {
+        return errors;
+    };
+    if !supported.contains(&operation.as_str()) {
+        errors.push(Error::not_supported(&path, operation.as_str(), supported));
+    }
+    if let Some(before) = old.and_then(value)
+        && !before.is_empty()
+        && before != operation
+    {
+        errors.push(Error::forbidden(
+            &path,
+            format!("must not overwrite operation {before:?} with {operation:?}"),
+        ));
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges() {
+        let path = Path::new("p");
+        assert_eq!(
+            cidr("nope", &path).unwrap_err().to_string(),
+            "p: Invalid value: \"nope\": invalid CIDR address: nope"
+        );
+        assert!(cidr("10.1.2.3/40", &path).is_err());
+        let net = cidr("10.0.0.1/8", &path).unwrap();
+        assert_eq!(canonical_cidr(&net, "10.0.0.1/8", &path).len(), 1);
+        assert!(overlap(&net, &"10.2.0.0/16".parse().unwrap()));
+        assert!(!overlap(&net, &"11.2.0.0/16".parse().unwrap()));
+    }
+
+    #[test]
+    fn references_name_their_kind_as_go_does() {
+        assert_eq!(go_kind("v1", "Secret"), "/v1, Kind=Secret");
+        assert_eq!(
+            go_kind("core.gardener.cloud/v1beta1", "Project"),
+            "core.gardener.cloud/v1beta1, Kind=Project"
+        );
+    }
+
+    #[test]
+    fn val_p11_sizes() {
+        assert!(is_volume_size("30Gi"));
+        for bad in ["Gi", "3.5Gi", "30G", "-3Gi"] {
+            assert!(!is_volume_size(bad), "{bad}");
+        }
+    }
+}

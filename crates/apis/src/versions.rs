@@ -1,0 +1,63 @@
+//! Kubernetes versions as shoots and cloud profiles name them.
+
+use std::cmp::Ordering;
+
+use semver::Version;
+
+/// Parses a version that may leave out minor and patch and may start with `v`: `1.36`, `v1.36.0`.
+pub fn parse(text: &str) -> Option<Version> {
+    let text = text.strip_prefix('v').unwrap_or(text);
+    if let Ok(version) = Version::parse(text) {
+        return Some(version);
+    }
+    let numbers: Option<Vec<u64>> = text
+        .split('.')
+        .map(|part| {
+            if part.chars().all(|c| c.is_ascii_digit()) {
+                part.parse().ok()
+            } else {
+                None
+            }
+        })
+        .collect();
+    match numbers?.as_slice() {
+        [major] => Some(Version::new(*major, 0, 0)),
+        [major, minor] => Some(Version::new(*major, *minor, 0)),
+        [major, minor, patch] => Some(Version::new(*major, *minor, *patch)),
+        _ => None,
+    }
+}
+
+/// Whether a version is at least `1.<minor>`; one that does not parse is not.
+pub fn at_least(version: &str, minor: u64) -> bool {
+    parse(version).is_some_and(|version| (version.major, version.minor) >= (1, minor))
+}
+
+/// Compares two versions; a text that is no version sorts first.
+pub fn compare(one: &str, other: &str) -> Ordering {
+    parse(one).cmp(&parse(other))
+}
+
+/// The minor version when the major one is 1.
+pub fn minor(version: &str) -> Option<u64> {
+    parse(version)
+        .filter(|version| version.major == 1)
+        .map(|version| version.minor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_forms() {
+        assert_eq!(parse("1.36"), Some(Version::new(1, 36, 0)));
+        assert_eq!(parse("v1.36.2"), Some(Version::new(1, 36, 2)));
+        assert_eq!(parse("15.06.1"), Some(Version::new(15, 6, 1)));
+        for bad in ["", "one", "1.", "1.2.3.4", "1.x"] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+        assert!(at_least("1.34.0", 34) && at_least("2.0.0", 34) && !at_least("1.33.9", 34));
+        assert_eq!(compare("1.9.0", "1.10.0"), Ordering::Less);
+    }
+}

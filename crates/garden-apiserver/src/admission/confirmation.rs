@@ -1,0 +1,173 @@
+//! Deletion is confirmed, and finalizers stay until deletion is done, [ADM-58], [ADM-60].
+
+use async_trait::async_trait;
+use gardener_apimachinery::ApiError;
+use gardener_apis::constants::{annotation, finalizer};
+use gardener_apis::core::v1beta1::{SecretBinding, Shoot, is_true};
+use gardener_apis::security::v1alpha1::CredentialsBinding;
+use gardener_apiserver::definition::{Admission, Attributes, Operation};
+use gardener_apiserver::meta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as Wanted;
+use serde_json::{Value, json};
+
+use super::{typed, typed_old};
+use crate::lookup;
+
+const GROUP: &str = "core.gardener.cloud";
+
+/// [ADM-58].
+pub(super) struct DeletionConfirmation;
+
+fn confirmed(object: &Value) -> bool {
+    meta::string_map(object.pointer("/metadata/annotations"))
+        .get(annotation::CONFIRMATION_DELETION)
+        .is_some_and(|text| is_true(text))
+}
+
+fn selects(selector: &Wanted, object: &Value) -> bool {
+    gardener_apimachinery::selector::LabelSelector::from(selector)
+        .matches(&meta::string_map(object.pointer("/metadata/labels")))
+}
+
+#[async_trait]
+impl Admission for DeletionConfirmation {
+    fn name(&self) -> &'static str {
+        "DeletionConfirmation"
+    }
+
+    async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
+        if !attributes.is(GROUP, "shoots") || !attributes.subresource.is_empty() {
+            return Ok(());
+        }
+        let user = attributes.context.user.name.clone();
+        let before = attributes.old.is_some_and(confirmed);
+        let Some(object) = attributes.object.as_mut() else {
+            return Ok(());
+        };
+        let now = confirmed(object);
+        if now == before {
+            return Ok(());
+        }
+        let metadata = meta::metadata_mut(object);
+        let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+        if let Some(annotations) = annotations.as_object_mut() {
+            if now {
+                annotations.insert(annotation::DELETION_CONFIRMED_BY.into(), user.into());
+            } else {
+                annotations.remove(annotation::DELETION_CONFIRMED_BY);
+            }
+        }
+        Ok(())
+    }
+
+    async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        let kinds = ["shoots", "projects", "shootstates"];
+        if attributes.operation != Operation::Delete
+            || attributes.definition.group != GROUP
+            || !kinds.contains(&attributes.definition.plural.as_str())
+        {
+            return Ok(());
+        }
+        let Some(old) = attributes.old else { return Ok(()) };
+        if !confirmed(old) {
+            return Err(attributes.forbidden(&format!(
+                "must have a \"{}\" annotation to delete",
+                annotation::CONFIRMATION_DELETION
+            )));
+        }
+        if attributes.definition.plural != "shoots" {
+            return Ok(());
+        }
+        let user = attributes.context.user;
+        let confirmer = meta::string_map(old.pointer("/metadata/annotations"))
+            .get(annotation::DELETION_CONFIRMED_BY)
+            .cloned()
+            .unwrap_or_default();
+        let project = lookup::project_of(attributes.context.lister, attributes.namespace);
+        let four_eyes = project
+            .iter()
+            .flat_map(|project| &project.spec.dual_approval_for_deletion)
+            .any(|approval| {
+                approval.resource == "shoots"
+                    && selects(&approval.selector, old)
+                    && (approval.include_service_accounts.unwrap_or(true)
+                        || !user.name.starts_with("system:serviceaccount:"))
+            });
+        if four_eyes && confirmer == user.name {
+            return Err(attributes.forbidden(
+                "you are not allowed to both confirm the deletion and send the actual DELETE request - another subject must perform the deletion",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// [ADM-60].
+pub(super) struct FinalizerRemoval;
+
+fn has_finalizer(finalizers: Option<&Vec<String>>) -> bool {
+    finalizers.is_some_and(|list| list.iter().any(|name| name == finalizer::GARDENER))
+}
+
+impl FinalizerRemoval {
+    fn binding(attributes: &Attributes<'_>, word: &str, uses: impl Fn(&Shoot) -> bool) -> Result<(), ApiError> {
+        let used = lookup::list::<Shoot>(attributes.context.lister, Some(attributes.namespace));
+        if used.iter().any(uses) {
+            return Err(attributes.forbidden(&format!(
+                "finalizer must not be removed - {word} {}/{} is still in use by at least one shoot",
+                attributes.namespace, attributes.name
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Admission for FinalizerRemoval {
+    fn name(&self) -> &'static str {
+        "FinalizerRemoval"
+    }
+
+    async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        if attributes.operation != Operation::Update {
+            return Ok(());
+        }
+        if let (Some(new), Some(old)) = (typed::<Shoot>(attributes), typed_old::<Shoot>(attributes))
+            && has_finalizer(old.metadata.finalizers.as_ref())
+            && !has_finalizer(new.metadata.finalizers.as_ref())
+            && !deletion_done(&new)
+        {
+            return Err(attributes.forbidden(
+                "finalizer \"gardener\" cannot be removed because shoot deletion has not completed successfully yet",
+            ));
+        }
+        if let (Some(new), Some(old)) = (
+            typed::<SecretBinding>(attributes),
+            typed_old::<SecretBinding>(attributes),
+        ) && has_finalizer(old.metadata.finalizers.as_ref())
+            && !has_finalizer(new.metadata.finalizers.as_ref())
+        {
+            return Self::binding(attributes, "secret binding", |shoot| {
+                shoot.spec.secret_binding_name.as_deref() == Some(attributes.name)
+            });
+        }
+        if let (Some(new), Some(old)) = (
+            typed::<CredentialsBinding>(attributes),
+            typed_old::<CredentialsBinding>(attributes),
+        ) && has_finalizer(old.metadata.finalizers.as_ref())
+            && !has_finalizer(new.metadata.finalizers.as_ref())
+        {
+            return Self::binding(attributes, "credentials binding", |shoot| {
+                shoot.spec.credentials_binding_name.as_deref() == Some(attributes.name)
+            });
+        }
+        Ok(())
+    }
+}
+
+fn deletion_done(shoot: &Shoot) -> bool {
+    shoot.status.technical_id.is_empty()
+        || shoot.status.last_operation.as_ref().is_none_or(|operation| {
+            operation.r#type == "Delete" && operation.state == "Succeeded" && operation.progress == 100
+        })
+}

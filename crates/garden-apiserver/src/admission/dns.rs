@@ -1,0 +1,180 @@
+//! Domains of shoots, [ADM-40].
+
+use async_trait::async_trait;
+use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::{Error, Path};
+use gardener_apis::constants::{GARDEN_NAMESPACE, annotation, label, role};
+use gardener_apis::core::v1beta1::{Seed, Shoot};
+use gardener_apiserver::definition::{Admission, Attributes, Lister, Operation};
+use gardener_apiserver::meta;
+
+use super::{put, typed, typed_old};
+use crate::lookup;
+
+/// The plugin.
+pub(super) struct ShootDns;
+
+/// The default domains of a seed, first the one that new shoots get.
+fn default_domains(lister: &dyn Lister, seed: &Seed) -> Vec<String> {
+    if !seed.spec.dns.defaults.is_empty() {
+        return seed
+            .spec
+            .dns
+            .defaults
+            .iter()
+            .map(|config| config.domain.clone())
+            .collect();
+    }
+    let mut found: Vec<(i64, String)> = lister
+        .list("", "secrets", Some(GARDEN_NAMESPACE))
+        .iter()
+        .filter(|secret| {
+            meta::string_map(secret.pointer("/metadata/labels"))
+                .get(label::ROLE)
+                .map(String::as_str)
+                == Some(role::DEFAULT_DOMAIN)
+        })
+        .filter_map(|secret| {
+            let annotations = meta::string_map(secret.pointer("/metadata/annotations"));
+            let domain = annotations.get(annotation::DNS_DOMAIN)?.clone();
+            let priority = annotations
+                .get(annotation::DNS_DEFAULT_DOMAIN_PRIORITY)
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(0);
+            Some((priority, domain))
+        })
+        .collect();
+    found.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
+    found.into_iter().map(|(_, domain)| domain).collect()
+}
+
+fn seed_of(attributes: &Attributes<'_>, shoot: &Shoot) -> Result<Option<Seed>, ApiError> {
+    let Some(name) = shoot.spec.seed_name.as_deref() else {
+        return Ok(None);
+    };
+    match lookup::get::<Seed>(attributes.context.lister, "", name) {
+        Some(seed) => Ok(Some(seed)),
+        None => Err(ApiError::internal(format!(
+            "error retrieving default domains: could not get seed {name}: seed.core.gardener.cloud {name:?} not found"
+        ))),
+    }
+}
+
+fn applies(attributes: &Attributes<'_>, shoot: &Shoot) -> bool {
+    matches!(attributes.operation, Operation::Create | Operation::Update)
+        && matches!(attributes.subresource, "" | "binding")
+        && !shoot.in_deletion()
+}
+
+#[async_trait]
+impl Admission for ShootDns {
+    fn name(&self) -> &'static str {
+        "ShootDNS"
+    }
+
+    async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
+        let Some(mut shoot) = typed::<Shoot>(attributes) else {
+            return Ok(());
+        };
+        if !applies(attributes, &shoot) {
+            return Ok(());
+        }
+        if let Some(old) = typed_old::<Shoot>(attributes)
+            && let Some(primary) = old.spec.primary_dns_provider()
+            && shoot.spec.primary_dns_provider().is_none()
+            && let Some(dns) = &mut shoot.spec.dns
+            && let Some(provider) = dns.providers.iter_mut().find(|provider| {
+                provider.r#type == primary.r#type && provider.credentials_ref == primary.credentials_ref
+            })
+        {
+            provider.primary = Some(true);
+        }
+        let Some(seed) = seed_of(attributes, &shoot)? else {
+            return put(attributes, &shoot);
+        };
+        let domains = default_domains(attributes.context.lister, &seed);
+        let unmanaged = shoot
+            .spec
+            .dns
+            .iter()
+            .flat_map(|dns| &dns.providers)
+            .any(|provider| provider.r#type.as_deref() == Some("unmanaged"));
+        if unmanaged {
+            return put(attributes, &shoot);
+        }
+        let has_domain = shoot.spec.dns.as_ref().is_some_and(|dns| dns.domain.is_some());
+        if !has_domain
+            && let Some(domain) = domains.first()
+            && let Some(project) = lookup::project_of(attributes.context.lister, attributes.namespace)
+        {
+            // With generateName the machinery has completed the name by now, so the name itself is unique enough.
+            let project = project.metadata.name.unwrap_or_default();
+            shoot.spec.dns.get_or_insert_default().domain = Some(format!("{}.{project}.{domain}", shoot.name()));
+        }
+        if let Some(dns) = &mut shoot.spec.dns {
+            let own = dns.domain.as_deref().unwrap_or_default();
+            let default = domains.iter().any(|domain| own.ends_with(&format!(".{domain}")));
+            if !default
+                && !dns.providers.iter().any(|provider| provider.primary == Some(true))
+                && let Some(first) = dns.providers.first_mut()
+            {
+                first.primary = Some(true);
+            }
+        }
+        put(attributes, &shoot)
+    }
+
+    async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        let Some(shoot) = typed::<Shoot>(attributes) else {
+            return Ok(());
+        };
+        if !applies(attributes, &shoot) {
+            return Ok(());
+        }
+        let Some(seed) = seed_of(attributes, &shoot)? else {
+            return Ok(());
+        };
+        let Some(dns) = &shoot.spec.dns else { return Ok(()) };
+        let Some(own) = dns.domain.as_deref() else {
+            return Ok(());
+        };
+        let domains = default_domains(attributes.context.lister, &seed);
+        let Some(domain) = domains.iter().find(|domain| own.ends_with(&format!(".{domain}"))) else {
+            return Ok(());
+        };
+        let project = lookup::project_of(attributes.context.lister, attributes.namespace)
+            .and_then(|project| project.metadata.name)
+            .unwrap_or_default();
+        let mut errors = Vec::new();
+        let expected = format!("{}.{project}.{domain}", shoot.name());
+        let generated = shoot
+            .metadata
+            .generate_name
+            .as_deref()
+            .is_some_and(|prefix| !prefix.is_empty());
+        let fits = own == expected || (generated && own.ends_with(&format!(".{project}.{domain}")));
+        if !fits {
+            errors.push(Error::invalid(
+                &Path::new("spec.dns.domain"),
+                own,
+                format!(
+                    "shoot uses a default domain but does not match expected scheme: <shoot-name>.<project-name>.<default-domain> (expected '{expected}', but got '{own}')"
+                ),
+            ));
+        }
+        for (i, provider) in dns.providers.iter().enumerate() {
+            if provider.primary == Some(true) {
+                errors.push(Error::invalid(
+                    &Path::new("spec.dns.providers").index(i).child("primary"),
+                    true,
+                    "primary dns provider must not be set when default domain is used",
+                ));
+            }
+        }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(attributes.invalid(&errors))
+        }
+    }
+}

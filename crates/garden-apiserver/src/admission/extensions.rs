@@ -1,0 +1,257 @@
+//! Only registered extension types may be used, and each has one primary controller, [ADM-34], [ADM-45].
+
+use async_trait::async_trait;
+use gardener_apimachinery::ApiError;
+use gardener_apis::core::v1beta1::{BackupBucket, ControllerRegistration, Seed, Shoot};
+use gardener_apiserver::definition::{Admission, Attributes, Operation};
+
+use super::{typed, typed_old};
+use crate::lookup;
+
+/// [ADM-34].
+pub(super) struct ExtensionValidator;
+
+/// A type that an object needs: extension kind, type, what it is called, where it stands.
+struct Need {
+    kind: &'static str,
+    r#type: String,
+    word: &'static str,
+    path: String,
+}
+
+fn need(kind: &'static str, r#type: &str, word: &'static str, path: impl Into<String>) -> Need {
+    Need {
+        kind,
+        r#type: r#type.to_owned(),
+        word,
+        path: path.into(),
+    }
+}
+
+fn shoot_needs(shoot: &Shoot) -> Vec<Need> {
+    let spec = &shoot.spec;
+    let mut needs = Vec::new();
+    if !shoot.is_workerless() {
+        for kind in ["ControlPlane", "Infrastructure", "Worker"] {
+            needs.push(need(kind, &spec.provider.r#type, "provider", "spec.provider.type"));
+        }
+        if let Some(kind) = spec
+            .networking
+            .as_ref()
+            .and_then(|networking| networking.r#type.as_deref())
+        {
+            needs.push(need("Network", kind, "networking", "spec.networking.type"));
+        }
+        for (i, worker) in spec.provider.workers.iter().enumerate() {
+            if let Some(image) = &worker.machine.image {
+                let path = format!("spec.provider.workers[{i}].machine.image.name");
+                needs.push(need("OperatingSystemConfig", &image.name, "operating system", path));
+            }
+            for (j, runtime) in worker.cri.iter().flat_map(|cri| &cri.container_runtimes).enumerate() {
+                let path = format!("spec.provider.workers[{i}].cri.containerRuntimes[{j}].type");
+                needs.push(need("ContainerRuntime", &runtime.r#type, "container runtime", path));
+            }
+        }
+    }
+    for (i, provider) in spec.dns.iter().flat_map(|dns| &dns.providers).enumerate() {
+        if let Some(kind) = provider.r#type.as_deref()
+            && provider.primary == Some(true)
+            && kind != "unmanaged"
+        {
+            needs.push(need(
+                "DNSRecord",
+                kind,
+                "dns provider",
+                format!("spec.dns.providers[{i}].type"),
+            ));
+        }
+    }
+    for (i, extension) in spec.extensions.iter().enumerate() {
+        needs.push(need(
+            "Extension",
+            &extension.r#type,
+            "extension",
+            format!("spec.extensions[{i}].type"),
+        ));
+    }
+    needs
+}
+
+fn seed_needs(seed: &Seed) -> Vec<Need> {
+    let spec = &seed.spec;
+    let mut needs = vec![need(
+        "ControlPlane",
+        &spec.provider.r#type,
+        "provider",
+        "spec.provider.type",
+    )];
+    if let Some(backup) = &spec.backup {
+        for kind in ["BackupBucket", "BackupEntry"] {
+            needs.push(need(kind, &backup.provider, "backup provider", "spec.backup.provider"));
+        }
+    }
+    if let Some(provider) = &spec.dns.provider {
+        needs.push(need(
+            "DNSRecord",
+            &provider.r#type,
+            "dns provider",
+            "spec.dns.provider.type",
+        ));
+    }
+    for (i, extension) in spec.extensions.iter().enumerate() {
+        needs.push(need(
+            "Extension",
+            &extension.r#type,
+            "extension",
+            format!("spec.extensions[{i}].type"),
+        ));
+    }
+    needs
+}
+
+/// Several refusals as one text.
+fn joined(errors: &[String]) -> String {
+    let count = match errors.len() {
+        1 => "1 error occurred:".to_owned(),
+        many => format!("{many} errors occurred:"),
+    };
+    let lines: Vec<String> = errors.iter().map(|error| format!("\t* {error}\n")).collect();
+    format!("{count}\n{}\n", lines.concat())
+}
+
+fn unregistered(
+    what: &str,
+    cluster: &str,
+    needs: &[Need],
+    registrations: &[ControllerRegistration],
+    workerless: bool,
+) -> Vec<String> {
+    let resources = || {
+        registrations
+            .iter()
+            .flat_map(|registration| &registration.spec.resources)
+    };
+    let mut errors = Vec::new();
+    for need in needs {
+        let known = resources().any(|resource| {
+            resource.kind == need.kind
+                && resource.r#type == need.r#type
+                && resource.primary != Some(false)
+                && (need.kind != "Extension" || resource.cluster_compatibility.iter().any(|own| own == cluster))
+        });
+        if !known {
+            errors.push(format!(
+                "given {what} uses non-registered {} type: {} ({:?})",
+                need.word, need.path, need.r#type
+            ));
+        }
+    }
+    if workerless {
+        for need in needs.iter().filter(|need| need.kind == "Extension") {
+            let supported = resources().any(|resource| {
+                resource.kind == "Extension"
+                    && resource.r#type == need.r#type
+                    && resource.workerless_supported == Some(true)
+            });
+            if !supported {
+                errors.push(format!(
+                    "given {what} is workerless and uses non-supported extension type: {} ({:?})",
+                    need.path, need.r#type
+                ));
+            }
+        }
+    }
+    errors
+}
+
+#[async_trait]
+impl Admission for ExtensionValidator {
+    fn name(&self) -> &'static str {
+        "ExtensionValidator"
+    }
+
+    async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        if !matches!(attributes.operation, Operation::Create | Operation::Update) || !attributes.subresource.is_empty()
+        {
+            return Ok(());
+        }
+        let registrations = || lookup::registrations(attributes.context.lister);
+        let errors = if let Some(shoot) = typed::<Shoot>(attributes) {
+            if shoot.in_deletion() || typed_old::<Shoot>(attributes).is_some_and(|old| old.spec == shoot.spec) {
+                return Ok(());
+            }
+            unregistered(
+                "Shoot",
+                "shoot",
+                &shoot_needs(&shoot),
+                &registrations(),
+                shoot.is_workerless(),
+            )
+        } else if let Some(seed) = typed::<Seed>(attributes) {
+            if typed_old::<Seed>(attributes).is_some_and(|old| old.spec == seed.spec) {
+                return Ok(());
+            }
+            unregistered("Seed", "seed", &seed_needs(&seed), &registrations(), false)
+        } else if let Some(bucket) = typed::<BackupBucket>(attributes) {
+            if typed_old::<BackupBucket>(attributes).is_some_and(|old| old.spec == bucket.spec) {
+                return Ok(());
+            }
+            let needs = [need(
+                "BackupBucket",
+                &bucket.spec.provider.r#type,
+                "provider",
+                "spec.provider.type",
+            )];
+            let errors = unregistered("BackupBucket", "seed", &needs, &registrations(), false);
+            return errors.first().map_or(Ok(()), |error| Err(attributes.forbidden(error)));
+        } else {
+            Vec::new()
+        };
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(attributes.forbidden(&joined(&errors)))
+        }
+    }
+}
+
+/// [ADM-45].
+pub(super) struct ControllerRegistrationResources;
+
+#[async_trait]
+impl Admission for ControllerRegistrationResources {
+    fn name(&self) -> &'static str {
+        "ControllerRegistrationResources"
+    }
+
+    async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        let Some(own) = typed::<ControllerRegistration>(attributes) else {
+            return Ok(());
+        };
+        let others = lookup::registrations(attributes.context.lister);
+        for resource in own
+            .spec
+            .resources
+            .iter()
+            .filter(|resource| resource.primary != Some(false))
+        {
+            let taken = others
+                .iter()
+                .filter(|other| other.metadata.name != own.metadata.name)
+                .any(|other| {
+                    other.spec.resources.iter().any(|theirs| {
+                        theirs.kind == resource.kind
+                            && theirs.r#type == resource.r#type
+                            && theirs.primary != Some(false)
+                    })
+                });
+            if taken {
+                return Err(attributes.forbidden(&format!(
+                    "another ControllerRegistration resource already exists that controls resource {}/{} primarily",
+                    resource.kind, resource.r#type
+                )));
+            }
+        }
+        Ok(())
+    }
+}

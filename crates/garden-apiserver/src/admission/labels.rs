@@ -1,0 +1,198 @@
+//! Labels that name the extension types an object needs, [ADM-33].
+
+use std::collections::BTreeSet;
+
+use async_trait::async_trait;
+use gardener_apimachinery::ApiError;
+use gardener_apis::constants::label::{
+    EXTENSION_CONTAINER_RUNTIME_PREFIX, EXTENSION_DNS_RECORD_PREFIX, EXTENSION_EXTENSION_PREFIX,
+    EXTENSION_NETWORKING_PREFIX, EXTENSION_OPERATING_SYSTEM_CONFIG_PREFIX, EXTENSION_PROVIDER_PREFIX,
+};
+use gardener_apis::core::v1beta1::*;
+use gardener_apis::security::v1alpha1::{CredentialsBinding, WorkloadIdentity};
+use gardener_apiserver::definition::{Admission, Attributes, Lister, Operation};
+use gardener_apiserver::meta;
+use serde_json::json;
+
+use super::typed;
+use crate::lookup;
+
+const PREFIXES: [&str; 6] = [
+    EXTENSION_PROVIDER_PREFIX,
+    EXTENSION_EXTENSION_PREFIX,
+    EXTENSION_CONTAINER_RUNTIME_PREFIX,
+    EXTENSION_DNS_RECORD_PREFIX,
+    EXTENSION_NETWORKING_PREFIX,
+    EXTENSION_OPERATING_SYSTEM_CONFIG_PREFIX,
+];
+
+/// The types of kind Extension that a cluster has: those it asks for and those enabled for all, without those it switches off.
+pub(crate) fn enabled_extensions(
+    own: &[Extension],
+    registrations: &[ControllerRegistration],
+    cluster: &str,
+    workerless: bool,
+) -> BTreeSet<String> {
+    let mut types: BTreeSet<String> = registrations
+        .iter()
+        .flat_map(|registration| &registration.spec.resources)
+        .filter(|resource| {
+            resource.kind == "Extension"
+                && resource.auto_enable.iter().any(|enabled| enabled == cluster)
+                && (!workerless || resource.workerless_supported == Some(true))
+        })
+        .map(|resource| resource.r#type.clone())
+        .collect();
+    for extension in own {
+        if extension.disabled == Some(true) {
+            types.remove(&extension.r#type);
+        } else {
+            types.insert(extension.r#type.clone());
+        }
+    }
+    types
+}
+
+fn shoot_labels(shoot: &Shoot, lister: &dyn Lister) -> BTreeSet<String> {
+    let spec = &shoot.spec;
+    let mut labels = BTreeSet::from([format!("{EXTENSION_PROVIDER_PREFIX}{}", spec.provider.r#type)]);
+    let extensions = enabled_extensions(
+        &spec.extensions,
+        &lookup::registrations(lister),
+        "shoot",
+        shoot.is_workerless(),
+    );
+    labels.extend(
+        extensions
+            .iter()
+            .map(|kind| format!("{EXTENSION_EXTENSION_PREFIX}{kind}")),
+    );
+    for worker in &spec.provider.workers {
+        for runtime in worker.cri.iter().flat_map(|cri| &cri.container_runtimes) {
+            labels.insert(format!("{EXTENSION_CONTAINER_RUNTIME_PREFIX}{}", runtime.r#type));
+        }
+        if let Some(image) = worker.machine.image.as_ref().filter(|image| !image.name.is_empty()) {
+            labels.insert(format!("{EXTENSION_OPERATING_SYSTEM_CONFIG_PREFIX}{}", image.name));
+        }
+    }
+    for provider in spec.dns.iter().flat_map(|dns| &dns.providers) {
+        if let Some(kind) = provider.r#type.as_deref().filter(|kind| *kind != "unmanaged") {
+            labels.insert(format!("{EXTENSION_DNS_RECORD_PREFIX}{kind}"));
+        }
+    }
+    if !shoot.is_workerless()
+        && let Some(kind) = spec
+            .networking
+            .as_ref()
+            .and_then(|networking| networking.r#type.as_deref())
+    {
+        labels.insert(format!("{EXTENSION_NETWORKING_PREFIX}{kind}"));
+    }
+    labels
+}
+
+fn seed_labels(seed: &Seed, lister: &dyn Lister) -> BTreeSet<String> {
+    let spec = &seed.spec;
+    let mut labels = BTreeSet::from([format!("{EXTENSION_PROVIDER_PREFIX}{}", spec.provider.r#type)]);
+    if let Some(backup) = spec.backup.as_ref().filter(|backup| !backup.provider.is_empty()) {
+        labels.insert(format!("{EXTENSION_PROVIDER_PREFIX}{}", backup.provider));
+    }
+    if let Some(provider) = &spec.dns.provider {
+        labels.insert(format!("{EXTENSION_DNS_RECORD_PREFIX}{}", provider.r#type));
+    }
+    let extensions = enabled_extensions(&spec.extensions, &lookup::registrations(lister), "seed", false);
+    labels.extend(
+        extensions
+            .iter()
+            .map(|kind| format!("{EXTENSION_EXTENSION_PREFIX}{kind}")),
+    );
+    labels
+}
+
+/// The labels that the object of a write must have; none when its kind has no such labels.
+fn wanted(attributes: &Attributes<'_>) -> Result<Option<BTreeSet<String>>, ApiError> {
+    let lister = attributes.context.lister;
+    let provider = |kind: &str| Ok(Some(BTreeSet::from([format!("{EXTENSION_PROVIDER_PREFIX}{kind}")])));
+    if let Some(shoot) = typed::<Shoot>(attributes) {
+        return Ok(Some(shoot_labels(&shoot, lister)));
+    }
+    if let Some(seed) = typed::<Seed>(attributes) {
+        return Ok(Some(seed_labels(&seed, lister)));
+    }
+    if let Some(profile) = typed::<CloudProfile>(attributes) {
+        return provider(&profile.spec.r#type);
+    }
+    if let Some(profile) = typed::<NamespacedCloudProfile>(attributes) {
+        let parent = &profile.spec.parent;
+        if parent.kind != "CloudProfile" {
+            return Err(ApiError::bad_request("invalid parent kind"));
+        }
+        return match lookup::get::<CloudProfile>(lister, "", &parent.name) {
+            Some(parent) => provider(&parent.spec.r#type),
+            None => Err(ApiError::internal(format!(
+                "cloudprofile.core.gardener.cloud {:?} not found",
+                parent.name
+            ))),
+        };
+    }
+    if let Some(bucket) = typed::<BackupBucket>(attributes) {
+        return provider(&bucket.spec.provider.r#type);
+    }
+    if let Some(entry) = typed::<BackupEntry>(attributes) {
+        return match lookup::get::<BackupBucket>(lister, "", &entry.spec.bucket_name) {
+            Some(bucket) => provider(&bucket.spec.provider.r#type),
+            None => Err(ApiError::internal(format!(
+                "backupbucket.core.gardener.cloud {:?} not found",
+                entry.spec.bucket_name
+            ))),
+        };
+    }
+    if let Some(binding) = typed::<SecretBinding>(attributes) {
+        return match &binding.provider {
+            Some(own) => provider(&own.r#type),
+            None => Ok(None),
+        };
+    }
+    if let Some(binding) = typed::<CredentialsBinding>(attributes) {
+        return provider(&binding.provider.r#type);
+    }
+    if let Some(identity) = typed::<WorkloadIdentity>(attributes) {
+        return provider(&identity.spec.target_system.r#type);
+    }
+    Ok(None)
+}
+
+/// [ADM-33].
+pub(super) struct ExtensionLabels;
+
+#[async_trait]
+impl Admission for ExtensionLabels {
+    fn name(&self) -> &'static str {
+        "ExtensionLabels"
+    }
+
+    async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
+        if !matches!(attributes.operation, Operation::Create | Operation::Update) || !attributes.subresource.is_empty()
+        {
+            return Ok(());
+        }
+        let in_deletion = attributes.object.as_ref().is_some_and(meta::is_deleting);
+        if in_deletion {
+            return Ok(());
+        }
+        let Some(wanted) = wanted(attributes)? else {
+            return Ok(());
+        };
+        let Some(object) = attributes.object.as_mut() else {
+            return Ok(());
+        };
+        let labels = meta::metadata_mut(object).entry("labels").or_insert_with(|| json!({}));
+        if let Some(labels) = labels.as_object_mut() {
+            labels.retain(|key, _| !PREFIXES.iter().any(|prefix| key.starts_with(prefix)));
+            for key in wanted {
+                labels.insert(key, "true".into());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,375 @@
+//! Completes shoots from their cloud profile and seed, [ADM-20] – [ADM-28].
+
+use async_trait::async_trait;
+use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::{Error, Path};
+use gardener_apis::constants::{annotation, operation, task};
+use gardener_apis::core::v1beta1::*;
+use gardener_apis::validation::{cidr, family};
+use gardener_apis::{Duration, versions};
+use gardener_apiserver::definition::{Admission, Attributes, Operation};
+use k8s_openapi::jiff::Timestamp;
+
+use super::{put, typed, typed_old};
+use crate::lookup;
+
+/// The plugin.
+pub(super) struct ShootMutator;
+
+#[async_trait]
+impl Admission for ShootMutator {
+    fn name(&self) -> &'static str {
+        "ShootMutator"
+    }
+
+    async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
+        if !matches!(attributes.operation, Operation::Create | Operation::Update) {
+            return Ok(());
+        }
+        let Some(mut shoot) = typed::<Shoot>(attributes) else {
+            return Ok(());
+        };
+        let old = typed_old::<Shoot>(attributes);
+        let context = attributes.context;
+        if old.is_none() && shoot.spec.cloud_profile_name.is_some() && shoot.spec.cloud_profile.is_some() {
+            let same = shoot.spec.cloud_profile.as_ref().map(|reference| &reference.name)
+                == shoot.spec.cloud_profile_name.as_ref();
+            // Below 1.34 the defaults have written both forms of one name.
+            if !same || versions::at_least(shoot.spec.kubernetes_version(), 34) {
+                return Err(ApiError::internal(
+                    "new shoot can only specify either cloudProfileName or cloudProfile reference",
+                ));
+            }
+        }
+        let reference = shoot.spec.cloud_profile_reference();
+        let profile = lookup::cloud_profile(context.lister, attributes.namespace, reference.as_ref())
+            .map_err(ApiError::internal)?;
+        if old.is_none() {
+            let annotations = shoot.metadata.annotations.get_or_insert_default();
+            annotations.insert(annotation::CREATED_BY.into(), context.user.name.clone());
+            default_rotation(&mut shoot);
+        }
+        if let Some(name) = shoot.spec.seed_name.clone().filter(|name| !name.is_empty())
+            && let Some(seed) = lookup::get::<Seed>(context.lister, "", &name)
+        {
+            default_networks(&mut shoot, &seed);
+        }
+        default_versions(&mut shoot, &profile, context.now).map_err(|error| attributes.invalid(&[error]))?;
+        if !shoot.in_deletion() {
+            for i in 0..shoot.spec.provider.workers.len() {
+                complete_machine(&mut shoot, i, old.as_ref(), &profile, context.now)
+                    .map_err(|error| attributes.forbidden(&error.to_string()))?;
+            }
+        }
+        add_tasks(&mut shoot, old.as_ref());
+        if let Some(old) = &old {
+            let confined = shoot
+                .spec
+                .maintenance
+                .as_ref()
+                .and_then(|maintenance| maintenance.confine_spec_update_rollout)
+                .unwrap_or_default();
+            let failed = shoot
+                .status
+                .last_operation
+                .as_ref()
+                .is_some_and(|last| last.state == "Failed");
+            if confined && failed && shoot.spec != old.spec {
+                let annotations = shoot.metadata.annotations.get_or_insert_default();
+                annotations.insert(annotation::SHOOT_NEEDS_RETRY.into(), "true".into());
+            }
+        }
+        put(attributes, &shoot)
+    }
+}
+
+/// [ADM-28].
+fn default_rotation(shoot: &mut Shoot) {
+    let credentials = shoot
+        .spec
+        .maintenance
+        .get_or_insert_default()
+        .auto_rotation
+        .get_or_insert_default()
+        .credentials
+        .get_or_insert_default();
+    credentials
+        .etcd_encryption_key
+        .get_or_insert_with(|| MaintenanceRotationConfig {
+            rotation_period: Some(Duration::from_secs(672 * 3600)),
+        });
+}
+
+/// [ADM-22].
+fn default_networks(shoot: &mut Shoot, seed: &Seed) {
+    let Some(defaults) = &seed.spec.networks.shoot_defaults else {
+        return;
+    };
+    let families: Vec<String> = shoot.spec.ip_families().into_iter().map(str::to_owned).collect();
+    let fits =
+        |range: &&String| cidr(range, &Path::root()).is_ok_and(|net| families.iter().any(|own| own == family(&net)));
+    let workerless = shoot.is_workerless();
+    let networking = shoot.spec.networking.get_or_insert_default();
+    if !workerless && networking.pods.is_none() {
+        networking.pods = defaults.pods.as_ref().filter(fits).cloned();
+    }
+    if networking.services.is_none() {
+        networking.services = defaults.services.as_ref().filter(fits).cloned();
+    }
+}
+
+/// The numbers of a version that may leave out some; none when a part is no number.
+fn numbers(text: &str) -> Option<Vec<u64>> {
+    if text.is_empty() {
+        return Some(Vec::new());
+    }
+    text.trim_start_matches('v')
+        .split('.')
+        .map(|part| part.parse().ok())
+        .collect()
+}
+
+fn starts_with(version: &semver::Version, prefix: &[u64]) -> bool {
+    [version.major, version.minor, version.patch]
+        .iter()
+        .zip(prefix)
+        .all(|(own, wanted)| own == wanted)
+}
+
+/// [ADM-23]: the highest supported version with the given beginning.
+fn full_version(text: &str, profile: &CloudProfileSpec, now: Timestamp, path: &Path) -> Result<String, Error> {
+    if text.split('.').count() >= 3 {
+        return Ok(text.to_owned());
+    }
+    let prefix = numbers(text).ok_or_else(|| Error::invalid(path, text, "must be a semantic version"))?;
+    profile
+        .kubernetes
+        .versions
+        .iter()
+        .filter(|version| version.stage(now) == "supported")
+        .filter_map(|version| Some((versions::parse(&version.version)?, &version.version)))
+        .filter(|(version, _)| starts_with(version, &prefix))
+        .max_by(|one, other| one.0.cmp(&other.0))
+        .map(|(_, text)| text.clone())
+        .ok_or_else(|| {
+            Error::invalid(
+                path,
+                text,
+                format!(
+                    "couldn't find a suitable version for {text}. Suitable versions have a non-expired expiration date and are no 'preview' versions. 'Preview'-classified versions have to be selected explicitly"
+                ),
+            )
+        })
+}
+
+fn default_versions(shoot: &mut Shoot, profile: &CloudProfileSpec, now: Timestamp) -> Result<(), Error> {
+    let path = Path::new("spec");
+    let version = full_version(
+        shoot.spec.kubernetes_version(),
+        profile,
+        now,
+        &path.child("kubernetes.version"),
+    )?;
+    shoot.spec.kubernetes.version = Some(version);
+    for (i, worker) in shoot.spec.provider.workers.iter_mut().enumerate() {
+        if let Some(version) = worker
+            .kubernetes
+            .as_mut()
+            .and_then(|kubernetes| kubernetes.version.as_mut())
+        {
+            let path = path.child("provider.workers").index(i).child("kubernetes.version");
+            *version = full_version(version, profile, now, &path)?;
+        }
+    }
+    Ok(())
+}
+
+/// [ADM-24], [ADM-25]: architecture and image of a pool.
+fn complete_machine(
+    shoot: &mut Shoot,
+    index: usize,
+    old: Option<&Shoot>,
+    profile: &CloudProfileSpec,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let path = Path::new("spec.provider.workers").index(index);
+    let Some(worker) = shoot.spec.provider.workers.get_mut(index) else {
+        return Ok(());
+    };
+    let machine_type = profile
+        .machine_types
+        .iter()
+        .find(|machine| machine.name == worker.machine.r#type);
+    let architecture = worker
+        .machine
+        .architecture
+        .get_or_insert_with(|| {
+            machine_type
+                .and_then(|machine| machine.architecture.clone())
+                .unwrap_or_else(|| "amd64".into())
+        })
+        .clone();
+    let earlier = old
+        .and_then(|old| {
+            old.spec
+                .provider
+                .workers
+                .iter()
+                .find(|earlier| earlier.name == worker.name)
+        })
+        .and_then(|earlier| earlier.machine.image.clone());
+    let image = worker.machine.image.clone();
+    if let Some(earlier) = earlier {
+        let wish = image
+            .as_ref()
+            .and_then(|image| image.version.clone())
+            .filter(|version| !version.is_empty());
+        let same = image.as_ref().is_none_or(|image| {
+            image.name.is_empty() || (image.name == earlier.name && (wish.is_none() || wish == earlier.version))
+        });
+        if same {
+            let provider_config = image
+                .and_then(|image| image.provider_config)
+                .or(earlier.provider_config);
+            worker.machine.image = Some(ShootMachineImage {
+                name: earlier.name,
+                version: earlier.version,
+                provider_config,
+            });
+            return Ok(());
+        }
+    }
+    if profile.machine_images.is_empty() {
+        return Err(Error::invalid(
+            &path,
+            worker.name.as_str(),
+            "the cloud profile does not contain any machine image - cannot create shoot cluster",
+        ));
+    }
+    let supports = |version: &MachineImageVersion| {
+        version.architectures.is_empty() || version.architectures.contains(&architecture)
+    };
+    let name = image
+        .as_ref()
+        .map(|image| image.name.clone())
+        .filter(|name| !name.is_empty());
+    let known = match &name {
+        Some(name) => profile
+            .machine_images
+            .iter()
+            .find(|known| known.name == *name)
+            .ok_or_else(|| Error::invalid(&path, name.as_str(), "image is not supported"))?,
+        None => profile
+            .machine_images
+            .iter()
+            .find(|known| machine_type.is_some() || known.versions.iter().any(supports))
+            .ok_or_else(|| {
+                Error::invalid(
+                    &path,
+                    worker.name.as_str(),
+                    format!("no valid machine image found that supports architecture `{architecture}`"),
+                )
+            })?,
+    };
+    let wish = image
+        .as_ref()
+        .and_then(|image| image.version.clone())
+        .unwrap_or_default();
+    let listed = known.versions.iter().any(|version| version.version == wish);
+    let version = if !wish.is_empty() && (listed || wish.split('.').count() == 3) {
+        wish
+    } else {
+        let prefix = match numbers(&wish) {
+            Some(prefix) if prefix.len() > 3 => prefix.into_iter().take(1).collect(),
+            Some(prefix) => prefix,
+            None => {
+                return Err(Error::invalid(
+                    &path,
+                    wish.as_str(),
+                    format!("{wish} must be a semantic version"),
+                ));
+            }
+        };
+        let in_place = worker.is_in_place();
+        let candidates: Vec<&MachineImageVersion> = known
+            .versions
+            .iter()
+            .filter(|version| version.classification.as_deref() != Some("preview") && supports(version))
+            .filter(|version| {
+                !in_place
+                    || version
+                        .in_place_updates
+                        .as_ref()
+                        .is_some_and(|updates| updates.supported)
+            })
+            .filter(|version| versions::parse(&version.version).is_some_and(|parsed| starts_with(&parsed, &prefix)))
+            .filter(|version| version.stage(now) != "unavailable")
+            .collect();
+        let latest = |deprecated: bool| {
+            candidates
+                .iter()
+                .filter(|version| (version.classification.as_deref() == Some("deprecated")) == deprecated)
+                .max_by(|one, other| versions::compare(&one.version, &other.version))
+                .map(|version| version.version.clone())
+        };
+        latest(false).or_else(|| latest(true)).ok_or_else(|| {
+            Error::invalid(
+                &path,
+                known.name.as_str(),
+                "failed to determine latest machine image from cloud profile: unable to determine latest expirable version",
+            )
+        })?
+    };
+    worker.machine.image = Some(ShootMachineImage {
+        name: known.name.clone(),
+        version: Some(version),
+        provider_config: image.and_then(|image| image.provider_config),
+    });
+    Ok(())
+}
+
+/// [ADM-26].
+fn add_tasks(shoot: &mut Shoot, old: Option<&Shoot>) {
+    let mut wanted: Vec<&str> = Vec::new();
+    match old {
+        None => wanted.extend(task::ALL),
+        Some(old) => {
+            if old.hibernation_enabled() && !shoot.hibernation_enabled() {
+                wanted.extend(task::ALL);
+            }
+            let operations = shoot.operations(annotation::OPERATION);
+            let rotates = [
+                operation::ROTATE_SSH_KEYPAIR,
+                operation::ROTATE_CREDENTIALS_START,
+                operation::ROTATE_CREDENTIALS_START_WITHOUT_WORKERS_ROLLOUT,
+            ];
+            if shoot.spec.provider.infrastructure_config != old.spec.provider.infrastructure_config
+                || shoot.spec.ip_families().len() > old.spec.ip_families().len()
+                || shoot.spec.ssh_access_enabled() != old.spec.ssh_access_enabled()
+                || operations.iter().any(|operation| rotates.contains(operation))
+            {
+                wanted.push(task::DEPLOY_INFRASTRUCTURE);
+            }
+            if shoot.spec.dns != old.spec.dns {
+                wanted.extend([
+                    task::DEPLOY_DNS_RECORD_INTERNAL,
+                    task::DEPLOY_DNS_RECORD_EXTERNAL,
+                    task::DEPLOY_DNS_RECORD_INGRESS,
+                ]);
+            }
+        }
+    }
+    if wanted.is_empty() {
+        return;
+    }
+    let annotations = shoot.metadata.annotations.get_or_insert_default();
+    let existing = annotations.get(annotation::SHOOT_TASKS).cloned().unwrap_or_default();
+    let mut tasks: Vec<&str> = existing.split(',').filter(|task| !task.is_empty()).collect();
+    for task in wanted {
+        if !tasks.contains(&task) {
+            tasks.push(task);
+        }
+    }
+    let text = tasks.join(",");
+    annotations.insert(annotation::SHOOT_TASKS.into(), text);
+}

@@ -1,0 +1,254 @@
+//! From typed rules to the machinery's JSON: [`GardenKind`] is what a kind knows about itself, [`TypedStrategy`] decodes, asks it, encodes.
+
+use std::marker::PhantomData;
+
+use gardener_apimachinery::field::{ErrorList, go_quote};
+use gardener_apimachinery::{ApiError, names, quantity};
+use gardener_apiserver::definition::{Context, Strategy};
+use gardener_apiserver::meta;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::{Metadata, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// The rules of one kind of the garden. All methods have a default for kinds without such a rule.
+#[allow(unused_variables)]
+pub trait GardenKind:
+    Resource + Metadata<Ty = ObjectMeta> + Serialize + DeserializeOwned + Clone + Send + Sync + 'static
+{
+    /// Whether the server counts generations, [GAPI-30].
+    const GENERATION: bool;
+    /// Whether a PUT may leave out the resourceVersion, [GAPI-4].
+    const UNCONDITIONAL: bool;
+    /// Whether a request's version is the one that this type describes, so that defaults apply as it is decoded.
+    const ONE_VERSION: bool = true;
+
+    /// Fills in what the user left out.
+    fn set_defaults(&mut self, chance: u64) {}
+    /// Amounts that are written back in canonical form.
+    fn quantities(&mut self) -> Vec<&mut Quantity> {
+        Vec::new()
+    }
+    /// Changes a new object before validation.
+    fn prepare_create(&mut self, context: &Context<'_>) {}
+    /// Changes an updated object before validation.
+    fn prepare_update(&mut self, old: &Self, context: &Context<'_>) {}
+    /// Changes an updated status before validation; true: the generation rises, [GAPI-36].
+    fn prepare_status(&mut self, old: &Self, context: &Context<'_>) -> bool {
+        false
+    }
+    /// Whether an update raises the generation; may remove operation annotations, [GAPI-31] – [GAPI-34].
+    fn bumps(&mut self, old: &Self) -> bool {
+        crate::generation::content_changed(self, old) || crate::generation::deletion_begins(self, old)
+    }
+    /// What is wrong with a new object.
+    fn check(&self, context: &Context<'_>) -> ErrorList;
+    /// What is wrong with a change.
+    fn check_update(&self, old: &Self, context: &Context<'_>) -> ErrorList;
+    /// What is wrong with a change of the status.
+    fn check_status(&self, old: &Self, context: &Context<'_>) -> ErrorList {
+        ErrorList::new()
+    }
+    /// Brings a valid object into its stored form.
+    fn canonicalize(&mut self) {}
+    /// Fields for selectors, [GAPI-20].
+    fn fields(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+    /// Cells of the table row, [GAPI-10] – [GAPI-19].
+    fn cells(&self, now: Timestamp) -> Vec<Value>;
+    /// Sentences for `Warning` headers.
+    fn warn(&self) -> Vec<String> {
+        Vec::new()
+    }
+    /// What is wrong with a name.
+    fn name_errors(name: &str) -> Vec<String> {
+        names::dns_subdomain(name)
+    }
+    /// Rewrites between versions of the kind.
+    ///
+    /// # Errors
+    /// Tells why it cannot be converted.
+    fn convert(object: &mut Value, from: &str, to: &str) -> Result<(), ApiError> {
+        Ok(())
+    }
+}
+
+/// The machinery's strategy for a [`GardenKind`].
+pub struct TypedStrategy<K>(PhantomData<fn() -> K>);
+
+impl<K> TypedStrategy<K> {
+    /// The strategy.
+    #[allow(clippy::new_without_default)] // `default` is a method of the machinery's trait
+    pub fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+fn decode<K: GardenKind>(object: &Value) -> Result<K, ApiError> {
+    K::deserialize(object).map_err(|why| {
+        ApiError::bad_request(format!(
+            "{kind} in version {version} cannot be handled as a {kind}: {why}",
+            kind = K::KIND,
+            version = go_quote(K::VERSION),
+        ))
+    })
+}
+
+fn encode<K: GardenKind>(kind: &K, object: &mut Value) {
+    if let Ok(value) = serde_json::to_value(kind) {
+        *object = value;
+    }
+}
+
+/// Runs the defaults and writes amounts in canonical form.
+fn complete<K: GardenKind>(kind: &mut K, chance: u64) {
+    kind.set_defaults(chance);
+    for amount in kind.quantities() {
+        if amount.0.is_empty() {
+            amount.0 = "0".into();
+        } else if let Ok(text) = quantity::canonical(&amount.0) {
+            amount.0 = text;
+        }
+    }
+}
+
+impl<K: GardenKind> TypedStrategy<K> {
+    /// Findings that the machinery does not make itself.
+    fn beyond_metadata(errors: ErrorList, object: &Value) -> ErrorList {
+        let own = meta::validate(object, K::name_errors);
+        errors.into_iter().filter(|error| !own.contains(error)).collect()
+    }
+}
+
+impl<K: GardenKind> Strategy for TypedStrategy<K> {
+    fn default(&self, context: &Context<'_>, object: &mut Value) {
+        if K::ONE_VERSION
+            && let Ok(mut kind) = decode::<K>(object)
+        {
+            complete(&mut kind, context.chance);
+            encode(&kind, object);
+        }
+    }
+
+    fn prepare_for_create(&self, context: &Context<'_>, object: &mut Value) -> Result<(), ApiError> {
+        let mut kind = decode::<K>(object)?;
+        complete(&mut kind, context.chance);
+        kind.prepare_create(context);
+        kind.metadata_mut().generation = K::GENERATION.then_some(1);
+        encode(&kind, object);
+        Ok(())
+    }
+
+    fn validate(&self, context: &Context<'_>, object: &Value) -> ErrorList {
+        decode::<K>(object).map_or_else(
+            |_| ErrorList::new(),
+            |kind| Self::beyond_metadata(kind.check(context), object),
+        )
+    }
+
+    fn prepare_for_update(&self, context: &Context<'_>, object: &mut Value, old: &Value) -> Result<(), ApiError> {
+        let mut kind = decode::<K>(object)?;
+        let before = decode::<K>(old)?;
+        complete(&mut kind, context.chance);
+        kind.prepare_update(&before, context);
+        if K::GENERATION {
+            let bump = kind.bumps(&before);
+            let generation = before.metadata().generation.unwrap_or_default() + i64::from(bump);
+            kind.metadata_mut().generation = Some(generation);
+        }
+        encode(&kind, object);
+        Ok(())
+    }
+
+    fn validate_update(&self, context: &Context<'_>, object: &Value, old: &Value) -> ErrorList {
+        let (Ok(kind), Ok(before)) = (decode::<K>(object), decode::<K>(old)) else {
+            return ErrorList::new();
+        };
+        let own = meta::validate_update(object, old);
+        Self::beyond_metadata(kind.check_update(&before, context), object)
+            .into_iter()
+            .filter(|error| !own.contains(error))
+            .collect()
+    }
+
+    fn prepare_for_status_update(
+        &self,
+        context: &Context<'_>,
+        object: &mut Value,
+        old: &Value,
+    ) -> Result<(), ApiError> {
+        let mut kind = decode::<K>(object)?;
+        let before = decode::<K>(old)?;
+        if kind.prepare_status(&before, context) && K::GENERATION {
+            kind.metadata_mut().generation = Some(before.metadata().generation.unwrap_or_default() + 1);
+        }
+        encode(&kind, object);
+        Ok(())
+    }
+
+    fn validate_status_update(&self, context: &Context<'_>, object: &Value, old: &Value) -> ErrorList {
+        match (decode::<K>(object), decode::<K>(old)) {
+            (Ok(kind), Ok(before)) => kind.check_status(&before, context),
+            _ => ErrorList::new(),
+        }
+    }
+
+    fn canonicalize(&self, object: &mut Value) {
+        if let Ok(mut kind) = decode::<K>(object) {
+            kind.canonicalize();
+            encode(&kind, object);
+        }
+    }
+
+    fn warnings(&self, _: &Context<'_>, object: &Value, _: Option<&Value>) -> Vec<String> {
+        decode::<K>(object).map_or_else(|_| Vec::new(), |kind| kind.warn())
+    }
+
+    fn has_generation(&self) -> bool {
+        false
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        K::UNCONDITIONAL
+    }
+
+    fn selectable_fields(&self, object: &Value) -> Vec<(String, String)> {
+        decode::<K>(object).map_or_else(
+            |_| Vec::new(),
+            |kind| {
+                kind.fields()
+                    .into_iter()
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .collect()
+            },
+        )
+    }
+
+    fn validate_name(&self, name: &str) -> Vec<String> {
+        K::name_errors(name)
+    }
+
+    fn row(&self, now: Timestamp, object: &Value) -> Vec<Value> {
+        decode::<K>(object).map_or_else(
+            |_| {
+                vec![
+                    meta::name(object).into(),
+                    gardener_apiserver::table::age(now, object).into(),
+                ]
+            },
+            |kind| {
+                let mut cells = vec![meta::name(object).into()];
+                cells.extend(kind.cells(now));
+                cells
+            },
+        )
+    }
+
+    fn convert(&self, object: &mut Value, from: &str, to: &str) -> Result<(), ApiError> {
+        K::convert(object, from, to)
+    }
+}

@@ -1,0 +1,8 @@
+//! What each kind of the garden knows about itself: glue between the rules in `apis` and [`crate::kind::GardenKind`].
+
+mod core;
+mod others;
+mod shoot;
+
+/// The Shoot's subresource `binding`.
+pub(crate) use shoot::Binding;

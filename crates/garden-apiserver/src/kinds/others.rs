@@ -1,0 +1,253 @@
+//! The kinds of the security, operations and seedmanagement groups.
+
+use gardener_apimachinery::field::ErrorList;
+use gardener_apis::constants::{annotation, operation};
+use gardener_apis::operations::v1alpha1::{
+    Bastion, validate_bastion, validate_bastion_status_update, validate_bastion_update,
+};
+use gardener_apis::security::v1alpha1::*;
+use gardener_apis::seedmanagement::v1alpha1::*;
+use gardener_apiserver::definition::Context;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::generation::{annotation_of, becomes_true, content_changed, deletion_begins, operation_bumps};
+use crate::kind::GardenKind;
+use crate::rows::{self, PENDING, age, or, since};
+
+impl GardenKind for CredentialsBinding {
+    const GENERATION: bool = false;
+    const UNCONDITIONAL: bool = false;
+    fn set_defaults(&mut self, _: u64) {
+        default_credentials_binding(self);
+    }
+    fn check(&self, _: &Context<'_>) -> ErrorList {
+        validate_credentials_binding(self)
+    }
+    fn check_update(&self, old: &Self, _: &Context<'_>) -> ErrorList {
+        validate_credentials_binding_update(self, old)
+    }
+    fn cells(&self, now: Timestamp) -> Vec<Value> {
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        let reference = &self.credentials_ref;
+        vec![
+            self.provider.r#type.as_str().into(),
+            text(&reference.api_version).into(),
+            text(&reference.kind).into(),
+            format!("{}/{}", text(&reference.namespace), text(&reference.name)).into(),
+            age(now, &self.metadata),
+        ]
+    }
+}
+
+impl GardenKind for WorkloadIdentity {
+    const GENERATION: bool = false;
+    const UNCONDITIONAL: bool = false;
+    fn prepare_create(&mut self, _: &Context<'_>) {
+        default_workload_identity(self);
+    }
+    fn prepare_update(&mut self, old: &Self, _: &Context<'_>) {
+        if self.status.sub.is_empty() {
+            self.status.sub = old.status.sub.clone();
+        }
+    }
+    fn check(&self, _: &Context<'_>) -> ErrorList {
+        validate_workload_identity(self)
+    }
+    fn check_update(&self, old: &Self, _: &Context<'_>) -> ErrorList {
+        validate_workload_identity_update(self, old)
+    }
+    fn cells(&self, now: Timestamp) -> Vec<Value> {
+        vec![
+            self.status.sub.as_str().into(),
+            self.spec.target_system.r#type.as_str().into(),
+            serde_json::to_string(&self.spec.audiences).unwrap_or_default().into(),
+            age(now, &self.metadata),
+        ]
+    }
+}
+
+/// [GAPI-37]: a heartbeat now, and an hour to live.
+fn beat(bastion: &mut Bastion, now: Timestamp) {
+    let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    bastion.status.last_heartbeat_timestamp = Some(Time(now));
+    bastion.status.expiration_timestamp = Some(Time(now + SignedDuration::from_hours(1)));
+}
+
+fn keep_alive(bastion: &mut Bastion, now: Timestamp) {
+    if annotation_of(&bastion.metadata, annotation::OPERATION) == Some(operation::KEEPALIVE) {
+        if let Some(annotations) = &mut bastion.metadata.annotations {
+            annotations.remove(annotation::OPERATION);
+        }
+        beat(bastion, now);
+    }
+}
+
+impl GardenKind for Bastion {
+    const GENERATION: bool = true;
+    const UNCONDITIONAL: bool = false;
+    fn prepare_create(&mut self, context: &Context<'_>) {
+        keep_alive(self, context.now);
+        beat(self, context.now);
+    }
+    fn prepare_update(&mut self, _: &Self, context: &Context<'_>) {
+        keep_alive(self, context.now);
+    }
+    fn prepare_status(&mut self, _: &Self, _: &Context<'_>) -> bool {
+        if let Some(heartbeat) = &self.status.last_heartbeat_timestamp {
+            self.status.expiration_timestamp = Some(Time(heartbeat.0 + SignedDuration::from_hours(1)));
+        }
+        false
+    }
+    fn bumps(&mut self, old: &Self) -> bool {
+        content_changed(self, old)
+            || deletion_begins(self, old)
+            || annotation_of(&self.metadata, annotation::OPERATION) == Some(operation::RECONCILE)
+            || becomes_true(self, old, annotation::CONFIRMATION_FORCE_DELETION)
+    }
+    fn check(&self, _: &Context<'_>) -> ErrorList {
+        validate_bastion(self)
+    }
+    fn check_update(&self, old: &Self, _: &Context<'_>) -> ErrorList {
+        validate_bastion_update(self, old)
+    }
+    fn check_status(&self, _: &Self, context: &Context<'_>) -> ErrorList {
+        validate_bastion_status_update(self, context.now)
+    }
+    fn fields(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("spec.seedName", self.spec.seed_name.clone().unwrap_or_default()),
+            ("spec.shootRef.name", self.spec.shoot_ref.name.clone()),
+        ]
+    }
+    fn cells(&self, now: Timestamp) -> Vec<Value> {
+        let ingress = self.status.ingress.as_ref();
+        let address = ingress
+            .and_then(|ingress| ingress.hostname.as_deref().filter(|host| !host.is_empty()))
+            .or_else(|| ingress.and_then(|ingress| ingress.ip.as_deref()));
+        vec![
+            self.spec.shoot_ref.name.as_str().into(),
+            or(self.spec.seed_name.as_deref(), PENDING),
+            or(address, PENDING),
+            since(now, self.status.last_heartbeat_timestamp.as_ref()),
+            since(now, self.status.expiration_timestamp.as_ref()),
+            age(now, &self.metadata),
+        ]
+    }
+}
+
+impl GardenKind for ManagedSeed {
+    const GENERATION: bool = true;
+    const UNCONDITIONAL: bool = false;
+    fn set_defaults(&mut self, _: u64) {
+        default_managed_seed(self);
+    }
+    fn bumps(&mut self, old: &Self) -> bool {
+        let operation = operation_bumps(self, old, &[operation::RECONCILE], &["renew-kubeconfig"]);
+        operation || content_changed(self, old) || deletion_begins(self, old)
+    }
+    fn check(&self, _: &Context<'_>) -> ErrorList {
+        validate_managed_seed(self)
+    }
+    fn check_update(&self, old: &Self, _: &Context<'_>) -> ErrorList {
+        validate_managed_seed_update(self, old)
+    }
+    fn fields(&self) -> Vec<(&'static str, String)> {
+        vec![(
+            "spec.shoot.name",
+            self.spec
+                .shoot
+                .as_ref()
+                .map(|shoot| shoot.name.clone())
+                .unwrap_or_default(),
+        )]
+    }
+    fn cells(&self, now: Timestamp) -> Vec<Value> {
+        let status = match rows::condition(&self.status.conditions, "SeedRegistered") {
+            Some("True") => "Registered",
+            Some("False") => "NotRegistered",
+            _ => "Unknown",
+        };
+        vec![
+            status.into(),
+            or(self.spec.shoot.as_ref().map(|shoot| shoot.name.as_str()), rows::UNKNOWN),
+            age(now, &self.metadata),
+        ]
+    }
+}
+
+impl GardenKind for ManagedSeedSet {
+    const GENERATION: bool = true;
+    const UNCONDITIONAL: bool = false;
+    fn set_defaults(&mut self, _: u64) {
+        default_managed_seed_set(self);
+    }
+    fn bumps(&mut self, old: &Self) -> bool {
+        let operation = operation_bumps(self, old, &[operation::RECONCILE], &[]);
+        operation || content_changed(self, old) || deletion_begins(self, old)
+    }
+    fn check(&self, _: &Context<'_>) -> ErrorList {
+        validate_managed_seed_set(self)
+    }
+    fn check_update(&self, old: &Self, _: &Context<'_>) -> ErrorList {
+        validate_managed_seed_set_update(self, old)
+    }
+    fn cells(&self, now: Timestamp) -> Vec<Value> {
+        let pending = self
+            .status
+            .pending_replica
+            .as_ref()
+            .map(|replica| replica.name.clone())
+            .unwrap_or_default();
+        vec![
+            format!(
+                "{}/{}",
+                self.status.ready_replicas.unwrap_or_default(),
+                self.spec.replicas.unwrap_or_default()
+            )
+            .into(),
+            pending.into(),
+            age(now, &self.metadata),
+        ]
+    }
+}
+
+impl GardenKind for Gardenlet {
+    const GENERATION: bool = true;
+    const UNCONDITIONAL: bool = false;
+    fn set_defaults(&mut self, _: u64) {
+        default_gardenlet(self);
+    }
+    fn bumps(&mut self, old: &Self) -> bool {
+        let operation = operation_bumps(
+            self,
+            old,
+            &[operation::RECONCILE],
+            &["renew-kubeconfig", "force-redeploy"],
+        );
+        operation || content_changed(self, old) || deletion_begins(self, old)
+    }
+    fn check(&self, _: &Context<'_>) -> ErrorList {
+        validate_gardenlet(self)
+    }
+    fn check_update(&self, old: &Self, _: &Context<'_>) -> ErrorList {
+        validate_gardenlet_update(self, old)
+    }
+    fn cells(&self, now: Timestamp) -> Vec<Value> {
+        let chart = &self.spec.deployment.helm.oci_repository;
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        let repository = match &chart.ref_ {
+            Some(whole) => whole.clone(),
+            None => match &chart.tag {
+                Some(tag) => format!("{}:{tag}", text(&chart.repository)),
+                None => format!("{}@{}", text(&chart.repository), text(&chart.digest)),
+            },
+        };
+        vec![
+            repository.into(),
+            rows::condition_cell(&self.status.conditions, "GardenletReconciled"),
+            age(now, &self.metadata),
+        ]
+    }
+}

@@ -1,0 +1,231 @@
+//! Shoots.
+
+use async_trait::async_trait;
+use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::ErrorList;
+use gardener_apimachinery::names;
+use gardener_apis::constants::label;
+use gardener_apis::core::v1beta1::*;
+use gardener_apis::versions;
+use gardener_apiserver::definition::{Context, Effect, Subresource};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+use crate::generation;
+use crate::kind::GardenKind;
+use crate::rows::{self, NONE, PENDING, UNKNOWN, or};
+
+impl GardenKind for Shoot {
+    const GENERATION: bool = true;
+    const UNCONDITIONAL: bool = false;
+
+    fn set_defaults(&mut self, chance: u64) {
+        default_shoot(self, chance);
+    }
+
+    fn quantities(&mut self) -> Vec<&mut Quantity> {
+        let own = self.spec.kubernetes.kubelet.iter_mut();
+        let pools = self
+            .spec
+            .provider
+            .workers
+            .iter_mut()
+            .filter_map(|worker| worker.kubernetes.as_mut()?.kubelet.as_mut());
+        own.chain(pools)
+            .flat_map(|kubelet| {
+                kubelet
+                    .kube_reserved
+                    .iter_mut()
+                    .flat_map(|reserved| {
+                        [
+                            &mut reserved.cpu,
+                            &mut reserved.memory,
+                            &mut reserved.ephemeral_storage,
+                            &mut reserved.pid,
+                        ]
+                    })
+                    .chain([&mut kubelet.container_log_max_size])
+            })
+            .flatten()
+            .collect()
+    }
+
+    fn prepare_update(&mut self, _: &Self, _: &Context<'_>) {
+        generation::normalize_operations(&mut self.metadata);
+        // [GAPI-40]: from 1.34 on the reference alone is kept.
+        let named_twice = self
+            .spec
+            .cloud_profile
+            .as_ref()
+            .map(|reference| reference.name.as_str())
+            == self.spec.cloud_profile_name.as_deref();
+        if versions::at_least(self.spec.kubernetes_version(), 34) && named_twice {
+            self.spec.cloud_profile_name = None;
+        }
+    }
+
+    fn prepare_status(&mut self, old: &Self, _: &Context<'_>) -> bool {
+        let migrated = |shoot: &Self| {
+            shoot.status.last_operation.as_ref().is_some_and(|operation| {
+                operation.r#type == "Migrate" && matches!(operation.state.as_str(), "Succeeded" | "Aborted")
+            })
+        };
+        let prepared = |shoot: &Self| {
+            shoot
+                .status
+                .credentials
+                .as_ref()
+                .and_then(|credentials| credentials.rotation.as_ref())
+                .and_then(|rotation| rotation.etcd_encryption_key.as_ref())
+                .is_some_and(|key| key.phase == "Prepared" && key.auto_complete_after_prepared == Some(true))
+        };
+        (migrated(self) && !migrated(old)) || (prepared(self) && !prepared(old))
+    }
+
+    fn bumps(&mut self, old: &Self) -> bool {
+        generation::shoot_bumps(self, old)
+    }
+
+    fn check(&self, _: &Context<'_>) -> ErrorList {
+        validate_shoot_creation(self)
+    }
+
+    fn check_update(&self, old: &Self, _: &Context<'_>) -> ErrorList {
+        validate_shoot_update(self, old)
+    }
+
+    fn check_status(&self, old: &Self, _: &Context<'_>) -> ErrorList {
+        validate_shoot_status_update(self, old)
+    }
+
+    fn canonicalize(&mut self) {
+        canonicalize_shoot(self);
+    }
+
+    fn fields(&self) -> Vec<(&'static str, String)> {
+        let reference = self.spec.cloud_profile.clone().unwrap_or_default();
+        vec![
+            ("spec.seedName", self.spec.seed_name.clone().unwrap_or_default()),
+            (
+                "spec.cloudProfileName",
+                self.spec.cloud_profile_name.clone().unwrap_or_default(),
+            ),
+            ("spec.cloudProfile.Name", reference.name),
+            ("spec.cloudProfile.Kind", reference.kind),
+            ("status.seedName", self.status.seed_name.clone().unwrap_or_default()),
+        ]
+    }
+
+    fn cells(&self, now: Timestamp) -> Vec<Value> {
+        let profile = match self.spec.cloud_profile_reference() {
+            Some(reference) if reference.kind == "NamespacedCloudProfile" => {
+                format!("{}/{}", self.namespace(), reference.name)
+            }
+            Some(reference) => reference.name,
+            None => UNKNOWN.into(),
+        };
+        let hibernation = match (self.hibernation_enabled(), self.status.hibernated) {
+            (true, true) => "Hibernated",
+            (true, false) => "Hibernating",
+            (false, true) => "Waking Up",
+            (false, false) => "Awake",
+        };
+        let status = self
+            .metadata
+            .labels
+            .as_ref()
+            .and_then(|labels| labels.get(label::SHOOT_STATUS));
+        let conditions = &self.status.conditions;
+        let mut cells = vec![
+            profile.into(),
+            self.spec.provider.r#type.as_str().into(),
+            self.spec.region.as_str().into(),
+            or(self.spec.seed_name.as_deref(), NONE),
+            self.spec.kubernetes_version().into(),
+            hibernation.into(),
+            rows::operation(self.status.last_operation.as_ref()),
+            or(status.map(String::as_str), PENDING),
+            or(self.spec.purpose.as_deref(), NONE),
+            or(Some(self.status.gardener.version.as_str()), UNKNOWN),
+        ];
+        for kind in [
+            "APIServerAvailable",
+            "ControlPlaneHealthy",
+            "ObservabilityComponentsHealthy",
+            "EveryNodeReady",
+            "SystemComponentsHealthy",
+        ] {
+            cells.push(rows::condition_cell(conditions, kind));
+        }
+        cells.push(rows::age(now, &self.metadata));
+        cells
+    }
+
+    fn warn(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        let kubernetes = &self.spec.kubernetes;
+        if self.spec.secret_binding_name.is_some() {
+            sentences.push(
+                "spec.secretBindingName is deprecated and forbidden for Kubernetes versions >= 1.34, use spec.credentialsBindingName instead"
+                    .into(),
+            );
+        }
+        if self.spec.addons.is_some() {
+            sentences.push("spec.addons is deprecated and forbidden for Kubernetes versions >= 1.35".into());
+        }
+        if kubernetes.kube_proxy.as_ref().and_then(|proxy| proxy.mode.as_deref()) == Some("IPVS") {
+            sentences.push("kube-proxy mode IPVS is deprecated, use IPTables or NFTables instead".into());
+        }
+        sentences
+    }
+
+    fn name_errors(name: &str) -> Vec<String> {
+        names::dns_label(name)
+    }
+}
+
+/// `shoots/binding`: moves a shoot to a seed, [GAPI-66].
+pub(crate) struct Binding;
+
+#[async_trait]
+impl Subresource for Binding {
+    fn kind(&self) -> (&'static str, &'static str, &'static str) {
+        ("core.gardener.cloud", "v1beta1", "Shoot")
+    }
+
+    fn verbs(&self) -> &'static [&'static str] {
+        &["update", "patch"]
+    }
+
+    fn validates_as_update(&self) -> bool {
+        true
+    }
+
+    async fn call(&self, _: &Context<'_>, _: &str, parent: &Value, body: Value) -> Result<Effect, ApiError> {
+        let mut shoot = body;
+        if let Some(fields) = shoot.as_object_mut() {
+            // [GAPI-36]: a shoot that waited for its seed starts afresh.
+            let waiting = parent.pointer("/status/lastOperation/type").and_then(Value::as_str) == Some("Create")
+                && parent.pointer("/status/lastOperation/state").and_then(Value::as_str) == Some("Pending");
+            let unbound = parent.pointer("/spec/seedName").is_none();
+            let bound = fields.get("spec").and_then(|spec| spec.get("seedName")).is_some();
+            match parent.get("status").cloned() {
+                Some(mut status) => {
+                    if waiting
+                        && unbound
+                        && bound
+                        && let Some(status) = status.as_object_mut()
+                    {
+                        status.remove("lastOperation");
+                    }
+                    fields.insert("status".into(), status);
+                }
+                None => {
+                    fields.remove("status");
+                }
+            }
+        }
+        Ok(Effect::Store(shoot))
+    }
+}

@@ -1,0 +1,60 @@
+//! Reads typed objects of the same cluster.
+
+use gardener_apis::core::v1beta1::{CloudProfile, ControllerRegistration};
+use gardener_apis::core::v1beta1::{CloudProfileReference, CloudProfileSpec, NamespacedCloudProfile, Project};
+use gardener_apiserver::definition::Lister;
+use k8s_openapi::Resource;
+use serde::de::DeserializeOwned;
+
+/// One object; `namespace` is empty for cluster-scoped kinds.
+pub(crate) fn get<K: Resource + DeserializeOwned>(lister: &dyn Lister, namespace: &str, name: &str) -> Option<K> {
+    let value = lister.get(K::GROUP, K::URL_PATH_SEGMENT, namespace, name)?;
+    K::deserialize(value.as_ref()).ok()
+}
+
+/// All objects of a kind, or those of one namespace.
+pub(crate) fn list<K: Resource + DeserializeOwned>(lister: &dyn Lister, namespace: Option<&str>) -> Vec<K> {
+    lister
+        .list(K::GROUP, K::URL_PATH_SEGMENT, namespace)
+        .iter()
+        .filter_map(|value| K::deserialize(value.as_ref()).ok())
+        .collect()
+}
+
+/// The project of a namespace.
+pub(crate) fn project_of(lister: &dyn Lister, namespace: &str) -> Option<Project> {
+    list::<Project>(lister, None)
+        .into_iter()
+        .find(|project| project.spec.namespace.as_deref() == Some(namespace))
+}
+
+/// What a cloud profile reference stands for, or why it stands for nothing, [ADM-20].
+pub(crate) fn cloud_profile(
+    lister: &dyn Lister,
+    namespace: &str,
+    reference: Option<&CloudProfileReference>,
+) -> Result<CloudProfileSpec, String> {
+    let Some(reference) = reference else {
+        return Err("could not find referenced cloud profile: cloudprofile.core.gardener.cloud \"\" not found".into());
+    };
+    let missing = |resource: &str| {
+        format!(
+            "could not find referenced cloud profile: {resource}.core.gardener.cloud {:?} not found",
+            reference.name
+        )
+    };
+    match reference.kind.as_str() {
+        "CloudProfile" => get::<CloudProfile>(lister, "", &reference.name)
+            .map(|profile| profile.spec)
+            .ok_or_else(|| missing("cloudprofile")),
+        "NamespacedCloudProfile" => get::<NamespacedCloudProfile>(lister, namespace, &reference.name)
+            .map(|profile| profile.status.cloud_profile_spec)
+            .ok_or_else(|| missing("namespacedcloudprofile")),
+        other => Err(format!("could not find referenced cloud profile with kind {other:?}")),
+    }
+}
+
+/// All controller registrations.
+pub(crate) fn registrations(lister: &dyn Lister) -> Vec<ControllerRegistration> {
+    list(lister, None)
+}

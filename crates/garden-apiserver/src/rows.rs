@@ -1,0 +1,64 @@
+//! Texts that several tables show, [GAPI-10] – [GAPI-19].
+
+use gardener_apimachinery::duration::{Duration, human};
+use gardener_apis::core::v1beta1::{Condition, LastOperation};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+/// What a cell shows that has no value.
+pub(crate) const UNKNOWN: &str = "<unknown>";
+/// What a cell shows that will have a value.
+pub(crate) const PENDING: &str = "<pending>";
+/// What a cell shows that need not have a value.
+pub(crate) const NONE: &str = "<none>";
+
+/// A text, or a placeholder when it is missing or empty.
+pub(crate) fn or<'a>(text: Option<&'a str>, placeholder: &'a str) -> Value {
+    text.filter(|text| !text.is_empty()).unwrap_or(placeholder).into()
+}
+
+/// Time since a moment, short.
+pub(crate) fn since(now: Timestamp, time: Option<&Time>) -> Value {
+    match time {
+        Some(time) => human(Duration::from_secs(now.as_second() - time.0.as_second())).into(),
+        None => UNKNOWN.into(),
+    }
+}
+
+/// Time since creation.
+pub(crate) fn age(now: Timestamp, meta: &ObjectMeta) -> Value {
+    since(now, meta.creation_timestamp.as_ref())
+}
+
+/// The status of a condition.
+pub(crate) fn condition<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a str> {
+    conditions
+        .iter()
+        .find(|condition| condition.r#type == kind)
+        .map(|condition| condition.status.as_str())
+}
+
+/// The status of a condition as a cell.
+pub(crate) fn condition_cell(conditions: &[Condition], kind: &str) -> Value {
+    or(condition(conditions, kind), UNKNOWN)
+}
+
+/// `Reconcile Succeeded (100%)`.
+pub(crate) fn operation(operation: Option<&LastOperation>) -> Value {
+    match operation {
+        Some(operation) => format!("{} {} ({}%)", operation.r#type, operation.state, operation.progress).into(),
+        None => PENDING.into(),
+    }
+}
+
+/// State and progress in two cells.
+pub(crate) fn state_and_progress(operation: Option<&LastOperation>) -> [Value; 2] {
+    match operation {
+        Some(operation) => [
+            operation.state.as_str().into(),
+            format!("{}%", operation.progress).into(),
+        ],
+        None => [PENDING.into(), PENDING.into()],
+    }
+}

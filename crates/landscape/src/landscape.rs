@@ -109,7 +109,7 @@ impl Landscape {
         let server = Server::new(shared.clone());
         let kubernetes = EmbeddedKubernetes::load()?;
         let identity = Identity::of(&shared, GARDEN).await?;
-        garden::open(&server, &kubernetes, &identity, options.entry).await?;
+        garden::open(&server, &kubernetes, &identity, options.entry.map(|entry| url(Some(entry))).as_deref()).await?;
         let entrances = Entrances::default();
         if options.entry.is_some() {
             let addresses = ["127.0.0.1", "::1"].iter().filter_map(|text| text.parse().ok());
@@ -183,11 +183,7 @@ impl Landscape {
 
     /// The listener's URL.
     pub fn url(&self) -> String {
-        match self.options.entry {
-            Some(entry) if entry.ip().is_unspecified() => format!("https://127.0.0.1:{}", entry.port()),
-            Some(entry) => format!("https://{entry}"),
-            None => format!("https://{}", garden::HOST),
-        }
+        url(self.options.entry)
     }
 
     /// A kubeconfig for an administrator of an embedded seed.
@@ -219,6 +215,14 @@ impl Landscape {
         }
         self.server.shut_down();
         self.shared.store.close().await;
+    }
+}
+
+fn url(entry: Option<SocketAddr>) -> String {
+    match entry {
+        Some(entry) if entry.ip().is_unspecified() => format!("https://127.0.0.1:{}", entry.port()),
+        Some(entry) => format!("https://{entry}"),
+        None => format!("https://{}", garden::HOST),
     }
 }
 

@@ -33,7 +33,9 @@ pub async fn open(
     identity: &Identity,
     entry: Option<&str>,
 ) -> Result<Arc<LogicalCluster>, LandscapeError> {
-    let options = gardener_garden_apiserver::Options { entry_point: entry.map(|url| EntryPoint { url: url.to_owned() }) };
+    let options = gardener_garden_apiserver::Options {
+        entry_point: entry.map(|url| EntryPoint { url: url.to_owned() }),
+    };
     let own = definitions(&options).map_err(|error| LandscapeError::Garden(error.to_string()))?;
     let resources = ResourceSet::new(kubernetes::for_garden(kubernetes.resources()).chain(own));
     let documents = kubernetes::recorded_documents().chain(openapi_documents());

@@ -109,7 +109,13 @@ impl Landscape {
         let server = Server::new(shared.clone());
         let kubernetes = EmbeddedKubernetes::load()?;
         let identity = Identity::of(&shared, GARDEN).await?;
-        garden::open(&server, &kubernetes, &identity, options.entry.map(|entry| url(Some(entry))).as_deref()).await?;
+        garden::open(
+            &server,
+            &kubernetes,
+            &identity,
+            options.entry.map(|entry| url(Some(entry))).as_deref(),
+        )
+        .await?;
         let entrances = Entrances::default();
         if options.entry.is_some() {
             let addresses = ["127.0.0.1", "::1"].iter().filter_map(|text| text.parse().ok());

@@ -2,4 +2,6 @@
 #![forbid(unsafe_code)]
 
 pub mod health;
+pub mod registrations;
 pub mod scheduling;
+pub mod status_label;

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gardener_apis::constants::{DEFAULT_SCHEDULER_NAME, GARDEN_NAMESPACE};
-use gardener_apis::core::v1beta1::{CloudProfile, LastOperation, NamespacedCloudProfile, Project, Seed, SeedSelector, Shoot};
+use gardener_apis::core::v1beta1::{
+    CloudProfile, LastOperation, NamespacedCloudProfile, Project, Seed, SeedSelector, Shoot,
+};
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::reference::object_reference;
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, apply};
@@ -52,13 +54,22 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) {
         // a seed that becomes usable may be what a shoot waits for
         let (queue, waiting) = (queue.clone(), shoots.clone());
         seeds.on_change(move |_| {
-            waiting.list().iter().filter(|shoot| is_pending(shoot)).for_each(|shoot| queue.add(ObjectRef::of(shoot.as_ref())));
+            waiting
+                .list()
+                .iter()
+                .filter(|shoot| is_pending(shoot))
+                .for_each(|shoot| queue.add(ObjectRef::of(shoot.as_ref())));
         });
     }
     shoots.synced().await;
     let recorder = Recorder::new(config.garden.clone(), config.clock.clone(), COMPONENT);
     let concurrency = config.concurrency;
-    let reconciler = Arc::new(Reconciler { config, seeds, shoots, recorder });
+    let reconciler = Arc::new(Reconciler {
+        config,
+        seeds,
+        shoots,
+        recorder,
+    });
     Controller::new("scheduler-shoot", concurrency, queue)
         .run(stop, move |key| {
             let reconciler = reconciler.clone();
@@ -87,19 +98,34 @@ fn wants_scheduling(change: &Change<Shoot>) -> bool {
 impl Reconciler {
     async fn reconcile(&self, key: &ObjectRef) -> Result<Action, ScheduleError> {
         let api: Api<Shoot> = Api::namespaced(self.config.garden.clone(), &key.namespace);
-        let Some(shoot) = api.get_opt(&key.name).await?.filter(is_pending) else { return Ok(Action::Done) };
+        let Some(shoot) = api.get_opt(&key.name).await?.filter(is_pending) else {
+            return Ok(Action::Done);
+        };
         match self.schedule(&api, &shoot).await {
             Ok(seed) => {
-                self.tell(&shoot, Severity::Normal, "SchedulingSuccessful", &format!("Scheduled to seed {seed:?}")).await;
+                self.tell(
+                    &shoot,
+                    Severity::Normal,
+                    "SchedulingSuccessful",
+                    &format!("Scheduled to seed {seed:?}"),
+                )
+                .await;
                 Ok(Action::Done)
             }
             // somebody changed the shoot meanwhile: the next run sees it
-            Err(ScheduleError::Api(kube::Error::Api(status))) if status.reason == "Conflict" => Ok(Action::RequeueAfter(std::time::Duration::ZERO)),
+            Err(ScheduleError::Api(kube::Error::Api(status))) if status.reason == "Conflict" => {
+                Ok(Action::RequeueAfter(std::time::Duration::ZERO))
+            }
             Err(error) => {
                 let description = format!("Failed to schedule Shoot: {error}");
-                self.tell(&shoot, Severity::Warning, "SchedulingFailed", &description).await;
+                self.tell(&shoot, Severity::Warning, "SchedulingFailed", &description)
+                    .await;
                 let now = self.config.clock.time();
-                let told = shoot.status.last_operation.as_ref().is_some_and(|operation| operation.description == description);
+                let told = shoot
+                    .status
+                    .last_operation
+                    .as_ref()
+                    .is_some_and(|operation| operation.description == description);
                 if !told {
                     apply::patch_status(&api, &shoot, |shoot| {
                         let operation = shoot.status.last_operation.get_or_insert_with(LastOperation::default);
@@ -116,7 +142,9 @@ impl Reconciler {
     }
 
     async fn tell(&self, shoot: &Shoot, severity: Severity, reason: &str, message: &str) {
-        self.recorder.publish(&object_reference(shoot, &()), severity, reason, message).await;
+        self.recorder
+            .publish(&object_reference(shoot, &()), severity, reason, message)
+            .await;
     }
 
     /// Finds a seed and binds the shoot to it. Answers the seed's name.
@@ -133,18 +161,22 @@ impl Reconciler {
             project: &project,
             distances: distances.as_ref(),
         };
-        let seed = scheduling::determine(shoot, &landscape, self.config.strategy).map_err(ScheduleError::Undetermined)?;
+        let seed =
+            scheduling::determine(shoot, &landscape, self.config.strategy).map_err(ScheduleError::Undetermined)?;
         let name = seed.name_any();
         let mut bound = shoot.clone();
         bound.spec.seed_name = Some(name.clone());
-        api.replace_subresource("binding", shoot.name(), &PostParams::default(), &bound).await?;
+        api.replace_subresource("binding", shoot.name(), &PostParams::default(), &bound)
+            .await?;
         Ok(name)
     }
 
     /// Name and seed selector of a shoot's cloud profile.
     async fn profile(&self, shoot: &Shoot) -> Result<(String, Option<SeedSelector>), ScheduleError> {
         let Some(reference) = shoot.spec.cloud_profile_reference() else {
-            return Err(ScheduleError::Undetermined("the shoot refers to no cloud profile".into()));
+            return Err(ScheduleError::Undetermined(
+                "the shoot refers to no cloud profile".into(),
+            ));
         };
         if reference.kind == "NamespacedCloudProfile" {
             let api: Api<NamespacedCloudProfile> = Api::namespaced(self.config.garden.clone(), shoot.namespace());
@@ -158,7 +190,9 @@ impl Reconciler {
 
     async fn project(&self, namespace: &str) -> Result<String, ScheduleError> {
         let api: Api<Project> = Api::all(self.config.garden.clone());
-        let list = api.list(&kube::api::ListParams::default().fields(&format!("spec.namespace={namespace}"))).await?;
+        let list = api
+            .list(&kube::api::ListParams::default().fields(&format!("spec.namespace={namespace}")))
+            .await?;
         let project = list.items.first().map(ResourceExt::name_any);
         project.ok_or_else(|| ScheduleError::Undetermined(format!("no project has the namespace {namespace:?}")))
     }
@@ -169,14 +203,31 @@ impl Reconciler {
             return Ok(None);
         }
         let api: Api<ConfigMap> = Api::namespaced(self.config.garden.clone(), GARDEN_NAMESPACE);
-        let list = api.list(&kube::api::ListParams::default().labels(REGION_CONFIG)).await?;
-        let names = |map: &ConfigMap| map.annotations().get(REGION_CONFIG_PROFILES).is_some_and(|text| text.split(',').any(|own| own.trim() == profile));
+        let list = api
+            .list(&kube::api::ListParams::default().labels(REGION_CONFIG))
+            .await?;
+        let names = |map: &ConfigMap| {
+            map.annotations()
+                .get(REGION_CONFIG_PROFILES)
+                .is_some_and(|text| text.split(',').any(|own| own.trim() == profile))
+        };
         let mut fitting = list.items.into_iter().filter(names);
         let Some(map) = fitting.next() else { return Ok(None) };
         if fitting.next().is_some() {
-            tracing::info!(profile, used = map.name_any(), "several region ConfigMaps name this cloud profile");
+            tracing::info!(
+                profile,
+                used = map.name_any(),
+                "several region ConfigMaps name this cloud profile"
+            );
         }
-        let Some(text) = map.data.as_ref().and_then(|data| data.get(region)).filter(|text| !text.is_empty()) else { return Ok(None) };
+        let Some(text) = map
+            .data
+            .as_ref()
+            .and_then(|data| data.get(region))
+            .filter(|text| !text.is_empty())
+        else {
+            return Ok(None);
+        };
         serde_saphyr::from_str(text).map(Some).map_err(|error| {
             ScheduleError::Undetermined(format!(
                 "failed to determine seed candidates. Wrong format in region ConfigMap {}/{}, Region {region:?}: {error}",

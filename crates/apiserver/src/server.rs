@@ -133,8 +133,13 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: http::Request<B>) -> Self::Future {
         let own = self.clone();
+        // clients from outside tell their program; here the user is the program, and owns the fields it writes
+        let agent = own.user.name.rsplit(':').next().unwrap_or_default();
+        if let Ok(agent) = http::HeaderValue::from_str(agent) {
+            request.headers_mut().entry(http::header::USER_AGENT).or_insert(agent);
+        }
         Box::pin(async move {
             let caller = Caller {
                 cluster: own.cluster.to_string(),

@@ -28,7 +28,7 @@ pub struct Config {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReconcileError {
     /// The garden refused.
-    #[error(transparent)]
+    #[error("{}", gardener_controller::api_error(.0))]
     Api(#[from] kube::Error),
     /// The garden refused.
     #[error(transparent)]

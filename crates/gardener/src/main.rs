@@ -13,7 +13,7 @@ use clap::{Parser, Subcommand};
 #[command(name = "gardener", version, about, propagate_version = true)]
 struct Cli {
     /// What to log, e.g. `info` or `gardener_gardenlet=debug`; goes to standard error.
-    #[arg(long, global = true, env = "GARDENER_LOG", default_value = "warn")]
+    #[arg(long, global = true, env = "GARDENER_LOG", default_value = "error")]
     log: String,
     #[command(subcommand)]
     command: Command,

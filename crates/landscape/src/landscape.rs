@@ -15,10 +15,12 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::apply;
 use crate::embedded::EmbeddedKubernetes;
 use crate::garden::{self, GARDEN};
 use crate::identity::{Identity, IdentityError};
 use crate::kubeconfig::{Access, kubeconfig};
+use crate::registration;
 
 /// Name of administrators of embedded clusters.
 pub const ADMINISTRATOR: &str = "gardener-up:admin";
@@ -159,7 +161,33 @@ impl Landscape {
     /// # Errors
     /// [`LandscapeError`].
     pub async fn run(&self) -> Result<(), LandscapeError> {
+        let manager = gardener_controller_manager::Config {
+            garden: self.component("gardener-controller-manager"),
+            clock: self.shared.clock.clone(),
+        };
+        self.tasks
+            .spawn(gardener_controller_manager::run(manager, self.stop.clone()));
+        let scheduler = gardener_scheduler::Config {
+            garden: self.component("gardener-scheduler"),
+            clock: self.shared.clock.clone(),
+            strategy: gardener_rules::scheduling::Strategy::default(),
+            concurrency: 5,
+        };
+        self.tasks.spawn(gardener_scheduler::run(scheduler, self.stop.clone()));
+        let registration = registration::manifest().map_err(|error| LandscapeError::Garden(error.to_string()))?;
+        apply::apply(&self.garden_client(), &registration).await?;
         Ok(())
+    }
+
+    /// A client of the garden for one of Gardener's own components.
+    fn component(&self, name: &str) -> kube::Client {
+        self.server.client(
+            GARDEN,
+            UserInfo::new(
+                &format!("gardener.cloud:system:{name}"),
+                &[gardener_apiserver::user::MASTERS],
+            ),
+        )
     }
 
     /// A client of the garden for an administrator.

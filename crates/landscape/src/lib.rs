@@ -11,5 +11,6 @@ pub mod identity;
 pub mod kubeconfig;
 pub mod landscape;
 pub mod manifests;
+pub mod registration;
 
 pub use landscape::{Landscape, LandscapeError, Options, Storage, seed_kubeconfig_secret};

@@ -121,11 +121,11 @@ fn name(seed: &Seed) -> &str {
 }
 
 /// Keeps the seeds that pass; fails with the text for the number that came in when none does.
-fn keep<'a>(
-    seeds: Vec<&'a Seed>,
+fn keep(
+    seeds: Vec<&Seed>,
     pass: impl Fn(&Seed) -> bool,
     why: impl FnOnce(usize) -> String,
-) -> Result<Vec<&'a Seed>, String> {
+) -> Result<Vec<&Seed>, String> {
     let count = seeds.len();
     let kept: Vec<&Seed> = seeds.into_iter().filter(|seed| pass(seed)).collect();
     if kept.is_empty() { Err(why(count)) } else { Ok(kept) }

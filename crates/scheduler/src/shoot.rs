@@ -30,7 +30,7 @@ enum ScheduleError {
     #[error("{0}")]
     Undetermined(String),
     /// The garden refused.
-    #[error(transparent)]
+    #[error("{}", gardener_controller::api_error(.0))]
     Api(#[from] kube::Error),
     /// The garden refused.
     #[error(transparent)]

@@ -9,10 +9,10 @@ mod controllers;
 mod environment;
 mod error;
 mod expectations;
-// pub mod kubelet;
+pub mod kubelet;
 mod participants;
 mod pods;
-// mod scheduler;
+mod scheduler;
 mod topics;
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub async fn run(config: Config, stop: CancellationToken) {
     let environment = Arc::new(Environment::new(config, stop.clone()));
     environment.informers.synced().await;
     controllers::start(&environment);
-    // scheduler::start(&environment);
+    scheduler::start(&environment);
     stop.cancelled().await;
     environment.tasks.close();
     environment.tasks.wait().await;

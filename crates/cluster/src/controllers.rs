@@ -8,6 +8,7 @@ mod any;
 mod deployments;
 mod garbage_collector;
 mod namespaces;
+mod nodes;
 mod replica_sets;
 mod replicas;
 mod service_accounts;
@@ -17,6 +18,7 @@ pub(crate) fn start(environment: &Arc<Environment>) {
     deployments::start(environment);
     garbage_collector::start(environment);
     namespaces::start(environment);
+    nodes::start(environment);
     replica_sets::start(environment);
     service_accounts::start(environment);
     let topics = environment.topics.clone();

@@ -21,6 +21,7 @@ mod resources;
 mod score;
 
 use filter::{Candidate, NodeInfo, explain};
+pub(crate) use filter::{node_selected, tolerates, untolerated};
 
 const COMPONENT: &str = "default-scheduler";
 const SCHEDULER: &str = "default-scheduler";

@@ -1,0 +1,27 @@
+//! The controllers of kube-controller-manager, one module each.
+
+use std::sync::Arc;
+
+use crate::environment::Environment;
+
+mod any;
+mod deployments;
+mod garbage_collector;
+mod namespaces;
+mod nodes;
+mod replica_sets;
+mod replicas;
+mod service_accounts;
+
+/// Starts all of them.
+pub(crate) fn start(environment: &Arc<Environment>) {
+    deployments::start(environment);
+    garbage_collector::start(environment);
+    namespaces::start(environment);
+    nodes::start(environment);
+    replica_sets::start(environment);
+    service_accounts::start(environment);
+    let topics = environment.topics.clone();
+    environment.config.participants.on_join(move |cluster, _| topics.add_cluster(cluster));
+    environment.topics.start();
+}

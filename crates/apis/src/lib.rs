@@ -5,6 +5,7 @@
 //! than the object itself and its old version (those are in `rules`).
 #![forbid(unsafe_code)]
 
+pub mod crds;
 mod resource;
 pub mod wire;
 

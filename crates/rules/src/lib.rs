@@ -1,1 +1,11 @@
+//! The decisions of the domain, one module per topic: pure functions that carry the ids of the rules they implement.
+//!
+//! No I/O, no async, no clock, no chance: whoever asks brings what is known and what time it is.
 #![forbid(unsafe_code)]
+
+pub mod extension_readiness;
+pub mod maintenance_window;
+pub mod shoot_operation;
+pub mod shoot_replicas;
+pub mod shoot_zones;
+pub mod worker_pool;

@@ -11,6 +11,7 @@ pub mod identity;
 pub mod kubeconfig;
 pub mod landscape;
 pub mod manifests;
+pub mod programs;
 pub mod registration;
 
 pub use landscape::{Landscape, LandscapeError, Options, Storage, seed_kubeconfig_secret};

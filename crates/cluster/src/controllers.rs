@@ -22,6 +22,9 @@ pub(crate) fn start(environment: &Arc<Environment>) {
     replica_sets::start(environment);
     service_accounts::start(environment);
     let topics = environment.topics.clone();
-    environment.config.participants.on_join(move |cluster, _| topics.add_cluster(cluster));
+    environment
+        .config
+        .participants
+        .on_join(move |cluster, _| topics.add_cluster(cluster));
     environment.topics.start();
 }

@@ -42,7 +42,13 @@ impl World {
         participants.join(NAME, Role::ControllerManager);
         participants.join(NAME, Role::Scheduler);
         let kubelets = Kubelets::new(kubelet, stop.clone());
-        Self { clusters, client, kubelets, participants, stop }
+        Self {
+            clusters,
+            client,
+            kubelets,
+            participants,
+            stop,
+        }
     }
 
     fn node(&self, name: &str, cpu: &str) -> NodeConfig {
@@ -51,8 +57,15 @@ impl World {
             name: name.into(),
             labels: [("topology.kubernetes.io/zone".to_owned(), format!("zone-{name}"))].into(),
             taints: Vec::new(),
-            capacity: [("cpu".to_owned(), cpu.to_owned()), ("memory".to_owned(), "16Gi".to_owned())].into(),
-            addresses: vec![("InternalIP".into(), "10.1.0.1".into()), ("Hostname".into(), name.into())],
+            capacity: [
+                ("cpu".to_owned(), cpu.to_owned()),
+                ("memory".to_owned(), "16Gi".to_owned()),
+            ]
+            .into(),
+            addresses: vec![
+                ("InternalIP".into(), "10.1.0.1".into()),
+                ("Hostname".into(), name.into()),
+            ],
             provider_id: None,
             kubelet_version: "v1.36.0".into(),
             os_image: "simulated".into(),
@@ -89,7 +102,10 @@ fn deployment(name: &str, replicas: i32, image: &str) -> Deployment {
 
 fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
-    conditions.into_iter().flatten().any(|own| own.type_ == "Ready" && own.status == "True")
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|own| own.type_ == "Ready" && own.status == "True")
 }
 
 /// Waits in virtual time until `check` holds.
@@ -109,8 +125,19 @@ async fn deployments_run_roll_scale_and_go() {
     let world = World::new().await;
     world.kubelets.add(world.node("a", "8"));
     let deployments: Api<Deployment> = world.api();
-    eventually!("service account", world.api::<ServiceAccount>().get_opt("default").await.unwrap().is_some());
-    deployments.create(&PostParams::default(), &deployment("web", 3, "one")).await.unwrap();
+    eventually!(
+        "service account",
+        world
+            .api::<ServiceAccount>()
+            .get_opt("default")
+            .await
+            .unwrap()
+            .is_some()
+    );
+    deployments
+        .create(&PostParams::default(), &deployment("web", 3, "one"))
+        .await
+        .unwrap();
     let ready = async || {
         let found = deployments.get("web").await.unwrap();
         let status = found.status.unwrap_or_default();
@@ -122,26 +149,49 @@ async fn deployments_run_roll_scale_and_go() {
     eventually!("3 replicas", ready().await);
     let pods = world.pods().await;
     assert!(pods.len() == 3 && pods.iter().all(is_ready), "{pods:#?}");
-    let ips: std::collections::BTreeSet<_> =
-        pods.iter().map(|pod| pod.status.as_ref().unwrap().pod_ip.clone().unwrap()).collect();
+    let ips: std::collections::BTreeSet<_> = pods
+        .iter()
+        .map(|pod| pod.status.as_ref().unwrap().pod_ip.clone().unwrap())
+        .collect();
     assert_eq!(ips.len(), 3);
     let patch = json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "two"}]}}}});
-    deployments.patch("web", &PatchParams::default(), &Patch::Strategic(patch)).await.unwrap();
+    deployments
+        .patch("web", &PatchParams::default(), &Patch::Strategic(patch))
+        .await
+        .unwrap();
     eventually!("rolled", ready().await);
     let pods = world.pods().await;
-    assert!(pods.iter().all(|pod| pod.spec.as_ref().unwrap().containers[0].image.as_deref() == Some("two")));
+    assert!(
+        pods.iter()
+            .all(|pod| pod.spec.as_ref().unwrap().containers[0].image.as_deref() == Some("two"))
+    );
     let found = deployments.get("web").await.unwrap();
     assert_eq!(found.annotations()["deployment.kubernetes.io/revision"], "2");
     let conditions = found.status.unwrap().conditions.unwrap();
     let reasons: Vec<_> = conditions.iter().map(|own| own.reason.clone().unwrap()).collect();
     assert!(reasons.contains(&"NewReplicaSetAvailable".into()) && reasons.contains(&"MinimumReplicasAvailable".into()));
-    deployments.patch("web", &PatchParams::default(), &Patch::Merge(json!({"spec": {"replicas": 5}}))).await.unwrap();
+    deployments
+        .patch(
+            "web",
+            &PatchParams::default(),
+            &Patch::Merge(json!({"spec": {"replicas": 5}})),
+        )
+        .await
+        .unwrap();
     eventually!("scaled", ready().await);
     assert_eq!(world.pods().await.len(), 5);
     deployments.delete("web", &DeleteParams::foreground()).await.unwrap();
     eventually!("gone", deployments.get_opt("web").await.unwrap().is_none());
     assert!(world.pods().await.is_empty());
-    assert!(world.api::<ReplicaSet>().list(&ListParams::default()).await.unwrap().items.is_empty());
+    assert!(
+        world
+            .api::<ReplicaSet>()
+            .list(&ListParams::default())
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
     world.stop.cancel();
 }
 
@@ -150,25 +200,61 @@ async fn namespaces_go_with_all_their_content() {
     let world = World::new().await;
     world.kubelets.add(world.node("a", "8"));
     let namespaces: Api<Namespace> = Api::all(world.client.clone());
-    namespaces.create(&PostParams::default(), &object(json!({"metadata": {"name": "n"}}))).await.unwrap();
+    namespaces
+        .create(&PostParams::default(), &object(json!({"metadata": {"name": "n"}})))
+        .await
+        .unwrap();
     let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), "n");
     eventually!("root CA", maps.get_opt("kube-root-ca.crt").await.unwrap().is_some());
-    assert_eq!(maps.get("kube-root-ca.crt").await.unwrap().data.unwrap()["ca.crt"], "CA of seed");
+    assert_eq!(
+        maps.get("kube-root-ca.crt").await.unwrap().data.unwrap()["ca.crt"],
+        "CA of seed"
+    );
     let deployments: Api<Deployment> = Api::namespaced(world.client.clone(), "n");
-    deployments.create(&PostParams::default(), &deployment("web", 2, "one")).await.unwrap();
+    deployments
+        .create(&PostParams::default(), &deployment("web", 2, "one"))
+        .await
+        .unwrap();
     let pods: Api<Pod> = Api::namespaced(world.client.clone(), "n");
     let held: ConfigMap = object(json!({"metadata": {"name": "held", "finalizers": ["example.com/hold"]}}));
     maps.create(&PostParams::default(), &held).await.unwrap();
-    eventually!("pods", pods.list(&ListParams::default()).await.unwrap().items.iter().filter(|pod| is_ready(pod)).count() == 2);
+    eventually!(
+        "pods",
+        pods.list(&ListParams::default())
+            .await
+            .unwrap()
+            .items
+            .iter()
+            .filter(|pod| is_ready(pod))
+            .count()
+            == 2
+    );
     namespaces.delete("n", &DeleteParams::default()).await.unwrap();
-    eventually!("pods gone", pods.list(&ListParams::default()).await.unwrap().items.is_empty());
+    eventually!(
+        "pods gone",
+        pods.list(&ListParams::default()).await.unwrap().items.is_empty()
+    );
     let told = || async {
         let found = namespaces.get("n").await.unwrap();
         let conditions = found.status.unwrap().conditions.unwrap_or_default();
-        conditions.into_iter().find(|own| own.type_ == "NamespaceFinalizersRemaining").and_then(|own| own.message)
+        conditions
+            .into_iter()
+            .find(|own| own.type_ == "NamespaceFinalizersRemaining")
+            .and_then(|own| own.message)
     };
-    eventually!("told", told().await.is_some_and(|message| message.contains("example.com/hold in 1")));
-    maps.patch("held", &PatchParams::default(), &Patch::Merge(json!({"metadata": {"finalizers": null}}))).await.unwrap();
+    eventually!(
+        "told",
+        told()
+            .await
+            .is_some_and(|message| message.contains("example.com/hold in 1"))
+    );
+    maps.patch(
+        "held",
+        &PatchParams::default(),
+        &Patch::Merge(json!({"metadata": {"finalizers": null}})),
+    )
+    .await
+    .unwrap();
     eventually!("namespace gone", namespaces.get_opt("n").await.unwrap().is_none());
 }
 
@@ -176,7 +262,15 @@ async fn namespaces_go_with_all_their_content() {
 async fn pods_wait_for_room_and_for_their_volumes() {
     let world = World::new().await;
     world.kubelets.add(world.node("a", "1"));
-    eventually!("service account", world.api::<ServiceAccount>().get_opt("default").await.unwrap().is_some());
+    eventually!(
+        "service account",
+        world
+            .api::<ServiceAccount>()
+            .get_opt("default")
+            .await
+            .unwrap()
+            .is_some()
+    );
     let pods: Api<Pod> = world.api();
     let pod = |name: &str, cpu: &str| -> Pod {
         object(json!({"metadata": {"name": name}, "spec": {
@@ -185,21 +279,42 @@ async fn pods_wait_for_room_and_for_their_volumes() {
         }}))
     };
     let nodes: Api<Node> = Api::all(world.client.clone());
-    let tainted = async || nodes.get_opt("a").await.unwrap().is_none_or(|node| node.spec.unwrap().taints.is_some());
+    let tainted = async || {
+        nodes
+            .get_opt("a")
+            .await
+            .unwrap()
+            .is_none_or(|node| node.spec.unwrap().taints.is_some())
+    };
     eventually!("node ready", !tainted().await);
     pods.create(&PostParams::default(), &pod("fits", "800m")).await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
-    pods.create(&PostParams::default(), &pod("large", "800m")).await.unwrap();
+    pods.create(&PostParams::default(), &pod("large", "800m"))
+        .await
+        .unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     let messages = async || -> Vec<String> {
         let events = world.api::<Event>().list(&ListParams::default()).await.unwrap().items;
         events.into_iter().filter_map(|event| event.message).collect()
     };
     let told = messages().await;
-    assert!(told.contains(&"0/1 nodes are available: 1 Insufficient cpu.".to_owned()), "{told:?}");
-    assert!(told.contains(&"Successfully assigned default/fits to a".to_owned()), "{told:?}");
-    assert!(told.iter().any(|one| one.contains("secret \"s\" not found")), "{told:?}");
-    world.api::<Secret>().create(&PostParams::default(), &object(json!({"metadata": {"name": "s"}}))).await.unwrap();
+    assert!(
+        told.contains(&"0/1 nodes are available: 1 Insufficient cpu.".to_owned()),
+        "{told:?}"
+    );
+    assert!(
+        told.contains(&"Successfully assigned default/fits to a".to_owned()),
+        "{told:?}"
+    );
+    assert!(
+        told.iter().any(|one| one.contains("secret \"s\" not found")),
+        "{told:?}"
+    );
+    world
+        .api::<Secret>()
+        .create(&PostParams::default(), &object(json!({"metadata": {"name": "s"}})))
+        .await
+        .unwrap();
     eventually!("fits runs", is_ready(&pods.get("fits").await.unwrap()));
     pods.delete("fits", &DeleteParams::default()).await.unwrap();
     eventually!("large runs", is_ready(&pods.get("large").await.unwrap()));

@@ -20,7 +20,7 @@ use crate::embedded::EmbeddedKubernetes;
 use crate::garden::{self, GARDEN};
 use crate::identity::{Identity, IdentityError};
 use crate::kubeconfig::{Access, kubeconfig};
-use crate::registration;
+use crate::{manifests, registration};
 
 /// Name of administrators of embedded clusters.
 pub const ADMINISTRATOR: &str = "gardener-up:admin";
@@ -174,6 +174,15 @@ impl Landscape {
             concurrency: 5,
         };
         self.tasks.spawn(gardener_scheduler::run(scheduler, self.stop.clone()));
+        let embedded = self.start_embedded();
+        self.garden_takes_part(&embedded);
+        let namespaces = &manifests::landscape(self.options.seeds)[..1];
+        for manifest in namespaces {
+            apply::apply(&self.garden_client(), manifest).await?;
+        }
+        for seed in manifests::seed_names(self.options.seeds) {
+            self.open_seed(&embedded, &seed).await?;
+        }
         let registration = registration::manifest().map_err(|error| LandscapeError::Garden(error.to_string()))?;
         apply::apply(&self.garden_client(), &registration).await?;
         Ok(())

@@ -13,5 +13,6 @@ pub mod landscape;
 pub mod manifests;
 pub mod programs;
 pub mod registration;
+mod seeds;
 
 pub use landscape::{Landscape, LandscapeError, Options, Storage, seed_kubeconfig_secret};

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 
 use crate::embedded::EmbeddedKubernetes;
 
-pub use etcd::Etcd;
+pub use etcd::{Etcd, MAIN_CLAIM};
 pub use kube_apiserver::KubeApiserver;
 pub use kube_controller_manager::{KubeControllerManager, KubeScheduler};
 pub use resource_manager::ResourceManager;
@@ -84,18 +84,31 @@ impl Surroundings {
     /// A client of the cluster in which a pod runs, as the pod's service account.
     pub(crate) fn own_client(&self, invocation: &Invocation) -> kube::Client {
         let namespace = namespace(&invocation.pod);
-        let account = invocation.pod.spec.as_ref().and_then(|spec| spec.service_account_name.clone()).unwrap_or_else(|| "default".to_owned());
-        self.server.client(&invocation.cluster, UserInfo::service_account(&namespace, &account, ""))
+        let account = invocation
+            .pod
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.service_account_name.clone())
+            .unwrap_or_else(|| "default".to_owned());
+        self.server
+            .client(&invocation.cluster, UserInfo::service_account(&namespace, &account, ""))
     }
 
     /// A client of the cluster in which a pod runs, for what its kubelet does on its behalf, such as reading mounted secrets.
     pub(crate) fn node_client(&self, invocation: &Invocation) -> kube::Client {
-        self.server.client(&invocation.cluster, UserInfo::new(&format!("system:node:{}", invocation.node), &["system:nodes", gardener_apiserver::user::MASTERS]))
+        self.server.client(
+            &invocation.cluster,
+            UserInfo::new(
+                &format!("system:node:{}", invocation.node),
+                &["system:nodes", gardener_apiserver::user::MASTERS],
+            ),
+        )
     }
 
     /// A client of another cluster as a service account of its `kube-system`.
     pub(crate) fn account_client(&self, cluster: &str, account: &str) -> kube::Client {
-        self.server.client(cluster, UserInfo::service_account("kube-system", account, ""))
+        self.server
+            .client(cluster, UserInfo::service_account("kube-system", account, ""))
     }
 
     /// All programs, for an engine of kubelets.
@@ -130,7 +143,9 @@ impl Replicas {
     /// A replica ended. Answers whether it was the last.
     pub(crate) fn leave(&self, cluster: &str) -> bool {
         let mut running = self.running.lock();
-        let Some(count) = running.get_mut(cluster) else { return true };
+        let Some(count) = running.get_mut(cluster) else {
+            return true;
+        };
         *count = count.saturating_sub(1);
         let last = *count == 0;
         if last {

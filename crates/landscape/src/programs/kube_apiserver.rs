@@ -55,7 +55,11 @@ pub struct KubeApiserver {
 impl KubeApiserver {
     /// The program in its surroundings.
     pub fn new(surroundings: Surroundings) -> Self {
-        Self { surroundings, replicas: Replicas::default(), turn: tokio::sync::Mutex::default() }
+        Self {
+            surroundings,
+            replicas: Replicas::default(),
+            turn: tokio::sync::Mutex::default(),
+        }
     }
 
     /// As the real one, it cannot serve before etcd does.
@@ -63,17 +67,33 @@ impl KubeApiserver {
         let pods: Api<Pod> = Api::namespaced(self.surroundings.node_client(invocation), &namespace(&invocation.pod));
         let list = pods.list(&ListParams::default()).await?;
         let ready = |pod: &Pod| {
-            let conditions = pod.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
-            pod.name_any().starts_with("etcd-main-") && conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+            let conditions = pod
+                .status
+                .iter()
+                .filter_map(|status| status.conditions.as_ref())
+                .flatten();
+            pod.name_any().starts_with("etcd-main-")
+                && conditions
+                    .into_iter()
+                    .any(|condition| condition.type_ == "Ready" && condition.status == "True")
         };
-        if list.items.iter().any(ready) { Ok(()) } else { Err(StartError::Etcd) }
+        if list.items.iter().any(ready) {
+            Ok(())
+        } else {
+            Err(StartError::Etcd)
+        }
     }
 
     async fn settings(&self, files: &Files<'_>) -> Result<Settings, StartError> {
         let signer = SigningKey::from_pem(&files.file_of("service-account-signing-key-file").await?)?;
         let accepted = VerifyingKey::read_all(&files.file_of("service-account-key-file").await?);
         let issuers = files.arguments("service-account-issuer");
-        let audiences: Vec<String> = files.arguments("api-audiences").iter().flat_map(|text| text.split(',')).map(str::to_owned).collect();
+        let audiences: Vec<String> = files
+            .arguments("api-audiences")
+            .iter()
+            .flat_map(|text| text.split(','))
+            .map(str::to_owned)
+            .collect();
         Ok(Settings {
             signer: Some(Arc::new(signer)),
             accepted_keys: accepted,
@@ -86,7 +106,11 @@ impl KubeApiserver {
 
     /// Opens the cluster, or renews keys and host names of an open one.
     async fn open(&self, invocation: &Invocation) -> Result<Arc<LogicalCluster>, StartError> {
-        let files = Files::new(self.surroundings.node_client(invocation), &invocation.pod, &invocation.container);
+        let files = Files::new(
+            self.surroundings.node_client(invocation),
+            &invocation.pod,
+            &invocation.container,
+        );
         let name = namespace(&invocation.pod);
         let settings = self.settings(&files).await?;
         let entrance = Entrance::new(
@@ -104,7 +128,10 @@ impl KubeApiserver {
             None => {
                 let image = invocation.container.image.as_deref().unwrap_or_default();
                 let version = image.rsplit_once(":v").map_or("1.36.0", |(_, version)| version);
-                self.surroundings.kubernetes.open(&self.surroundings.server, &name, version, settings).await?
+                self.surroundings
+                    .kubernetes
+                    .open(&self.surroundings.server, &name, version, settings)
+                    .await?
             }
         };
         for host in self.hosts(invocation).await? {
@@ -115,27 +142,63 @@ impl KubeApiserver {
     }
 
     async fn hosts(&self, invocation: &Invocation) -> Result<Vec<String>, StartError> {
-        let services: Api<Service> = Api::namespaced(self.surroundings.node_client(invocation), &namespace(&invocation.pod));
-        let annotated = services.get_opt(NAME).await?.and_then(|service| service.annotations().get(API_HOSTS).cloned());
-        Ok(annotated.iter().flat_map(|text| text.split(',')).filter(|host| !host.is_empty()).map(str::to_owned).collect())
+        let services: Api<Service> =
+            Api::namespaced(self.surroundings.node_client(invocation), &namespace(&invocation.pod));
+        let annotated = services
+            .get_opt(NAME)
+            .await?
+            .and_then(|service| service.annotations().get(API_HOSTS).cloned());
+        Ok(annotated
+            .iter()
+            .flat_map(|text| text.split(','))
+            .filter(|host| !host.is_empty())
+            .map(str::to_owned)
+            .collect())
     }
 
     /// The range of service addresses, and the service `kubernetes` with its first one.
     async fn provide_service(&self, cluster: &str, files: &Files<'_>) -> Result<(), StartError> {
-        let client = self.surroundings.server.client(cluster, UserInfo::new("system:apiserver", &[gardener_apiserver::user::MASTERS]));
-        let ranges: Vec<String> = files.argument("service-cluster-ip-range").iter().flat_map(|text| text.split(',')).map(str::to_owned).collect();
+        let client = self.surroundings.server.client(
+            cluster,
+            UserInfo::new("system:apiserver", &[gardener_apiserver::user::MASTERS]),
+        );
+        let ranges: Vec<String> = files
+            .argument("service-cluster-ip-range")
+            .iter()
+            .flat_map(|text| text.split(','))
+            .map(str::to_owned)
+            .collect();
         let cidrs: Api<ServiceCIDR> = Api::all(client.clone());
         if cidrs.get_opt("kubernetes").await?.is_none() && !ranges.is_empty() {
-            let metadata = ObjectMeta { name: Some("kubernetes".into()), ..ObjectMeta::default() };
-            let cidr = ServiceCIDR { metadata, spec: Some(ServiceCIDRSpec { cidrs: Some(ranges.clone()) }), status: None };
+            let metadata = ObjectMeta {
+                name: Some("kubernetes".into()),
+                ..ObjectMeta::default()
+            };
+            let cidr = ServiceCIDR {
+                metadata,
+                spec: Some(ServiceCIDRSpec {
+                    cidrs: Some(ranges.clone()),
+                }),
+                status: None,
+            };
             ignore_existing(cidrs.create(&PostParams::default(), &cidr).await)?;
         }
         let services: Api<Service> = Api::namespaced(client, "default");
         if services.get_opt("kubernetes").await?.is_none() {
-            let labels = [("component", "apiserver"), ("provider", "kubernetes")].map(|(key, value)| (key.to_owned(), value.to_owned()));
-            let port = ServicePort { name: Some("https".into()), port: 443, protocol: Some("TCP".into()), ..ServicePort::default() };
+            let labels = [("component", "apiserver"), ("provider", "kubernetes")]
+                .map(|(key, value)| (key.to_owned(), value.to_owned()));
+            let port = ServicePort {
+                name: Some("https".into()),
+                port: 443,
+                protocol: Some("TCP".into()),
+                ..ServicePort::default()
+            };
             let service = Service {
-                metadata: ObjectMeta { name: Some("kubernetes".into()), labels: Some(labels.into_iter().collect()), ..ObjectMeta::default() },
+                metadata: ObjectMeta {
+                    name: Some("kubernetes".into()),
+                    labels: Some(labels.into_iter().collect()),
+                    ..ObjectMeta::default()
+                },
                 spec: Some(ServiceSpec {
                     cluster_ip: ranges.first().and_then(|range| first_address(range)),
                     ports: Some(vec![port]),

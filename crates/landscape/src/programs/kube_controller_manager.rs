@@ -22,11 +22,18 @@ pub struct KubeControllerManager {
 impl KubeControllerManager {
     /// The program in its surroundings.
     pub fn new(surroundings: Surroundings) -> Self {
-        Self { surroundings, replicas: Replicas::default() }
+        Self {
+            surroundings,
+            replicas: Replicas::default(),
+        }
     }
 
     async fn authority(&self, invocation: &Invocation) -> Result<Authority, FileError> {
-        let files = Files::new(self.surroundings.node_client(invocation), &invocation.pod, &invocation.container);
+        let files = Files::new(
+            self.surroundings.node_client(invocation),
+            &invocation.pod,
+            &invocation.container,
+        );
         Ok(Authority {
             root: files.file_of("root-ca-file").await?,
             signing: (
@@ -76,7 +83,10 @@ pub struct KubeScheduler {
 impl KubeScheduler {
     /// The program in its surroundings.
     pub fn new(surroundings: Surroundings) -> Self {
-        Self { surroundings, replicas: Replicas::default() }
+        Self {
+            surroundings,
+            replicas: Replicas::default(),
+        }
     }
 }
 

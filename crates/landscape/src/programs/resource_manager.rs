@@ -27,13 +27,19 @@ pub struct ResourceManager {
 impl ResourceManager {
     /// The program in its surroundings.
     pub fn new(surroundings: Surroundings) -> Self {
-        Self { surroundings, turns: Mutex::default() }
+        Self {
+            surroundings,
+            turns: Mutex::default(),
+        }
     }
 
     fn config(&self, invocation: &Invocation) -> Config {
         let namespace = namespace(&invocation.pod);
         let source = self.surroundings.own_client(invocation);
-        let (clock, chance) = (self.surroundings.shared.clock.clone(), self.surroundings.shared.chance.clone());
+        let (clock, chance) = (
+            self.surroundings.shared.clock.clone(),
+            self.surroundings.shared.chance.clone(),
+        );
         if namespace == GARDEN {
             return Config {
                 target: source.clone(),

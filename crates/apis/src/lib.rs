@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod constants;
+pub mod crds;
 mod resource;
 pub mod validation;
 pub mod versions;

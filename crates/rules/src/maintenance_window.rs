@@ -1,0 +1,133 @@
+//! The daily window in which a shoot is maintained [UPD-40], [UPD-43], [UPD-44].
+
+use gardener_apis::core::v1beta1::MaintenanceTimeWindow;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+
+const DAY: i64 = 24 * 3600;
+/// What is cut off the end, so that what begins in the window also ends in it [UPD-43].
+const MARGIN: i64 = 15 * 60;
+
+/// A window in seconds of the day (UTC), both ends inclusive. It may span midnight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    begin: i64,
+    end: i64,
+}
+
+/// The second of the day in UTC that `HHMMSS±hhmm` names; none if it cannot be read [UPD-40].
+fn second_of_day(text: &str) -> Option<i64> {
+    let number = |from: usize, limit: i64| {
+        let digits = text.get(from..from + 2)?;
+        let all_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
+        let value: i64 = digits.parse().ok()?;
+        (all_digits && value < limit).then_some(value)
+    };
+    if text.len() != 11 {
+        return None;
+    }
+    let local = number(0, 24)? * 3600 + number(2, 60)? * 60 + number(4, 60)?;
+    let offset = number(7, 24)? * 3600 + number(9, 60)? * 60;
+    let offset = match text.as_bytes().get(6)? {
+        b'+' => offset,
+        b'-' => -offset,
+        _ => return None,
+    };
+    Some((local - offset).rem_euclid(DAY))
+}
+
+impl Window {
+    /// The window in which maintenance may begin; always, if none is given or it cannot be read [UPD-43].
+    pub fn effective(window: Option<&MaintenanceTimeWindow>) -> Self {
+        let always = Self { begin: 0, end: DAY - 1 };
+        let Some(window) = window else { return always };
+        match (second_of_day(&window.begin), second_of_day(&window.end)) {
+            (Some(begin), Some(end)) => Self {
+                begin,
+                end: (end - MARGIN).rem_euclid(DAY),
+            },
+            _ => always,
+        }
+    }
+
+    /// Whether a time is in the window [UPD-43].
+    pub fn contains(&self, time: Timestamp) -> bool {
+        let second = time.as_second().rem_euclid(DAY);
+        if self.end < self.begin {
+            second >= self.begin || second <= self.end
+        } else {
+            self.begin <= second && second <= self.end
+        }
+    }
+
+    /// The wait until a moment in the next window; `share` (0 to 1) says where in the window. With `from_now` a window that is open
+    /// counts, what is left of it; otherwise the one after it [UPD-44].
+    pub fn until_next(&self, now: Timestamp, from_now: bool, share: f64) -> SignedDuration {
+        let second = now.as_second().rem_euclid(DAY);
+        let length = (self.end - self.begin).rem_euclid(DAY).max(1);
+        let since_begin = (second - self.begin).rem_euclid(DAY);
+        let (wait, span) = match (self.contains(now), from_now) {
+            (true, true) => (0, length - since_begin),
+            (true, false) => (DAY - since_begin, length),
+            (false, _) => ((self.begin - second).rem_euclid(DAY), length),
+        };
+        let share = share.clamp(0.0, 1.0);
+        SignedDuration::from_secs(wait) + SignedDuration::from_secs(span).mul_f64(share)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(begin: &str, end: &str) -> Window {
+        Window {
+            begin: second_of_day(begin).unwrap(),
+            end: second_of_day(end).unwrap(),
+        }
+    }
+
+    #[test]
+    fn upd_43_windows() {
+        let given = |begin: &str, end: &str| {
+            Window::effective(Some(&MaintenanceTimeWindow {
+                begin: begin.into(),
+                end: end.into(),
+            }))
+        };
+        let at = |time: &str| format!("2026-03-01T{time}Z").parse::<Timestamp>().unwrap();
+        let table = [
+            (given("220000+0000", "230000+0000"), "22:45:00", true),
+            (given("220000+0000", "230000+0000"), "22:45:01", false),
+            (given("230000+0000", "010000+0000"), "00:30:00", true),
+            (given("230000+0000", "010000+0000"), "12:00:00", false),
+            (given("010000+0200", "020000+0200"), "23:00:00", true),
+            (given("nonsense", "010000+0000"), "12:00:00", true),
+            (Window::effective(None), "23:59:59", true),
+        ];
+        for (window, time, expected) in table {
+            assert_eq!(window.contains(at(time)), expected, "{window:?} {time}");
+        }
+    }
+
+    #[test]
+    fn upd_44_vectors() {
+        let table = [
+            ("160000+0000", "190000+0000", "17:00", false, "26h"),
+            ("160000+0000", "190000+0000", "15:00", false, "4h"),
+            ("160000+0000", "190000+0000", "20:00", false, "23h"),
+            ("160000+0000", "190000+0000", "17:00", true, "2h"),
+            ("000000+0000", "010000+0000", "00:30", false, "24h30m"),
+            ("000000+0000", "010000+0000", "00:30", true, "30m"),
+            ("230000+0000", "010000+0000", "00:00", false, "25h"),
+            ("230000+0000", "010000+0000", "00:00", true, "1h"),
+            ("230000+0000", "010000+0000", "21:00", false, "4h"),
+            ("230000+0000", "000000+0000", "23:30", false, "24h30m"),
+            ("230000+0000", "000000+0000", "23:30", true, "30m"),
+        ];
+        for (begin, end, now, from_now, expected) in table {
+            let now: Timestamp = format!("2026-03-01T{now}:00Z").parse().unwrap();
+            let most = window(begin, end).until_next(now, from_now, 1.0);
+            assert_eq!(most, expected.parse().unwrap(), "{begin} {end} {now} {from_now}");
+        }
+    }
+}

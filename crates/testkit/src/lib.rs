@@ -1,1 +1,4 @@
+//! In-process landscapes, builders and assertions for tests. No product code.
 #![forbid(unsafe_code)]
+
+pub mod seed;

@@ -221,6 +221,18 @@ pub async fn create_or_update<K: Writable>(
     }
 }
 
+/// Makes an object be as told, by server-side apply: what others own stays, what `manager` no longer tells goes. Conflicts are taken
+/// over.
+///
+/// # Errors
+/// What the API says.
+pub async fn apply<K: Writable>(api: &Api<K>, manager: &str, object: &K) -> Result<K, ApplyError> {
+    let parameters = PatchParams::apply(manager).force();
+    Ok(api
+        .patch(&object.name_any(), &parameters, &Patch::Apply(object))
+        .await?)
+}
+
 /// Whether an object has a finalizer.
 pub fn has_finalizer<K: Resource>(object: &K, finalizer: &str) -> bool {
     object.finalizers().iter().any(|one| one == finalizer)

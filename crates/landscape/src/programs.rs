@@ -4,6 +4,7 @@
 //! are simulated by the kubelet.
 
 mod etcd;
+mod etcd_druid;
 mod files;
 mod kube_apiserver;
 mod kube_controller_manager;
@@ -22,6 +23,7 @@ use parking_lot::Mutex;
 use crate::embedded::EmbeddedKubernetes;
 
 pub use etcd::{Etcd, MAIN_CLAIM};
+pub use etcd_druid::EtcdDruid;
 pub use kube_apiserver::KubeApiserver;
 pub use kube_controller_manager::{KubeControllerManager, KubeScheduler};
 pub use resource_manager::ResourceManager;
@@ -115,6 +117,7 @@ impl Surroundings {
     pub fn programs(&self) -> Vec<Arc<dyn Program>> {
         vec![
             Arc::new(Etcd),
+            Arc::new(EtcdDruid::new(self.clone())),
             Arc::new(KubeApiserver::new(self.clone())),
             Arc::new(KubeControllerManager::new(self.clone())),
             Arc::new(KubeScheduler::new(self.clone())),
@@ -152,6 +155,31 @@ impl Replicas {
             running.remove(cluster);
         }
         last
+    }
+}
+
+/// Who leads among the replicas of a component: the first to come works, the others wait for it to end.
+#[derive(Default)]
+pub(crate) struct Turns {
+    by_place: Mutex<BTreeMap<(String, String), Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl Turns {
+    /// Says that the container is ready, and works when it is this replica's turn, until the work or the container ends.
+    pub(crate) async fn lead(&self, invocation: &Invocation, work: impl Future<Output = ()>) {
+        let key = (invocation.cluster.clone(), namespace(&invocation.pod));
+        let turn = self.by_place.lock().entry(key).or_default().clone();
+        // nobody listens when the kubelet ends at the same time
+        let _ = invocation.ready.send(true);
+        tokio::select! {
+            () = invocation.stop.cancelled() => {}
+            _leading = turn.lock() => {
+                tokio::select! {
+                    () = invocation.stop.cancelled() => {}
+                    () = work => {}
+                }
+            }
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use gardener_apiserver::authn::{Authenticator, Settings};
 use gardener_apiserver::authz::Union;
 use gardener_apiserver::definition::Admission;
 use gardener_apiserver::kubernetes::{
-    self, DefaultTolerationSeconds, Kinds, NamespaceLifecycle, Priority, ServiceAccountPlugin,
+    self, DefaultTolerationSeconds, NamespaceLifecycle, Priority, ServiceAccountPlugin,
 };
 use gardener_apiserver::openapi::Documents;
 use gardener_apiserver::rbac::Rbac;
@@ -29,7 +29,7 @@ impl MemoryClusters {
     /// A server without clusters but [`ALL_CLUSTERS`].
     #[allow(clippy::unwrap_used)] // the recordings are part of the program
     pub fn new() -> Self {
-        let (resources, documents) = kubernetes::resources(Kinds::All).unwrap();
+        let (resources, documents) = kubernetes::resources().unwrap();
         let store = MemoryStore::new(object::stamp, gardener_store::Options::default());
         let server = Server::new(Shared {
             store: Arc::new(store),

@@ -1,17 +1,14 @@
 //! gardener-resource-manager: the seed's own one in the namespace `garden`, a shoot's in its technical namespace. The first replica to come works,
 //! the others wait for it to end.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use gardener_cluster::kubelet::{Invocation, Program};
 use gardener_resource_manager::{Config, DEFAULT_CLASS, SEED_CLASS};
 use k8s_openapi::api::core::v1::{Container, Pod};
-use parking_lot::Mutex;
 
-use super::{Surroundings, namespace};
+use super::{Surroundings, Turns, namespace};
 
 const NAME: &str = "gardener-resource-manager";
 /// The namespace of a seed's own manager.
@@ -21,7 +18,7 @@ const SYNC_PERIOD: Duration = Duration::from_secs(60);
 /// The program.
 pub struct ResourceManager {
     surroundings: Surroundings,
-    turns: Mutex<BTreeMap<(String, String), Arc<tokio::sync::Mutex<()>>>>,
+    turns: Turns,
 }
 
 impl ResourceManager {
@@ -29,7 +26,7 @@ impl ResourceManager {
     pub fn new(surroundings: Surroundings) -> Self {
         Self {
             surroundings,
-            turns: Mutex::default(),
+            turns: Turns::default(),
         }
     }
 
@@ -74,18 +71,10 @@ impl Program for ResourceManager {
     }
 
     async fn run(&self, invocation: Invocation) -> i32 {
-        let key = (invocation.cluster.clone(), namespace(&invocation.pod));
-        let turn = self.turns.lock().entry(key).or_default().clone();
-        let _ = invocation.ready.send(true);
-        tokio::select! {
-            () = invocation.stop.cancelled() => {}
-            _leading = turn.lock() => {
-                tokio::select! {
-                    () = invocation.stop.cancelled() => {}
-                    () = gardener_resource_manager::run(self.config(&invocation), invocation.stop.clone()) => {}
-                }
-            }
-        }
+        let work = async {
+            gardener_resource_manager::run(self.config(&invocation), invocation.stop.clone()).await;
+        };
+        self.turns.lead(&invocation, work).await;
         0
     }
 }

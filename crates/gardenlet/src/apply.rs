@@ -1,6 +1,6 @@
 //! Writing manifests: server-side apply as `gardenlet`, so that only what gardenlet says is gardenlet's, and what it no longer says goes.
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use gardener_controller::apply::is_not_found;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::{GroupVersionKind, TypeMeta};
@@ -87,9 +87,11 @@ pub async fn apply(client: &Client, manifest: &Value) -> Result<DynamicObject, M
 /// # Errors
 /// [`ManifestError`].
 pub async fn apply_all(client: &Client, manifests: &[Value]) -> Result<(), ManifestError> {
-    let mut writes = futures::stream::iter(manifests)
-        .map(|manifest| apply(client, manifest))
-        .buffered(CONCURRENCY);
+    let writes: Vec<_> = manifests
+        .iter()
+        .map(|manifest| apply(client, manifest).boxed())
+        .collect();
+    let mut writes = futures::stream::iter(writes).buffered(CONCURRENCY);
     let mut outcome = Ok(());
     while let Some(written) = writes.next().await {
         if let (Ok(()), Err(error)) = (&outcome, written) {

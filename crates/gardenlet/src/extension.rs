@@ -11,7 +11,7 @@ use gardener_controller::operation;
 use gardener_controller::wait::{Patience, Verdict, wait_for};
 use gardener_flow::TaskError;
 use gardener_rules::extension_readiness::{self, NotReady, Observed};
-use kube::{Api, Resource, ResourceExt};
+use kube::{Api, Resource};
 use tokio::time::Instant;
 
 /// What all extension objects have.

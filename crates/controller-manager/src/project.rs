@@ -57,7 +57,7 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) {
         let for_shoots = wake.clone();
         shoots.on_change(move |change| {
             if let Change::Deleted(shoot) = change {
-                for_shoots(shoot.namespace());
+                for_shoots(shoot.project_namespace());
             }
         });
         namespaces.on_change(move |change| {

@@ -138,7 +138,7 @@ fn shoots(users: &Users, uses: impl Fn(&Shoot) -> bool) -> Vec<String> {
         .list()
         .iter()
         .filter(|shoot| uses(shoot))
-        .map(|shoot| format!("{}/{}", shoot.namespace(), shoot.name()))
+        .map(|shoot| format!("{}/{}", shoot.project_namespace(), shoot.own_name()))
         .collect()
 }
 

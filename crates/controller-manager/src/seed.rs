@@ -129,7 +129,7 @@ async fn reconcile_lifecycle(config: &Config, shoots: &Informer<Shoot>, name: &s
         .iter()
         .filter(|shoot| shoot.status.seed_name.as_deref() == Some(name))
     {
-        let api: Api<Shoot> = Api::namespaced(config.garden.clone(), shoot.namespace());
+        let api: Api<Shoot> = Api::namespaced(config.garden.clone(), shoot.project_namespace());
         apply::patch_status(&api, shoot.as_ref(), |shoot| {
             for list in [&mut shoot.status.conditions, &mut shoot.status.constraints] {
                 for condition in list.iter_mut() {

@@ -89,6 +89,31 @@ impl Landscape {
         self.publish_kubeconfig(seed).await
     }
 
+    /// Starts the gardenlet of a seed.
+    pub(crate) fn start_gardenlet(&self, seed: &str) {
+        let user = |name: &str| UserInfo::new(name, &["gardener.cloud:system:seeds", gardener_apiserver::user::MASTERS]);
+        let mut settings = gardener_gardenlet::Settings::default();
+        if let Some(entry) = self.options.entry {
+            settings.ingress = gardener_gardenlet::Ingress { address: entry.ip().to_string(), port: entry.port() };
+        }
+        let config = gardener_gardenlet::Config {
+            garden: self.server.client(GARDEN, user(&format!("gardener.cloud:system:seed:{seed}"))),
+            seed: self.server.client(&seed_cluster(seed), user("gardenlet")),
+            shoots: Arc::new(ShootClients { server: self.server.clone() }),
+            seed_name: seed.to_owned(),
+            seed_template: None,
+            identity: gardener_apis::core::v1beta1::Gardener {
+                id: self.shared.chance.hex(16),
+                name: format!("gardenlet-{seed}"),
+                version: format!("v{}", env!("CARGO_PKG_VERSION")),
+            },
+            clock: self.shared.clock.clone(),
+            chance: self.shared.chance.clone(),
+            settings,
+        };
+        self.tasks.spawn(gardener_gardenlet::run(config, self.stop.clone()));
+    }
+
     /// Has a cluster's controllers run.
     pub(crate) fn take_part(&self, embedded: &Embedded, cluster: &str, identity: &Identity) {
         let authority = &identity.authority;
@@ -170,5 +195,17 @@ impl Landscape {
         patched
             .map(|_| ())
             .map_err(|error| LandscapeError::Garden(gardener_controller::api_error(&error)))
+    }
+}
+
+/// Clients of shoots inside this process.
+struct ShootClients {
+    server: gardener_apiserver::Server,
+}
+
+#[async_trait::async_trait]
+impl gardener_gardenlet::ShootClients for ShootClients {
+    async fn client(&self, technical_id: &str) -> Result<kube::Client, String> {
+        Ok(self.server.client(technical_id, UserInfo::service_account("kube-system", "gardener-internal", "")))
     }
 }

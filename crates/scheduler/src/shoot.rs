@@ -152,7 +152,7 @@ impl Reconciler {
         let seeds: Vec<Seed> = self.seeds.list().iter().map(|seed| (**seed).clone()).collect();
         let shoots: Vec<Shoot> = self.shoots.list().iter().map(|shoot| (**shoot).clone()).collect();
         let (profile, selector) = self.profile(shoot).await?;
-        let project = self.project(shoot.namespace()).await?;
+        let project = self.project(shoot.project_namespace()).await?;
         let distances = self.distances(&profile, &shoot.spec.region).await?;
         let landscape = Landscape {
             seeds: &seeds,
@@ -166,7 +166,7 @@ impl Reconciler {
         let name = seed.name_any();
         let mut bound = shoot.clone();
         bound.spec.seed_name = Some(name.clone());
-        api.replace_subresource("binding", shoot.name(), &PostParams::default(), &bound)
+        api.replace_subresource("binding", shoot.own_name(), &PostParams::default(), &bound)
             .await?;
         Ok(name)
     }
@@ -179,7 +179,7 @@ impl Reconciler {
             ));
         };
         if reference.kind == "NamespacedCloudProfile" {
-            let api: Api<NamespacedCloudProfile> = Api::namespaced(self.config.garden.clone(), shoot.namespace());
+            let api: Api<NamespacedCloudProfile> = Api::namespaced(self.config.garden.clone(), shoot.project_namespace());
             let profile = api.get(&reference.name).await?;
             return Ok((reference.name, profile.status.cloud_profile_spec.seed_selector));
         }

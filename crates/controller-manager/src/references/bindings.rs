@@ -79,7 +79,7 @@ pub(super) async fn run(config: &Config, users: &Arc<Users>, stop: &Cancellation
         let queue = queue.clone();
         users.shoots.on_change(move |change| {
             if let gardener_controller::Change::Deleted(shoot) = change {
-                let key = |name: &String| ObjectRef::new(shoot.namespace(), name.clone());
+                let key = |name: &String| ObjectRef::new(shoot.project_namespace(), name.clone());
                 shoot
                     .spec
                     .secret_binding_name
@@ -173,7 +173,7 @@ async fn release(
             Kind::Secret => &shoot.spec.secret_binding_name,
             Kind::Credentials => &shoot.spec.credentials_binding_name,
         };
-        shoot.namespace() == key.namespace && own.as_ref() == name
+        shoot.project_namespace() == key.namespace && own.as_ref() == name
     });
     if !using.is_empty() {
         return Err(ReconcileError::Blocked(format!(

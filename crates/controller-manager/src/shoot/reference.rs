@@ -102,7 +102,7 @@ async fn reconcile(config: &Config, shoots: &Informer<Shoot>, key: &ObjectRef) -
     for other in shoots
         .list_namespace(&key.namespace)
         .iter()
-        .filter(|other| other.name() != key.name)
+        .filter(|other| other.own_name() != key.name)
     {
         wanted.extend(references(other));
     }

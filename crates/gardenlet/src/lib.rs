@@ -5,9 +5,12 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod backup_bucket;
+mod backup_entry;
 mod checksum;
 pub mod components;
 mod config;
+mod controller_installation;
 mod extension;
 mod health;
 mod managed_resource;
@@ -39,7 +42,11 @@ pub async fn run(config: Config, stop: CancellationToken) {
         &stop,
     );
     let shoots: Informer<Shoot> = Informer::start(Api::all(config.garden.clone()), watcher::Config::default(), &stop);
+    let resources = managed_resource::informer(&config.seed, &stop);
     tokio::join!(
+        backup_bucket::run(config.clone(), stop.clone()),
+        backup_entry::run(config.clone(), stop.clone()),
+        controller_installation::run(config.clone(), resources, stop.clone()),
         seed::renew_lease(config.clone(), stop.clone()),
         seed::run(config.clone(), seeds, stop.clone()),
         shoot::run(config.clone(), shoots, stop.clone()),

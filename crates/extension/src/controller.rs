@@ -20,8 +20,8 @@ use crate::{Actuator, ActuatorError, Context, ExtensionKind, Outcome, cluster, s
 pub struct Options {
     /// The types it is responsible for.
     pub types: Vec<String>,
-    /// The class it is responsible for.
-    pub class: String,
+    /// The classes it is responsible for.
+    pub classes: Vec<String>,
     /// How many objects are worked on at once.
     pub concurrency: usize,
     /// The finalizer, where it is not the kind's own.
@@ -33,7 +33,7 @@ impl Options {
     pub fn for_types(types: &[&str]) -> Self {
         Self {
             types: types.iter().map(|one| (*one).to_owned()).collect(),
-            class: "shoot".to_owned(),
+            classes: vec!["shoot".to_owned()],
             concurrency: 5,
             finalizer: None,
         }
@@ -41,7 +41,7 @@ impl Options {
 
     fn is_responsible<K: ExtensionKind>(&self, object: &K) -> bool {
         let class = object.class().unwrap_or("shoot");
-        self.types.iter().any(|one| one == object.extension_type()) && class == self.class
+        self.types.iter().any(|one| one == object.extension_type()) && self.classes.iter().any(|one| one == class)
     }
 }
 

@@ -166,9 +166,19 @@ pub struct OperatingSystemConfigFileContent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inline: Option<OperatingSystemConfigFileContentInline>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub secret_ref: Option<k8s_openapi::api::core::v1::SecretReference>,
+    pub secret_ref: Option<OperatingSystemConfigFileContentSecretRef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transmit_unencoded: Option<bool>,
+}
+
+/// `OperatingSystemConfigFileContentSecretRef`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OperatingSystemConfigFileContentSecretRef {
+    #[serde(default)]
+    pub data_key: String,
+    #[serde(default)]
+    pub name: String,
 }
 
 /// `OperatingSystemConfigFileContentImageRef`.
@@ -340,7 +350,7 @@ pub struct OperatingSystemConfigStatusExtensionFileContent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inline: Option<OperatingSystemConfigStatusExtensionFileContentInline>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub secret_ref: Option<k8s_openapi::api::core::v1::SecretReference>,
+    pub secret_ref: Option<OperatingSystemConfigFileContentSecretRef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transmit_unencoded: Option<bool>,
 }

@@ -1,5 +1,6 @@
 //! The seed controller: registers the Seed, renews its lease, installs what every seed has, and tells its conditions [CP-140].
 
+mod backup_bucket;
 mod system;
 
 use std::sync::Arc;
@@ -10,14 +11,13 @@ use gardener_controller::apply as patching;
 use gardener_controller::conditions::{self, status};
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
-use k8s_openapi::api::core::v1::Node;
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::api::{ListParams, PostParams};
 use kube::{Api, ResourceExt};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::Config;
+use crate::backup_bucket::{last_operation, operation_type};
 
 /// Where the seeds' leases are in the garden.
 const LEASE_NAMESPACE: &str = "gardener-system-seed-lease";
@@ -133,9 +133,23 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     let now = config.clock.time();
     let identity = system::identity(config, &seed).await?;
     let version = config.seed.apiserver_version().await?;
-    let installed = system::install(config, &seed, &identity).await;
-    let nodes: Api<Node> = Api::all(config.seed.clone());
-    let nodes = nodes.list(&ListParams::default()).await?.items;
+    let kind = operation_type(false, seed.status.last_operation.as_ref());
+    if seed.status.last_operation.is_none() {
+        tell(
+            &api,
+            &seed,
+            kind,
+            "Processing",
+            0,
+            "Seed cluster is being reconciled.",
+            &now,
+        )
+        .await?;
+    }
+    let installed = match system::install(config, &seed, &identity).await {
+        Ok(()) => backup_bucket::ensure(config, &seed).await,
+        Err(error) => Err(error),
+    };
     let gardenlet: Gardener = config.identity.clone();
     let mut news = vec![condition(
         &seed,
@@ -175,11 +189,16 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
         seed.status.observed_generation = generation;
         let list = std::mem::take(&mut seed.status.conditions);
         seed.status.conditions = conditions::merge(list, news);
-        let total = capacity(&nodes);
-        for (name, amount) in total {
-            seed.status.capacity.insert(name.clone(), amount.clone());
-            seed.status.allocatable.entry(name).or_insert(amount);
-        }
+        seed.status.last_operation = Some(match &installed {
+            Ok(()) => last_operation(
+                kind,
+                "Succeeded",
+                100,
+                "Seed cluster has been successfully reconciled.",
+                now,
+            ),
+            Err(error) => last_operation(kind, "Error", 50, &format!("{error} Operation will be retried."), now),
+        });
     })
     .await?;
     installed?;
@@ -206,26 +225,21 @@ fn condition(
     }
 }
 
-/// How many shoots the seed has room for: as many pods as its nodes have, roughly twenty per control plane. A capacity that the
-/// template's owner told wins.
-fn capacity(nodes: &[Node]) -> Vec<(String, Quantity)> {
-    let pods: i64 = nodes
-        .iter()
-        .filter_map(|node| {
-            node.status
-                .as_ref()?
-                .allocatable
-                .as_ref()?
-                .get("pods")?
-                .0
-                .parse::<i64>()
-                .ok()
-        })
-        .sum();
-    if pods == 0 {
-        return Vec::new();
-    }
-    vec![("shoots".to_owned(), Quantity((pods / 20).to_string()))]
+/// Writes how far the operation is.
+async fn tell(
+    api: &Api<Seed>,
+    seed: &Seed,
+    kind: &str,
+    state: &str,
+    progress: i32,
+    description: &str,
+    now: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Time,
+) -> Result<(), Failed> {
+    patching::patch_status(api, seed, |seed| {
+        seed.status.last_operation = Some(last_operation(kind, state, progress, description, now.clone()));
+    })
+    .await?;
+    Ok(())
 }
 
 async fn delete(config: &Config, api: &Api<Seed>, seed: &Seed) -> Result<Action, Failed> {
@@ -239,6 +253,9 @@ async fn delete(config: &Config, api: &Api<Seed>, seed: &Seed) -> Result<Action,
     if here > 0 {
         tracing::info!(shoots = here, "the seed is to go, but still has shoots");
         return Ok(Action::RequeueAfter(Duration::from_secs(30)));
+    }
+    if backup_bucket::delete(config, seed).await? > 0 {
+        return Ok(Action::RequeueAfter(Duration::from_secs(1)));
     }
     patching::remove_finalizer(api, seed, FINALIZER).await?;
     Ok(Action::Done)

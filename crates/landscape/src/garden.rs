@@ -12,6 +12,7 @@ use gardener_apiserver::{ClusterConfig, LogicalCluster, ResourceSet, Server};
 use gardener_garden_apiserver::kubeconfig::EntryPoint;
 use gardener_garden_apiserver::{admission, definitions, openapi_documents};
 
+use crate::apply::Manifest;
 use crate::embedded::EmbeddedKubernetes;
 use crate::identity::Identity;
 use crate::landscape::LandscapeError;
@@ -22,6 +23,14 @@ pub const GARDEN: &str = "garden";
 pub const HOST: &str = "api.garden.local.gardener.cloud";
 /// What the garden's `/version` tells: the Kubernetes version whose machinery it speaks.
 pub const VERSION: &str = "1.36.0";
+
+/// What every garden has besides its kinds: its identity, and who may do what [AUTH-50], [AUTH-54].
+pub fn objects() -> Manifest {
+    Manifest {
+        origin: "garden.yaml".to_owned(),
+        text: include_str!("../manifests/garden.yaml").to_owned(),
+    }
+}
 
 /// Opens the garden and makes sure that it has what a fresh garden has. `entry` is the URL of the TLS listener, when there is one.
 ///

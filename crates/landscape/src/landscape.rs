@@ -176,6 +176,7 @@ impl Landscape {
         self.tasks.spawn(gardener_scheduler::run(scheduler, self.stop.clone()));
         let embedded = self.start_embedded();
         self.garden_takes_part(&embedded);
+        apply::apply(&self.garden_client(), &garden::objects()).await?;
         let namespaces = &manifests::landscape(self.options.seeds)[..1];
         for manifest in namespaces {
             apply::apply(&self.garden_client(), manifest).await?;

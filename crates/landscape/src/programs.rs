@@ -8,6 +8,7 @@ mod etcd_druid;
 mod files;
 mod kube_apiserver;
 mod kube_controller_manager;
+mod provider_local;
 mod resource_manager;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ pub use etcd::{Etcd, MAIN_CLAIM};
 pub use etcd_druid::EtcdDruid;
 pub use kube_apiserver::KubeApiserver;
 pub use kube_controller_manager::{KubeControllerManager, KubeScheduler};
+pub use provider_local::ProviderLocal;
 pub use resource_manager::ResourceManager;
 
 /// What programs share.
@@ -121,6 +123,7 @@ impl Surroundings {
             Arc::new(KubeApiserver::new(self.clone())),
             Arc::new(KubeControllerManager::new(self.clone())),
             Arc::new(KubeScheduler::new(self.clone())),
+            Arc::new(ProviderLocal::new(self.clone())),
             Arc::new(ResourceManager::new(self.clone())),
         ]
     }

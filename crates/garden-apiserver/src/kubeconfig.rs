@@ -196,7 +196,7 @@ fn kubeconfig(shoot: &Shoot, cluster_ca: Option<&str>, entry_point: Option<&Entr
                 cluster["certificate-authority-data"] = STANDARD.encode(ca).into();
             }
             if let Some(entry) = entry_point {
-                cluster["server"] = entry.url.as_str().into();
+                cluster["server"] = format!("{}/clusters/{}", entry.url, shoot.status.technical_id).into();
                 cluster["tls-server-name"] = host(&address.url).into();
             }
             json!({"name": format!("{prefix}-{}", address.name), "cluster": cluster})
@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     fn shoot(addresses: Value) -> Shoot {
-        serde_json::from_value(json!({"metadata": {"name": "s", "namespace": "garden-local"}, "status": {"advertisedAddresses": addresses}}))
+        serde_json::from_value(json!({"metadata": {"name": "s", "namespace": "garden-local"}, "status": {"advertisedAddresses": addresses, "technicalID": "shoot--local--s"}}))
             .unwrap()
     }
 
@@ -329,7 +329,10 @@ mod tests {
             url: "https://127.0.0.1:6443".into(),
         };
         let embedded = kubeconfig(&shoot, Some("ca"), Some(&entry), &signed);
-        assert_eq!(embedded["clusters"][1]["cluster"]["server"], "https://127.0.0.1:6443");
+        assert_eq!(
+            embedded["clusters"][1]["cluster"]["server"],
+            "https://127.0.0.1:6443/clusters/shoot--local--s"
+        );
         assert_eq!(
             embedded["clusters"][1]["cluster"]["tls-server-name"],
             "api.s.internal.example.org"

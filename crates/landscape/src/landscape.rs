@@ -241,7 +241,7 @@ impl Landscape {
         let client = identity.client_certificate(&administrator(), None)?;
         Ok(kubeconfig(&[Access {
             name: &cluster,
-            server: &self.url(),
+            server: &format!("{}/clusters/{cluster}", self.url()),
             tls_server_name: Some(&seed_host(seed)),
             authority: &identity.authority.certificate,
             client: &client,

@@ -91,15 +91,27 @@ impl Landscape {
 
     /// Starts the gardenlet of a seed.
     pub(crate) fn start_gardenlet(&self, seed: &str) {
-        let user = |name: &str| UserInfo::new(name, &["gardener.cloud:system:seeds", gardener_apiserver::user::MASTERS]);
+        let user = |name: &str| {
+            UserInfo::new(
+                name,
+                &["gardener.cloud:system:seeds", gardener_apiserver::user::MASTERS],
+            )
+        };
         let mut settings = gardener_gardenlet::Settings::default();
         if let Some(entry) = self.options.entry {
-            settings.ingress = gardener_gardenlet::Ingress { address: entry.ip().to_string(), port: entry.port() };
+            settings.ingress = gardener_gardenlet::Ingress {
+                address: entry.ip().to_string(),
+                port: entry.port(),
+            };
         }
         let config = gardener_gardenlet::Config {
-            garden: self.server.client(GARDEN, user(&format!("gardener.cloud:system:seed:{seed}"))),
+            garden: self
+                .server
+                .client(GARDEN, user(&format!("gardener.cloud:system:seed:{seed}"))),
             seed: self.server.client(&seed_cluster(seed), user("gardenlet")),
-            shoots: Arc::new(ShootClients { server: self.server.clone() }),
+            shoots: Arc::new(ShootClients {
+                server: self.server.clone(),
+            }),
             seed_name: seed.to_owned(),
             seed_template: None,
             identity: gardener_apis::core::v1beta1::Gardener {
@@ -206,6 +218,9 @@ struct ShootClients {
 #[async_trait::async_trait]
 impl gardener_gardenlet::ShootClients for ShootClients {
     async fn client(&self, technical_id: &str) -> Result<kube::Client, String> {
-        Ok(self.server.client(technical_id, UserInfo::service_account("kube-system", "gardener-internal", "")))
+        Ok(self.server.client(
+            technical_id,
+            UserInfo::service_account("kube-system", "gardener-internal", ""),
+        ))
     }
 }

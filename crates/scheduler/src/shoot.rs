@@ -179,7 +179,8 @@ impl Reconciler {
             ));
         };
         if reference.kind == "NamespacedCloudProfile" {
-            let api: Api<NamespacedCloudProfile> = Api::namespaced(self.config.garden.clone(), shoot.project_namespace());
+            let api: Api<NamespacedCloudProfile> =
+                Api::namespaced(self.config.garden.clone(), shoot.project_namespace());
             let profile = api.get(&reference.name).await?;
             return Ok((reference.name, profile.status.cloud_profile_spec.seed_selector));
         }

@@ -105,6 +105,9 @@ fn banned_crates_stay_out() {
     let lock = include_str!("../../../Cargo.lock");
     for banned in BANNED {
         let line = format!("name = \"{banned}\"");
-        assert!(!lock.lines().any(|own| own == line), "{banned} came in: `cargo tree -i {banned}` tells by whom");
+        assert!(
+            !lock.lines().any(|own| own == line),
+            "{banned} came in: `cargo tree -i {banned}` tells by whom"
+        );
     }
 }

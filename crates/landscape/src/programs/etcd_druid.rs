@@ -15,7 +15,10 @@ pub struct EtcdDruid {
 impl EtcdDruid {
     /// The program in its surroundings.
     pub fn new(surroundings: Surroundings) -> Self {
-        Self { surroundings, turns: Turns::default() }
+        Self {
+            surroundings,
+            turns: Turns::default(),
+        }
     }
 }
 
@@ -32,7 +35,9 @@ impl Program for EtcdDruid {
             clock: self.surroundings.shared.clock.clone(),
             chance: self.surroundings.shared.chance.clone(),
         };
-        self.turns.lead(&invocation, gardener_etcd_druid::run(config, invocation.stop.clone())).await;
+        self.turns
+            .lead(&invocation, gardener_etcd_druid::run(config, invocation.stop.clone()))
+            .await;
         0
     }
 }

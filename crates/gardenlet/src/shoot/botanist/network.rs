@@ -5,8 +5,8 @@ use gardener_apis::extensions::v1alpha1::{ControlPlane, Infrastructure, Network}
 use gardener_controller::secrets::{Class, data};
 use gardener_controller::wait::{Patience, Verdict, wait_for};
 use gardener_rules::shoot_operation::OperationType;
-use k8s_openapi::api::core::v1::{ObjectReference, SecretReference};
-use kube::{Api, ResourceExt};
+use k8s_openapi::api::core::v1::SecretReference;
+use kube::{Api, Resource, ResourceExt};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -185,20 +185,13 @@ impl Botanist {
         let mut initial = BackupEntry::default();
         initial.metadata.name = Some(self.backup_entry_name());
         initial.metadata.namespace = shoot.namespace();
-        let reference = ObjectReference {
-            api_version: Some("core.gardener.cloud/v1beta1".to_owned()),
-            kind: Some("Shoot".to_owned()),
-            name: Some(shoot.name_any()),
-            namespace: shoot.namespace(),
-            uid: shoot.uid(),
-            ..ObjectReference::default()
-        };
+        let owner = shoot.controller_owner_ref(&()).map(|owner| vec![owner]);
         let bucket = self.bucket_name();
         let seed = self.config.seed_name.clone();
         gardener_controller::apply::create_or_patch(&api, initial, |entry| {
             entry.spec.bucket_name = bucket;
             entry.spec.seed_name = Some(seed);
-            entry.spec.shoot_ref = Some(reference);
+            entry.metadata.owner_references = owner;
         })
         .await?;
         Ok(())

@@ -5,22 +5,29 @@ use std::sync::Arc;
 use crate::environment::Environment;
 
 mod any;
+mod daemon_sets;
 mod deployments;
+mod endpoints;
 mod garbage_collector;
 mod namespaces;
 mod nodes;
 mod replica_sets;
 mod replicas;
+mod revisions;
 mod service_accounts;
+mod stateful_sets;
 
 /// Starts all of them.
 pub(crate) fn start(environment: &Arc<Environment>) {
+    daemon_sets::start(environment);
     deployments::start(environment);
+    endpoints::start(environment);
     garbage_collector::start(environment);
     namespaces::start(environment);
     nodes::start(environment);
     replica_sets::start(environment);
     service_accounts::start(environment);
+    stateful_sets::start(environment);
     let topics = environment.topics.clone();
     environment.config.participants.on_join(move |cluster, _| topics.add_cluster(cluster));
     environment.topics.start();

@@ -163,6 +163,8 @@ pub(crate) struct Environment {
     pub informers: Informers,
     /// Pods and claims that were asked for and that the informers do not show yet.
     pub expectations: Expectations,
+    /// EndpointSlices that were asked for and that the informer does not show yet.
+    pub slice_expectations: Expectations,
     /// Every object of every kind, as far as garbage collection and namespaces need it.
     pub topics: Topics,
     pub stop: CancellationToken,
@@ -191,10 +193,13 @@ impl Environment {
         informers.revisions.add_index(BY_OWNER, by_owner);
         let expectations = Expectations::default();
         expectations.follow(&informers.pods);
+        let slice_expectations = Expectations::default();
+        slice_expectations.follow(&informers.endpoint_slices);
         let tasks = TaskTracker::new();
         Self {
             informers,
             expectations,
+            slice_expectations,
             topics: Topics::new(config.server.clone(), stop.clone(), tasks.clone()),
             config,
             stop,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::environment::Environment;
 
 mod any;
+mod certificates;
 mod daemon_sets;
 mod deployments;
 mod endpoints;
@@ -16,9 +17,11 @@ mod replicas;
 mod revisions;
 mod service_accounts;
 mod stateful_sets;
+mod volumes;
 
 /// Starts all of them.
 pub(crate) fn start(environment: &Arc<Environment>) {
+    certificates::start(environment);
     daemon_sets::start(environment);
     deployments::start(environment);
     endpoints::start(environment);
@@ -28,6 +31,7 @@ pub(crate) fn start(environment: &Arc<Environment>) {
     replica_sets::start(environment);
     service_accounts::start(environment);
     stateful_sets::start(environment);
+    volumes::start(environment);
     let topics = environment.topics.clone();
     environment.config.participants.on_join(move |cluster, _| topics.add_cluster(cluster));
     environment.topics.start();

@@ -14,7 +14,7 @@ use gardener_controller::informer::Watched;
 use gardener_controller::reference::object_reference;
 use gardener_controller::{Action, Change, Clustered, Controller, Informer, ObjectRef, Queue};
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
-use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
@@ -138,7 +138,6 @@ informers! {
     daemon_sets: DaemonSet,
     revisions: ControllerRevision,
     jobs: Job,
-    cron_jobs: CronJob,
     endpoint_slices: EndpointSlice,
     budgets: PodDisruptionBudget,
     signing_requests: CertificateSigningRequest,

@@ -41,6 +41,9 @@ pub(crate) fn start(environment: &Arc<Environment>) {
     stateful_sets::start(environment);
     volumes::start(environment);
     let topics = environment.topics.clone();
-    environment.config.participants.on_join(move |cluster, _| topics.add_cluster(cluster));
+    environment
+        .config
+        .participants
+        .on_join(move |cluster, _| topics.add_cluster(cluster));
     environment.topics.start();
 }

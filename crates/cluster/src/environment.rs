@@ -253,12 +253,14 @@ impl Environment {
     ) {
         let recorder = {
             let mut recorders = self.recorders.lock();
-            let recorder = recorders.entry((cluster.to_owned(), component)).or_insert_with(|| {
-                Recorder::new(self.client(cluster), self.config.clock.clone(), component)
-            });
+            let recorder = recorders
+                .entry((cluster.to_owned(), component))
+                .or_insert_with(|| Recorder::new(self.client(cluster), self.config.clock.clone(), component));
             recorder.clone()
         };
-        recorder.publish(&object_reference(about, &()), severity, reason, message).await;
+        recorder
+            .publish(&object_reference(about, &()), severity, reason, message)
+            .await;
     }
 
     /// Puts into `queue` what `keys` gives for every changed object of a participating cluster, and for all objects of a cluster that
@@ -296,9 +298,8 @@ impl Environment {
                 }
             }
         });
-        let takes_part = move |change: &Change<Clustered<K>>| {
-            participants.has(&change.object().cluster, role) && wanted(change)
-        };
+        let takes_part =
+            move |change: &Change<Clustered<K>>| participants.has(&change.object().cluster, role) && wanted(change);
         informer.feed_if(queue, takes_part, move |object| keys(object));
     }
 
@@ -342,8 +343,11 @@ pub(crate) fn key_of<K: Resource + Debug>(object: &Clustered<K>) -> ObjectRef
 where
     K::DynamicType: Default,
 {
-    ObjectRef::new(object.object.meta().namespace.clone().unwrap_or_default(), object.object.name_any())
-        .in_cluster(&object.cluster)
+    ObjectRef::new(
+        object.object.meta().namespace.clone().unwrap_or_default(),
+        object.object.name_any(),
+    )
+    .in_cluster(&object.cluster)
 }
 
 /// Where the controller of an object is, if it is of `kind`.

@@ -66,7 +66,11 @@ impl Expectations {
     fn expect(&self, owner: &ObjectRef, what: (ObjectRef, bool)) {
         let mut state = self.state.lock();
         state.asked.entry(what.clone()).or_default().insert(owner.clone());
-        state.pending.entry(owner.clone()).or_default().insert(what, Instant::now());
+        state
+            .pending
+            .entry(owner.clone())
+            .or_default()
+            .insert(what, Instant::now());
     }
 
     /// `owner` is about to create what will be at `place`.
@@ -111,7 +115,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn expectations_hold_until_met_failed_or_expired() {
-        let (owner, a, b) = (ObjectRef::new("n", "rs"), ObjectRef::new("n", "a"), ObjectRef::new("n", "b"));
+        let (owner, a, b) = (
+            ObjectRef::new("n", "rs"),
+            ObjectRef::new("n", "a"),
+            ObjectRef::new("n", "b"),
+        );
         let expectations = Expectations::default();
         assert!(expectations.are_met(&owner));
         expectations.creation(&owner, &a);

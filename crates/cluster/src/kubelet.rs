@@ -173,7 +173,10 @@ impl Kubelets {
         self.engine.nodes.lock().insert(key.clone(), node);
         let place = key.clone();
         informer.feed(&self.engine.pods, move |pod: &Pod| {
-            vec![PodKey { node: place.clone(), pod: ObjectRef::of(pod) }]
+            vec![PodKey {
+                node: place.clone(),
+                pod: ObjectRef::of(pod),
+            }]
         });
         self.engine.heartbeats.add(key);
     }
@@ -191,7 +194,10 @@ impl Kubelets {
     /// The nodes, as pairs of cluster and name.
     pub fn nodes(&self) -> Vec<(String, String)> {
         let nodes = self.engine.nodes.lock();
-        nodes.keys().map(|(cluster, name)| (cluster.to_string(), name.to_string())).collect()
+        nodes
+            .keys()
+            .map(|(cluster, name)| (cluster.to_string(), name.to_string()))
+            .collect()
     }
 }
 

@@ -31,7 +31,23 @@ struct Inner {
 impl Participants {
     /// From now on `role` is done for `cluster`; everything in it is reconsidered.
     pub fn join(&self, cluster: &str, role: Role) {
-        if self.inner.roles.write().entry(cluster.to_owned()).or_default().insert(role) {
+        if self
+            .inner
+            .roles
+            .write()
+            .entry(cluster.to_owned())
+            .or_default()
+            .insert(role)
+        {
+            for listener in self.inner.listeners.lock().iter() {
+                listener(cluster, role);
+            }
+        }
+    }
+
+    /// Everything in a cluster that takes part is reconsidered, for instance because its root CA changed.
+    pub fn reconsider(&self, cluster: &str, role: Role) {
+        if self.has(cluster, role) {
             for listener in self.inner.listeners.lock().iter() {
                 listener(cluster, role);
             }
@@ -51,13 +67,21 @@ impl Participants {
 
     /// Whether `role` is done for `cluster`.
     pub fn has(&self, cluster: &str, role: Role) -> bool {
-        self.inner.roles.read().get(cluster).is_some_and(|own| own.contains(&role))
+        self.inner
+            .roles
+            .read()
+            .get(cluster)
+            .is_some_and(|own| own.contains(&role))
     }
 
     /// The clusters for which `role` is done.
     pub fn names(&self, role: Role) -> Vec<String> {
         let roles = self.inner.roles.read();
-        roles.iter().filter(|(_, own)| own.contains(&role)).map(|(name, _)| name.clone()).collect()
+        roles
+            .iter()
+            .filter(|(_, own)| own.contains(&role))
+            .map(|(name, _)| name.clone())
+            .collect()
     }
 
     /// Calls `listener` whenever a cluster joins.

@@ -17,7 +17,10 @@ pub(crate) const REVISION_HASH: &str = "controller-revision-hash";
 
 /// The owner that manages an object.
 pub(crate) fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
-    meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
+    meta.owner_references
+        .iter()
+        .flatten()
+        .find(|owner| owner.controller == Some(true))
 }
 
 /// The reference that makes `owner` the controller of an object.
@@ -40,7 +43,10 @@ pub(crate) fn selects(selector: Option<&LabelSelector>, meta: &ObjectMeta) -> bo
 
 /// The phase of a pod.
 pub(crate) fn phase(pod: &Pod) -> &str {
-    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("Pending")
+    pod.status
+        .as_ref()
+        .and_then(|status| status.phase.as_deref())
+        .unwrap_or("Pending")
 }
 
 /// Whether a pod ran to its end.
@@ -61,13 +67,21 @@ pub(crate) fn is_active(pod: &Pod) -> bool {
 /// A condition of a pod.
 pub(crate) fn condition<'a>(pod: &'a Pod, type_: &str) -> Option<&'a PodCondition> {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
-    conditions.into_iter().flatten().find(|condition| condition.type_ == type_)
+    conditions
+        .into_iter()
+        .flatten()
+        .find(|condition| condition.type_ == type_)
 }
 
 /// Since when a pod has been ready; none if it is not.
 pub(crate) fn ready_since(pod: &Pod) -> Option<Timestamp> {
     let ready = condition(pod, "Ready").filter(|condition| condition.status == "True")?;
-    Some(ready.last_transition_time.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0))
+    Some(
+        ready
+            .last_transition_time
+            .as_ref()
+            .map_or(Timestamp::UNIX_EPOCH, |time| time.0),
+    )
 }
 
 /// Whether a pod is ready.
@@ -100,7 +114,9 @@ pub(crate) fn next_available<'a>(
 
 /// When an object was created.
 pub(crate) fn created_at(meta: &ObjectMeta) -> Timestamp {
-    meta.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0)
+    meta.creation_timestamp
+        .as_ref()
+        .map_or(Timestamp::UNIX_EPOCH, |time| time.0)
 }
 
 /// A pod made of a template.
@@ -137,7 +153,10 @@ pub(crate) fn hash(template: &impl serde::Serialize, salt: Option<i32>) -> Strin
         hasher.update(salt.to_be_bytes());
     }
     let digest = hasher.finalize();
-    let characters = digest.iter().take(10).filter_map(|byte| CHARACTERS.get(usize::from(*byte) % CHARACTERS.len()));
+    let characters = digest
+        .iter()
+        .take(10)
+        .filter_map(|byte| CHARACTERS.get(usize::from(*byte) % CHARACTERS.len()));
     characters.map(|byte| char::from(*byte)).collect()
 }
 

@@ -34,8 +34,12 @@ pub(crate) fn start(environment: &Arc<Environment>) {
     let informers = &environment.informers;
     let role = Role::Scheduler;
     let whole_cluster = |cluster: &str| vec![ObjectRef::default().in_cluster(cluster)];
-    environment.feed_if(&informers.pods, &queue, role, pod_matters, move |pod| whole_cluster(&pod.cluster));
-    environment.feed_if(&informers.nodes, &queue, role, node_matters, move |node| whole_cluster(&node.cluster));
+    environment.feed_if(&informers.pods, &queue, role, pod_matters, move |pod| {
+        whole_cluster(&pod.cluster)
+    });
+    environment.feed_if(&informers.nodes, &queue, role, node_matters, move |node| {
+        whole_cluster(&node.cluster)
+    });
     environment.feed_if(
         &informers.claims,
         &queue,
@@ -58,7 +62,10 @@ pub(crate) fn start(environment: &Arc<Environment>) {
 }
 
 fn node_of(pod: &Pod) -> Option<&str> {
-    pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).filter(|name| !name.is_empty())
+    pod.spec
+        .as_ref()
+        .and_then(|spec| spec.node_name.as_deref())
+        .filter(|name| !name.is_empty())
 }
 
 /// Whether a pod is this scheduler's to place.
@@ -78,14 +85,18 @@ fn pod_matters(change: &Change<Clustered<Pod>>) -> bool {
         Change::Applied { old: Some(old), new } => {
             let ended = pods::has_ended(&new.object) && !pods::has_ended(&old.object);
             let labels = old.object.metadata.labels != new.object.metadata.labels;
-            ended || (labels && node_of(&new.object).is_some()) || (waits(&new.object) && old.object.spec != new.object.spec)
+            ended
+                || (labels && node_of(&new.object).is_some())
+                || (waits(&new.object) && old.object.spec != new.object.spec)
         }
     }
 }
 
 /// A change of a node beyond its heartbeat.
 fn node_matters(change: &Change<Clustered<Node>>) -> bool {
-    let Change::Applied { old: Some(old), new } = change else { return true };
+    let Change::Applied { old: Some(old), new } = change else {
+        return true;
+    };
     let (old, new) = (&old.object, &new.object);
     let allocatable = |node: &Node| node.status.as_ref().and_then(|status| status.allocatable.clone());
     old.metadata.labels != new.metadata.labels || old.spec != new.spec || allocatable(old) != allocatable(new)
@@ -96,14 +107,22 @@ async fn schedule_all(environment: Arc<Environment>, assumed: Assumed, key: Obje
     let all = informers.pods.list_cluster(&key.cluster);
     let known = assumed.lock().clone();
     let is_assumed = |pod: &Pod| pod.metadata.uid.as_ref().and_then(|uid| known.get(uid)).cloned();
-    let mut waiting: Vec<&Pod> =
-        all.iter().map(|pod| &pod.object).filter(|pod| waits(pod) && is_assumed(pod).is_none()).collect();
+    let mut waiting: Vec<&Pod> = all
+        .iter()
+        .map(|pod| &pod.object)
+        .filter(|pod| waits(pod) && is_assumed(pod).is_none())
+        .collect();
     if waiting.is_empty() {
         return Ok(Action::Done);
     }
     waiting.sort_by_key(|pod| {
         let priority = pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or(0);
-        (std::cmp::Reverse(priority), pods::created_at(&pod.metadata), pod.namespace(), pod.name_any())
+        (
+            std::cmp::Reverse(priority),
+            pods::created_at(&pod.metadata),
+            pod.namespace(),
+            pod.name_any(),
+        )
     });
     let nodes = informers.nodes.list_cluster(&key.cluster);
     let mut infos: Vec<NodeInfo> = nodes.iter().map(|node| NodeInfo::new(&node.object)).collect();
@@ -123,9 +142,21 @@ async fn schedule_all(environment: Arc<Environment>, assumed: Assumed, key: Obje
             unschedulable(&environment, &key.cluster, pod, &why).await?;
             continue;
         }
-        let reasons: Vec<Vec<String>> = infos.iter().map(|info| filter::reasons(&candidate, info, &infos)).collect();
-        let fitting = infos.iter().zip(&reasons).filter(|(_, reasons)| reasons.is_empty()).map(|(info, _)| info);
-        let best = fitting.max_by_key(|info| (score::score(&candidate, info, &infos), std::cmp::Reverse(info.name.clone())));
+        let reasons: Vec<Vec<String>> = infos
+            .iter()
+            .map(|info| filter::reasons(&candidate, info, &infos))
+            .collect();
+        let fitting = infos
+            .iter()
+            .zip(&reasons)
+            .filter(|(_, reasons)| reasons.is_empty())
+            .map(|(info, _)| info);
+        let best = fitting.max_by_key(|info| {
+            (
+                score::score(&candidate, info, &infos),
+                std::cmp::Reverse(info.name.clone()),
+            )
+        });
         let Some(name) = best.map(|info| info.name.clone()) else {
             unschedulable(&environment, &key.cluster, pod, &explain(&reasons)).await?;
             continue;
@@ -165,7 +196,11 @@ async fn bind(
     let api: Api<Pod> = environment.api(&place);
     let uid = pod.uid().unwrap_or_default();
     let binding = Binding {
-        metadata: ObjectMeta { name: Some(place.name.clone()), namespace: Some(place.namespace.clone()), ..ObjectMeta::default() },
+        metadata: ObjectMeta {
+            name: Some(place.name.clone()),
+            namespace: Some(place.namespace.clone()),
+            ..ObjectMeta::default()
+        },
         target: ObjectReference {
             api_version: Some("v1".into()),
             kind: Some("Node".into()),
@@ -174,15 +209,18 @@ async fn bind(
         },
     };
     assumed.lock().insert(uid.clone(), node.to_owned());
-    let bound: Result<serde_json::Value, kube::Error> =
-        api.create_subresource("binding", &place.name, &PostParams::default(), &binding).await;
+    let bound: Result<serde_json::Value, kube::Error> = api
+        .create_subresource("binding", &place.name, &PostParams::default(), &binding)
+        .await;
     if let Err(error) = bound {
         assumed.lock().remove(&uid);
         let error = Error::from(error);
         return if error.is_outdated() { Ok(false) } else { Err(error) };
     }
     let message = format!("Successfully assigned {}/{} to {node}", place.namespace, place.name);
-    environment.event(COMPONENT, cluster, pod, Severity::Normal, "Scheduled", &message).await;
+    environment
+        .event(COMPONENT, cluster, pod, Severity::Normal, "Scheduled", &message)
+        .await;
     Ok(true)
 }
 
@@ -192,7 +230,9 @@ async fn unschedulable(environment: &Environment, cluster: &str, pod: &Pod, why:
     if told.is_some_and(|own| own.status == "False" && own.message.as_deref() == Some(why)) {
         return Ok(());
     }
-    let since = told.filter(|own| own.status == "False").and_then(|own| own.last_transition_time.clone());
+    let since = told
+        .filter(|own| own.status == "False")
+        .and_then(|own| own.last_transition_time.clone());
     let condition = PodCondition {
         type_: "PodScheduled".into(),
         status: "False".into(),
@@ -212,6 +252,8 @@ async fn unschedulable(environment: &Environment, cluster: &str, pod: &Pod, why:
         Err(error) if error.is_outdated() => return Ok(()),
         other => other?,
     };
-    environment.event(COMPONENT, cluster, pod, Severity::Warning, "FailedScheduling", why).await;
+    environment
+        .event(COMPONENT, cluster, pod, Severity::Warning, "FailedScheduling", why)
+        .await;
     Ok(())
 }

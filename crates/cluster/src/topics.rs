@@ -92,7 +92,9 @@ struct DefinitionNames {
 
 /// The ownership of a stored object.
 pub(crate) fn ownership(entry: &Entry) -> Option<Ownership> {
-    serde_json::from_slice::<Document>(&entry.value).ok().map(|document| document.metadata)
+    serde_json::from_slice::<Document>(&entry.value)
+        .ok()
+        .map(|document| document.metadata)
 }
 
 /// What happened to an object.
@@ -178,9 +180,13 @@ impl Topics {
             };
             let listed: Vec<(Place, Ownership)> = listing.entries.iter().filter_map(|entry| self.read(entry)).collect();
             self.tell(&Told::Listed(&topic, &listed));
-            let Ok(mut watch) = store.watch(&topic, "", listing.revision) else { continue };
+            let Ok(mut watch) = store.watch(&topic, "", listing.revision) else {
+                continue;
+            };
             while let Ok(event) = watch.next().await {
-                let Some((place, ownership)) = self.read(&event.entry) else { continue };
+                let Some((place, ownership)) = self.read(&event.entry) else {
+                    continue;
+                };
                 self.tell(&match event.kind {
                     EventKind::Deleted => Told::Deleted(&place, &ownership),
                     EventKind::Created | EventKind::Updated => Told::Applied(&place, &ownership),

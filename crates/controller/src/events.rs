@@ -141,7 +141,10 @@ impl Recorder {
         let now = self.clock.now();
         let fresh = |number: u64| {
             // The number and the component keep apart what happens in one nanosecond of a paused clock.
-            let own = self.component.bytes().fold(0u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
+            let own = self
+                .component
+                .bytes()
+                .fold(0u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
             let nanos = now.as_nanosecond().unsigned_abs() + u128::from(number) + (u128::from(own) << 8);
             format!("{}.{nanos:x}", text(&about.name))
         };

@@ -36,7 +36,11 @@ impl MemoryClusters {
             clock: Clock::starting_at("2026-01-01T00:00:00Z".parse::<Timestamp>().unwrap()),
             chance: Chance::seeded(1),
         });
-        let clusters = Self { server, resources: Arc::new(resources), documents: Arc::new(documents) };
+        let clusters = Self {
+            server,
+            resources: Arc::new(resources),
+            documents: Arc::new(documents),
+        };
         clusters.server.open(ALL_CLUSTERS, clusters.config());
         clusters
     }

@@ -11,7 +11,9 @@ use crate::error::Error;
 
 /// The path of an object in the version it is stored in, or with an empty name of its collection.
 fn path(definition: &Definition, namespace: &str, name: &str) -> String {
-    let version = definition.stored_version().map_or("v1", |version| version.name.as_str());
+    let version = definition
+        .stored_version()
+        .map_or("v1", |version| version.name.as_str());
     let mut path = if definition.group.is_empty() {
         format!("/api/{version}")
     } else {
@@ -70,6 +72,14 @@ pub(super) async fn merge(
     patch: &Value,
 ) -> Result<(), Error> {
     let path = path(definition, namespace, name);
-    send(environment, cluster, Method::PATCH, &path, "application/merge-patch+json", patch).await?;
+    send(
+        environment,
+        cluster,
+        Method::PATCH,
+        &path,
+        "application/merge-patch+json",
+        patch,
+    )
+    .await?;
     Ok(())
 }

@@ -23,18 +23,29 @@ const VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
 
 pub(super) fn start(environment: &Arc<Environment>) {
     let queue: Queue<ObjectRef> = Queue::new();
-    environment.feed(&environment.informers.signing_requests, &queue, Role::ControllerManager, |request| {
-        vec![key_of(request)]
-    });
+    environment.feed(
+        &environment.informers.signing_requests,
+        &queue,
+        Role::ControllerManager,
+        |request| vec![key_of(request)],
+    );
     environment.reconcile("csrsigning", Role::ControllerManager, 4, queue, reconcile);
 }
 
 fn has(request: &CertificateSigningRequest, type_: &str) -> bool {
     let conditions = request.status.as_ref().and_then(|status| status.conditions.as_ref());
-    conditions.into_iter().flatten().any(|own| own.type_ == type_ && own.status == "True")
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|own| own.type_ == type_ && own.status == "True")
 }
 
-fn condition(type_: &str, reason: &str, message: &str, now: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Time) -> CertificateSigningRequestCondition {
+fn condition(
+    type_: &str,
+    reason: &str,
+    message: &str,
+    now: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Time,
+) -> CertificateSigningRequestCondition {
     CertificateSigningRequestCondition {
         type_: type_.to_owned(),
         status: "True".to_owned(),
@@ -46,13 +57,25 @@ fn condition(type_: &str, reason: &str, message: &str, now: &k8s_openapi::apimac
 }
 
 async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Action, Error> {
-    let Some(found) = environment.informers.signing_requests.get(&key) else { return Ok(Action::Done) };
+    let Some(found) = environment.informers.signing_requests.get(&key) else {
+        return Ok(Action::Done);
+    };
     let request = &found.object;
     let api: Api<CertificateSigningRequest> = environment.cluster_api(&key.cluster);
-    let age = environment.clock().now().duration_since(crate::pods::created_at(&request.metadata));
+    let age = environment
+        .clock()
+        .now()
+        .duration_since(crate::pods::created_at(&request.metadata));
     let age = Duration::try_from(age).unwrap_or(Duration::ZERO);
-    let signed = request.status.as_ref().is_some_and(|status| status.certificate.is_some());
-    let keep = decide::kept_for(signed, has(request, "Approved"), has(request, "Denied") || has(request, "Failed"));
+    let signed = request
+        .status
+        .as_ref()
+        .is_some_and(|status| status.certificate.is_some());
+    let keep = decide::kept_for(
+        signed,
+        has(request, "Approved"),
+        has(request, "Denied") || has(request, "Failed"),
+    );
     if age >= keep {
         apply::delete(&api, &key.name).await?;
         return Ok(Action::Done);
@@ -63,15 +86,22 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
     }
     let now = environment.clock().time();
     if !has(request, "Approved") {
-        let Some(recognized) = recognize(request) else { return again };
+        let Some(recognized) = recognize(request) else {
+            return again;
+        };
         if recognized == Recognized::Serving && !environment.config.approve_kubelet_serving {
             return again;
         }
         let mut approved = request.clone();
-        let conditions = approved.status.get_or_insert_default().conditions.get_or_insert_default();
+        let conditions = approved
+            .status
+            .get_or_insert_default()
+            .conditions
+            .get_or_insert_default();
         conditions.push(condition("Approved", "AutoApproved", recognized.message(), &now));
-        let _: CertificateSigningRequest =
-            api.replace_subresource("approval", &key.name, &PostParams::default(), &approved).await?;
+        let _: CertificateSigningRequest = api
+            .replace_subresource("approval", &key.name, &PostParams::default(), &approved)
+            .await?;
         return again;
     }
     sign(&environment, &key, request, &api).await?;
@@ -84,13 +114,22 @@ async fn sign(
     request: &CertificateSigningRequest,
     api: &Api<CertificateSigningRequest>,
 ) -> Result<(), Error> {
-    let Some((client, server)) = usages_of(&request.spec.signer_name) else { return Ok(()) };
-    let Some((certificate, private)) = (environment.config.signing_ca)(&key.cluster) else { return Ok(()) };
+    let Some((client, server)) = usages_of(&request.spec.signer_name) else {
+        return Ok(());
+    };
+    let Some((certificate, private)) = (environment.config.signing_ca)(&key.cluster) else {
+        return Ok(());
+    };
     let now = environment.clock().time();
     let fail = async |reason: &str, message: &str| {
         let failed = condition("Failed", reason, message, &now);
         apply::patch_status_locked(api, request, |request| {
-            request.status.get_or_insert_default().conditions.get_or_insert_default().push(failed);
+            request
+                .status
+                .get_or_insert_default()
+                .conditions
+                .get_or_insert_default()
+                .push(failed);
         })
         .await
         .map(|_| ())
@@ -99,11 +138,17 @@ async fn sign(
     if let Err(why) = decide::permitted(request) {
         return fail("SignerValidationFailure", &why).await;
     }
-    let asked = request.spec.expiration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+    let asked = request
+        .spec
+        .expiration_seconds
+        .and_then(|seconds| u64::try_from(seconds).ok());
     // at least ten minutes, at most a year
     let validity = asked.map_or(VALIDITY, |seconds| Duration::from_secs(seconds.max(600)).min(VALIDITY));
     let text = String::from_utf8_lossy(&request.spec.request.0).into_owned();
-    let authority = Issued { certificate, key: private };
+    let authority = Issued {
+        certificate,
+        key: private,
+    };
     let time = environment.clock().now().as_second();
     let signed = match gardener_pki::sign(&text, &authority, time, validity, client, server) {
         Ok(signed) => signed,

@@ -14,24 +14,40 @@ use crate::error::Error;
 pub(super) fn start(environment: &Arc<Environment>) {
     let queue: Queue<ObjectRef> = Queue::new();
     let roles = environment.informers.cluster_roles.clone();
-    environment.feed(&environment.informers.cluster_roles, &queue, Role::ControllerManager, move |role| {
-        let all = roles.list_cluster(&role.cluster);
-        let selecting = all.iter().filter(|own| own.name_any() == role.name_any() || selects(&own.object, &role.object));
-        selecting.map(|own| key_of(own.as_ref())).collect()
-    });
+    environment.feed(
+        &environment.informers.cluster_roles,
+        &queue,
+        Role::ControllerManager,
+        move |role| {
+            let all = roles.list_cluster(&role.cluster);
+            let selecting = all
+                .iter()
+                .filter(|own| own.name_any() == role.name_any() || selects(&own.object, &role.object));
+            selecting.map(|own| key_of(own.as_ref())).collect()
+        },
+    );
     environment.reconcile("clusterrole-aggregation", Role::ControllerManager, 4, queue, reconcile);
 }
 
 fn selects(aggregate: &ClusterRole, role: &ClusterRole) -> bool {
-    let selectors = aggregate.aggregation_rule.as_ref().and_then(|rule| rule.cluster_role_selectors.as_ref());
+    let selectors = aggregate
+        .aggregation_rule
+        .as_ref()
+        .and_then(|rule| rule.cluster_role_selectors.as_ref());
     aggregate.name_any() != role.name_any()
-        && selectors.into_iter().flatten().any(|own| LabelSelector::from(own).matches(role.labels()))
+        && selectors
+            .into_iter()
+            .flatten()
+            .any(|own| LabelSelector::from(own).matches(role.labels()))
 }
 
 /// The rules of all roles that are selected, each once, by the roles' names.
 fn rules<'a>(aggregate: &ClusterRole, all: impl Iterator<Item = &'a ClusterRole>) -> Vec<PolicyRule> {
     let mut rules: Vec<PolicyRule> = Vec::new();
-    for rule in all.filter(|role| selects(aggregate, role)).flat_map(|role| role.rules.iter().flatten()) {
+    for rule in all
+        .filter(|role| selects(aggregate, role))
+        .flat_map(|role| role.rules.iter().flatten())
+    {
         if !rules.contains(rule) {
             rules.push(rule.clone());
         }
@@ -40,7 +56,9 @@ fn rules<'a>(aggregate: &ClusterRole, all: impl Iterator<Item = &'a ClusterRole>
 }
 
 async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Action, Error> {
-    let Some(found) = environment.informers.cluster_roles.get(&key) else { return Ok(Action::Done) };
+    let Some(found) = environment.informers.cluster_roles.get(&key) else {
+        return Ok(Action::Done);
+    };
     if found.object.aggregation_rule.is_none() {
         return Ok(Action::Done);
     }
@@ -64,13 +82,24 @@ mod tests {
     #[test]
     fn rules_of_selected_roles_are_put_together() {
         let role = |name: &str, label: &str, verb: &str| -> ClusterRole {
-            serde_json::from_value(json!({"metadata": {"name": name, "labels": {"to": label}}, "rules": [{"verbs": [verb]}]})).unwrap()
+            serde_json::from_value(
+                json!({"metadata": {"name": name, "labels": {"to": label}}, "rules": [{"verbs": [verb]}]}),
+            )
+            .unwrap()
         };
         let aggregate: ClusterRole = serde_json::from_value(json!({"metadata": {"name": "view"}, "aggregationRule": {
             "clusterRoleSelectors": [{"matchLabels": {"to": "view"}}]}}))
         .unwrap();
-        let all = [role("a", "view", "get"), role("b", "edit", "update"), role("c", "view", "get"), role("d", "view", "list")];
-        let verbs: Vec<String> = rules(&aggregate, all.iter()).into_iter().flat_map(|rule| rule.verbs).collect();
+        let all = [
+            role("a", "view", "get"),
+            role("b", "edit", "update"),
+            role("c", "view", "get"),
+            role("d", "view", "list"),
+        ];
+        let verbs: Vec<String> = rules(&aggregate, all.iter())
+            .into_iter()
+            .flat_map(|rule| rule.verbs)
+            .collect();
         assert_eq!(verbs, ["get", "list"]);
     }
 }

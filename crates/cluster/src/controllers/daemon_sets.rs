@@ -38,7 +38,10 @@ pub(super) fn start(environment: &Arc<Environment>) {
         _ => true,
     };
     environment.feed_if(&informers.nodes, &queue, role, matters, move |node| {
-        sets.list_cluster(&node.cluster).iter().map(|set| key_of(set.as_ref())).collect()
+        sets.list_cluster(&node.cluster)
+            .iter()
+            .map(|set| key_of(set.as_ref()))
+            .collect()
     });
     environment.reconcile("daemonset", role, 16, queue, reconcile);
 }
@@ -70,8 +73,12 @@ fn new_pod(set: &DaemonSet, namespace: &str, name: String, hash: &str) -> Pod {
     let reference = pods::controller_reference(set);
     let mut pod = pods::from_template(Some(&set.spec.template), namespace, name, reference);
     pod.labels_mut().insert(REVISION_HASH.to_owned(), hash.to_owned());
-    let generation = set.annotations().get("deprecated.daemonset.template.generation").cloned();
-    pod.labels_mut().insert(GENERATION.to_owned(), generation.unwrap_or_else(|| "1".to_owned()));
+    let generation = set
+        .annotations()
+        .get("deprecated.daemonset.template.generation")
+        .cloned();
+    pod.labels_mut()
+        .insert(GENERATION.to_owned(), generation.unwrap_or_else(|| "1".to_owned()));
     let spec = pod.spec.get_or_insert_default();
     let own = spec.tolerations.get_or_insert_default();
     for toleration in tolerations(spec.host_network.unwrap_or(false)) {
@@ -92,7 +99,10 @@ fn pin(pod: &mut Pod, node: &str) {
         values: Some(vec![node.to_owned()]),
     };
     nodes.required_during_scheduling_ignored_during_execution = Some(NodeSelector {
-        node_selector_terms: vec![NodeSelectorTerm { match_fields: Some(vec![requirement]), match_expressions: None }],
+        node_selector_terms: vec![NodeSelectorTerm {
+            match_fields: Some(vec![requirement]),
+            match_expressions: None,
+        }],
     });
 }
 
@@ -114,7 +124,11 @@ fn wants(pod: &Pod, node: &Node) -> (bool, bool) {
     if !node_selected(pod, &node.name_any(), &labels) {
         return (false, false);
     }
-    let mut taints = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
+    let mut taints = node
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.taints.clone())
+        .unwrap_or_default();
     // a node that just registered gets its pods as soon as it can run them
     taints.retain(|taint| taint.key != "node.kubernetes.io/not-ready");
     let starts = untolerated(pod, &taints).is_none();
@@ -123,7 +137,9 @@ fn wants(pod: &Pod, node: &Node) -> (bool, bool) {
 }
 
 async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Action, Error> {
-    let Some(found) = environment.informers.daemon_sets.get(&key) else { return Ok(Action::Done) };
+    let Some(found) = environment.informers.daemon_sets.get(&key) else {
+        return Ok(Action::Done);
+    };
     let set = &found.object;
     let asking = replicas::asking(KIND, &key);
     if set.metadata.deletion_timestamp.is_some() {
@@ -138,12 +154,20 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
     let history = revisions::ensure(&environment, &key, set, &set.spec.template, str::to_owned).await?;
     let hash = revisions::hash_of(&history.update);
     let nodes = environment.informers.nodes.list_cluster(&key.cluster);
-    let owned = environment.informers.pods.by_index(BY_OWNER, &set.uid().unwrap_or_default());
+    let owned = environment
+        .informers
+        .pods
+        .by_index(BY_OWNER, &set.uid().unwrap_or_default());
     let pods_of: Vec<&Pod> = owned.iter().map(|pod| &pod.object).collect();
     let now = environment.clock().now();
     let model = new_pod(set, &key.namespace, String::new(), &hash);
     let plan = plan(set, &model, nodes.iter().map(|node| &node.object), &pods_of, &hash, now);
-    let hands = Owned { environment: &environment, component: COMPONENT, key: &key, asking: &asking };
+    let hands = Owned {
+        environment: &environment,
+        component: COMPONENT,
+        key: &key,
+        asking: &asking,
+    };
     for node in &plan.create {
         let name = replicas::generated_name(&environment, &key.name);
         let mut pod = new_pod(set, &key.namespace, name, &hash);
@@ -155,7 +179,10 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
     }
     let api: Api<DaemonSet> = environment.api(&key);
     let conditions = set.status.as_ref().and_then(|status| status.conditions.clone());
-    let status = DaemonSetStatus { conditions, ..plan.status };
+    let status = DaemonSetStatus {
+        conditions,
+        ..plan.status
+    };
     apply::patch_status_locked(&api, set, |set| set.status = Some(status)).await?;
     let keep: Vec<String> = pods_of
         .iter()
@@ -204,7 +231,10 @@ fn plan<'a, 'n>(
         if !starts && running {
             misscheduled += 1;
         }
-        for failed in here.iter().filter(|pod| pods::has_ended(pod) && !pods::is_deleting(pod)) {
+        for failed in here
+            .iter()
+            .filter(|pod| pods::has_ended(pod) && !pods::is_deleting(pod))
+        {
             plan.delete.push(failed);
         }
         if !starts && !stays {
@@ -232,7 +262,13 @@ fn plan<'a, 'n>(
     let strategy = set.spec.update_strategy.as_ref();
     if strategy.and_then(|strategy| strategy.type_.as_deref()) != Some("OnDelete") {
         let rolling = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
-        let allowed = scaled(rolling.and_then(|rolling| rolling.max_unavailable.as_ref()), desired, true, 1).max(1);
+        let allowed = scaled(
+            rolling.and_then(|rolling| rolling.max_unavailable.as_ref()),
+            desired,
+            true,
+            1,
+        )
+        .max(1);
         let mut room = allowed - (desired - available);
         // what is not available anyway costs nothing
         for pod in old {
@@ -266,14 +302,18 @@ mod tests {
     use serde_json::json;
 
     fn set() -> DaemonSet {
-        serde_json::from_value(json!({"metadata": {"name": "agent"}, "spec": {"selector": {}, "template": {
-            "spec": {"containers": [], "nodeSelector": {"role": "worker"}}}}}))
+        serde_json::from_value(
+            json!({"metadata": {"name": "agent"}, "spec": {"selector": {}, "template": {
+            "spec": {"containers": [], "nodeSelector": {"role": "worker"}}}}}),
+        )
         .unwrap()
     }
 
     fn node(name: &str, role: &str, taints: serde_json::Value) -> Node {
-        serde_json::from_value(json!({"metadata": {"name": name, "labels": {"role": role}}, "spec": {"taints": taints}}))
-            .unwrap()
+        serde_json::from_value(
+            json!({"metadata": {"name": name, "labels": {"role": role}}, "spec": {"taints": taints}}),
+        )
+        .unwrap()
     }
 
     fn pod(name: &str, node: &str, hash: &str, ready: bool) -> Pod {
@@ -308,7 +348,10 @@ mod tests {
         let made = plan(&set, &model, nodes.iter(), &all, "new", Timestamp::UNIX_EPOCH);
         let gone: Vec<String> = made.delete.iter().map(|pod| pod.name_any()).collect();
         assert_eq!(gone, ["3", "4", "1"]);
-        assert_eq!((made.status.desired_number_scheduled, made.status.number_misscheduled), (2, 2));
+        assert_eq!(
+            (made.status.desired_number_scheduled, made.status.number_misscheduled),
+            (2, 2)
+        );
         let mut pinned = model.clone();
         pin(&mut pinned, "b");
         assert_eq!(node_of(&pinned).as_deref(), Some("b"));

@@ -27,8 +27,12 @@ pub(super) fn start(environment: &Arc<Environment>) {
     let queue: Queue<ObjectRef> = Queue::new();
     let informers = &environment.informers;
     let role = Role::ControllerManager;
-    environment.feed(&informers.deployments, &queue, role, |deployment| vec![key_of(deployment)]);
-    environment.feed(&informers.replica_sets, &queue, role, |set| owner_key(set, "Deployment"));
+    environment.feed(&informers.deployments, &queue, role, |deployment| {
+        vec![key_of(deployment)]
+    });
+    environment.feed(&informers.replica_sets, &queue, role, |set| {
+        owner_key(set, "Deployment")
+    });
     // a deployment that recreates waits for the last pod to go
     let sets = informers.replica_sets.clone();
     environment.feed_if(
@@ -48,7 +52,9 @@ pub(super) fn start(environment: &Arc<Environment>) {
 }
 
 async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Action, Error> {
-    let Some(found) = environment.informers.deployments.get(&key) else { return Ok(Action::Done) };
+    let Some(found) = environment.informers.deployments.get(&key) else {
+        return Ok(Action::Done);
+    };
     let deployment = &found.object;
     if deployment.metadata.deletion_timestamp.is_some() {
         return Ok(Action::Done);
@@ -66,7 +72,10 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
         .collect();
     let old_pods_left = |sets: &[&ReplicaSet]| {
         sets.iter().any(|set| {
-            let owned = environment.informers.pods.by_index(BY_OWNER, &set.uid().unwrap_or_default());
+            let owned = environment
+                .informers
+                .pods
+                .by_index(BY_OWNER, &set.uid().unwrap_or_default());
             owned.iter().any(|pod| !pods::has_ended(&pod.object))
         })
     };
@@ -86,7 +95,11 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
 async fn adopt(environment: &Environment, key: &ObjectRef, deployment: &Deployment) -> Result<bool, Error> {
     let mut changed = false;
     let selector = Some(&deployment.spec.selector);
-    for set in environment.informers.replica_sets.list_cluster_namespace(&key.cluster, &key.namespace) {
+    for set in environment
+        .informers
+        .replica_sets
+        .list_cluster_namespace(&key.cluster, &key.namespace)
+    {
         let set = &set.object;
         let free = pods::controller_of(&set.metadata).is_none() && set.metadata.deletion_timestamp.is_none();
         if free && pods::selects(selector, &set.metadata) {
@@ -108,7 +121,9 @@ async fn apply_step(
 ) -> Result<(), Error> {
     let api: Api<ReplicaSet> = environment.api(key);
     let tell = async |reason: &str, message: &str| {
-        environment.event(COMPONENT, &key.cluster, deployment, Severity::Normal, reason, message).await;
+        environment
+            .event(COMPONENT, &key.cluster, deployment, Severity::Normal, reason, message)
+            .await;
     };
     match step {
         Step::Create(set) => {
@@ -129,8 +144,14 @@ async fn apply_step(
                 }
             }
         }
-        Step::Update { name, replicas, annotations } => {
-            let Some(set) = sets.iter().find(|set| set.name_any() == *name) else { return Ok(()) };
+        Step::Update {
+            name,
+            replicas,
+            annotations,
+        } => {
+            let Some(set) = sets.iter().find(|set| set.name_any() == *name) else {
+                return Ok(());
+            };
             let before = replica_sets::wanted(set);
             let min_ready = deployment.spec.min_ready_seconds;
             apply::patch_locked(&api, set, |set| {
@@ -168,8 +189,11 @@ async fn resolve_collision(
     api: &Api<ReplicaSet>,
     name: &str,
 ) -> Result<(), Error> {
-    let Some(existing) = api.get_opt(name).await? else { return Ok(()) };
-    let own = pods::controller_of(&existing.metadata).is_some_and(|owner| Some(&owner.uid) == deployment.uid().as_ref());
+    let Some(existing) = api.get_opt(name).await? else {
+        return Ok(());
+    };
+    let own =
+        pods::controller_of(&existing.metadata).is_some_and(|owner| Some(&owner.uid) == deployment.uid().as_ref());
     if own && replica_sets::has_template_of(&existing, deployment) {
         return Ok(());
     }

@@ -36,13 +36,18 @@ pub(super) fn start(environment: &Arc<Environment>) {
 }
 
 fn matters(change: &Change<Clustered<Pod>>) -> bool {
-    let Change::Applied { old: Some(old), new } = change else { return true };
+    let Change::Applied { old: Some(old), new } = change else {
+        return true;
+    };
     let view = |pod: &Pod| (pods::is_ready(pod), pods::is_active(pod), pod.metadata.labels.clone());
     view(&old.object) != view(&new.object)
 }
 
 fn selects(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
-    pods::selects(budget.spec.as_ref().and_then(|spec| spec.selector.as_ref()), &pod.metadata)
+    pods::selects(
+        budget.spec.as_ref().and_then(|spec| spec.selector.as_ref()),
+        &pod.metadata,
+    )
 }
 
 /// How many pods their controllers want: of each controller as many as it says, and every pod without one.
@@ -55,13 +60,19 @@ fn expected(environment: &Environment, key: &ObjectRef, selected: &[Arc<Clustere
             sum += 1;
             continue;
         };
-        let place = ObjectRef { name: owner.name.clone(), ..key.clone() };
+        let place = ObjectRef {
+            name: owner.name.clone(),
+            ..key.clone()
+        };
         let replicas = match owner.kind.as_str() {
             "ReplicaSet" => informers.replica_sets.get(&place).map(|set| {
                 // during an update the Deployment tells how many there are to be
                 let of = pods::controller_of(&set.object.metadata).filter(|own| own.kind == "Deployment");
                 let deployment = of.and_then(|own| {
-                    informers.deployments.get(&ObjectRef { name: own.name.clone(), ..key.clone() })
+                    informers.deployments.get(&ObjectRef {
+                        name: own.name.clone(),
+                        ..key.clone()
+                    })
                 });
                 match deployment {
                     Some(deployment) => (deployment.object.uid(), deployment.object.spec.replicas.unwrap_or(1)),
@@ -94,11 +105,18 @@ fn desired(spec: &PodDisruptionBudgetSpec, expected: i32, selected: i32) -> (i32
 }
 
 async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Action, Error> {
-    let Some(found) = environment.informers.budgets.get(&key) else { return Ok(Action::Done) };
+    let Some(found) = environment.informers.budgets.get(&key) else {
+        return Ok(Action::Done);
+    };
     let budget = &found.object;
-    let around = environment.informers.pods.list_cluster_namespace(&key.cluster, &key.namespace);
-    let selected: Vec<Arc<Clustered<Pod>>> =
-        around.into_iter().filter(|pod| selects(budget, &pod.object) && !pods::has_ended(&pod.object)).collect();
+    let around = environment
+        .informers
+        .pods
+        .list_cluster_namespace(&key.cluster, &key.namespace);
+    let selected: Vec<Arc<Clustered<Pod>>> = around
+        .into_iter()
+        .filter(|pod| selects(budget, &pod.object) && !pods::has_ended(&pod.object))
+        .collect();
     let count = |wanted: &dyn Fn(&Pod) -> bool| {
         i32::try_from(selected.iter().filter(|pod| wanted(&pod.object)).count()).unwrap_or(i32::MAX)
     };
@@ -111,9 +129,15 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
     apply::patch_status_locked(&api, budget, |budget| {
         let generation = budget.metadata.generation;
         let before = budget.status.take().unwrap_or_default();
-        let (status, reason) = if allowed > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
+        let (status, reason) = if allowed > 0 {
+            ("True", "SufficientPods")
+        } else {
+            ("False", "InsufficientPods")
+        };
         let mut conditions = before.conditions.unwrap_or_default();
-        let known = conditions.iter().find(|own| own.type_ == ALLOWED && own.status == status);
+        let known = conditions
+            .iter()
+            .find(|own| own.type_ == ALLOWED && own.status == status);
         let since = known.map_or(now, |own| own.last_transition_time.clone());
         conditions.retain(|own| own.type_ != ALLOWED);
         conditions.push(Condition {

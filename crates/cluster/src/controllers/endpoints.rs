@@ -39,30 +39,49 @@ pub(super) fn start(environment: &Arc<Environment>) {
         |slice| {
             let service = slice.object.labels().get(SERVICE_NAME).cloned();
             let namespace = slice.object.namespace().unwrap_or_default();
-            service.map(|name| ObjectRef::new(namespace, name).in_cluster(&slice.cluster)).into_iter().collect()
+            service
+                .map(|name| ObjectRef::new(namespace, name).in_cluster(&slice.cluster))
+                .into_iter()
+                .collect()
         },
     );
     let services = informers.services.clone();
     environment.feed_if(&informers.pods, &queue, role, matters, move |pod| {
         let namespace = pod.object.namespace().unwrap_or_default();
         let around = services.list_cluster_namespace(&pod.cluster, &namespace);
-        around.iter().filter(|service| selects(&service.object, &pod.object)).map(|own| key_of(own.as_ref())).collect()
+        around
+            .iter()
+            .filter(|service| selects(&service.object, &pod.object))
+            .map(|own| key_of(own.as_ref()))
+            .collect()
     });
     environment.reconcile("endpointslice", role, 8, queue, reconcile);
 }
 
 /// A change of a pod that services notice.
 fn matters(change: &Change<Clustered<Pod>>) -> bool {
-    let Change::Applied { old: Some(old), new } = change else { return true };
+    let Change::Applied { old: Some(old), new } = change else {
+        return true;
+    };
     let view = |pod: &Pod| {
         let ip = pod.status.as_ref().and_then(|status| status.pod_ip.clone());
-        (ip, pods::is_ready(pod), pods::is_deleting(pod), pods::has_ended(pod), pod.metadata.labels.clone())
+        (
+            ip,
+            pods::is_ready(pod),
+            pods::is_deleting(pod),
+            pods::has_ended(pod),
+            pod.metadata.labels.clone(),
+        )
     };
     view(&old.object) != view(&new.object)
 }
 
 fn selects(service: &Service, pod: &Pod) -> bool {
-    let selector = service.spec.as_ref().and_then(|spec| spec.selector.as_ref()).filter(|own| !own.is_empty());
+    let selector = service
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.selector.as_ref())
+        .filter(|own| !own.is_empty());
     selector.is_some_and(|own| own.iter().all(|(key, value)| pod.labels().get(key) == Some(value)))
 }
 
@@ -74,7 +93,9 @@ fn target(port: &ServicePort, pod: &Pod) -> Option<i32> {
         Some(IntOrString::String(name)) => {
             let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
             let mut ports = containers.flat_map(|container| container.ports.iter().flatten());
-            ports.find(|own| own.name.as_deref() == Some(name)).map(|own| own.container_port)
+            ports
+                .find(|own| own.name.as_deref() == Some(name))
+                .map(|own| own.container_port)
         }
     }
 }
@@ -86,8 +107,14 @@ fn groups(service: &Service, around: &[Arc<Clustered<Pod>>], zone: &dyn Fn(&str)
     let spec = service.spec.clone().unwrap_or_default();
     let publish = spec.publish_not_ready_addresses.unwrap_or(false);
     let mut groups: Groups = Vec::new();
-    for pod in around.iter().map(|pod| &pod.object).filter(|pod| selects(service, pod) && !pods::has_ended(pod)) {
-        let Some(ip) = pod.status.as_ref().and_then(|status| status.pod_ip.clone()) else { continue };
+    for pod in around
+        .iter()
+        .map(|pod| &pod.object)
+        .filter(|pod| selects(service, pod) && !pods::has_ended(pod))
+    {
+        let Some(ip) = pod.status.as_ref().and_then(|status| status.pod_ip.clone()) else {
+            continue;
+        };
         let ports: Vec<EndpointPort> = spec
             .ports
             .iter()
@@ -129,7 +156,11 @@ fn groups(service: &Service, around: &[Arc<Clustered<Pod>>], zone: &dyn Fn(&str)
 }
 
 fn reference(pod: &Pod) -> ObjectReference {
-    ObjectReference { api_version: None, resource_version: None, ..object_reference(pod, &()) }
+    ObjectReference {
+        api_version: None,
+        resource_version: None,
+        ..object_reference(pod, &())
+    }
 }
 
 async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Action, Error> {
@@ -220,7 +251,10 @@ async fn write_slices(
                 };
                 set(&mut slice);
                 let asking = super::replicas::asking("Service", key);
-                let place = ObjectRef { name: slice.name_any(), ..key.clone() };
+                let place = ObjectRef {
+                    name: slice.name_any(),
+                    ..key.clone()
+                };
                 if !environment.slice_expectations.are_met(&asking) {
                     continue;
                 }
@@ -244,7 +278,10 @@ async fn write_endpoints(
     service: &Service,
     groups: &Groups,
 ) -> Result<(), Error> {
-    let subsets: Vec<EndpointSubset> = groups.iter().filter_map(|(ports, endpoints)| subset(ports, endpoints)).collect();
+    let subsets: Vec<EndpointSubset> = groups
+        .iter()
+        .filter_map(|(ports, endpoints)| subset(ports, endpoints))
+        .collect();
     let api: Api<Endpoints> = environment.api(key);
     let initial = Endpoints {
         metadata: ObjectMeta {
@@ -256,7 +293,10 @@ async fn write_endpoints(
     };
     apply::create_or_patch(&api, initial, |endpoints| {
         let mut labels = service.labels().clone();
-        labels.insert("endpoints.kubernetes.io/managed-by".to_owned(), "endpoint-controller".to_owned());
+        labels.insert(
+            "endpoints.kubernetes.io/managed-by".to_owned(),
+            "endpoint-controller".to_owned(),
+        );
         endpoints.metadata.labels = Some(labels);
         endpoints.metadata.owner_references = Some(vec![pods::controller_reference(service)]);
         endpoints.subsets = (!subsets.is_empty()).then_some(subsets);
@@ -324,7 +364,13 @@ mod tests {
         assert_eq!(groups.len(), 2);
         assert_eq!((groups[0].0[0].port, groups[0].1.len()), (Some(1), 2));
         let subset = subset(&groups[0].0, &groups[0].1).unwrap();
-        assert_eq!((subset.addresses.unwrap().len(), subset.not_ready_addresses.unwrap().len()), (1, 1));
+        assert_eq!(
+            (
+                subset.addresses.unwrap().len(),
+                subset.not_ready_addresses.unwrap().len()
+            ),
+            (1, 1)
+        );
         assert_eq!(groups[1].1[0].zone.as_deref(), Some("z"));
     }
 }

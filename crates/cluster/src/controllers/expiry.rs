@@ -20,9 +20,12 @@ const SWEEP: Duration = Duration::from_secs(300);
 
 pub(super) fn start(environment: &Arc<Environment>) {
     let queue: Queue<ObjectRef> = Queue::new();
-    environment.feed(&environment.informers.bootstrap_tokens, &queue, Role::ControllerManager, |token| {
-        vec![key_of(token)]
-    });
+    environment.feed(
+        &environment.informers.bootstrap_tokens,
+        &queue,
+        Role::ControllerManager,
+        |token| vec![key_of(token)],
+    );
     environment.reconcile("tokencleaner", Role::ControllerManager, 2, queue, clean_token);
     let (own, stop) = (Arc::clone(environment), environment.stop.clone());
     environment.tasks.spawn(async move {
@@ -37,7 +40,9 @@ pub(super) fn start(environment: &Arc<Environment>) {
 }
 
 async fn clean_token(environment: Arc<Environment>, key: ObjectRef) -> Result<Action, Error> {
-    let Some(found) = environment.informers.bootstrap_tokens.get(&key) else { return Ok(Action::Done) };
+    let Some(found) = environment.informers.bootstrap_tokens.get(&key) else {
+        return Ok(Action::Done);
+    };
     let text = found.object.data.as_ref().and_then(|data| data.get("expiration"));
     let Some(expiration) = text.and_then(|text| std::str::from_utf8(&text.0).ok()?.parse::<Timestamp>().ok()) else {
         return Ok(Action::Done);
@@ -70,7 +75,10 @@ struct Created {
 /// When an event was told last.
 fn told_last(value: &[u8]) -> Option<Timestamp> {
     let told: Told = serde_json::from_slice(value).ok()?;
-    [told.last_timestamp, told.event_time, told.metadata.creation_timestamp].into_iter().flatten().max()
+    [told.last_timestamp, told.event_time, told.metadata.creation_timestamp]
+        .into_iter()
+        .flatten()
+        .max()
 }
 
 /// Deletes the events of all clusters that were told longer ago than events live. An API server does that by itself, whether or not a
@@ -79,11 +87,16 @@ async fn sweep(environment: &Environment) {
     let store = &environment.config.server.shared().store;
     let lives = SignedDuration::try_from(EVENT_TIME_TO_LIVE).unwrap_or(SignedDuration::MAX);
     let now = environment.clock().now();
-    let Ok(listing) = store.list(&Topic::new("", "events"), "", &ListOptions::default()) else { return };
+    let Ok(listing) = store.list(&Topic::new("", "events"), "", &ListOptions::default()) else {
+        return;
+    };
     for entry in listing.entries {
         if told_last(&entry.value).is_some_and(|told| now.duration_since(told) >= lives) {
             let expect = Expect::Revision(entry.mod_revision);
-            let change = gardener_store::Change::Delete { key: entry.key.clone(), expect };
+            let change = gardener_store::Change::Delete {
+                key: entry.key.clone(),
+                expect,
+            };
             // one that was told again meanwhile lives on
             if let Err(error) = store.commit(change).await {
                 tracing::debug!(key = %entry.key, %error, "an old event stays");

@@ -35,20 +35,31 @@ pub(super) fn start(environment: &Arc<Environment>) {
                 Told::Deleted(place, ownership) => graph.delete(place, ownership),
             };
             let takes_part = |place: &Place| participants.has(&place.cluster, Role::ControllerManager);
-            affected.into_iter().filter(takes_part).for_each(|place| queue.add(place));
+            affected
+                .into_iter()
+                .filter(takes_part)
+                .for_each(|place| queue.add(place));
         });
     }
     {
         let (graph, queue) = (Arc::clone(&graph), queue.clone());
         environment.config.participants.on_join(move |cluster, role| {
             if role == Role::ControllerManager {
-                graph.lock().of_cluster(cluster).into_iter().for_each(|place| queue.add(place));
+                graph
+                    .lock()
+                    .of_cluster(cluster)
+                    .into_iter()
+                    .for_each(|place| queue.add(place));
             }
         });
     }
-    environment.reconcile("garbage-collector", Role::ControllerManager, 8, queue, move |environment, place| {
-        reconcile(environment, Arc::clone(&graph), place)
-    });
+    environment.reconcile(
+        "garbage-collector",
+        Role::ControllerManager,
+        8,
+        queue,
+        move |environment, place| reconcile(environment, Arc::clone(&graph), place),
+    );
 }
 
 fn read(environment: &Environment, place: &Place) -> Option<Ownership> {
@@ -58,7 +69,14 @@ fn read(environment: &Environment, place: &Place) -> Option<Ownership> {
         format!("{}/{}/{}", place.cluster, place.namespace, place.name)
     };
     let key = gardener_store::Key::new(place.topic.clone(), path);
-    environment.config.server.shared().store.get(&key).as_deref().and_then(ownership)
+    environment
+        .config
+        .server
+        .shared()
+        .store
+        .get(&key)
+        .as_deref()
+        .and_then(ownership)
 }
 
 /// The resource of an owner reference, if the cluster serves it.
@@ -66,7 +84,10 @@ fn definition_of(cluster: &LogicalCluster, owner: &OwnerReference) -> Option<Arc
     let (group, version) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
     cluster.definitions().into_iter().find(|definition| {
         definition.group == group
-            && definition.versions.iter().any(|own| own.name == version && own.kind == owner.kind)
+            && definition
+                .versions
+                .iter()
+                .any(|own| own.name == version && own.kind == owner.kind)
     })
 }
 
@@ -78,7 +99,11 @@ fn look_up(cluster: &LogicalCluster, place: &Place, reference: &OwnerReference) 
     if definition.namespaced && place.namespace.is_empty() {
         return Owner::Solid;
     }
-    let namespace = if definition.namespaced { place.namespace.as_ref() } else { "" };
+    let namespace = if definition.namespaced {
+        place.namespace.as_ref()
+    } else {
+        ""
+    };
     let found = cluster.get(&definition.group, &definition.plural, namespace, &reference.name);
     let Some(metadata) = found.as_ref().and_then(|owner| owner.get("metadata")) else {
         return Owner::Absent;
@@ -97,11 +122,7 @@ fn look_up(cluster: &LogicalCluster, place: &Place, reference: &OwnerReference) 
     }
 }
 
-async fn reconcile(
-    environment: Arc<Environment>,
-    graph: Arc<Mutex<Graph>>,
-    place: Place,
-) -> Result<Action, Error> {
+async fn reconcile(environment: Arc<Environment>, graph: Arc<Mutex<Graph>>, place: Place) -> Result<Action, Error> {
     let Some((cluster, _)) = environment.config.server.cluster(&place.cluster) else {
         return Ok(Action::Done);
     };
@@ -109,8 +130,11 @@ async fn reconcile(
     let (Some(object), Some(definition)) = (read(&environment, &place), cluster.find(group, resource)) else {
         return Ok(Action::Done);
     };
-    let owners: Vec<Owner> =
-        object.owner_references.iter().map(|reference| look_up(&cluster, &place, reference)).collect();
+    let owners: Vec<Owner> = object
+        .owner_references
+        .iter()
+        .map(|reference| look_up(&cluster, &place, reference))
+        .collect();
     let dependents = graph.lock().dependents(&place.cluster, &object.uid);
     match decide(&object, &owners, &dependents) {
         Decision::Nothing => {}
@@ -133,7 +157,8 @@ async fn reconcile(
         Decision::Orphan => {
             for dependent in dependents {
                 let (group, resource) = dependent.place.resource();
-                let (Some(live), Some(definition)) = (read(&environment, &dependent.place), cluster.find(group, resource))
+                let (Some(live), Some(definition)) =
+                    (read(&environment, &dependent.place), cluster.find(group, resource))
                 else {
                     continue;
                 };
@@ -166,16 +191,32 @@ async fn collect_blocking(
     if live.deletion_timestamp.is_some() || !live.owner_references.iter().any(|own| own.uid == owner) {
         return Ok(());
     }
-    let others: Vec<OwnerReference> =
-        live.owner_references.iter().filter(|reference| reference.uid != owner).cloned().collect();
-    if others.iter().any(|reference| look_up(cluster, place, reference) == Owner::Solid) {
+    let others: Vec<OwnerReference> = live
+        .owner_references
+        .iter()
+        .filter(|reference| reference.uid != owner)
+        .cloned()
+        .collect();
+    if others
+        .iter()
+        .any(|reference| look_up(cluster, place, reference) == Owner::Solid)
+    {
         return set_owners(environment, place, &definition, &live, &others).await;
     }
     let options = json!({
         "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Foreground",
         "preconditions": {"uid": live.uid},
     });
-    match any::delete(environment, &place.cluster, &definition, &place.namespace, &place.name, &options).await {
+    match any::delete(
+        environment,
+        &place.cluster,
+        &definition,
+        &place.namespace,
+        &place.name,
+        &options,
+    )
+    .await
+    {
         Err(error) if error.is_outdated() => Ok(()),
         other => other,
     }
@@ -192,7 +233,15 @@ async fn set_owners(
     let patch = json!({"metadata": {
         "uid": object.uid, "resourceVersion": object.resource_version, "ownerReferences": owners,
     }});
-    any::merge(environment, &place.cluster, definition, &place.namespace, &place.name, &patch).await
+    any::merge(
+        environment,
+        &place.cluster,
+        definition,
+        &place.namespace,
+        &place.name,
+        &patch,
+    )
+    .await
 }
 
 async fn drop_finalizer(
@@ -207,5 +256,13 @@ async fn drop_finalizer(
     let patch = json!({"metadata": {
         "uid": object.uid, "resourceVersion": object.resource_version, "finalizers": left,
     }});
-    any::merge(environment, &place.cluster, definition, &place.namespace, &place.name, &patch).await
+    any::merge(
+        environment,
+        &place.cluster,
+        definition,
+        &place.namespace,
+        &place.name,
+        &patch,
+    )
+    .await
 }

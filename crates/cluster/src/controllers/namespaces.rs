@@ -68,8 +68,14 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
     let Some((cluster, _)) = environment.config.server.cluster(&key.cluster) else {
         return Ok(Action::Done);
     };
-    let Some(namespace) = api.get_opt(&key.name).await? else { return Ok(Action::Done) };
-    let finalizers = namespace.spec.as_ref().and_then(|spec| spec.finalizers.clone()).unwrap_or_default();
+    let Some(namespace) = api.get_opt(&key.name).await? else {
+        return Ok(Action::Done);
+    };
+    let finalizers = namespace
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.finalizers.clone())
+        .unwrap_or_default();
     if namespace.metadata.deletion_timestamp.is_none() || !finalizers.iter().any(|own| own == FINALIZER) {
         return Ok(Action::Done);
     }
@@ -78,7 +84,9 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
         let mut namespace = namespace;
         let left: Vec<String> = finalizers.into_iter().filter(|own| own != FINALIZER).collect();
         namespace.spec.get_or_insert_default().finalizers = Some(left);
-        let _: Namespace = api.replace_subresource("finalize", &key.name, &PostParams::default(), &namespace).await?;
+        let _: Namespace = api
+            .replace_subresource("finalize", &key.name, &PostParams::default(), &namespace)
+            .await?;
         return Ok(Action::Done);
     }
     let wanted = conditions(&remaining);
@@ -110,24 +118,37 @@ async fn delete_content(environment: &Environment, cluster: &Arc<LogicalCluster>
         if store.count(&definition.topic, &prefix) == 0 {
             continue;
         }
-        let Ok(listing) = store.list(&definition.topic, &prefix, &ListOptions::default()) else { continue };
+        let Ok(listing) = store.list(&definition.topic, &prefix, &ListOptions::default()) else {
+            continue;
+        };
         for entry in &listing.entries {
-            let Some(object) = ownership(entry).filter(|object| object.deletion_timestamp.is_none()) else { continue };
+            let Some(object) = ownership(entry).filter(|object| object.deletion_timestamp.is_none()) else {
+                continue;
+            };
             let name = entry.key.path.rsplit('/').next().unwrap_or_default();
             let deleted = any::delete(environment, cluster.name(), &definition, namespace, name, &options).await;
             if let Err(error) = deleted
                 && !error.is_outdated()
             {
-                remaining.failures.push(format!("{} {name} ({}): {error}", definition.plural, object.uid));
+                remaining
+                    .failures
+                    .push(format!("{} {name} ({}): {error}", definition.plural, object.uid));
             }
         }
-        let Ok(listing) = store.list(&definition.topic, &prefix, &ListOptions::default()) else { continue };
+        let Ok(listing) = store.list(&definition.topic, &prefix, &ListOptions::default()) else {
+            continue;
+        };
         if listing.entries.is_empty() {
             continue;
         }
         let resource = format!("{}.{}", definition.plural, definition.group);
         remaining.resources.insert(resource, listing.entries.len());
-        for finalizer in listing.entries.iter().filter_map(|entry| ownership(entry)).flat_map(|own| own.finalizers) {
+        for finalizer in listing
+            .entries
+            .iter()
+            .filter_map(|entry| ownership(entry))
+            .flat_map(|own| own.finalizers)
+        {
             *remaining.finalizers.entry(finalizer).or_default() += 1;
         }
     }
@@ -136,10 +157,18 @@ async fn delete_content(environment: &Environment, cluster: &Arc<LogicalCluster>
 
 fn conditions(remaining: &Remaining) -> Vec<(&'static str, bool, &'static str, String)> {
     let list = |counts: &BTreeMap<String, usize>, what: &dyn Fn(&String, usize) -> String| {
-        counts.iter().map(|(name, count)| what(name, *count)).collect::<Vec<_>>().join(", ")
+        counts
+            .iter()
+            .map(|(name, count)| what(name, *count))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
-    let resources = list(&remaining.resources, &|name, count| format!("{name} has {count} resource instances"));
-    let finalizers = list(&remaining.finalizers, &|name, count| format!("{name} in {count} resource instances"));
+    let resources = list(&remaining.resources, &|name, count| {
+        format!("{name} has {count} resource instances")
+    });
+    let finalizers = list(&remaining.finalizers, &|name, count| {
+        format!("{name} in {count} resource instances")
+    });
     vec![
         (
             "NamespaceDeletionDiscoveryFailure",
@@ -166,10 +195,20 @@ fn conditions(remaining: &Remaining) -> Vec<(&'static str, bool, &'static str, S
                 remaining.failures.len(),
                 remaining.failures.join(", ")
             );
-            ("NamespaceDeletionContentFailure", true, "ContentDeletionFailed", failures)
+            (
+                "NamespaceDeletionContentFailure",
+                true,
+                "ContentDeletionFailed",
+                failures,
+            )
         },
         if remaining.resources.is_empty() {
-            ("NamespaceContentRemaining", false, "ContentRemoved", "All content successfully removed".into())
+            (
+                "NamespaceContentRemaining",
+                false,
+                "ContentRemoved",
+                "All content successfully removed".into(),
+            )
         } else {
             let text = format!("Some resources are remaining: {resources}");
             ("NamespaceContentRemaining", true, "SomeResourcesRemain", text)
@@ -196,7 +235,9 @@ fn merged(
     for (type_, holds, reason, message) in wanted {
         let status = if *holds { "True" } else { "False" };
         let before = list.iter().find(|own| own.type_ == *type_);
-        let since = before.filter(|own| own.status == status).and_then(|own| own.last_transition_time.clone());
+        let since = before
+            .filter(|own| own.status == status)
+            .and_then(|own| own.last_transition_time.clone());
         let condition = NamespaceCondition {
             type_: (*type_).to_owned(),
             status: status.to_owned(),
@@ -226,7 +267,10 @@ mod tests {
         let told = conditions(&remaining);
         let holds: Vec<bool> = told.iter().map(|(_, holds, _, _)| *holds).collect();
         assert_eq!(holds, [false, false, false, true, true]);
-        assert_eq!(told[3].3, "Some resources are remaining: pods. has 2 resource instances");
+        assert_eq!(
+            told[3].3,
+            "Some resources are remaining: pods. has 2 resource instances"
+        );
         assert!(told[4].3.ends_with("example.com/keep in 1 resource instances"));
         assert!(conditions(&Remaining::default()).iter().all(|(_, holds, _, _)| !holds));
     }

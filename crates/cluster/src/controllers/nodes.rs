@@ -50,7 +50,9 @@ pub(super) fn start(environment: &Arc<Environment>) {
     };
     environment.feed_if(&informers.pods, &queue, role, moved, |pod| {
         let node = node_of(&pod.object);
-        node.map(|node| ObjectRef::cluster_scoped(node).in_cluster(&pod.cluster)).into_iter().collect()
+        node.map(|node| ObjectRef::cluster_scoped(node).in_cluster(&pod.cluster))
+            .into_iter()
+            .collect()
     });
     let seen: Arc<Mutex<Seen>> = Arc::default();
     environment.reconcile("node-lifecycle", role, 8, queue, move |environment, key| {
@@ -59,11 +61,17 @@ pub(super) fn start(environment: &Arc<Environment>) {
 }
 
 fn node_of(pod: &Pod) -> Option<String> {
-    pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).filter(|name| !name.is_empty())
+    pod.spec
+        .as_ref()
+        .and_then(|spec| spec.node_name.clone())
+        .filter(|name| !name.is_empty())
 }
 
 fn pods_on(environment: &Environment, key: &ObjectRef) -> Vec<Arc<gardener_controller::Clustered<Pod>>> {
-    environment.informers.pods.by_index(BY_NODE, &format!("{}/{}", key.cluster, key.name))
+    environment
+        .informers
+        .pods
+        .by_index(BY_NODE, &format!("{}/{}", key.cluster, key.name))
 }
 
 async fn reconcile(environment: Arc<Environment>, seen: Arc<Mutex<Seen>>, key: ObjectRef) -> Result<Action, Error> {
@@ -86,7 +94,16 @@ async fn reconcile(environment: Arc<Environment>, seen: Arc<Mutex<Seen>>, key: O
         current = patched;
         if outcome == apply::Outcome::Updated && was_ready {
             let message = format!("Node {} status is now: NodeNotReady", key.name);
-            environment.event(COMPONENT, &key.cluster, node, Severity::Normal, "NodeNotReady", &message).await;
+            environment
+                .event(
+                    COMPONENT,
+                    &key.cluster,
+                    node,
+                    Severity::Normal,
+                    "NodeNotReady",
+                    &message,
+                )
+                .await;
         }
     }
     if decide::ready(&current) != Some("True") {
@@ -106,9 +123,20 @@ async fn reconcile(environment: Arc<Environment>, seen: Arc<Mutex<Seen>>, key: O
         }
         match eviction_after(pod, &taints, environment.clock().now()) {
             Some(wait) if wait.is_zero() => {
-                let message = format!("Marking for deletion Pod {}/{}", pod.namespace().unwrap_or_default(), pod.name_any());
+                let message = format!(
+                    "Marking for deletion Pod {}/{}",
+                    pod.namespace().unwrap_or_default(),
+                    pod.name_any()
+                );
                 environment
-                    .event("taint-eviction-controller", &key.cluster, pod, Severity::Normal, "TaintManagerEviction", &message)
+                    .event(
+                        "taint-eviction-controller",
+                        &key.cluster,
+                        pod,
+                        Severity::Normal,
+                        "TaintManagerEviction",
+                        &message,
+                    )
                     .await;
                 let pods: Api<Pod> = environment.api(&ObjectRef::of(pod).in_cluster(&key.cluster));
                 apply::delete(&pods, &pod.name_any()).await?;
@@ -124,7 +152,10 @@ async fn reconcile(environment: Arc<Environment>, seen: Arc<Mutex<Seen>>, key: O
 fn silence(environment: &Environment, seen: &Mutex<Seen>, key: &ObjectRef, node: &Node) -> Duration {
     let place = ObjectRef::new(crate::environment::NODE_LEASES, key.name.clone()).in_cluster(&key.cluster);
     let lease = environment.informers.node_leases.get(&place);
-    let renewed = lease.as_ref().and_then(|lease| lease.object.spec.as_ref()?.renew_time.as_ref()).map(|time| time.0);
+    let renewed = lease
+        .as_ref()
+        .and_then(|lease| lease.object.spec.as_ref()?.renew_time.as_ref())
+        .map(|time| time.0);
     let beat = decide::heartbeat(node);
     let beat = format!("{renewed:?} {beat:?}");
     let now = Instant::now();
@@ -192,7 +223,10 @@ async fn collect_orphans(environment: &Environment, seen: &Mutex<Seen>, key: &Ob
                 _ => {}
             }
         }
-        let parameters = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+        let parameters = DeleteParams {
+            grace_period_seconds: Some(0),
+            ..DeleteParams::default()
+        };
         apply::delete_with(&api, &pod.name_any(), &parameters).await?;
     }
     Ok(Action::Done)

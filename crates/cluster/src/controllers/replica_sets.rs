@@ -32,7 +32,9 @@ pub(super) fn start(environment: &Arc<Environment>) {
 }
 
 async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Action, Error> {
-    let Some(set) = environment.informers.replica_sets.get(&key) else { return Ok(Action::Done) };
+    let Some(set) = environment.informers.replica_sets.get(&key) else {
+        return Ok(Action::Done);
+    };
     let set = &set.object;
     let asking = replicas::asking(KIND, &key);
     if !environment.expectations.are_met(&asking) {
@@ -47,11 +49,20 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
         }
     }
     let owned = environment.informers.pods.by_index(BY_OWNER, &uid);
-    let active: Vec<&Pod> = owned.iter().map(|pod| &pod.object).filter(|pod| pods::is_active(pod)).collect();
+    let active: Vec<&Pod> = owned
+        .iter()
+        .map(|pod| &pod.object)
+        .filter(|pod| pods::is_active(pod))
+        .collect();
     let wanted = usize::try_from(spec.replicas.unwrap_or(1)).unwrap_or(0);
     let mut failure = None;
     if set.metadata.deletion_timestamp.is_none() {
-        let owned = Owned { environment: &environment, component: COMPONENT, key: &key, asking: &asking };
+        let owned = Owned {
+            environment: &environment,
+            component: COMPONENT,
+            key: &key,
+            asking: &asking,
+        };
         if active.len() < wanted {
             let missing = (wanted - active.len()).min(BURST);
             for _ in 0..missing {
@@ -103,7 +114,9 @@ async fn update_status(
         i32::try_from(active.iter().filter(|pod| wanted(pod)).count()).unwrap_or(i32::MAX)
     };
     let labeled = count(&|pod| {
-        template_labels.iter().all(|(name, value)| pod.labels().get(name) == Some(value))
+        template_labels
+            .iter()
+            .all(|(name, value)| pod.labels().get(name) == Some(value))
     });
     let ready = count(&|pod| pods::is_ready(pod));
     let available = count(&|pod| pods::is_available(pod, min_ready, now));

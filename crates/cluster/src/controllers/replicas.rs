@@ -19,7 +19,10 @@ const MAX_STEM: usize = 57;
 
 /// The key under which a controller's expectations are kept.
 pub(super) fn asking(kind: &str, key: &ObjectRef) -> ObjectRef {
-    ObjectRef { name: format!("{kind}/{}", key.name), ..key.clone() }
+    ObjectRef {
+        name: format!("{kind}/{}", key.name),
+        ..key.clone()
+    }
 }
 
 /// A name for one of `owner`'s pods.
@@ -48,7 +51,10 @@ pub(super) struct Owned<'a> {
 impl Owned<'_> {
     /// Creates a pod, expecting to see it, and tells so.
     pub async fn create<K: Resource<DynamicType = ()>>(&self, owner: &K, pod: Pod) -> Result<(), Error> {
-        let place = ObjectRef { name: pod.name_any(), ..self.key.clone() };
+        let place = ObjectRef {
+            name: pod.name_any(),
+            ..self.key.clone()
+        };
         self.environment.expectations.creation(self.asking, &place);
         let api: Api<Pod> = self.environment.api(self.key);
         let created = api.create(&PostParams::default(), &pod).await.map_err(Error::from);
@@ -61,25 +67,45 @@ impl Owned<'_> {
             }
         };
         self.environment
-            .event(self.component, &self.key.cluster, owner, severity(failed), reason, &message)
+            .event(
+                self.component,
+                &self.key.cluster,
+                owner,
+                severity(failed),
+                reason,
+                &message,
+            )
             .await;
         created.map(|_| ())
     }
 
     /// Deletes a pod, expecting to see it go, and tells so.
     pub async fn delete<K: Resource<DynamicType = ()>>(&self, owner: &K, pod: &Pod) -> Result<(), Error> {
-        let place = ObjectRef { name: pod.name_any(), ..self.key.clone() };
+        let place = ObjectRef {
+            name: pod.name_any(),
+            ..self.key.clone()
+        };
         self.environment.expectations.deletion(self.asking, &place);
         let api: Api<Pod> = self.environment.api(self.key);
         let parameters = DeleteParams {
-            preconditions: Some(Preconditions { uid: pod.uid(), resource_version: None }),
+            preconditions: Some(Preconditions {
+                uid: pod.uid(),
+                resource_version: None,
+            }),
             ..DeleteParams::default()
         };
         match api.delete(&place.name, &parameters).await {
             Ok(_) => {
                 let message = format!("Deleted pod: {}", place.name);
                 self.environment
-                    .event(self.component, &self.key.cluster, owner, severity(false), "SuccessfulDelete", &message)
+                    .event(
+                        self.component,
+                        &self.key.cluster,
+                        owner,
+                        severity(false),
+                        "SuccessfulDelete",
+                        &message,
+                    )
                     .await;
                 Ok(())
             }
@@ -102,7 +128,11 @@ pub(super) async fn adopt_pods<K: Resource<DynamicType = ()>>(
 ) -> Result<bool, Error> {
     let mut changed = false;
     let uid = owner.meta().uid.as_deref();
-    for pod in environment.informers.pods.list_cluster_namespace(&key.cluster, &key.namespace) {
+    for pod in environment
+        .informers
+        .pods
+        .list_cluster_namespace(&key.cluster, &key.namespace)
+    {
         let pod = &pod.object;
         let selected = pods::selects(selector, &pod.metadata);
         let controller = pods::controller_of(&pod.metadata);
@@ -144,11 +174,23 @@ pub(super) fn first_to_go<'a>(active: &[&'a Pod], now: Timestamp) -> Vec<&'a Pod
             .and_then(|cost| cost.parse().ok())
             .unwrap_or(0);
         let ready = pods::ready_since(pod);
-        let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
+        let statuses = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.container_statuses.as_ref());
         let restarts: i32 = statuses.into_iter().flatten().map(|status| status.restart_count).sum();
         let ready_for = ready.map(|since| now.duration_since(since).as_secs());
         let age = now.duration_since(pods::created_at(&pod.metadata)).as_secs();
-        (assigned, running, ready.is_some(), cost, ready_for, Reverse(restarts), age, pod.name_any())
+        (
+            assigned,
+            running,
+            ready.is_some(),
+            cost,
+            ready_for,
+            Reverse(restarts),
+            age,
+            pod.name_any(),
+        )
     });
     sorted
 }

@@ -63,12 +63,18 @@ pub(super) async fn ensure<K: Resource<DynamicType = ()>>(
     if let Some(known) = all.iter().rev().find(|own| own.object.data.0 == wanted) {
         let mut update = known.object.clone();
         if update.revision.unwrap_or(0) < newest {
-            update = apply::patch_locked(&api, &update, |own| own.revision = Some(newest + 1)).await?.0;
+            update = apply::patch_locked(&api, &update, |own| own.revision = Some(newest + 1))
+                .await?
+                .0;
         }
         return Ok(History { update, all });
     }
     let hash = pods::hash(template, None);
-    let mut labels = template.metadata.as_ref().and_then(|meta| meta.labels.clone()).unwrap_or_default();
+    let mut labels = template
+        .metadata
+        .as_ref()
+        .and_then(|meta| meta.labels.clone())
+        .unwrap_or_default();
     labels.insert(REVISION_HASH.to_owned(), label(&hash));
     let revision = ControllerRevision {
         metadata: ObjectMeta {

@@ -27,7 +27,10 @@ pub(super) fn start(environment: &Arc<Environment>) {
     let role = Role::ControllerManager;
     environment.feed(&informers.namespaces, &queue, role, |namespace| vec![key_of(namespace)]);
     let namespace_of = |cluster: &str, namespace: Option<&String>| {
-        namespace.map(|name| ObjectRef::cluster_scoped(name.as_str()).in_cluster(cluster)).into_iter().collect()
+        namespace
+            .map(|name| ObjectRef::cluster_scoped(name.as_str()).in_cluster(cluster))
+            .into_iter()
+            .collect()
     };
     environment.feed(&informers.service_accounts, &queue, role, move |account| {
         let meta = &account.object.metadata;
@@ -50,17 +53,29 @@ fn is_active(namespace: &Namespace) -> bool {
 
 async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Action, Error> {
     let informers = &environment.informers;
-    if !informers.namespaces.get(&key).is_some_and(|namespace| is_active(&namespace.object)) {
+    if !informers
+        .namespaces
+        .get(&key)
+        .is_some_and(|namespace| is_active(&namespace.object))
+    {
         return Ok(Action::Done);
     }
     let inside = ObjectRef::new(key.name.clone(), ACCOUNT).in_cluster(&key.cluster);
     if informers.service_accounts.get(&inside).is_none() {
-        let account = ServiceAccount { metadata: meta(&inside), ..ServiceAccount::default() };
+        let account = ServiceAccount {
+            metadata: meta(&inside),
+            ..ServiceAccount::default()
+        };
         let api: Api<ServiceAccount> = environment.api(&inside);
         created(api.create(&PostParams::default(), &account).await)?;
     }
-    let inside = ObjectRef { name: ROOT_CA.into(), ..inside };
-    let Some(ca) = (environment.config.root_ca)(&key.cluster) else { return Ok(Action::Done) };
+    let inside = ObjectRef {
+        name: ROOT_CA.into(),
+        ..inside
+    };
+    let Some(ca) = (environment.config.root_ca)(&key.cluster) else {
+        return Ok(Action::Done);
+    };
     let api: Api<ConfigMap> = environment.api(&inside);
     let wanted = |map: &mut ConfigMap| {
         map.data = Some([(ROOT_CA_KEY.to_owned(), ca.clone())].into());
@@ -72,7 +87,10 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
             apply::patch(&api, &map.object, wanted).await?;
         }
         None => {
-            let mut map = ConfigMap { metadata: meta(&inside), ..ConfigMap::default() };
+            let mut map = ConfigMap {
+                metadata: meta(&inside),
+                ..ConfigMap::default()
+            };
             wanted(&mut map);
             created(api.create(&PostParams::default(), &map).await)?;
         }

@@ -40,7 +40,9 @@ pub(super) fn start(environment: &Arc<Environment>) {
 }
 
 async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Action, Error> {
-    let Some(found) = environment.informers.stateful_sets.get(&key) else { return Ok(Action::Done) };
+    let Some(found) = environment.informers.stateful_sets.get(&key) else {
+        return Ok(Action::Done);
+    };
     let set = &found.object;
     let asking = replicas::asking(KIND, &key);
     if set.metadata.deletion_timestamp.is_some() {
@@ -58,21 +60,38 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
     let update = revisions::hash_of(&history.update);
     let told = set.status.as_ref().and_then(|status| status.current_revision.clone());
     let current = told.filter(|own| !own.is_empty()).unwrap_or_else(|| update.clone());
-    let owned = environment.informers.pods.by_index(BY_OWNER, &set.uid().unwrap_or_default());
+    let owned = environment
+        .informers
+        .pods
+        .by_index(BY_OWNER, &set.uid().unwrap_or_default());
     let pods_of: Vec<&Pod> = owned.iter().map(|pod| &pod.object).collect();
     let now = environment.clock().now();
     let view = View::new(set, &pods_of, &current, &update, now);
-    let hands = Owned { environment: &environment, component: COMPONENT, key: &key, asking: &asking };
+    let hands = Owned {
+        environment: &environment,
+        component: COMPONENT,
+        key: &key,
+        asking: &asking,
+    };
     for step in decide(&view) {
         match step {
             Step::Create { ordinal, revision } => {
                 let template = if revision == update {
                     Some(set.spec.template.clone())
                 } else {
-                    let known = history.all.iter().find(|own| revisions::hash_of(&own.object) == revision);
+                    let known = history
+                        .all
+                        .iter()
+                        .find(|own| revisions::hash_of(&own.object) == revision);
                     known.and_then(|own| revisions::template_of(&own.object))
                 };
-                let pod = new_pod(set, &key, ordinal, &revision, template.unwrap_or_else(|| set.spec.template.clone()));
+                let pod = new_pod(
+                    set,
+                    &key,
+                    ordinal,
+                    &revision,
+                    template.unwrap_or_else(|| set.spec.template.clone()),
+                );
                 ensure_claims(&environment, set, &key, ordinal).await?;
                 hands.create(set, pod).await?;
             }
@@ -131,7 +150,12 @@ fn new_pod(
     template: k8s_openapi::api::core::v1::PodTemplateSpec,
 ) -> Pod {
     let name = format!("{}-{ordinal}", key.name);
-    let mut pod = pods::from_template(Some(&template), &key.namespace, name.clone(), pods::controller_reference(set));
+    let mut pod = pods::from_template(
+        Some(&template),
+        &key.namespace,
+        name.clone(),
+        pods::controller_reference(set),
+    );
     let labels = pod.labels_mut();
     labels.insert("statefulset.kubernetes.io/pod-name".into(), name.clone());
     labels.insert("apps.kubernetes.io/pod-index".into(), ordinal.to_string());
@@ -172,7 +196,9 @@ async fn ensure_claims(
         }
         claim.metadata.name = Some(name.clone());
         claim.metadata.namespace = Some(key.namespace.clone());
-        claim.labels_mut().extend(set.spec.selector.match_labels.clone().unwrap_or_default());
+        claim
+            .labels_mut()
+            .extend(set.spec.selector.match_labels.clone().unwrap_or_default());
         claim.status = None;
         if goes {
             claim.metadata.owner_references = Some(vec![pods::controller_reference(set)]);
@@ -183,7 +209,14 @@ async fn ensure_claims(
             key.name, key.name
         );
         environment
-            .event(COMPONENT, &key.cluster, set, super::replica_sets::severity(false), "SuccessfulCreate", &message)
+            .event(
+                COMPONENT,
+                &key.cluster,
+                set,
+                super::replica_sets::severity(false),
+                "SuccessfulCreate",
+                &message,
+            )
             .await;
     }
     Ok(())

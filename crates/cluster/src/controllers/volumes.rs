@@ -40,26 +40,46 @@ pub(super) fn start(environment: &Arc<Environment>) {
     let claims: Queue<ObjectRef> = Queue::new();
     environment.feed(&informers.claims, &claims, role, |claim| vec![key_of(claim)]);
     environment.feed_if(&informers.pods, &claims, role, pod_matters, claims_of);
-    environment.feed(&informers.volumes, &claims, role, |volume| claim_of(volume).into_iter().collect());
+    environment.feed(&informers.volumes, &claims, role, |volume| {
+        claim_of(volume).into_iter().collect()
+    });
     let all = informers.claims.clone();
     environment.feed(&informers.storage_classes, &claims, role, move |class| {
         let pending = all.list_cluster(&class.cluster);
-        pending.iter().filter(|claim| !is_bound(&claim.object)).map(|claim| key_of(claim.as_ref())).collect()
+        pending
+            .iter()
+            .filter(|claim| !is_bound(&claim.object))
+            .map(|claim| key_of(claim.as_ref()))
+            .collect()
     });
     environment.reconcile("persistentvolume-binder", role, 8, claims, reconcile_claim);
     let volumes: Queue<ObjectRef> = Queue::new();
     environment.feed(&informers.volumes, &volumes, role, |volume| vec![key_of(volume)]);
     environment.feed(&informers.claims, &volumes, role, |claim| {
-        let name = claim.object.spec.as_ref().and_then(|spec| spec.volume_name.clone()).filter(|name| !name.is_empty());
-        name.map(|name| ObjectRef::cluster_scoped(name).in_cluster(&claim.cluster)).into_iter().collect()
+        let name = claim
+            .object
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.volume_name.clone())
+            .filter(|name| !name.is_empty());
+        name.map(|name| ObjectRef::cluster_scoped(name).in_cluster(&claim.cluster))
+            .into_iter()
+            .collect()
     });
     environment.reconcile("persistentvolume", role, 8, volumes, reconcile_volume);
 }
 
 /// A change of a pod that claims notice: it comes, is placed, ends or goes.
 fn pod_matters(change: &Change<Clustered<Pod>>) -> bool {
-    let Change::Applied { old: Some(old), new } = change else { return true };
-    let view = |pod: &Pod| (pod.spec.as_ref().and_then(|spec| spec.node_name.clone()), pods::has_ended(pod));
+    let Change::Applied { old: Some(old), new } = change else {
+        return true;
+    };
+    let view = |pod: &Pod| {
+        (
+            pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
+            pods::has_ended(pod),
+        )
+    };
     view(&old.object) != view(&new.object)
 }
 
@@ -76,7 +96,9 @@ fn claim_names(pod: &Pod) -> Vec<String> {
 fn claims_of(pod: &Clustered<Pod>) -> Vec<ObjectRef> {
     let namespace = pod.object.namespace().unwrap_or_default();
     let names = claim_names(&pod.object).into_iter();
-    names.map(|name| ObjectRef::new(namespace.clone(), name).in_cluster(&pod.cluster)).collect()
+    names
+        .map(|name| ObjectRef::new(namespace.clone(), name).in_cluster(&pod.cluster))
+        .collect()
 }
 
 fn claim_of(volume: &Clustered<PersistentVolume>) -> Option<ObjectRef> {
@@ -99,7 +121,9 @@ fn wanted_storage(spec: &PersistentVolumeClaimSpec) -> Option<Amount> {
 
 /// Whether a volume of nobody, or kept for this claim, serves the claim.
 fn fits(volume: &PersistentVolume, claim: &PersistentVolumeClaim, class: &str) -> bool {
-    let (Some(spec), Some(wanted)) = (&volume.spec, &claim.spec) else { return false };
+    let (Some(spec), Some(wanted)) = (&volume.spec, &claim.spec) else {
+        return false;
+    };
     let kept = spec.claim_ref.as_ref().is_none_or(|own| {
         own.name == claim.metadata.name
             && own.namespace == claim.metadata.namespace
@@ -112,11 +136,16 @@ fn fits(volume: &PersistentVolume, claim: &PersistentVolumeClaim, class: &str) -
         && wanted.volume_mode.as_deref().unwrap_or("Filesystem") == spec.volume_mode.as_deref().unwrap_or("Filesystem")
         && modes.into_iter().all(|mode| offered.contains(mode))
         && storage(spec.capacity.as_ref()) >= wanted_storage(wanted)
-        && wanted.selector.as_ref().is_none_or(|own| pods::selects(Some(own), &volume.metadata))
+        && wanted
+            .selector
+            .as_ref()
+            .is_none_or(|own| pods::selects(Some(own), &volume.metadata))
 }
 
 async fn reconcile_claim(environment: Arc<Environment>, key: ObjectRef) -> Result<Action, Error> {
-    let Some(found) = environment.informers.claims.get(&key) else { return Ok(Action::Done) };
+    let Some(found) = environment.informers.claims.get(&key) else {
+        return Ok(Action::Done);
+    };
     let claim = &found.object;
     let api: Api<PersistentVolumeClaim> = environment.api(&key);
     let users = users(&environment, &key);
@@ -145,33 +174,49 @@ async fn reconcile_claim(environment: Arc<Environment>, key: ObjectRef) -> Resul
         },
     };
     let volumes = environment.informers.volumes.list_cluster(&key.cluster);
-    let mut fitting: Vec<&PersistentVolume> =
-        volumes.iter().map(|volume| &volume.object).filter(|volume| fits(volume, claim, &class_name)).collect();
+    let mut fitting: Vec<&PersistentVolume> = volumes
+        .iter()
+        .map(|volume| &volume.object)
+        .filter(|volume| fits(volume, claim, &class_name))
+        .collect();
     // what is kept for the claim first, then the smallest
     fitting.sort_by_key(|volume| {
         let spec = volume.spec.as_ref();
         let kept = spec.is_some_and(|spec| spec.claim_ref.is_some());
-        (!kept, storage(spec.and_then(|spec| spec.capacity.as_ref())).map(Amount::value), volume.name_any())
+        (
+            !kept,
+            storage(spec.and_then(|spec| spec.capacity.as_ref())).map(Amount::value),
+            volume.name_any(),
+        )
     });
     if let Some(volume) = fitting.first() {
         return bind(&environment, &key, claim, volume).await;
     }
     let tell = async |severity: Severity, reason: &str, message: &str| {
-        environment.event(COMPONENT, &key.cluster, claim, severity, reason, message).await;
+        environment
+            .event(COMPONENT, &key.cluster, claim, severity, reason, message)
+            .await;
     };
     if class_name.is_empty() {
         let message = "no persistent volumes available for this claim and no storage class is set";
         tell(Severity::Normal, "FailedBinding", message).await;
         return Ok(Action::Done);
     }
-    let Some(class) = classes.iter().map(|class| &class.object).find(|class| class.name_any() == class_name) else {
+    let Some(class) = classes
+        .iter()
+        .map(|class| &class.object)
+        .find(|class| class.name_any() == class_name)
+    else {
         let message = format!("storageclass.storage.k8s.io \"{class_name}\" not found");
         tell(Severity::Warning, "ProvisioningFailed", &message).await;
         return Ok(Action::Done);
     };
     let waits = class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer");
     let placed = users.iter().any(|pod| {
-        pod.object.spec.as_ref().is_some_and(|spec| spec.node_name.as_ref().is_some_and(|name| !name.is_empty()))
+        pod.object
+            .spec
+            .as_ref()
+            .is_some_and(|spec| spec.node_name.as_ref().is_some_and(|name| !name.is_empty()))
     });
     if waits && !placed {
         let message = "waiting for first consumer to be created before binding";
@@ -185,14 +230,21 @@ async fn reconcile_claim(environment: Arc<Environment>, key: ObjectRef) -> Resul
 }
 
 fn users(environment: &Environment, key: &ObjectRef) -> Vec<Arc<Clustered<Pod>>> {
-    let around = environment.informers.pods.list_cluster_namespace(&key.cluster, &key.namespace);
-    around.into_iter().filter(|pod| claim_names(&pod.object).contains(&key.name)).collect()
+    let around = environment
+        .informers
+        .pods
+        .list_cluster_namespace(&key.cluster, &key.namespace);
+    around
+        .into_iter()
+        .filter(|pod| claim_names(&pod.object).contains(&key.name))
+        .collect()
 }
 
 /// The newest class that says it is the default one.
 fn default_class(classes: &[Arc<Clustered<StorageClass>>]) -> Option<String> {
-    let defaults =
-        classes.iter().filter(|class| class.object.annotations().get(DEFAULT_CLASS).map(String::as_str) == Some("true"));
+    let defaults = classes
+        .iter()
+        .filter(|class| class.object.annotations().get(DEFAULT_CLASS).map(String::as_str) == Some("true"));
     let newest = defaults.max_by_key(|class| (pods::created_at(&class.object.metadata), class.object.name_any()));
     newest.map(|class| class.object.name_any())
 }
@@ -205,7 +257,10 @@ async fn provision(
 ) -> Result<Action, Error> {
     let name = format!("pvc-{}", claim.uid().unwrap_or_default());
     let spec = claim.spec.clone().unwrap_or_default();
-    let size = spec.resources.as_ref().and_then(|own| own.requests.as_ref()?.get("storage").cloned());
+    let size = spec
+        .resources
+        .as_ref()
+        .and_then(|own| own.requests.as_ref()?.get("storage").cloned());
     let volume = PersistentVolume {
         metadata: ObjectMeta {
             name: Some(name.clone()),
@@ -237,7 +292,14 @@ async fn provision(
     };
     let message = format!("Successfully provisioned volume {name}");
     environment
-        .event(COMPONENT, &key.cluster, claim, Severity::Normal, "ProvisioningSucceeded", &message)
+        .event(
+            COMPONENT,
+            &key.cluster,
+            claim,
+            Severity::Normal,
+            "ProvisioningSucceeded",
+            &message,
+        )
         .await;
     bind(environment, key, claim, &volume).await
 }
@@ -253,11 +315,17 @@ async fn bind(
     volume: &PersistentVolume,
 ) -> Result<Action, Error> {
     let volumes: Api<PersistentVolume> = environment.cluster_api(&key.cluster);
-    let bound = volume.spec.as_ref().and_then(|spec| spec.claim_ref.as_ref()).is_some_and(|own| own.uid.is_some());
+    let bound = volume
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.claim_ref.as_ref())
+        .is_some_and(|own| own.uid.is_some());
     if !bound {
         let reference = claim_reference(claim);
         apply::patch_locked(&volumes, volume, |volume| {
-            volume.annotations_mut().insert(BOUND_BY_CONTROLLER.to_owned(), "yes".to_owned());
+            volume
+                .annotations_mut()
+                .insert(BOUND_BY_CONTROLLER.to_owned(), "yes".to_owned());
             volume.spec.get_or_insert_default().claim_ref = Some(reference);
         })
         .await?;
@@ -290,20 +358,33 @@ async fn follow_volume(
     let Some(volume) = volume else {
         if is_bound(claim) && found.is_none() {
             let message = "Bound claim has lost its PersistentVolume. Data on the volume is lost!";
-            environment.event(COMPONENT, &key.cluster, claim, Severity::Warning, "ClaimLost", message).await;
+            environment
+                .event(COMPONENT, &key.cluster, claim, Severity::Warning, "ClaimLost", message)
+                .await;
             apply::patch_status_locked(&api, claim, |claim| {
                 claim.status.get_or_insert_default().phase = Some("Lost".to_owned());
             })
             .await?;
         } else if let Some(found) = found
-            && fits(&found.object, claim, claim.spec.as_ref().and_then(|spec| spec.storage_class_name.as_deref()).unwrap_or_default())
+            && fits(
+                &found.object,
+                claim,
+                claim
+                    .spec
+                    .as_ref()
+                    .and_then(|spec| spec.storage_class_name.as_deref())
+                    .unwrap_or_default(),
+            )
         {
             // the claim was made for this volume
             return bind(environment, key, claim, &found.object).await;
         }
         return Ok(Action::Done);
     };
-    let asked = claim.spec.as_ref().and_then(|spec| spec.resources.as_ref()?.requests.as_ref()?.get("storage").cloned());
+    let asked = claim
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.resources.as_ref()?.requests.as_ref()?.get("storage").cloned());
     let mut spec = volume.spec.clone().unwrap_or_default();
     if is_bound(claim)
         && claim.spec.as_ref().and_then(wanted_storage) > storage(spec.capacity.as_ref())
@@ -328,17 +409,26 @@ async fn follow_volume(
 }
 
 async fn reconcile_volume(environment: Arc<Environment>, key: ObjectRef) -> Result<Action, Error> {
-    let Some(found) = environment.informers.volumes.get(&key) else { return Ok(Action::Done) };
+    let Some(found) = environment.informers.volumes.get(&key) else {
+        return Ok(Action::Done);
+    };
     let volume = &found.object;
     let api: Api<PersistentVolume> = environment.cluster_api(&key.cluster);
     let reference = volume.spec.as_ref().and_then(|spec| spec.claim_ref.as_ref());
     let claims_place = claim_of(&found);
     let claim = match &claims_place {
         // the informer of claims may be behind: what decides over data is read anew
-        Some(place) => environment.api::<PersistentVolumeClaim>(place).get_opt(&place.name).await?,
+        Some(place) => {
+            environment
+                .api::<PersistentVolumeClaim>(place)
+                .get_opt(&place.name)
+                .await?
+        }
         None => None,
     };
-    let owned = claim.as_ref().is_some_and(|claim| reference.is_some_and(|own| own.uid == claim.metadata.uid));
+    let owned = claim
+        .as_ref()
+        .is_some_and(|claim| reference.is_some_and(|own| own.uid == claim.metadata.uid));
     let phase = match (reference.and_then(|own| own.uid.as_ref()), owned) {
         (None, _) => "Available",
         (Some(_), true) => "Bound",
@@ -359,7 +449,10 @@ async fn reconcile_volume(environment: Arc<Environment>, key: ObjectRef) -> Resu
         }
     })
     .await?;
-    let policy = volume.spec.as_ref().and_then(|spec| spec.persistent_volume_reclaim_policy.as_deref());
+    let policy = volume
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.persistent_volume_reclaim_policy.as_deref());
     if phase == "Released" && policy == Some("Delete") {
         if let Some(claim) = &claims_place {
             (environment.config.on_volume_deleted)(&key.cluster, &claim.namespace, &claim.name);
@@ -375,8 +468,10 @@ mod tests {
     use serde_json::json;
 
     fn claim(mode: &str, size: &str) -> PersistentVolumeClaim {
-        serde_json::from_value(json!({"metadata": {"name": "c", "namespace": "n", "uid": "u"}, "spec": {
-            "accessModes": [mode], "resources": {"requests": {"storage": size}}}}))
+        serde_json::from_value(
+            json!({"metadata": {"name": "c", "namespace": "n", "uid": "u"}, "spec": {
+            "accessModes": [mode], "resources": {"requests": {"storage": size}}}}),
+        )
         .unwrap()
     }
 

@@ -15,7 +15,10 @@ pub(super) struct Addresses {
 
 impl Addresses {
     pub fn new(range: IpNet) -> Self {
-        Self { range, taken: BTreeSet::new() }
+        Self {
+            range,
+            taken: BTreeSet::new(),
+        }
     }
 
     /// Takes an address, `wanted` if it is free and in the range. None when all are taken.
@@ -26,7 +29,11 @@ impl Addresses {
             return Some(address);
         }
         // the first address of a range is the node's own
-        let free = self.range.hosts().skip(1).find(|address| !self.taken.contains(address))?;
+        let free = self
+            .range
+            .hosts()
+            .skip(1)
+            .find(|address| !self.taken.contains(address))?;
         self.taken.insert(free);
         Some(free)
     }
@@ -53,8 +60,12 @@ impl Networks {
 
     /// A /24 that no other node of the cluster has.
     pub fn pick(&mut self, node: &NodeKey) -> Option<IpNet> {
-        let taken: BTreeSet<IpNet> =
-            self.taken.iter().filter(|((cluster, _), _)| *cluster == node.0).map(|(_, range)| *range).collect();
+        let taken: BTreeSet<IpNet> = self
+            .taken
+            .iter()
+            .filter(|((cluster, _), _)| *cluster == node.0)
+            .map(|(_, range)| *range)
+            .collect();
         let ranges = (FIRST..=u8::MAX).flat_map(|second| (0..=u8::MAX).map(move |third| (second, third)));
         let free = ranges
             .filter_map(|(second, third)| IpNet::new(Ipv4Addr::new(10, second, third, 0).into(), 24).ok())
@@ -77,7 +88,10 @@ mod tests {
         let mut addresses = Addresses::new("10.0.0.0/29".parse().unwrap());
         let first = addresses.take(None).unwrap();
         assert_eq!(first.to_string(), "10.0.0.2");
-        assert_eq!(addresses.take(Some("10.0.0.6".parse().unwrap())).unwrap().to_string(), "10.0.0.6");
+        assert_eq!(
+            addresses.take(Some("10.0.0.6".parse().unwrap())).unwrap().to_string(),
+            "10.0.0.6"
+        );
         assert_eq!(addresses.take(Some(first)).unwrap().to_string(), "10.0.0.3");
         addresses.release(first);
         assert_eq!(addresses.take(Some("192.168.0.1".parse().unwrap())), Some(first));

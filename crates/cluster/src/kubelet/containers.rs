@@ -76,7 +76,13 @@ pub(super) struct Tracked {
 
 impl Tracked {
     pub fn new() -> Self {
-        Self { state: State::Waiting, last: None, restarts: 0, id: String::new(), failures: 0 }
+        Self {
+            state: State::Waiting,
+            last: None,
+            restarts: 0,
+            id: String::new(),
+            failures: 0,
+        }
     }
 
     pub fn is_running(&self) -> bool {
@@ -95,7 +101,11 @@ impl Tracked {
 
     pub fn is_ready(&self, now: Instant) -> bool {
         match &self.state {
-            State::Running { run: Some(run), stopping, .. } => !stopping && *run.ready.borrow(),
+            State::Running {
+                run: Some(run),
+                stopping,
+                ..
+            } => !stopping && *run.ready.borrow(),
             State::Running { ready_at, stopping, .. } => !stopping && now >= *ready_at,
             _ => false,
         }
@@ -105,7 +115,9 @@ impl Tracked {
     pub fn next(&self, now: Instant) -> Option<Instant> {
         match &self.state {
             State::Starting(at) | State::Ended(_, Some(at)) => Some(*at),
-            State::Running { ready_at, ends, run, .. } => {
+            State::Running {
+                ready_at, ends, run, ..
+            } => {
                 let ready = Some(*ready_at).filter(|at| run.is_none() && *at > now);
                 let ends = ends.map(|(at, _)| at);
                 ready.into_iter().chain(ends).min()
@@ -141,17 +153,28 @@ impl Tracked {
         }
         let wait = match self.failures {
             0 => Duration::ZERO,
-            failures => BACKOFF.saturating_mul(1u32.checked_shl(failures - 1).unwrap_or(u32::MAX)).min(MAX_BACKOFF),
+            failures => BACKOFF
+                .saturating_mul(1u32.checked_shl(failures - 1).unwrap_or(u32::MAX))
+                .min(MAX_BACKOFF),
         };
         self.failures = self.failures.saturating_add(1);
-        let ended = Ended { exit, started, finished: time.clone(), id: self.id.clone() };
+        let ended = Ended {
+            exit,
+            started,
+            finished: time.clone(),
+            id: self.id.clone(),
+        };
         self.state = State::Ended(ended, again.then(|| now + wait));
     }
 
     /// Asks a running container to end; what did not run yet never will.
     pub fn stop(&mut self, container: &Container, config: &Config, now: Instant) {
         match &mut self.state {
-            State::Running { run: Some(run), stopping, .. } => {
+            State::Running {
+                run: Some(run),
+                stopping,
+                ..
+            } => {
                 *stopping = true;
                 run.stop.cancel();
             }
@@ -181,10 +204,20 @@ impl Tracked {
 
 /// How long the `preStop` hook sleeps.
 fn pre_stop(container: &Container) -> Duration {
-    let hook = container.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.as_ref());
+    let hook = container
+        .lifecycle
+        .as_ref()
+        .and_then(|lifecycle| lifecycle.pre_stop.as_ref());
     let seconds = |hook: &LifecycleHandler| {
         let slept = hook.sleep.as_ref().map(|sleep| sleep.seconds);
-        slept.or_else(|| sleeps(hook.exec.as_ref().and_then(|exec| exec.command.as_deref()).unwrap_or_default()))
+        slept.or_else(|| {
+            sleeps(
+                hook.exec
+                    .as_ref()
+                    .and_then(|exec| exec.command.as_deref())
+                    .unwrap_or_default(),
+            )
+        })
     };
     let seconds = hook.and_then(seconds).unwrap_or(0);
     Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
@@ -197,7 +230,10 @@ fn number_behind(command: &[String], word: &str) -> Option<i64> {
         .flat_map(|part| part.split(|c: char| c.is_whitespace() || c == ';' || c == '&'))
         .filter(|part| !part.is_empty())
         .collect();
-    words.windows(2).filter(|pair| pair[0].rsplit('/').next() == Some(word)).find_map(|pair| pair[1].parse().ok())
+    words
+        .windows(2)
+        .filter(|pair| pair[0].rsplit('/').next() == Some(word))
+        .find_map(|pair| pair[1].parse().ok())
 }
 
 fn sleeps(command: &[String]) -> Option<i64> {
@@ -210,13 +246,22 @@ pub(super) fn simulated_run(container: &Container, config: &Config) -> (Duration
     command.extend(container.args.clone().unwrap_or_default());
     let seconds = sleeps(&command).and_then(|seconds| u64::try_from(seconds).ok());
     let exit = number_behind(&command, "exit").and_then(|code| i32::try_from(code).ok());
-    let fails = command.first().is_some_and(|first| first.rsplit('/').next() == Some("false"));
-    (seconds.map_or(config.run, Duration::from_secs), exit.unwrap_or(i32::from(fails)))
+    let fails = command
+        .first()
+        .is_some_and(|first| first.rsplit('/').next() == Some("false"));
+    (
+        seconds.map_or(config.run, Duration::from_secs),
+        exit.unwrap_or(i32::from(fails)),
+    )
 }
 
 /// Who runs a container: a program, or nobody (then it is simulated).
 pub(super) fn program_of(config: &Config, pod: &Pod, container: &Container) -> Option<Arc<dyn Program>> {
-    config.programs.iter().find(|program| program.runs(pod, container)).cloned()
+    config
+        .programs
+        .iter()
+        .find(|program| program.runs(pod, container))
+        .cloned()
 }
 
 /// Starts a program; what it does reaches the pod's key in the engine's queue.
@@ -258,7 +303,12 @@ pub(super) fn spawn(
         let _ = told.set(code);
         queue.add(key);
     });
-    Run { stop, ready, exit, task: task.abort_handle() }
+    Run {
+        stop,
+        ready,
+        exit,
+        task: task.abort_handle(),
+    }
 }
 
 #[cfg(test)]
@@ -266,7 +316,10 @@ mod tests {
     use super::*;
 
     fn container(command: &[&str]) -> Container {
-        Container { command: Some(command.iter().map(|part| (*part).to_owned()).collect()), ..Container::default() }
+        Container {
+            command: Some(command.iter().map(|part| (*part).to_owned()).collect()),
+            ..Container::default()
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -292,7 +345,9 @@ mod tests {
         for _ in 0..8 {
             let now = Instant::now();
             tracked.end(1, time.clone(), &time, now, "Always", false);
-            let State::Ended(_, Some(at)) = tracked.state else { panic!() };
+            let State::Ended(_, Some(at)) = tracked.state else {
+                panic!()
+            };
             waits.push((at - now).as_secs());
         }
         assert_eq!(waits, [0, 10, 20, 40, 80, 160, 300, 300]);

@@ -44,7 +44,9 @@ pub(super) struct Heart {
 
 /// One heartbeat of a node.
 pub(super) async fn beat(engine: Arc<Engine>, key: NodeKey) -> Result<Action, Error> {
-    let Some(node) = engine.node(&key) else { return Ok(Action::Done) };
+    let Some(node) = engine.node(&key) else {
+        return Ok(Action::Done);
+    };
     let mut heart = node.heart.lock().await;
     match try_beat(&engine, &node, &mut heart).await {
         Ok(true) => Ok(Action::RequeueAfter(RENEW)),
@@ -61,12 +63,18 @@ async fn try_beat(engine: &Engine, node: &NodeState, heart: &mut Heart) -> Resul
     let clock = &engine.config.clock;
     if heart.told.is_none_or(|told| told.elapsed() >= STATUS) {
         let api: Api<Node> = Api::all(node.config.client.clone());
-        let Some(registered) = register(engine, node, &api).await? else { return Ok(false) };
+        let Some(registered) = register(engine, node, &api).await? else {
+            return Ok(false);
+        };
         if registered.uid().unwrap_or_default() != heart.uid {
             heart.uid = registered.uid().unwrap_or_default();
             heart.leased = false;
         }
-        let wanted = status(&node.config, registered.status.clone().unwrap_or_default(), &clock.time());
+        let wanted = status(
+            &node.config,
+            registered.status.clone().unwrap_or_default(),
+            &clock.time(),
+        );
         apply::patch_status(&api, &registered, |node| node.status = Some(wanted)).await?;
         heart.told = Some(Instant::now());
     }
@@ -78,10 +86,12 @@ async fn register(engine: &Engine, node: &NodeState, api: &Api<Node>) -> Result<
     let config = &node.config;
     let registered = match api.get_opt(&config.name).await? {
         Some(found) => {
-            let missing = config.labels.iter().any(|(key, value)| found.labels().get(key) != Some(value));
+            let missing = config
+                .labels
+                .iter()
+                .any(|(key, value)| found.labels().get(key) != Some(value));
             if missing && config.register {
-                let (patched, _) =
-                    apply::patch(api, &found, |found| found.labels_mut().extend(labels(config))).await?;
+                let (patched, _) = apply::patch(api, &found, |found| found.labels_mut().extend(labels(config))).await?;
                 patched
             } else {
                 found
@@ -91,15 +101,21 @@ async fn register(engine: &Engine, node: &NodeState, api: &Api<Node>) -> Result<
             let given = config.pod_cidr.as_ref().and_then(|cidr| cidr.parse::<IpNet>().ok());
             let range = given.or_else(|| engine.networks.lock().pick(&node.key));
             let clock = &engine.config.clock;
-            api.create(&PostParams::default(), &initial(config, range, &clock.time())).await?
+            api.create(&PostParams::default(), &initial(config, range, &clock.time()))
+                .await?
         }
         None => return Ok(None),
     };
     let mut addresses = node.addresses.lock();
     if addresses.is_none() {
-        let own = config.pod_cidr.clone().or_else(|| registered.spec.as_ref().and_then(|spec| spec.pod_cidr.clone()));
+        let own = config
+            .pod_cidr
+            .clone()
+            .or_else(|| registered.spec.as_ref().and_then(|spec| spec.pod_cidr.clone()));
         let mut networks = engine.networks.lock();
-        let range = own.and_then(|cidr| cidr.parse::<IpNet>().ok()).or_else(|| networks.pick(&node.key));
+        let range = own
+            .and_then(|cidr| cidr.parse::<IpNet>().ok())
+            .or_else(|| networks.pick(&node.key));
         if let Some(range) = range {
             networks.set(&node.key, range);
             *addresses = Some(Addresses::new(range));
@@ -108,17 +124,16 @@ async fn register(engine: &Engine, node: &NodeState, api: &Api<Node>) -> Result<
         // pods may have waited for their addresses
         for pod in node.pods.list() {
             let pod = gardener_controller::ObjectRef::of(pod.as_ref());
-            engine.pods.add(super::PodKey { node: node.key.clone(), pod });
+            engine.pods.add(super::PodKey {
+                node: node.key.clone(),
+                pod,
+            });
         }
     }
     Ok(Some(registered))
 }
 
-async fn renew(
-    node: &NodeState,
-    heart: &mut Heart,
-    clock: &gardener_apimachinery::clock::Clock,
-) -> Result<(), Error> {
+async fn renew(node: &NodeState, heart: &mut Heart, clock: &gardener_apimachinery::clock::Clock) -> Result<(), Error> {
     let api: Api<Lease> = Api::namespaced(node.config.client.clone(), LEASES);
     let name = &node.config.name;
     let spec = LeaseSpec {
@@ -142,7 +157,10 @@ async fn renew(
         ..OwnerReference::default()
     };
     let initial = Lease {
-        metadata: ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() },
+        metadata: ObjectMeta {
+            name: Some(name.clone()),
+            ..ObjectMeta::default()
+        },
         spec: None,
     };
     apply::create_or_patch(&api, initial, |lease| {
@@ -204,15 +222,32 @@ fn quantities(config: &NodeConfig) -> BTreeMap<String, Quantity> {
 /// The status of a healthy node; conditions of others stay.
 fn status(config: &NodeConfig, before: NodeStatus, now: &Time) -> NodeStatus {
     const CONDITIONS: [(&str, &str, &str, &str); 4] = [
-        ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-        ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-        ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+        (
+            "MemoryPressure",
+            "False",
+            "KubeletHasSufficientMemory",
+            "kubelet has sufficient memory available",
+        ),
+        (
+            "DiskPressure",
+            "False",
+            "KubeletHasNoDiskPressure",
+            "kubelet has no disk pressure",
+        ),
+        (
+            "PIDPressure",
+            "False",
+            "KubeletHasSufficientPID",
+            "kubelet has sufficient PID available",
+        ),
         ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
     ];
     let mut conditions = before.conditions.unwrap_or_default();
     for (type_, status, reason, message) in CONDITIONS {
         let known = conditions.iter().find(|own| own.type_ == type_);
-        let since = known.filter(|own| own.status == status).and_then(|own| own.last_transition_time.clone());
+        let since = known
+            .filter(|own| own.status == status)
+            .and_then(|own| own.last_transition_time.clone());
         let condition = NodeCondition {
             type_: type_.to_owned(),
             status: status.to_owned(),
@@ -232,7 +267,10 @@ fn status(config: &NodeConfig, before: NodeStatus, now: &Time) -> NodeStatus {
             config
                 .addresses
                 .iter()
-                .map(|(type_, address)| NodeAddress { type_: type_.clone(), address: address.clone() })
+                .map(|(type_, address)| NodeAddress {
+                    type_: type_.clone(),
+                    address: address.clone(),
+                })
                 .collect(),
         ),
         capacity: Some(quantities(config)),

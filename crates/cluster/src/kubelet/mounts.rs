@@ -16,7 +16,11 @@ fn of_volume(pod: &str, volume: &Volume) -> Vec<Source> {
     if let Some(secret) = volume.secret.as_ref().filter(|source| source.optional != Some(true)) {
         sources.extend(secret.secret_name.clone().map(Source::Secret));
     }
-    if let Some(map) = volume.config_map.as_ref().filter(|source| source.optional != Some(true)) {
+    if let Some(map) = volume
+        .config_map
+        .as_ref()
+        .filter(|source| source.optional != Some(true))
+    {
         sources.push(Source::ConfigMap(map.name.clone()));
     }
     if let Some(claim) = &volume.persistent_volume_claim {
@@ -25,7 +29,11 @@ fn of_volume(pod: &str, volume: &Volume) -> Vec<Source> {
     if volume.ephemeral.is_some() {
         sources.push(Source::Claim(format!("{pod}-{}", volume.name)));
     }
-    for part in volume.projected.iter().flat_map(|projected| projected.sources.iter().flatten()) {
+    for part in volume
+        .projected
+        .iter()
+        .flat_map(|projected| projected.sources.iter().flatten())
+    {
         if let Some(secret) = part.secret.as_ref().filter(|source| source.optional != Some(true)) {
             sources.push(Source::Secret(secret.name.clone()));
         }
@@ -43,7 +51,11 @@ pub(super) fn sources(pod: &Pod) -> Vec<(String, Source)> {
     volumes
         .into_iter()
         .flatten()
-        .flat_map(|volume| of_volume(name, volume).into_iter().map(|source| (volume.name.clone(), source)))
+        .flat_map(|volume| {
+            of_volume(name, volume)
+                .into_iter()
+                .map(|source| (volume.name.clone(), source))
+        })
         .collect()
 }
 
@@ -56,11 +68,15 @@ pub(super) async fn missing(client: &Client, pod: &Pod) -> Result<Option<String>
     for (volume, source) in sources(pod) {
         let why = match source {
             Source::Secret(name) => {
-                let found = Api::<Secret>::namespaced(client.clone(), namespace).get_metadata_opt(&name).await?;
+                let found = Api::<Secret>::namespaced(client.clone(), namespace)
+                    .get_metadata_opt(&name)
+                    .await?;
                 found.is_none().then(|| format!("secret \"{name}\" not found"))
             }
             Source::ConfigMap(name) => {
-                let found = Api::<ConfigMap>::namespaced(client.clone(), namespace).get_metadata_opt(&name).await?;
+                let found = Api::<ConfigMap>::namespaced(client.clone(), namespace)
+                    .get_metadata_opt(&name)
+                    .await?;
                 found.is_none().then(|| format!("configmap \"{name}\" not found"))
             }
             Source::Claim(name) => {
@@ -75,7 +91,9 @@ pub(super) async fn missing(client: &Client, pod: &Pod) -> Result<Option<String>
             }
         };
         if let Some(why) = why {
-            return Ok(Some(format!("MountVolume.SetUp failed for volume \"{volume}\" : {why}")));
+            return Ok(Some(format!(
+                "MountVolume.SetUp failed for volume \"{volume}\" : {why}"
+            )));
         }
     }
     Ok(None)
@@ -97,6 +115,13 @@ mod tests {
         ]}}))
         .unwrap();
         let found: Vec<Source> = sources(&pod).into_iter().map(|(_, source)| source).collect();
-        assert_eq!(found, [Source::Secret("s".into()), Source::ConfigMap("m".into()), Source::Claim("c".into())]);
+        assert_eq!(
+            found,
+            [
+                Source::Secret("s".into()),
+                Source::ConfigMap("m".into()),
+                Source::Claim("c".into())
+            ]
+        );
     }
 }

@@ -40,7 +40,9 @@ pub(super) struct PodWork {
 
 /// Brings a pod as far as it can come now.
 pub(super) async fn sync(engine: Arc<Engine>, key: PodKey) -> Result<Action, Error> {
-    let Some(node) = engine.node(&key.node) else { return Ok(Action::Done) };
+    let Some(node) = engine.node(&key.node) else {
+        return Ok(Action::Done);
+    };
     let work = Arc::clone(node.work.lock().entry(key.pod.clone()).or_default());
     let mut work = work.lock().await;
     let Some(pod) = node.pods.get(&key.pod) else {
@@ -72,7 +74,10 @@ fn main_containers(pod: &Pod) -> &[Container] {
 }
 
 fn init_containers(pod: &Pod) -> &[Container] {
-    pod.spec.as_ref().and_then(|spec| spec.init_containers.as_deref()).unwrap_or(&[])
+    pod.spec
+        .as_ref()
+        .and_then(|spec| spec.init_containers.as_deref())
+        .unwrap_or(&[])
 }
 
 /// The policy by which a container is started again; init containers that end are done.
@@ -80,8 +85,16 @@ fn policy<'a>(pod: &'a Pod, container: &'a Container, init: bool) -> &'a str {
     if let Some(own) = container.restart_policy.as_deref() {
         return own;
     }
-    let policy = pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref()).unwrap_or("Always");
-    if init && policy == "Always" { "OnFailure" } else { policy }
+    let policy = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.restart_policy.as_deref())
+        .unwrap_or("Always");
+    if init && policy == "Always" {
+        "OnFailure"
+    } else {
+        policy
+    }
 }
 
 async fn advance(
@@ -103,7 +116,11 @@ async fn advance(
     }
     let host_network = pod.spec.as_ref().and_then(|spec| spec.host_network).unwrap_or(false);
     if !host_network && work.address.is_none() && !deleting {
-        let wanted = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()).and_then(|ip| ip.parse().ok());
+        let wanted = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.pod_ip.as_ref())
+            .and_then(|ip| ip.parse().ok());
         // the heartbeat brings the pods again when the node has a range
         work.address = match node.addresses.lock().as_mut() {
             Some(addresses) => addresses.take(wanted),
@@ -122,7 +139,10 @@ async fn advance(
         let api: Api<Pod> = Api::namespaced(node.config.client.clone(), &key.pod.namespace);
         let parameters = DeleteParams {
             grace_period_seconds: Some(0),
-            preconditions: Some(Preconditions { uid: pod.uid(), resource_version: None }),
+            preconditions: Some(Preconditions {
+                uid: pod.uid(),
+                resource_version: None,
+            }),
             ..DeleteParams::default()
         };
         apply::delete_with(&api, &key.pod.name, &parameters).await?;
@@ -139,7 +159,11 @@ async fn advance(
 
 /// How long a pod that is being deleted may still take.
 fn until_deadline(pod: &Pod, time: &Time) -> Duration {
-    let deadline = pod.metadata.deletion_timestamp.as_ref().map_or(time.0, |deadline| deadline.0);
+    let deadline = pod
+        .metadata
+        .deletion_timestamp
+        .as_ref()
+        .map_or(time.0, |deadline| deadline.0);
     let left = deadline.duration_since(time.0);
     Duration::try_from(left).unwrap_or(Duration::ZERO)
 }
@@ -169,7 +193,9 @@ async fn mount(node: &NodeState, pod: &Pod, work: &mut PodWork, now: Instant) ->
     work.mount_failures = work.mount_failures.saturating_add(1);
     work.mount_at = Some(now + MOUNT.saturating_mul(factor).min(MAX_MOUNT));
     let about = object_reference(pod, &());
-    node.recorder.publish(&about, Severity::Warning, "FailedMount", &why).await;
+    node.recorder
+        .publish(&about, Severity::Warning, "FailedMount", &why)
+        .await;
     Ok(())
 }
 
@@ -190,7 +216,9 @@ fn run_containers(
     let mut may_start = true;
     for container in init_containers(pod) {
         let sidecar = container.restart_policy.as_deref() == Some("Always");
-        step(engine, node, key, pod, work, container, true, may_start, now, time, deleting);
+        step(
+            engine, node, key, pod, work, container, true, may_start, now, time, deleting,
+        );
         let tracked = work.containers.get(&container.name);
         may_start &= tracked.is_some_and(|own| if sidecar { own.is_running() } else { own.succeeded() });
     }
@@ -198,7 +226,9 @@ fn run_containers(
     work.initialized |= may_start;
     for container in main_containers(pod) {
         let may_start = work.initialized;
-        step(engine, node, key, pod, work, container, false, may_start, now, time, deleting);
+        step(
+            engine, node, key, pod, work, container, false, may_start, now, time, deleting,
+        );
     }
 }
 
@@ -218,9 +248,16 @@ fn step(
 ) {
     let policy = policy(pod, container, init);
     let program = program_of(&engine.config, pod, container);
-    let tracked = work.containers.entry(container.name.clone()).or_insert_with(Tracked::new);
+    let tracked = work
+        .containers
+        .entry(container.name.clone())
+        .or_insert_with(Tracked::new);
     if may_start && !deleting && matches!(tracked.state, State::Waiting) {
-        let wait = if program.is_some() { Duration::ZERO } else { engine.config.start };
+        let wait = if program.is_some() {
+            Duration::ZERO
+        } else {
+            engine.config.start
+        };
         tracked.state = State::Starting(now + wait);
     }
     if !tracked.advance(now, time, policy, deleting) || deleting {
@@ -244,7 +281,11 @@ fn step(
         let (duration, exit) = simulated_run(container, &engine.config);
         (now + duration, exit)
     });
-    let delay = container.readiness_probe.as_ref().and_then(|probe| probe.initial_delay_seconds).unwrap_or(0);
+    let delay = container
+        .readiness_probe
+        .as_ref()
+        .and_then(|probe| probe.initial_delay_seconds)
+        .unwrap_or(0);
     tracked.state = State::Running {
         since: time.clone(),
         ready_at: now + Duration::from_secs(u64::try_from(delay).unwrap_or(0)),
@@ -261,7 +302,11 @@ fn take_over(engine: &Arc<Engine>, node: &NodeState, key: &PodKey, pod: &Arc<Pod
         return;
     }
     let now = Instant::now();
-    let statuses = told.init_container_statuses.iter().flatten().chain(told.container_statuses.iter().flatten());
+    let statuses = told
+        .init_container_statuses
+        .iter()
+        .flatten()
+        .chain(told.container_statuses.iter().flatten());
     for status in statuses {
         let found = init_containers(pod)
             .iter()
@@ -284,7 +329,13 @@ fn take_over(engine: &Arc<Engine>, node: &NodeState, key: &PodKey, pod: &Arc<Pod
                 (now + duration, exit)
             });
             let since = running.started_at.clone().unwrap_or_else(|| engine.config.clock.time());
-            tracked.state = State::Running { since, ready_at: now, ends, run, stopping: false };
+            tracked.state = State::Running {
+                since,
+                ready_at: now,
+                ends,
+                run,
+                stopping: false,
+            };
         } else if let Some(ended) = ended(state, status) {
             let again = match policy(pod, container, init) {
                 "Always" => true,
@@ -309,7 +360,11 @@ fn ended(state: Option<&k8s_openapi::api::core::v1::ContainerState>, status: &Co
         exit: terminated.exit_code,
         started: terminated.started_at.clone()?,
         finished: terminated.finished_at.clone()?,
-        id: terminated.container_id.clone().or_else(|| status.container_id.clone()).unwrap_or_default(),
+        id: terminated
+            .container_id
+            .clone()
+            .or_else(|| status.container_id.clone())
+            .unwrap_or_default(),
     })
 }
 
@@ -321,9 +376,18 @@ async fn tell(
     time: &Time,
     host_network: bool,
 ) -> Result<(), Error> {
-    let host_ip = node.config.addresses.iter().find(|(type_, _)| type_ == "InternalIP").map(|(_, ip)| ip.clone());
+    let host_ip = node
+        .config
+        .addresses
+        .iter()
+        .find(|(type_, _)| type_ == "InternalIP")
+        .map(|(_, ip)| ip.clone());
     let known = pod.status.as_ref().and_then(|status| status.pod_ip.clone());
-    let pod_ip = if host_network { host_ip.clone() } else { work.address.map(|ip| ip.to_string()).or(known) };
+    let pod_ip = if host_network {
+        host_ip.clone()
+    } else {
+        work.address.map(|ip| ip.to_string()).or(known)
+    };
     let facts = Facts {
         pod,
         containers: &work.containers,
@@ -336,7 +400,10 @@ async fn tell(
         time: time.clone(),
     };
     let wanted = status(&facts);
-    let api: Api<Pod> = Api::namespaced(node.config.client.clone(), pod.metadata.namespace.as_deref().unwrap_or_default());
+    let api: Api<Pod> = Api::namespaced(
+        node.config.client.clone(),
+        pod.metadata.namespace.as_deref().unwrap_or_default(),
+    );
     apply::patch_status(&api, pod, |pod| pod.status = Some(wanted)).await?;
     Ok(())
 }

@@ -38,7 +38,10 @@ fn terminated(ended: &Ended) -> ContainerStateTerminated {
 
 fn waiting(reason: &str, message: Option<String>) -> ContainerState {
     ContainerState {
-        waiting: Some(ContainerStateWaiting { reason: Some(reason.to_owned()), message }),
+        waiting: Some(ContainerStateWaiting {
+            reason: Some(reason.to_owned()),
+            message,
+        }),
         ..ContainerState::default()
     }
 }
@@ -46,7 +49,14 @@ fn waiting(reason: &str, message: Option<String>) -> ContainerState {
 fn container_status(facts: &Facts<'_>, container: &Container, init: bool) -> ContainerStatus {
     let fresh = Tracked::new();
     let tracked = facts.containers.get(&container.name).unwrap_or(&fresh);
-    let initializing = if facts.initialized || init || facts.pod.spec.as_ref().is_none_or(|spec| spec.init_containers.is_none()) {
+    let initializing = if facts.initialized
+        || init
+        || facts
+            .pod
+            .spec
+            .as_ref()
+            .is_none_or(|spec| spec.init_containers.is_none())
+    {
         "ContainerCreating"
     } else {
         "PodInitializing"
@@ -55,7 +65,9 @@ fn container_status(facts: &Facts<'_>, container: &Container, init: bool) -> Con
     let state = match &tracked.state {
         State::Waiting | State::Starting(_) => waiting(initializing, None),
         State::Running { since, .. } => ContainerState {
-            running: Some(ContainerStateRunning { started_at: Some(since.clone()) }),
+            running: Some(ContainerStateRunning {
+                started_at: Some(since.clone()),
+            }),
             ..ContainerState::default()
         },
         State::Ended(ended, Some(at)) if *at > facts.now => {
@@ -63,14 +75,25 @@ fn container_status(facts: &Facts<'_>, container: &Container, init: bool) -> Con
             let message = format!("back-off restarting failed container={}", container.name);
             waiting("CrashLoopBackOff", Some(message))
         }
-        State::Ended(ended, _) => ContainerState { terminated: Some(terminated(ended)), ..ContainerState::default() },
+        State::Ended(ended, _) => ContainerState {
+            terminated: Some(terminated(ended)),
+            ..ContainerState::default()
+        },
     };
-    let ready = if init && container.restart_policy.is_none() { tracked.succeeded() } else { tracked.is_ready(facts.now) };
+    let ready = if init && container.restart_policy.is_none() {
+        tracked.succeeded()
+    } else {
+        tracked.is_ready(facts.now)
+    };
     let image = container.image.clone().unwrap_or_default();
     let known = !tracked.id.is_empty();
     ContainerStatus {
         name: container.name.clone(),
-        image_id: if known { format!("simulated://{image}") } else { String::new() },
+        image_id: if known {
+            format!("simulated://{image}")
+        } else {
+            String::new()
+        },
         image,
         container_id: known.then(|| tracked.id.clone()),
         ready,
@@ -88,26 +111,52 @@ fn container_status(facts: &Facts<'_>, container: &Container, init: bool) -> Con
 /// The phase that containers make: pending until all started, then running until all ended for good.
 fn phase(pod: &Pod, containers: &BTreeMap<String, Tracked>, initialized: bool) -> &'static str {
     let spec = pod.spec.as_ref();
-    let main: Vec<Option<&Tracked>> =
-        spec.iter().flat_map(|spec| &spec.containers).map(|own| containers.get(&own.name)).collect();
-    let init_failed = spec.iter().flat_map(|spec| spec.init_containers.iter().flatten()).any(|own| {
-        containers.get(&own.name).is_some_and(|own| matches!(&own.state, State::Ended(ended, None) if ended.exit != 0))
-    });
+    let main: Vec<Option<&Tracked>> = spec
+        .iter()
+        .flat_map(|spec| &spec.containers)
+        .map(|own| containers.get(&own.name))
+        .collect();
+    let init_failed = spec
+        .iter()
+        .flat_map(|spec| spec.init_containers.iter().flatten())
+        .any(|own| {
+            containers
+                .get(&own.name)
+                .is_some_and(|own| matches!(&own.state, State::Ended(ended, None) if ended.exit != 0))
+        });
     if init_failed && !pods::is_deleting(pod) {
         return "Failed";
     }
     let over = |own: &Option<&Tracked>| own.is_some_and(|own| matches!(own.state, State::Ended(_, None)));
     if !main.is_empty() && main.iter().all(over) {
-        return if main.iter().all(|own| own.is_some_and(Tracked::succeeded)) { "Succeeded" } else { "Failed" };
+        return if main.iter().all(|own| own.is_some_and(Tracked::succeeded)) {
+            "Succeeded"
+        } else {
+            "Failed"
+        };
     }
-    let started = |own: &Option<&Tracked>| own.is_some_and(|own| matches!(own.state, State::Running { .. } | State::Ended(..)));
-    if initialized && main.iter().all(started) { "Running" } else { "Pending" }
+    let started =
+        |own: &Option<&Tracked>| own.is_some_and(|own| matches!(own.state, State::Running { .. } | State::Ended(..)));
+    if initialized && main.iter().all(started) {
+        "Running"
+    } else {
+        "Pending"
+    }
 }
 
-fn condition(list: &mut Vec<PodCondition>, type_: &str, holds: bool, reason: Option<&str>, message: Option<String>, time: &Time) {
+fn condition(
+    list: &mut Vec<PodCondition>,
+    type_: &str,
+    holds: bool,
+    reason: Option<&str>,
+    message: Option<String>,
+    time: &Time,
+) {
     let status = if holds { "True" } else { "False" };
     let before = list.iter().find(|own| own.type_ == type_);
-    let since = before.filter(|own| own.status == status).and_then(|own| own.last_transition_time.clone());
+    let since = before
+        .filter(|own| own.status == status)
+        .and_then(|own| own.last_transition_time.clone());
     let condition = PodCondition {
         type_: type_.to_owned(),
         status: status.to_owned(),
@@ -126,35 +175,85 @@ fn condition(list: &mut Vec<PodCondition>, type_: &str, holds: bool, reason: Opt
 pub(super) fn status(facts: &Facts<'_>) -> PodStatus {
     let before = facts.pod.status.clone().unwrap_or_default();
     let spec = facts.pod.spec.clone().unwrap_or_default();
-    let main: Vec<ContainerStatus> = spec.containers.iter().map(|own| container_status(facts, own, false)).collect();
-    let init: Vec<ContainerStatus> =
-        spec.init_containers.iter().flatten().map(|own| container_status(facts, own, true)).collect();
+    let main: Vec<ContainerStatus> = spec
+        .containers
+        .iter()
+        .map(|own| container_status(facts, own, false))
+        .collect();
+    let init: Vec<ContainerStatus> = spec
+        .init_containers
+        .iter()
+        .flatten()
+        .map(|own| container_status(facts, own, true))
+        .collect();
     let phase = phase(facts.pod, facts.containers, facts.initialized);
-    let unready: Vec<&str> = main.iter().filter(|own| !own.ready).map(|own| own.name.as_str()).collect();
+    let unready: Vec<&str> = main
+        .iter()
+        .filter(|own| !own.ready)
+        .map(|own| own.name.as_str())
+        .collect();
     let (reason, message) = match phase {
         "Succeeded" => (Some("PodCompleted"), None),
         "Failed" => (Some("PodFailed"), None),
         _ if unready.is_empty() => (None, None),
-        _ => (Some("ContainersNotReady"), Some(format!("containers with unready status: [{}]", unready.join(" ")))),
+        _ => (
+            Some("ContainersNotReady"),
+            Some(format!("containers with unready status: [{}]", unready.join(" "))),
+        ),
     };
     let ready = unready.is_empty() && facts.initialized && matches!(phase, "Running");
     let mut conditions = before.conditions.clone().unwrap_or_default();
     let over = matches!(phase, "Succeeded" | "Failed");
-    condition(&mut conditions, "PodReadyToStartContainers", facts.mounted && !over, None, None, &facts.time);
-    let incomplete: Vec<&str> = init.iter().filter(|own| !own.ready).map(|own| own.name.as_str()).collect();
-    let initializing = (!facts.initialized).then(|| format!("containers with incomplete status: [{}]", incomplete.join(" ")));
+    condition(
+        &mut conditions,
+        "PodReadyToStartContainers",
+        facts.mounted && !over,
+        None,
+        None,
+        &facts.time,
+    );
+    let incomplete: Vec<&str> = init
+        .iter()
+        .filter(|own| !own.ready)
+        .map(|own| own.name.as_str())
+        .collect();
+    let initializing =
+        (!facts.initialized).then(|| format!("containers with incomplete status: [{}]", incomplete.join(" ")));
     let not_initialized = (!facts.initialized).then_some("ContainersNotInitialized");
-    condition(&mut conditions, "Initialized", facts.initialized, not_initialized, initializing, &facts.time);
+    condition(
+        &mut conditions,
+        "Initialized",
+        facts.initialized,
+        not_initialized,
+        initializing,
+        &facts.time,
+    );
     let gates = spec.readiness_gates.iter().flatten();
     let gate = gates
-        .filter(|gate| !conditions.iter().any(|own| own.type_ == gate.condition_type && own.status == "True"))
-        .map(|gate| format!("corresponding condition of pod readiness gate \"{}\" does not exist.", gate.condition_type))
+        .filter(|gate| {
+            !conditions
+                .iter()
+                .any(|own| own.type_ == gate.condition_type && own.status == "True")
+        })
+        .map(|gate| {
+            format!(
+                "corresponding condition of pod readiness gate \"{}\" does not exist.",
+                gate.condition_type
+            )
+        })
         .next();
     let (pod_reason, pod_message) = match (&gate, ready) {
         (Some(gate), true) => (Some("ReadinessGatesNotReady"), Some(gate.clone())),
         _ => (reason, message.clone()),
     };
-    condition(&mut conditions, "Ready", ready && gate.is_none(), pod_reason, pod_message, &facts.time);
+    condition(
+        &mut conditions,
+        "Ready",
+        ready && gate.is_none(),
+        pod_reason,
+        pod_message,
+        &facts.time,
+    );
     condition(&mut conditions, "ContainersReady", ready, reason, message, &facts.time);
     if !conditions.iter().any(|own| own.type_ == "PodScheduled") {
         condition(&mut conditions, "PodScheduled", true, None, None, &facts.time);

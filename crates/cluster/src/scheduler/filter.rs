@@ -59,14 +59,20 @@ fn host_ports(pod: &Pod) -> BTreeSet<(String, i32)> {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     containers
         .flat_map(|container| container.ports.iter().flatten())
-        .filter_map(|port| Some((port.protocol.clone().unwrap_or_else(|| "TCP".into()), port.host_port.filter(|p| *p > 0)?)))
+        .filter_map(|port| {
+            Some((
+                port.protocol.clone().unwrap_or_else(|| "TCP".into()),
+                port.host_port.filter(|p| *p > 0)?,
+            ))
+        })
         .collect()
 }
 
 fn anti_affinity(pod: &Pod) -> Vec<PodAffinityTerm> {
     let affinity = pod.spec.as_ref().and_then(|spec| spec.affinity.as_ref());
     let anti = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
-    anti.and_then(|anti| anti.required_during_scheduling_ignored_during_execution.clone()).unwrap_or_default()
+    anti.and_then(|anti| anti.required_during_scheduling_ignored_during_execution.clone())
+        .unwrap_or_default()
 }
 
 /// A pod that waits for a node.
@@ -142,43 +148,76 @@ fn holds(requirement: &Requirement, labels: &BTreeMap<String, String>) -> bool {
         Requirement::NotIn(key, values) => labels.get(key).is_none_or(|value| !values.contains(value)),
         Requirement::Exists(key) => labels.contains_key(key),
         Requirement::NotExists(key) => !labels.contains_key(key),
-        Requirement::GreaterThan(key, bound) => {
-            labels.get(key).and_then(|value| value.parse::<i64>().ok()).is_some_and(|value| value > *bound)
-        }
-        Requirement::LessThan(key, bound) => {
-            labels.get(key).and_then(|value| value.parse::<i64>().ok()).is_some_and(|value| value < *bound)
-        }
+        Requirement::GreaterThan(key, bound) => labels
+            .get(key)
+            .and_then(|value| value.parse::<i64>().ok())
+            .is_some_and(|value| value > *bound),
+        Requirement::LessThan(key, bound) => labels
+            .get(key)
+            .and_then(|value| value.parse::<i64>().ok())
+            .is_some_and(|value| value < *bound),
     }
 }
 
 /// Whether a pod's node selector and required node affinity select a node.
 pub(crate) fn node_selected(pod: &Pod, name: &str, labels: &BTreeMap<String, String>) -> bool {
     let Some(spec) = &pod.spec else { return true };
-    let by_label = spec.node_selector.iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
-    let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+    let by_label = spec
+        .node_selector
+        .iter()
+        .flatten()
+        .all(|(key, value)| labels.get(key) == Some(value));
+    let affinity = spec
+        .affinity
+        .as_ref()
+        .and_then(|affinity| affinity.node_affinity.as_ref());
     let required = affinity.and_then(|own| own.required_during_scheduling_ignored_during_execution.as_ref());
-    by_label && required.is_none_or(|own| own.node_selector_terms.iter().any(|term| term_selects(term, name, labels)))
+    by_label
+        && required.is_none_or(|own| {
+            own.node_selector_terms
+                .iter()
+                .any(|term| term_selects(term, name, labels))
+        })
 }
 
 /// The first taint that keeps a pod away.
 pub(crate) fn untolerated<'a>(pod: &Pod, taints: &'a [Taint]) -> Option<&'a Taint> {
-    let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_deref()).unwrap_or_default();
+    let tolerations = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.tolerations.as_deref())
+        .unwrap_or_default();
     taints
         .iter()
         .filter(|taint| taint.effect != "PreferNoSchedule")
         .find(|taint| !tolerations.iter().any(|own| tolerates(own, taint)))
 }
 
-fn term_matches(term: &PodAffinityTerm, own_namespace: &str, namespace: &str, labels: &BTreeMap<String, String>) -> bool {
+fn term_matches(
+    term: &PodAffinityTerm,
+    own_namespace: &str,
+    namespace: &str,
+    labels: &BTreeMap<String, String>,
+) -> bool {
     let named = term.namespaces.as_deref().unwrap_or_default();
     let anywhere = term.namespace_selector.is_some();
-    let here = if named.is_empty() { namespace == own_namespace } else { named.iter().any(|own| own == namespace) };
-    (here || anywhere) && term.label_selector.as_ref().is_some_and(|own| LabelSelector::from(own).matches(labels))
+    let here = if named.is_empty() {
+        namespace == own_namespace
+    } else {
+        named.iter().any(|own| own == namespace)
+    };
+    (here || anywhere)
+        && term
+            .label_selector
+            .as_ref()
+            .is_some_and(|own| LabelSelector::from(own).matches(labels))
 }
 
 /// Whether a pod that the term matches is in the node's topology domain.
 fn domain_has(term: &PodAffinityTerm, namespace: &str, node: &NodeInfo, all: &[NodeInfo]) -> bool {
-    let Some(domain) = node.labels.get(&term.topology_key) else { return false };
+    let Some(domain) = node.labels.get(&term.topology_key) else {
+        return false;
+    };
     all.iter()
         .filter(|other| other.labels.get(&term.topology_key) == Some(domain))
         .flat_map(|other| &other.pods)
@@ -186,22 +225,39 @@ fn domain_has(term: &PodAffinityTerm, namespace: &str, node: &NodeInfo, all: &[N
 }
 
 fn spread_violated(candidate: &Candidate<'_>, node: &NodeInfo, all: &[NodeInfo]) -> bool {
-    let constraints = candidate.pod.spec.as_ref().and_then(|spec| spec.topology_spread_constraints.as_ref());
-    constraints.into_iter().flatten().filter(|own| own.when_unsatisfiable == "DoNotSchedule").any(|constraint| {
-        let Some(domain) = node.labels.get(&constraint.topology_key) else { return true };
-        let mut counts: BTreeMap<&String, i32> = BTreeMap::new();
-        let eligible = all.iter().filter(|other| node_selected(candidate.pod, &other.name, &other.labels));
-        for other in eligible {
-            let Some(own) = other.labels.get(&constraint.topology_key) else { continue };
-            let count = counts.entry(own).or_default();
-            for pod in &other.pods {
-                let selected = constraint.label_selector.as_ref().is_some_and(|own| LabelSelector::from(own).matches(&pod.labels));
-                *count += i32::from(selected && pod.namespace == candidate.namespace);
+    let constraints = candidate
+        .pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.topology_spread_constraints.as_ref());
+    constraints
+        .into_iter()
+        .flatten()
+        .filter(|own| own.when_unsatisfiable == "DoNotSchedule")
+        .any(|constraint| {
+            let Some(domain) = node.labels.get(&constraint.topology_key) else {
+                return true;
+            };
+            let mut counts: BTreeMap<&String, i32> = BTreeMap::new();
+            let eligible = all
+                .iter()
+                .filter(|other| node_selected(candidate.pod, &other.name, &other.labels));
+            for other in eligible {
+                let Some(own) = other.labels.get(&constraint.topology_key) else {
+                    continue;
+                };
+                let count = counts.entry(own).or_default();
+                for pod in &other.pods {
+                    let selected = constraint
+                        .label_selector
+                        .as_ref()
+                        .is_some_and(|own| LabelSelector::from(own).matches(&pod.labels));
+                    *count += i32::from(selected && pod.namespace == candidate.namespace);
+                }
             }
-        }
-        let least = counts.values().min().copied().unwrap_or(0);
-        counts.get(domain).copied().unwrap_or(0) + 1 - least > constraint.max_skew
-    })
+            let least = counts.values().min().copied().unwrap_or(0);
+            counts.get(domain).copied().unwrap_or(0) + 1 - least > constraint.max_skew
+        })
 }
 
 /// Why a pod does not fit on a node; nothing if it does.
@@ -246,16 +302,23 @@ pub(super) fn reasons(candidate: &Candidate<'_>, node: &NodeInfo, all: &[NodeInf
     }
     let first_of_its_kind = |term: &PodAffinityTerm| {
         term_matches(term, &candidate.namespace, &candidate.namespace, &candidate.labels)
-            && !all.iter().flat_map(|other| &other.pods).any(|pod| {
-                term_matches(term, &candidate.namespace, &pod.namespace, &pod.labels)
-            })
+            && !all
+                .iter()
+                .flat_map(|other| &other.pods)
+                .any(|pod| term_matches(term, &candidate.namespace, &pod.namespace, &pod.labels))
     };
-    if candidate.together.iter().any(|term| {
-        !domain_has(term, &candidate.namespace, node, all) && !first_of_its_kind(term)
-    }) {
+    if candidate
+        .together
+        .iter()
+        .any(|term| !domain_has(term, &candidate.namespace, node, all) && !first_of_its_kind(term))
+    {
         return one("node(s) didn't match pod affinity rules");
     }
-    if candidate.apart.iter().any(|term| domain_has(term, &candidate.namespace, node, all)) {
+    if candidate
+        .apart
+        .iter()
+        .any(|term| domain_has(term, &candidate.namespace, node, all))
+    {
         return one("node(s) didn't match pod anti-affinity rules");
     }
     let avoided = all.iter().any(|other| {
@@ -283,7 +346,10 @@ pub(super) fn explain(reasons: &[Vec<String>]) -> String {
     for reason in reasons.iter().flatten() {
         *counts.entry(reason).or_default() += 1;
     }
-    let mut parts: Vec<String> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    let mut parts: Vec<String> = counts
+        .iter()
+        .map(|(reason, count)| format!("{count} {reason}"))
+        .collect();
     parts.sort();
     format!("0/{} nodes are available: {}.", reasons.len(), parts.join(", "))
 }
@@ -305,8 +371,10 @@ mod tests {
     fn pod(spec: Value) -> Pod {
         let mut spec = spec;
         spec["containers"] = spec.get("containers").cloned().unwrap_or_else(|| json!([]));
-        serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "n", "labels": {"app": "x"}}, "spec": spec}))
-            .unwrap()
+        serde_json::from_value(
+            json!({"metadata": {"name": "p", "namespace": "n", "labels": {"app": "x"}}, "spec": spec}),
+        )
+        .unwrap()
     }
 
     fn told(pod: &Pod, nodes: &[NodeInfo]) -> String {
@@ -319,9 +387,15 @@ mod tests {
     fn reasons_are_counted() {
         let taint = json!({"taints": [{"key": "dedicated", "value": "infra", "effect": "NoSchedule"}]});
         let mut full = node("c", json!({}), "1");
-        full.add(&pod(json!({"containers": [{"name": "a", "resources": {"requests": {"cpu": "600m"}}}]})));
-        let nodes =
-            [node("a", taint, "1"), node("b", json!({"unschedulable": true}), "1"), full, node("d", json!({}), "100m")];
+        full.add(&pod(
+            json!({"containers": [{"name": "a", "resources": {"requests": {"cpu": "600m"}}}]}),
+        ));
+        let nodes = [
+            node("a", taint, "1"),
+            node("b", json!({"unschedulable": true}), "1"),
+            full,
+            node("d", json!({}), "100m"),
+        ];
         let asks = pod(json!({"containers": [{"name": "a", "resources": {"requests": {"cpu": "500m"}}}]}));
         assert_eq!(
             told(&asks, &nodes),
@@ -345,7 +419,11 @@ mod tests {
             (json!({"nodeSelector": {"zone": "b"}}), false),
         ] {
             let pod = pod(own.clone());
-            assert_eq!(reasons(&Candidate::new(&pod), &nodes[0], &nodes).is_empty(), fits, "{own}");
+            assert_eq!(
+                reasons(&Candidate::new(&pod), &nodes[0], &nodes).is_empty(),
+                fits,
+                "{own}"
+            );
         }
         let apart = json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
             {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "x"}}}]}}});
@@ -353,7 +431,10 @@ mod tests {
         nodes[0].add(&pod(apart.clone()));
         let next = pod(apart);
         let candidate = Candidate::new(&next);
-        assert_eq!(reasons(&candidate, &nodes[0], &nodes), ["node(s) didn't match pod anti-affinity rules"]);
+        assert_eq!(
+            reasons(&candidate, &nodes[0], &nodes),
+            ["node(s) didn't match pod anti-affinity rules"]
+        );
         assert!(reasons(&candidate, &nodes[1], &nodes).is_empty());
         let plain = pod(json!({}));
         let plain = reasons(&Candidate::new(&plain), &nodes[0], &nodes);

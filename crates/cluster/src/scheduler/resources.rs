@@ -15,7 +15,14 @@ pub(super) fn amounts(list: Option<&BTreeMap<String, Quantity>>) -> Requests {
         .flatten()
         .filter_map(|(name, quantity)| {
             let amount: Amount = quantity.0.parse().ok()?;
-            Some((name.clone(), if name == "cpu" { amount.milli_value() } else { amount.value() }))
+            Some((
+                name.clone(),
+                if name == "cpu" {
+                    amount.milli_value()
+                } else {
+                    amount.value()
+                },
+            ))
         })
         .collect()
 }

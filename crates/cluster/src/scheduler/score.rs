@@ -24,11 +24,18 @@ fn free(candidate: &Candidate<'_>, node: &NodeInfo) -> i64 {
 /// How many pods of the same owner kind (by labels and spread constraints) are in the node's domains; fewer is better.
 fn alike(candidate: &Candidate<'_>, node: &NodeInfo, all: &[NodeInfo]) -> i64 {
     let same = |other: &NodeInfo| {
-        let alike = other.pods.iter().filter(|pod| pod.namespace == candidate.namespace && pod.labels == candidate.labels);
+        let alike = other
+            .pods
+            .iter()
+            .filter(|pod| pod.namespace == candidate.namespace && pod.labels == candidate.labels);
         i64::try_from(alike.count()).unwrap_or(i64::MAX)
     };
     let mut count = same(node);
-    let constraints = candidate.pod.spec.as_ref().and_then(|spec| spec.topology_spread_constraints.as_ref());
+    let constraints = candidate
+        .pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.topology_spread_constraints.as_ref());
     for constraint in constraints.into_iter().flatten() {
         let domain = node.labels.get(&constraint.topology_key);
         let selector = constraint.label_selector.as_ref().map(LabelSelector::from);

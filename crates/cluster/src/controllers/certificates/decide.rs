@@ -54,13 +54,21 @@ fn asked(request: &CertificateSigningRequest) -> Option<Asked> {
     let subject = &parsed.certification_request_info.subject;
     let mut asked = Asked {
         common_name: subject.iter_common_name().next()?.as_str().ok()?.to_owned(),
-        organizations: subject.iter_organization().filter_map(|own| own.as_str().ok()).map(str::to_owned).collect(),
+        organizations: subject
+            .iter_organization()
+            .filter_map(|own| own.as_str().ok())
+            .map(str::to_owned)
+            .collect(),
         ..Asked::default()
     };
-    let names = parsed.requested_extensions().into_iter().flatten().filter_map(|extension| match extension {
-        ParsedExtension::SubjectAlternativeName(names) => Some(&names.general_names),
-        _ => None,
-    });
+    let names = parsed
+        .requested_extensions()
+        .into_iter()
+        .flatten()
+        .filter_map(|extension| match extension {
+            ParsedExtension::SubjectAlternativeName(names) => Some(&names.general_names),
+            _ => None,
+        });
     for name in names.flatten() {
         match name {
             GeneralName::DNSName(name) => asked.dns_names.push((*name).to_owned()),
@@ -75,7 +83,9 @@ fn usages_are(request: &CertificateSigningRequest, required: &str) -> bool {
     let usages = request.spec.usages.as_deref().unwrap_or_default();
     let allowed = ["digital signature", "key encipherment", required];
     usages.iter().all(|own| allowed.contains(&own.as_str()))
-        && ["digital signature", required].iter().all(|own| usages.iter().any(|usage| usage == own))
+        && ["digital signature", required]
+            .iter()
+            .all(|own| usages.iter().any(|usage| usage == own))
 }
 
 fn is_node(asked: &Asked) -> bool {
@@ -88,7 +98,9 @@ pub(super) fn recognize(request: &CertificateSigningRequest) -> Option<Recognize
     let asked = asked(request)?;
     let in_group = |group: &str| {
         let groups = spec.groups.as_deref().unwrap_or_default();
-        groups.iter().any(|own| own == group || own.strip_prefix(group).is_some_and(|rest| rest.starts_with(':')))
+        groups
+            .iter()
+            .any(|own| own == group || own.strip_prefix(group).is_some_and(|rest| rest.starts_with(':')))
     };
     let itself = spec.username.as_deref() == Some(asked.common_name.as_str());
     permitted(request).ok()?;
@@ -173,18 +185,43 @@ mod tests {
     #[test]
     fn requests_of_nodes_are_recognized() {
         let node = Subject::client("system:node:a", &["system:nodes"]);
-        let ask = |signer: &str, user: &str, group: &str| recognize(&request(&node, signer, user, group, "client auth"));
-        assert_eq!(ask(KUBELET_CLIENT, "system:bootstrap:x", "system:bootstrappers"), Some(Recognized::Bootstrap));
-        assert_eq!(ask(KUBELET_CLIENT, "system:bootstrap:x", "system:bootstrappers:kubeadm"), Some(Recognized::Bootstrap));
-        assert_eq!(ask(KUBELET_CLIENT, "system:node:a", "system:nodes"), Some(Recognized::Renewal));
+        let ask =
+            |signer: &str, user: &str, group: &str| recognize(&request(&node, signer, user, group, "client auth"));
+        assert_eq!(
+            ask(KUBELET_CLIENT, "system:bootstrap:x", "system:bootstrappers"),
+            Some(Recognized::Bootstrap)
+        );
+        assert_eq!(
+            ask(KUBELET_CLIENT, "system:bootstrap:x", "system:bootstrappers:kubeadm"),
+            Some(Recognized::Bootstrap)
+        );
+        assert_eq!(
+            ask(KUBELET_CLIENT, "system:node:a", "system:nodes"),
+            Some(Recognized::Renewal)
+        );
         assert_eq!(ask(KUBELET_CLIENT, "system:node:b", "system:nodes"), None);
         assert_eq!(ask(API_CLIENT, "system:node:a", "system:nodes"), None);
         let mut serving = Subject::server("system:node:a", &["a"], &[]);
         serving.organizations = vec!["system:nodes".into()];
-        let serving = request(&serving, KUBELET_SERVING, "system:node:a", "system:nodes", "server auth");
+        let serving = request(
+            &serving,
+            KUBELET_SERVING,
+            "system:node:a",
+            "system:nodes",
+            "server auth",
+        );
         assert_eq!(recognize(&serving), Some(Recognized::Serving));
         let person = Subject::client("jane", &["dev"]);
-        assert_eq!(recognize(&request(&person, KUBELET_CLIENT, "x", "system:bootstrappers", "client auth")), None);
+        assert_eq!(
+            recognize(&request(
+                &person,
+                KUBELET_CLIENT,
+                "x",
+                "system:bootstrappers",
+                "client auth"
+            )),
+            None
+        );
     }
 
     #[test]

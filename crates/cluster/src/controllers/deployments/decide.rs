@@ -7,8 +7,8 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 
 use super::replica_sets::{
-    self as sets_of, available, create, current, desired, has_template_of, new_annotations, revision, scale_annotations,
-    wanted,
+    self as sets_of, available, create, current, desired, has_template_of, new_annotations, revision,
+    scale_annotations, wanted,
 };
 use crate::pods;
 
@@ -18,7 +18,11 @@ pub(super) enum Step {
     /// A new set.
     Create(Box<ReplicaSet>),
     /// A set gets this many replicas and these annotations besides its own.
-    Update { name: String, replicas: i32, annotations: BTreeMap<String, String> },
+    Update {
+        name: String,
+        replicas: i32,
+        annotations: BTreeMap<String, String>,
+    },
     /// The Deployment gets this revision.
     SetRevision(i64),
     /// A set of an old revision goes.
@@ -42,7 +46,11 @@ pub(crate) fn scaled(value: Option<&IntOrString>, total: i32, up: bool, default:
         Some(IntOrString::String(text)) => {
             let percent: i64 = text.trim_end_matches('%').parse().unwrap_or(0);
             let product = i64::from(total) * percent;
-            let result = if up { (product + 99).div_euclid(100) } else { product.div_euclid(100) };
+            let result = if up {
+                (product + 99).div_euclid(100)
+            } else {
+                product.div_euclid(100)
+            };
             i32::try_from(result).unwrap_or(i32::MAX)
         }
         None => default,
@@ -58,13 +66,25 @@ pub(super) fn bounds(deployment: &Deployment) -> (i32, i32) {
     let rolling = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
     let total = replicas(deployment);
     let surge = scaled(rolling.and_then(|rolling| rolling.max_surge.as_ref()), total, true, 1);
-    let unavailable = scaled(rolling.and_then(|rolling| rolling.max_unavailable.as_ref()), total, false, 0);
+    let unavailable = scaled(
+        rolling.and_then(|rolling| rolling.max_unavailable.as_ref()),
+        total,
+        false,
+        0,
+    );
     // both rounded to nothing would stop the update
-    if surge == 0 && unavailable == 0 { (0, 1) } else { (surge, unavailable.min(total)) }
+    if surge == 0 && unavailable == 0 {
+        (0, 1)
+    } else {
+        (surge, unavailable.min(total))
+    }
 }
 
 /// The sets by age; the one with the Deployment's template apart.
-pub(super) fn split<'a>(deployment: &Deployment, sets: &'a [ReplicaSet]) -> (Option<&'a ReplicaSet>, Vec<&'a ReplicaSet>) {
+pub(super) fn split<'a>(
+    deployment: &Deployment,
+    sets: &'a [ReplicaSet],
+) -> (Option<&'a ReplicaSet>, Vec<&'a ReplicaSet>) {
     let mut sorted: Vec<&ReplicaSet> = sets.iter().collect();
     sorted.sort_by_key(|set| (pods::created_at(&set.metadata), set.name_any()));
     let new = sorted.iter().copied().find(|set| has_template_of(set, deployment));
@@ -82,9 +102,15 @@ struct Plan<'a> {
 impl Plan<'_> {
     fn scale(&mut self, set: &ReplicaSet, to: i32) {
         let annotations = scale_annotations(replicas(self.deployment), self.surge);
-        let told = annotations.iter().all(|(key, value)| set.annotations().get(key) == Some(value));
+        let told = annotations
+            .iter()
+            .all(|(key, value)| set.annotations().get(key) == Some(value));
         if wanted(set) != to || (!told && to > 0) {
-            self.steps.push(Step::Update { name: set.name_any(), replicas: to, annotations });
+            self.steps.push(Step::Update {
+                name: set.name_any(),
+                replicas: to,
+                annotations,
+            });
         }
     }
 }
@@ -96,12 +122,19 @@ pub(super) fn decide(
     pods_left: &dyn Fn(&[&ReplicaSet]) -> bool,
 ) -> Vec<Step> {
     let (surge, unavailable) = bounds(deployment);
-    let mut plan = Plan { deployment, surge, unavailable, steps: Vec::new() };
+    let mut plan = Plan {
+        deployment,
+        surge,
+        unavailable,
+        steps: Vec::new(),
+    };
     let (new, old) = split(deployment, sets);
     let spec = &deployment.spec;
     let paused = spec.paused.unwrap_or(false);
     let total = replicas(deployment);
-    let scaling = sets.iter().any(|set| wanted(set) > 0 && desired(set).is_some_and(|desired| desired != total));
+    let scaling = sets
+        .iter()
+        .any(|set| wanted(set) > 0 && desired(set).is_some_and(|desired| desired != total));
     if paused || scaling {
         scale(&mut plan, new, &old);
     } else if is_recreate(deployment) {
@@ -110,26 +143,44 @@ pub(super) fn decide(
         roll(&mut plan, new, &old);
     }
     if !paused {
-        plan.steps.extend(clean_up(deployment, new, &old, spec.revision_history_limit));
+        plan.steps
+            .extend(clean_up(deployment, new, &old, spec.revision_history_limit));
     }
     plan.steps
 }
 
 /// Makes sure that there is a new set, with its revision. Answers the set if it was there.
-fn ensure_new<'a>(plan: &mut Plan<'_>, new: Option<&'a ReplicaSet>, old: &[&ReplicaSet], count: i32) -> Option<&'a ReplicaSet> {
+fn ensure_new<'a>(
+    plan: &mut Plan<'_>,
+    new: Option<&'a ReplicaSet>,
+    old: &[&ReplicaSet],
+    count: i32,
+) -> Option<&'a ReplicaSet> {
     let last = old.iter().map(|set| revision(set)).max().unwrap_or(0);
     let next = last + 1;
     let annotations = new_annotations(plan.deployment, new, next, plan.surge);
-    let told = plan.deployment.annotations().get(sets_of::REVISION).and_then(|text| text.parse().ok());
+    let told = plan
+        .deployment
+        .annotations()
+        .get(sets_of::REVISION)
+        .and_then(|text| text.parse().ok());
     let own = new.map_or(next, |set| revision(set).max(next));
     match new {
         Some(set) => {
-            let same = annotations.iter().all(|(key, value)| set.annotations().get(key) == Some(value));
+            let same = annotations
+                .iter()
+                .all(|(key, value)| set.annotations().get(key) == Some(value));
             if !same {
-                plan.steps.push(Step::Update { name: set.name_any(), replicas: wanted(set), annotations });
+                plan.steps.push(Step::Update {
+                    name: set.name_any(),
+                    replicas: wanted(set),
+                    annotations,
+                });
             }
         }
-        None => plan.steps.push(Step::Create(Box::new(create(plan.deployment, count, annotations)))),
+        None => plan
+            .steps
+            .push(Step::Create(Box::new(create(plan.deployment, count, annotations)))),
     }
     if told != Some(own) {
         plan.steps.push(Step::SetRevision(own));
@@ -145,7 +196,11 @@ fn sum(sets: &[&ReplicaSet], of: impl Fn(&ReplicaSet) -> i32) -> i32 {
 fn new_count(plan: &Plan<'_>, new: i32, all: i32) -> i32 {
     let total = replicas(plan.deployment);
     let room = total + plan.surge - all;
-    if room <= 0 { new } else { (new + room.min(total - new)).max(0) }
+    if room <= 0 {
+        new
+    } else {
+        (new + room.min(total - new)).max(0)
+    }
 }
 
 fn roll(plan: &mut Plan<'_>, new: Option<&ReplicaSet>, old: &[&ReplicaSet]) {
@@ -153,8 +208,13 @@ fn roll(plan: &mut Plan<'_>, new: Option<&ReplicaSet>, old: &[&ReplicaSet]) {
     let old_wanted = sum(old, wanted);
     let first = new_count(plan, 0, old_wanted);
     let before = plan.steps.len();
-    let Some(new) = ensure_new(plan, new, old, first) else { return };
-    if plan.steps[before..].iter().any(|step| matches!(step, Step::Update { .. })) {
+    let Some(new) = ensure_new(plan, new, old, first) else {
+        return;
+    };
+    if plan.steps[before..]
+        .iter()
+        .any(|step| matches!(step, Step::Update { .. }))
+    {
         return;
     }
     let to = match wanted(new) {
@@ -224,8 +284,13 @@ fn recreate(
         return;
     }
     let before = plan.steps.len();
-    let Some(new) = ensure_new(plan, new, old, total) else { return };
-    if !plan.steps[before..].iter().any(|step| matches!(step, Step::Update { .. })) {
+    let Some(new) = ensure_new(plan, new, old, total) else {
+        return;
+    };
+    if !plan.steps[before..]
+        .iter()
+        .any(|step| matches!(step, Step::Update { .. }))
+    {
         plan.scale(new, total);
     }
 }
@@ -275,7 +340,11 @@ fn scale(plan: &mut Plan<'_>, new: Option<&ReplicaSet>, old: &[&ReplicaSet]) {
         let share = (f64::from(own) * f64::from(allowed) / f64::from(max)).round();
         #[allow(clippy::cast_possible_truncation)] // replicas are small
         let share = share as i32 - own;
-        let share = if left > 0 { share.clamp(0, left) } else { share.clamp(left, 0) };
+        let share = if left > 0 {
+            share.clamp(0, left)
+        } else {
+            share.clamp(left, 0)
+        };
         left -= share;
         counts.push(own + share);
     }
@@ -291,7 +360,9 @@ fn scale(plan: &mut Plan<'_>, new: Option<&ReplicaSet>, old: &[&ReplicaSet]) {
 fn clean_up(deployment: &Deployment, new: Option<&ReplicaSet>, old: &[&ReplicaSet], limit: Option<i32>) -> Vec<Step> {
     let total = replicas(deployment);
     let complete = new.is_some_and(|new| wanted(new) == total && available(new) == total) && sum(old, wanted) == 0;
-    let Ok(limit) = usize::try_from(limit.unwrap_or(10)) else { return Vec::new() };
+    let Ok(limit) = usize::try_from(limit.unwrap_or(10)) else {
+        return Vec::new();
+    };
     if !complete || old.len() <= limit {
         return Vec::new();
     }
@@ -301,7 +372,11 @@ fn clean_up(deployment: &Deployment, new: Option<&ReplicaSet>, old: &[&ReplicaSe
         .into_iter()
         .take(old.len() - limit)
         .filter(|set| {
-            let observed = set.status.as_ref().and_then(|status| status.observed_generation).unwrap_or(0);
+            let observed = set
+                .status
+                .as_ref()
+                .and_then(|status| status.observed_generation)
+                .unwrap_or(0);
             current(set) == 0
                 && set.metadata.deletion_timestamp.is_none()
                 && observed >= set.metadata.generation.unwrap_or(0)

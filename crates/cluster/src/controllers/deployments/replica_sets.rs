@@ -59,12 +59,18 @@ pub(super) fn current(set: &ReplicaSet) -> i32 {
 
 /// How many replicas of a set are available.
 pub(super) fn available(set: &ReplicaSet) -> i32 {
-    set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0)
+    set.status
+        .as_ref()
+        .and_then(|status| status.available_replicas)
+        .unwrap_or(0)
 }
 
 /// A set's revision; 0 without one.
 pub(super) fn revision(set: &ReplicaSet) -> i64 {
-    set.annotations().get(REVISION).and_then(|text| text.parse().ok()).unwrap_or(0)
+    set.annotations()
+        .get(REVISION)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0)
 }
 
 /// How many replicas the Deployment wanted when it last scaled the set.
@@ -74,7 +80,11 @@ pub(super) fn desired(set: &ReplicaSet) -> Option<i32> {
 
 /// The annotations of a set that the Deployment scales.
 pub(super) fn scale_annotations(replicas: i32, surge: i32) -> BTreeMap<String, String> {
-    [(DESIRED.to_owned(), replicas.to_string()), (MAX.to_owned(), (replicas + surge).to_string())].into()
+    [
+        (DESIRED.to_owned(), replicas.to_string()),
+        (MAX.to_owned(), (replicas + surge).to_string()),
+    ]
+    .into()
 }
 
 /// The annotations of the new set: the Deployment's, and its revision.
@@ -113,7 +123,10 @@ pub(super) fn create(deployment: &Deployment, replicas: i32, annotations: BTreeM
     labels.insert(TEMPLATE_HASH.to_owned(), hash.clone());
     let labels = labels.clone();
     let mut selector = spec.selector;
-    selector.match_labels.get_or_insert_default().insert(TEMPLATE_HASH.to_owned(), hash.clone());
+    selector
+        .match_labels
+        .get_or_insert_default()
+        .insert(TEMPLATE_HASH.to_owned(), hash.clone());
     ReplicaSet {
         metadata: ObjectMeta {
             name: Some(format!("{}-{hash}", deployment.name_any())),

@@ -18,11 +18,18 @@ const TIMED_OUT: &str = "ProgressDeadlineExceeded";
 const COMPLETE: &str = "NewReplicaSetAvailable";
 
 fn ready(set: &ReplicaSet) -> i32 {
-    set.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0)
+    set.status
+        .as_ref()
+        .and_then(|status| status.ready_replicas)
+        .unwrap_or(0)
 }
 
 fn find<'a>(status: &'a DeploymentStatus, type_: &str) -> Option<&'a DeploymentCondition> {
-    status.conditions.iter().flatten().find(|own| own.type_.as_deref() == Some(type_))
+    status
+        .conditions
+        .iter()
+        .flatten()
+        .find(|own| own.type_.as_deref() == Some(type_))
 }
 
 fn deadline(deployment: &Deployment) -> Option<i64> {
@@ -48,7 +55,9 @@ fn progressed(old: &DeploymentStatus, new: &DeploymentStatus) -> bool {
 }
 
 fn timed_out(deployment: &Deployment, status: &DeploymentStatus, now: Timestamp) -> bool {
-    let (Some(condition), Some(seconds)) = (find(status, PROGRESSING), deadline(deployment)) else { return false };
+    let (Some(condition), Some(seconds)) = (find(status, PROGRESSING), deadline(deployment)) else {
+        return false;
+    };
     match condition.reason.as_deref() {
         Some(COMPLETE) => false,
         Some(TIMED_OUT) => true,
@@ -60,7 +69,15 @@ fn timed_out(deployment: &Deployment, status: &DeploymentStatus, now: Timestamp)
 }
 
 /// Sets a condition; what is the same keeps its times, unless `touch` moves the update time.
-fn set(conditions: &mut Vec<DeploymentCondition>, type_: &str, status: bool, reason: &str, message: String, now: Timestamp, touch: bool) {
+fn set(
+    conditions: &mut Vec<DeploymentCondition>,
+    type_: &str,
+    status: bool,
+    reason: &str,
+    message: String,
+    now: Timestamp,
+    touch: bool,
+) {
     let status = if status { "True" } else { "False" };
     // whole seconds, as times are told
     let now = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
@@ -72,7 +89,9 @@ fn set(conditions: &mut Vec<DeploymentCondition>, type_: &str, status: bool, rea
     {
         return;
     }
-    let since = before.filter(|own| own.status.as_deref() == Some(status)).and_then(|own| own.last_transition_time.clone());
+    let since = before
+        .filter(|own| own.status.as_deref() == Some(status))
+        .and_then(|own| own.last_transition_time.clone());
     let condition = DeploymentCondition {
         type_: Some(type_.to_owned()),
         status: Some(status.to_owned()),
@@ -108,15 +127,35 @@ pub(super) fn status(deployment: &Deployment, sets: &[ReplicaSet], now: Timestam
     let (_, unavailable) = bounds(deployment);
     if available >= wanted - unavailable {
         let message = "Deployment has minimum availability.".to_owned();
-        set(&mut conditions, AVAILABLE, true, "MinimumReplicasAvailable", message, now, false);
+        set(
+            &mut conditions,
+            AVAILABLE,
+            true,
+            "MinimumReplicasAvailable",
+            message,
+            now,
+            false,
+        );
     } else {
         let message = "Deployment does not have minimum availability.".to_owned();
-        set(&mut conditions, AVAILABLE, false, "MinimumReplicasUnavailable", message, now, false);
+        set(
+            &mut conditions,
+            AVAILABLE,
+            false,
+            "MinimumReplicasUnavailable",
+            message,
+            now,
+            false,
+        );
     }
     progress(deployment, &old_status, &status, new, &mut conditions, now);
     let failure = sets.iter().find_map(|own| {
         let conditions = own.status.as_ref().and_then(|status| status.conditions.as_ref());
-        conditions.into_iter().flatten().find(|own| own.type_.as_deref() == Some(FAILURE) && own.status.as_deref() == Some("True")).cloned()
+        conditions
+            .into_iter()
+            .flatten()
+            .find(|own| own.type_.as_deref() == Some(FAILURE) && own.status.as_deref() == Some("True"))
+            .cloned()
     });
     match failure {
         Some(own) => {
@@ -147,7 +186,10 @@ fn progress(
         if known.is_none_or(|own| own.reason.as_deref() != Some(TIMED_OUT)) {
             let message = "Deployment is paused".to_owned();
             set(conditions, PROGRESSING, false, "DeploymentPaused", message, now, false);
-            if let Some(own) = conditions.iter_mut().find(|own| own.type_.as_deref() == Some(PROGRESSING)) {
+            if let Some(own) = conditions
+                .iter_mut()
+                .find(|own| own.type_.as_deref() == Some(PROGRESSING))
+            {
                 own.status = Some("Unknown".to_owned());
             }
         }

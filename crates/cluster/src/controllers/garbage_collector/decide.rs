@@ -62,7 +62,11 @@ pub(super) fn decide(object: &Ownership, owners: &[Owner], dependents: &[Depende
             .filter(|(_, owner)| **owner == Owner::Solid)
             .map(|(reference, _)| reference.clone())
             .collect();
-        return if solid.len() == owners.len() { Decision::Nothing } else { Decision::SetOwners(solid) };
+        return if solid.len() == owners.len() {
+            Decision::Nothing
+        } else {
+            Decision::SetOwners(solid)
+        };
     }
     let policy = if owners.contains(&Owner::WaitsForDependents) && !dependents.is_empty() {
         "Foreground"
@@ -85,7 +89,10 @@ mod tests {
     fn object(owners: usize, finalizers: &[&str], deleting: bool) -> Ownership {
         Ownership {
             owner_references: (0..owners)
-                .map(|number| OwnerReference { uid: number.to_string(), ..OwnerReference::default() })
+                .map(|number| OwnerReference {
+                    uid: number.to_string(),
+                    ..OwnerReference::default()
+                })
                 .collect(),
             finalizers: finalizers.iter().map(|one| (*one).to_owned()).collect(),
             deletion_timestamp: deleting.then(|| "now".into()),
@@ -94,8 +101,12 @@ mod tests {
     }
 
     fn dependent(blocks: bool) -> Dependent {
-        let place =
-            Place { cluster: "c".into(), topic: Topic::new("", "pods"), namespace: "n".into(), name: "p".into() };
+        let place = Place {
+            cluster: "c".into(),
+            topic: Topic::new("", "pods"),
+            namespace: "n".into(),
+            name: "p".into(),
+        };
         Dependent { place, blocks }
     }
 
@@ -104,13 +115,18 @@ mod tests {
         use Owner::{Absent, Solid, WaitsForDependents};
         assert_eq!(decide(&object(0, &[], false), &[], &[]), Decision::Nothing);
         assert_eq!(decide(&object(1, &[], false), &[Solid], &[]), Decision::Nothing);
-        let Decision::SetOwners(left) = decide(&object(2, &[], false), &[Absent, Solid], &[]) else { panic!() };
+        let Decision::SetOwners(left) = decide(&object(2, &[], false), &[Absent, Solid], &[]) else {
+            panic!()
+        };
         assert_eq!(left[0].uid, "1");
         let background = Decision::Delete { policy: "Background" };
         assert_eq!(decide(&object(2, &[], false), &[Absent, Absent], &[]), background);
         assert_eq!(decide(&object(1, &[], false), &[WaitsForDependents], &[]), background);
         let foreground = Decision::Delete { policy: "Foreground" };
-        assert_eq!(decide(&object(1, &[], false), &[WaitsForDependents], &[dependent(false)]), foreground);
+        assert_eq!(
+            decide(&object(1, &[], false), &[WaitsForDependents], &[dependent(false)]),
+            foreground
+        );
     }
 
     #[test]
@@ -118,7 +134,13 @@ mod tests {
         let owner = object(0, &[FOREGROUND], true);
         assert_eq!(decide(&owner, &[], &[dependent(true)]), Decision::DeleteDependents);
         assert_eq!(decide(&owner, &[], &[dependent(false)]), Decision::DropForeground);
-        assert_eq!(decide(&object(0, &[ORPHAN], true), &[], &[dependent(true)]), Decision::Orphan);
-        assert_eq!(decide(&object(1, &["other"], true), &[Owner::Absent], &[]), Decision::Nothing);
+        assert_eq!(
+            decide(&object(0, &[ORPHAN], true), &[], &[dependent(true)]),
+            Decision::Orphan
+        );
+        assert_eq!(
+            decide(&object(1, &["other"], true), &[Owner::Absent], &[]),
+            Decision::Nothing
+        );
     }
 }

@@ -51,9 +51,13 @@ impl Graph {
                 affected.push(place.clone());
             }
         }
-        let waits = ownership.finalizers.iter().any(|own| own == FOREGROUND || own == ORPHAN);
+        let waits = ownership
+            .finalizers
+            .iter()
+            .any(|own| own == FOREGROUND || own == ORPHAN);
         if ownership.deletion_timestamp.is_some() && waits {
-            self.waiting.insert((Arc::clone(&place.cluster), ownership.uid.clone()), place.clone());
+            self.waiting
+                .insert((Arc::clone(&place.cluster), ownership.uid.clone()), place.clone());
             affected.push(place.clone());
         }
         affected
@@ -73,15 +77,20 @@ impl Graph {
     /// What a topic holds now, after events may have been missed. Everything with owners is to be looked at.
     pub fn replace(&mut self, topic: &Topic, listed: &[(Place, Ownership)]) -> Vec<Place> {
         let known: BTreeSet<&Place> = listed.iter().map(|(place, _)| place).collect();
-        let gone: Vec<Place> =
-            self.owners.keys().filter(|place| place.topic == *topic && !known.contains(place)).cloned().collect();
+        let gone: Vec<Place> = self
+            .owners
+            .keys()
+            .filter(|place| place.topic == *topic && !known.contains(place))
+            .cloned()
+            .collect();
         let mut affected = Vec::new();
         for place in gone {
             let owners = self.owners.get(&place).cloned().unwrap_or_default();
             self.unlink(&place);
             affected.extend(self.waiting_owners(&place, &owners));
         }
-        self.waiting.retain(|_, place| place.topic != *topic || known.contains(place));
+        self.waiting
+            .retain(|_, place| place.topic != *topic || known.contains(place));
         for (place, ownership) in listed {
             affected.extend(self.apply(place, ownership));
         }
@@ -93,7 +102,12 @@ impl Graph {
     /// Everything of a cluster that may have to be looked at.
     pub fn of_cluster(&self, cluster: &str) -> Vec<Place> {
         let waiting = self.waiting.values().filter(|place| *place.cluster == *cluster);
-        self.owners.keys().filter(|place| *place.cluster == *cluster).chain(waiting).cloned().collect()
+        self.owners
+            .keys()
+            .filter(|place| *place.cluster == *cluster)
+            .chain(waiting)
+            .cloned()
+            .collect()
     }
 
     /// The dependents of an owner.
@@ -102,7 +116,10 @@ impl Graph {
         found
             .into_iter()
             .flatten()
-            .map(|(place, blocks)| Dependent { place: place.clone(), blocks: *blocks })
+            .map(|(place, blocks)| Dependent {
+                place: place.clone(),
+                blocks: *blocks,
+            })
             .collect()
     }
 

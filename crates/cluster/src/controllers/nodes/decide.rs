@@ -22,11 +22,17 @@ const PRESSURES: [(&str, &str); 4] = [
 ];
 
 fn conditions(node: &Node) -> &[NodeCondition] {
-    node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default()
+    node.status
+        .as_ref()
+        .and_then(|status| status.conditions.as_deref())
+        .unwrap_or_default()
 }
 
 fn status<'a>(node: &'a Node, type_: &str) -> Option<&'a str> {
-    conditions(node).iter().find(|own| own.type_ == type_).map(|own| own.status.as_str())
+    conditions(node)
+        .iter()
+        .find(|own| own.type_ == type_)
+        .map(|own| own.status.as_str())
 }
 
 /// The status of the condition `Ready`.
@@ -104,7 +110,11 @@ pub(super) fn wanted_taints(node: &Node, now: &Time) -> Vec<Taint> {
 
 /// How long until taints evict a pod: none if they do not.
 pub(super) fn eviction_after(pod: &Pod, taints: &[Taint], now: Timestamp) -> Option<Duration> {
-    let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_deref()).unwrap_or_default();
+    let tolerations = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.tolerations.as_deref())
+        .unwrap_or_default();
     let mut soonest: Option<Duration> = None;
     for taint in taints.iter().filter(|taint| taint.effect == NO_EXECUTE) {
         let fitting: Vec<_> = tolerations.iter().filter(|own| tolerates(own, taint)).collect();
@@ -112,7 +122,9 @@ pub(super) fn eviction_after(pod: &Pod, taints: &[Taint], now: Timestamp) -> Opt
             return Some(Duration::ZERO);
         }
         // the shortest toleration counts; one without an end tolerates for ever
-        let Some(seconds) = fitting.iter().filter_map(|own| own.toleration_seconds).min() else { continue };
+        let Some(seconds) = fitting.iter().filter_map(|own| own.toleration_seconds).min() else {
+            continue;
+        };
         let since = taint.time_added.as_ref().map_or(now, |time| time.0);
         let passed = now.duration_since(since).as_secs();
         let left = Duration::from_secs(u64::try_from(seconds - passed).unwrap_or(0));
@@ -143,9 +155,19 @@ mod tests {
     fn taints_follow_conditions() {
         let keys = |ready: &str| -> Vec<String> {
             let taints = wanted_taints(&node(ready), &time(1));
-            taints.iter().map(|taint| format!("{}:{}", taint.key.rsplit('/').next().unwrap(), taint.effect)).collect()
+            taints
+                .iter()
+                .map(|taint| format!("{}:{}", taint.key.rsplit('/').next().unwrap(), taint.effect))
+                .collect()
         };
-        assert_eq!(keys("True"), ["mine:NoSchedule", "disk-pressure:NoSchedule", "unschedulable:NoSchedule"]);
+        assert_eq!(
+            keys("True"),
+            [
+                "mine:NoSchedule",
+                "disk-pressure:NoSchedule",
+                "unschedulable:NoSchedule"
+            ]
+        );
         assert_eq!(keys("False")[..2], ["mine:NoSchedule", "not-ready:NoSchedule"]);
         assert!(keys("False").contains(&"not-ready:NoExecute".into()));
         assert!(keys("Unknown").contains(&"unreachable:NoExecute".into()));
@@ -161,7 +183,8 @@ mod tests {
     #[test]
     fn pods_are_evicted_when_their_toleration_ends() {
         let pod = |tolerations: serde_json::Value| -> Pod {
-            serde_json::from_value(json!({"metadata": {}, "spec": {"containers": [], "tolerations": tolerations}})).unwrap()
+            serde_json::from_value(json!({"metadata": {}, "spec": {"containers": [], "tolerations": tolerations}}))
+                .unwrap()
         };
         let taints = [Taint {
             key: NOT_READY.into(),
@@ -173,6 +196,9 @@ mod tests {
         assert_eq!(eviction_after(&pod(json!([])), &taints, now), Some(Duration::ZERO));
         let some = json!([{"key": NOT_READY, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]);
         assert_eq!(eviction_after(&pod(some), &taints, now), Some(Duration::from_secs(240)));
-        assert_eq!(eviction_after(&pod(json!([{"operator": "Exists"}])), &taints, now), None);
+        assert_eq!(
+            eviction_after(&pod(json!([{"operator": "Exists"}])), &taints, now),
+            None
+        );
     }
 }

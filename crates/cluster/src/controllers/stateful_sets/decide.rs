@@ -46,12 +46,25 @@ pub(super) struct Counts {
 impl<'a> View<'a> {
     pub fn new(set: &'a StatefulSet, all: &[&'a Pod], current: &'a str, update: &'a str, now: Timestamp) -> Self {
         let name = set.name_any();
-        let numbered = all.iter().filter_map(|pod| Some((ordinal_of(&name, &pod.name_any())?, *pod)));
-        Self { set, pods: numbered.collect(), current, update, now }
+        let numbered = all
+            .iter()
+            .filter_map(|pod| Some((ordinal_of(&name, &pod.name_any())?, *pod)));
+        Self {
+            set,
+            pods: numbered.collect(),
+            current,
+            update,
+            now,
+        }
     }
 
     fn start(&self) -> i32 {
-        self.set.spec.ordinals.as_ref().and_then(|ordinals| ordinals.start).unwrap_or(0)
+        self.set
+            .spec
+            .ordinals
+            .as_ref()
+            .and_then(|ordinals| ordinals.start)
+            .unwrap_or(0)
     }
 
     fn end(&self) -> i32 {
@@ -72,7 +85,9 @@ impl<'a> View<'a> {
     /// Pods below this number keep their revision.
     pub fn partition(&self) -> i32 {
         let strategy = self.set.spec.update_strategy.as_ref();
-        strategy.and_then(|strategy| strategy.rolling_update.as_ref()?.partition).unwrap_or(0)
+        strategy
+            .and_then(|strategy| strategy.rolling_update.as_ref()?.partition)
+            .unwrap_or(0)
     }
 
     fn is_available(&self, pod: &Pod) -> bool {
@@ -100,7 +115,10 @@ pub(super) fn decide(view: &View<'_>) -> Vec<Step> {
     for ordinal in view.start()..view.end() {
         match view.pods.get(&ordinal) {
             None => {
-                steps.push(Step::Create { ordinal, revision: view.revision_for(ordinal) });
+                steps.push(Step::Create {
+                    ordinal,
+                    revision: view.revision_for(ordinal),
+                });
                 if view.in_order() {
                     return steps;
                 }
@@ -116,7 +134,11 @@ pub(super) fn decide(view: &View<'_>) -> Vec<Step> {
             Some(_) => {}
         }
     }
-    let condemned = view.pods.iter().rev().filter(|(ordinal, _)| !(view.start()..view.end()).contains(ordinal));
+    let condemned = view
+        .pods
+        .iter()
+        .rev()
+        .filter(|(ordinal, _)| !(view.start()..view.end()).contains(ordinal));
     for (_, pod) in condemned {
         if pods::is_deleting(pod) {
             if view.in_order() {
@@ -133,7 +155,12 @@ pub(super) fn decide(view: &View<'_>) -> Vec<Step> {
         return steps;
     }
     let first = view.start().max(view.partition());
-    for (_, pod) in view.pods.iter().rev().filter(|(ordinal, _)| (first..view.end()).contains(ordinal)) {
+    for (_, pod) in view
+        .pods
+        .iter()
+        .rev()
+        .filter(|(ordinal, _)| (first..view.end()).contains(ordinal))
+    {
         if revision(pod) != view.update && !pods::is_deleting(pod) {
             steps.push(Step::Delete(pod.name_any()));
             return steps;
@@ -147,7 +174,10 @@ pub(super) fn decide(view: &View<'_>) -> Vec<Step> {
 
 /// How many pods there are.
 pub(super) fn counts(view: &View<'_>) -> Counts {
-    let mut counts = Counts { wanted: view.set.spec.replicas.unwrap_or(1), ..Counts::default() };
+    let mut counts = Counts {
+        wanted: view.set.spec.replicas.unwrap_or(1),
+        ..Counts::default()
+    };
     for pod in view.pods.values().filter(|pod| !pods::has_ended(pod)) {
         counts.replicas += 1;
         counts.ready += i32::from(pods::is_ready(pod));
@@ -185,7 +215,10 @@ mod tests {
     }
 
     fn create(ordinal: i32, revision: &str) -> Step {
-        Step::Create { ordinal, revision: revision.into() }
+        Step::Create {
+            ordinal,
+            revision: revision.into(),
+        }
     }
 
     fn delete(ordinal: i32) -> Step {
@@ -202,7 +235,10 @@ mod tests {
         let all = [pod(0, "new", true), pod(1, "new", true), pod(2, "new", true)];
         assert_eq!(steps(&one, &all), [delete(2)]);
         let parallel = set(3, json!({"podManagementPolicy": "Parallel"}));
-        assert_eq!(steps(&parallel, &[]), [create(0, "new"), create(1, "new"), create(2, "new")]);
+        assert_eq!(
+            steps(&parallel, &[]),
+            [create(0, "new"), create(1, "new"), create(2, "new")]
+        );
     }
 
     #[test]
@@ -214,7 +250,10 @@ mod tests {
         let partition = json!({"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}});
         assert_eq!(steps(&set(3, partition.clone()), &some), []);
         assert_eq!(steps(&set(3, partition), &some[1..]), [create(0, "old")]);
-        assert_eq!(steps(&set(3, json!({"updateStrategy": {"type": "OnDelete"}})), &old), []);
+        assert_eq!(
+            steps(&set(3, json!({"updateStrategy": {"type": "OnDelete"}})), &old),
+            []
+        );
     }
 
     #[test]

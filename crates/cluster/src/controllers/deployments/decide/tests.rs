@@ -11,7 +11,10 @@ fn deployment(total: i32, image: &str) -> Deployment {
         replicas: Some(total),
         template: PodTemplateSpec {
             spec: Some(PodSpec {
-                containers: vec![Container { image: Some(image.into()), ..Container::default() }],
+                containers: vec![Container {
+                    image: Some(image.into()),
+                    ..Container::default()
+                }],
                 ..PodSpec::default()
             }),
             ..PodTemplateSpec::default()
@@ -26,13 +29,19 @@ fn follow(deployment: &mut Deployment, sets: &mut Vec<ReplicaSet>, steps: &[Step
     for step in steps {
         match step {
             Step::Create(set) => sets.push((**set).clone()),
-            Step::Update { name, replicas, annotations } => {
+            Step::Update {
+                name,
+                replicas,
+                annotations,
+            } => {
                 let set = sets.iter_mut().find(|set| set.name_any() == *name).unwrap();
                 set.spec.replicas = Some(*replicas);
                 set.annotations_mut().extend(annotations.clone());
             }
             Step::SetRevision(revision) => {
-                deployment.annotations_mut().insert(sets_of::REVISION.into(), revision.to_string());
+                deployment
+                    .annotations_mut()
+                    .insert(sets_of::REVISION.into(), revision.to_string());
             }
             Step::Delete(name) => sets.retain(|set| set.name_any() != *name),
         }

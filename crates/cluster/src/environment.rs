@@ -14,7 +14,7 @@ use gardener_controller::informer::Watched;
 use gardener_controller::reference::object_reference;
 use gardener_controller::{Action, Change, Clustered, Controller, Informer, ObjectRef, Queue};
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
-use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
@@ -138,7 +138,6 @@ informers! {
     daemon_sets: DaemonSet,
     revisions: ControllerRevision,
     jobs: Job,
-    cron_jobs: CronJob,
     endpoint_slices: EndpointSlice,
     budgets: PodDisruptionBudget,
     signing_requests: CertificateSigningRequest,
@@ -163,6 +162,8 @@ pub(crate) struct Environment {
     pub informers: Informers,
     /// Pods and claims that were asked for and that the informers do not show yet.
     pub expectations: Expectations,
+    /// EndpointSlices that were asked for and that the informer does not show yet.
+    pub slice_expectations: Expectations,
     /// Every object of every kind, as far as garbage collection and namespaces need it.
     pub topics: Topics,
     pub stop: CancellationToken,
@@ -191,10 +192,13 @@ impl Environment {
         informers.revisions.add_index(BY_OWNER, by_owner);
         let expectations = Expectations::default();
         expectations.follow(&informers.pods);
+        let slice_expectations = Expectations::default();
+        slice_expectations.follow(&informers.endpoint_slices);
         let tasks = TaskTracker::new();
         Self {
             informers,
             expectations,
+            slice_expectations,
             topics: Topics::new(config.server.clone(), stop.clone(), tasks.clone()),
             config,
             stop,

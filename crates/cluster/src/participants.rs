@@ -45,6 +45,15 @@ impl Participants {
         }
     }
 
+    /// Everything in a cluster that takes part is reconsidered, for instance because its root CA changed.
+    pub fn reconsider(&self, cluster: &str, role: Role) {
+        if self.has(cluster, role) {
+            for listener in self.inner.listeners.lock().iter() {
+                listener(cluster, role);
+            }
+        }
+    }
+
     /// From now on `role` is no longer done for `cluster`; what is under way ends.
     pub fn leave(&self, cluster: &str, role: Role) {
         let mut roles = self.inner.roles.write();

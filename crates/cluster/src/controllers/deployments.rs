@@ -18,6 +18,7 @@ mod decide;
 mod replica_sets;
 mod status;
 
+pub(super) use decide::scaled;
 use decide::{Step, decide};
 
 const COMPONENT: &str = "deployment-controller";

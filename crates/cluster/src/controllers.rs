@@ -46,4 +46,7 @@ pub(crate) fn start(environment: &Arc<Environment>) {
         .participants
         .on_join(move |cluster, _| topics.add_cluster(cluster));
     environment.topics.start();
+    for cluster in environment.config.participants.names(crate::Role::ControllerManager) {
+        environment.topics.add_cluster(&cluster);
+    }
 }

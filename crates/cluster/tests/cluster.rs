@@ -1,4 +1,5 @@
 //! Stories of an embedded cluster, in memory and in virtual time.
+#![allow(clippy::unwrap_used)] // helpers of tests
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -666,4 +667,33 @@ async fn nodes_get_certificates_with_bootstrap_tokens() {
             .conditions
             .is_none()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_cluster_writes_nothing_but_leases() {
+    let world = World::new().await;
+    world.kubelets.add(world.node("a", "8"));
+    eventually!(
+        "service account",
+        world
+            .api::<ServiceAccount>()
+            .get_opt("default")
+            .await
+            .unwrap()
+            .is_some()
+    );
+    let service = json!({"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}});
+    let services: Api<Service> = world.api();
+    services.create(&PostParams::default(), &object(service)).await.unwrap();
+    let deployments: Api<Deployment> = world.api();
+    deployments
+        .create(&PostParams::default(), &deployment("web", 3, "i"))
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let store = world.clusters.server.shared().store.clone();
+    let before = store.revision();
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    // one lease, renewed every ten seconds
+    assert_eq!(store.revision() - before, 20);
 }

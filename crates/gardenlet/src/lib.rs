@@ -48,8 +48,8 @@ pub async fn run(config: Config, stop: CancellationToken) {
         backup_entry::run(config.clone(), stop.clone()),
         controller_installation::run(config.clone(), resources, stop.clone()),
         seed::renew_lease(config.clone(), stop.clone()),
-        seed::run(config.clone(), seeds, stop.clone()),
-        shoot::run(config.clone(), shoots, stop.clone()),
+        seed::run(config.clone(), seeds.clone(), stop.clone()),
+        shoot::run(config.clone(), shoots, seeds, stop.clone()),
     );
 }
 

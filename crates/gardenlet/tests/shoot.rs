@@ -208,3 +208,52 @@ async fn cp_31_a_workerless_shoot_has_no_nodes_side() {
     assert!(deployments.get_opt("kube-apiserver").await.unwrap().is_some());
     landscape.stop.cancel();
 }
+
+#[tokio::test(start_paused = true)]
+async fn cp_35_nothing_of_a_deleted_shoot_is_left() {
+    let landscape = Landscape::start().await;
+    landscape
+        .world
+        .create("garden", CORE, "v1beta1", "Shoot", Some("garden-dev"), shoot(true))
+        .await;
+    landscape.wait("Create", "Succeeded").await;
+    landscape
+        .world
+        .delete("garden", CORE, "v1beta1", "Shoot", Some("garden-dev"), "my")
+        .await;
+    let shoots = dynamic(
+        &landscape.world.client("garden"),
+        CORE,
+        "v1beta1",
+        "Shoot",
+        Some("garden-dev"),
+    );
+    for _ in 0..2000 {
+        if shoots.get_opt("my").await.unwrap().is_none() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    if let Some(left) = shoots.get_opt("my").await.unwrap() {
+        panic!("{:#}", left.data["status"]);
+    }
+    let (garden, seed) = (landscape.world.client("garden"), landscape.world.client("seed"));
+    assert!(
+        dynamic(&seed, "", "v1", "Namespace", None)
+            .get_opt("shoot--dev--my")
+            .await
+            .unwrap()
+            .is_none()
+    );
+    let clusters = dynamic(&seed, "extensions.gardener.cloud", "v1alpha1", "Cluster", None);
+    assert!(clusters.list(&Default::default()).await.unwrap().items.is_empty());
+    for kind in ["Secret", "ConfigMap"] {
+        let left = dynamic(&garden, "", "v1", kind, Some("garden-dev"))
+            .list(&Default::default())
+            .await
+            .unwrap();
+        let names: Vec<String> = left.items.into_iter().filter_map(|one| one.metadata.name).collect();
+        assert!(names.iter().all(|name| !name.starts_with("my.")), "{names:?}");
+    }
+    landscape.stop.cancel();
+}

@@ -241,7 +241,22 @@ impl World {
                     self.serve(&namespaced, kind, &object).await;
                 }
             }
+            self.finalize_namespaces(&seed).await;
             tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn finalize_namespaces(&self, seed: &Client) {
+        let api = dynamic(seed, "", "v1", "Namespace", None);
+        for mut namespace in api.list(&ListParams::default()).await.unwrap().items {
+            if namespace.metadata.deletion_timestamp.is_some() {
+                namespace.data["spec"] = json!({"finalizers": []});
+                let body = serde_json::to_vec(&namespace).unwrap();
+                let name = namespace.name_any();
+                api.replace_subresource("finalize", &name, &PostParams::default(), &body)
+                    .await
+                    .ok();
+            }
         }
     }
 

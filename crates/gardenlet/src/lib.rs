@@ -7,6 +7,7 @@
 mod apply;
 mod backup_bucket;
 mod backup_entry;
+mod care;
 mod checksum;
 pub mod components;
 mod config;
@@ -49,7 +50,8 @@ pub async fn run(config: Config, stop: CancellationToken) {
         controller_installation::run(config.clone(), resources, stop.clone()),
         seed::renew_lease(config.clone(), stop.clone()),
         seed::run(config.clone(), seeds.clone(), stop.clone()),
-        shoot::run(config.clone(), shoots, seeds, stop.clone()),
+        shoot::run(config.clone(), shoots.clone(), seeds, stop.clone()),
+        care::run(config.clone(), shoots, stop.clone()),
     );
 }
 

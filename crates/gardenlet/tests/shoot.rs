@@ -1,4 +1,5 @@
 //! A shoot's life, with stand-ins for everything that is not gardenlet's.
+#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
 
 #[path = "shoot/world.rs"]
 mod world;
@@ -254,6 +255,69 @@ async fn cp_35_nothing_of_a_deleted_shoot_is_left() {
             .unwrap();
         let names: Vec<String> = left.items.into_iter().filter_map(|one| one.metadata.name).collect();
         assert!(names.iter().all(|name| !name.starts_with("my.")), "{names:?}");
+    }
+    landscape.stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn cp_120_a_shoot_sleeps_and_wakes_up() {
+    let landscape = Landscape::start().await;
+    landscape
+        .world
+        .create("garden", CORE, "v1beta1", "Shoot", Some("garden-dev"), shoot(true))
+        .await;
+    landscape.wait("Create", "Succeeded").await;
+    let shoots = dynamic(
+        &landscape.world.client("garden"),
+        CORE,
+        "v1beta1",
+        "Shoot",
+        Some("garden-dev"),
+    );
+    for (enabled, replicas) in [(true, [0, 0, 0]), (false, [1, 1, 2])] {
+        let patch = json!({"spec": {"hibernation": {"enabled": enabled}}});
+        shoots
+            .patch("my", &Default::default(), &kube::api::Patch::Merge(patch))
+            .await
+            .unwrap();
+        for _ in 0..2000 {
+            let shoot = landscape.shoot().await;
+            let is_done = shoot["status"]["hibernated"].as_bool().unwrap_or_default() == enabled;
+            if is_done && shoot["status"]["lastOperation"]["state"] == "Succeeded" {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let shoot = landscape.wait("Reconcile", "Succeeded").await;
+        assert_eq!(
+            shoot["status"]["hibernated"].as_bool().unwrap_or_default(),
+            enabled,
+            "{:#}",
+            shoot["status"]
+        );
+        let names = ["kube-apiserver", "kube-controller-manager", "gardener-resource-manager"];
+        for (name, expected) in names.into_iter().zip(replicas) {
+            let deployment = landscape
+                .world
+                .get("seed", "apps", "v1", "Deployment", Some("shoot--dev--my"), name)
+                .await;
+            assert_eq!(
+                deployment["spec"]["replicas"], expected,
+                "{name} with hibernation {enabled}"
+            );
+        }
+        let etcd = landscape
+            .world
+            .get(
+                "seed",
+                "druid.gardener.cloud",
+                "v1alpha1",
+                "Etcd",
+                Some("shoot--dev--my"),
+                "etcd-main",
+            )
+            .await;
+        assert_eq!(etcd["spec"]["replicas"], i32::from(!enabled));
     }
     landscape.stop.cancel();
 }

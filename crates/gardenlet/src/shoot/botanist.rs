@@ -198,7 +198,7 @@ impl Botanist {
     }
 
     /// Writes objects into the shoot, by a ManagedResource.
-    pub(crate) async fn into_shoot(&self, name: &str, objects: &[Value]) -> Done {
+    pub(crate) async fn deploy_to_shoot(&self, name: &str, objects: &[Value]) -> Done {
         let content = Content {
             namespace: &self.namespace,
             name,

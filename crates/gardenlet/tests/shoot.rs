@@ -321,3 +321,54 @@ async fn cp_120_a_shoot_sleeps_and_wakes_up() {
     }
     landscape.stop.cancel();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_reconciliation_without_changes_writes_nothing_but_requests() {
+    let landscape = Landscape::start().await;
+    landscape
+        .world
+        .create("garden", CORE, "v1beta1", "Shoot", Some("garden-dev"), shoot(true))
+        .await;
+    landscape.wait("Create", "Succeeded").await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let seed = landscape.world.client("seed");
+    let versions = async || {
+        let mut found = Vec::new();
+        for (group, version, kind) in [
+            ("", "v1", "Secret"),
+            ("", "v1", "ConfigMap"),
+            ("", "v1", "Service"),
+            ("apps", "v1", "Deployment"),
+            ("resources.gardener.cloud", "v1alpha1", "ManagedResource"),
+            ("druid.gardener.cloud", "v1alpha1", "Etcd"),
+            ("extensions.gardener.cloud", "v1alpha1", "DNSRecord"),
+            ("extensions.gardener.cloud", "v1alpha1", "Infrastructure"),
+        ] {
+            let api = dynamic(&seed, group, version, kind, Some("shoot--dev--my"));
+            for one in api.list(&Default::default()).await.unwrap().items {
+                found.push(format!(
+                    "{kind} {} {}",
+                    one.metadata.name.unwrap(),
+                    one.metadata.resource_version.unwrap()
+                ));
+            }
+        }
+        found
+    };
+    let before = versions().await;
+    let shoots = dynamic(
+        &landscape.world.client("garden"),
+        CORE,
+        "v1beta1",
+        "Shoot",
+        Some("garden-dev"),
+    );
+    let patch = kube::api::Patch::Merge(json!({"spec": {"schedulerName": "another"}}));
+    shoots.patch("my", &Default::default(), &patch).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    landscape.wait("Reconcile", "Succeeded").await;
+    let after = versions().await;
+    let changed: Vec<&String> = after.iter().filter(|one| !before.contains(one)).collect();
+    assert!(changed.is_empty(), "{changed:#?}");
+    landscape.stop.cancel();
+}

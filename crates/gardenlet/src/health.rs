@@ -3,7 +3,7 @@
 use gardener_apis::druid::v1alpha1::Etcd;
 use gardener_apis::resources::v1alpha1::ManagedResource;
 use gardener_controller::conditions;
-use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::apps::v1::Deployment;
 
 fn named(namespace: &Option<String>, name: &Option<String>) -> String {
     format!(
@@ -111,27 +111,6 @@ pub fn rolled_out(deployment: &Deployment) -> Result<(), String> {
 
 fn desired(deployment: &Deployment) -> i32 {
     deployment.spec.replicas.unwrap_or(1)
-}
-
-/// Whether a StatefulSet is healthy [EXT-172].
-///
-/// # Errors
-/// The first check that failed.
-pub fn stateful_set(set: &StatefulSet) -> Result<(), String> {
-    let status = set.status.clone().unwrap_or_default();
-    let (observed, generation) = (
-        status.observed_generation.unwrap_or_default(),
-        set.metadata.generation.unwrap_or_default(),
-    );
-    if observed < generation {
-        return Err(format!("observed generation outdated ({observed}/{generation})"));
-    }
-    let wanted = set.spec.replicas.unwrap_or(1);
-    let ready = status.ready_replicas.unwrap_or_default();
-    if ready < wanted {
-        return Err(format!("not enough ready replicas ({ready}/{wanted})"));
-    }
-    Ok(())
 }
 
 /// Whether an Etcd is reconciled and ready.

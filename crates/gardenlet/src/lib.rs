@@ -7,6 +7,7 @@
 mod apply;
 mod backup_bucket;
 mod backup_entry;
+mod care;
 mod checksum;
 pub mod components;
 mod config;
@@ -48,8 +49,9 @@ pub async fn run(config: Config, stop: CancellationToken) {
         backup_entry::run(config.clone(), stop.clone()),
         controller_installation::run(config.clone(), resources, stop.clone()),
         seed::renew_lease(config.clone(), stop.clone()),
-        seed::run(config.clone(), seeds, stop.clone()),
-        shoot::run(config.clone(), shoots, stop.clone()),
+        seed::run(config.clone(), seeds.clone(), stop.clone()),
+        shoot::run(config.clone(), shoots.clone(), seeds, stop.clone()),
+        care::run(config.clone(), shoots, stop.clone()),
     );
 }
 

@@ -51,12 +51,25 @@ fn signed(duration: Duration) -> SignedDuration {
     SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
 }
 
+/// Whether only the nodes' network was filled in, which gardenlet does itself while it works [EXT-30].
+fn only_learned_nodes(old: &Shoot, new: &Shoot) -> bool {
+    let nodes = |shoot: &Shoot| shoot.spec.networking.as_ref().and_then(|one| one.nodes.clone());
+    if nodes(old).is_some() || nodes(new).is_none() {
+        return false;
+    }
+    let mut without = new.spec.clone();
+    if let Some(networking) = &mut without.networking {
+        networking.nodes = None;
+    }
+    without == old.spec && old.metadata.annotations == new.metadata.annotations
+}
+
 /// Whether a change asks for work: the spec changed, the shoot came here, or it is to go.
 fn asks_for_work(change: &Change<Shoot>) -> bool {
     match change {
         Change::Deleted(_) | Change::Applied { old: None, .. } => true,
         Change::Applied { old: Some(old), new } => {
-            old.metadata.generation != new.metadata.generation
+            old.metadata.generation != new.metadata.generation && !only_learned_nodes(old, new)
                 || old.metadata.deletion_timestamp.is_none() && new.metadata.deletion_timestamp.is_some()
                 || old.spec.seed_name != new.spec.seed_name
         }
@@ -64,7 +77,7 @@ fn asks_for_work(change: &Change<Shoot>) -> bool {
 }
 
 /// Runs the controller until `stop`.
-pub(crate) async fn run(config: Config, shoots: Informer<Shoot>, stop: CancellationToken) {
+pub(crate) async fn run(config: Config, shoots: Informer<Shoot>, seeds: Informer<Seed>, stop: CancellationToken) {
     let queue: Queue<ObjectRef> = Queue::with_limit(RateLimit {
         base: Duration::from_millis(200),
         max: Duration::from_secs(300),
@@ -92,6 +105,24 @@ pub(crate) async fn run(config: Config, shoots: Informer<Shoot>, stop: Cancellat
                 _ => {
                     queue.forget(&key);
                     queue.add(key);
+                }
+            }
+        });
+    }
+    {
+        // Shoots that wait for their seed go on as soon as it is ready.
+        let (queue, shoots) = (queue.clone(), shoots.clone());
+        let identity = reconciler.config.identity.clone();
+        seeds.on_change(move |change| {
+            if shoot_operation::seed_gate(change.object(), &identity).is_err() {
+                return;
+            }
+            let name = change.object().name_any();
+            for shoot in shoots.list() {
+                let last = shoot.status.last_operation.as_ref();
+                let waits = last.is_some_and(|last| last.description.starts_with(operation::BLOCKED));
+                if waits && shoot_operation::is_responsible(&shoot, &name) {
+                    queue.add(ObjectRef::of(shoot.as_ref()));
                 }
             }
         });

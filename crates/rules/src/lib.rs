@@ -3,6 +3,7 @@
 //! No I/O, no async, no clock, no chance: whoever asks brings what is known and what time it is.
 #![forbid(unsafe_code)]
 
+pub mod care;
 pub mod extension_readiness;
 pub mod health;
 pub mod maintenance_window;

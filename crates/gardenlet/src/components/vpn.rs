@@ -62,16 +62,24 @@ pub fn shoot_objects(cluster: &Cluster<'_>) -> Vec<Value> {
         .external_host
         .clone()
         .unwrap_or_else(|| cluster.internal_host.clone());
+    let mut client = super::shoot_system::deployment(
+        SHOOT_NAME,
+        "vpn-shoot-client:v0.40.0",
+        1,
+        json!([
+            {"name": "ENDPOINT", "value": endpoint},
+            {"name": "REVERSED_VPN_HEADER", "value": format!("outbound|1194||vpn-seed-server.{}.svc.cluster.local", cluster.namespace)},
+        ]),
+    );
+    if let Some(labels) = client
+        .pointer_mut("/spec/template/metadata/labels")
+        .and_then(Value::as_object_mut)
+    {
+        // Care looks for tunnels by it.
+        labels.insert("type".to_owned(), "tunnel".into());
+    }
     vec![
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": SHOOT_NAME, "namespace": "kube-system"}, "automountServiceAccountToken": false}),
-        super::shoot_system::deployment(
-            SHOOT_NAME,
-            "vpn-shoot-client:v0.40.0",
-            1,
-            json!([
-                {"name": "ENDPOINT", "value": endpoint},
-                {"name": "REVERSED_VPN_HEADER", "value": format!("outbound|1194||vpn-seed-server.{}.svc.cluster.local", cluster.namespace)},
-            ]),
-        ),
+        client,
     ]
 }

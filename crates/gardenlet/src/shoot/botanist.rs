@@ -7,6 +7,7 @@ mod dns;
 mod extensions;
 mod garden;
 mod network;
+mod removal;
 mod secrets;
 mod system;
 mod workers;
@@ -14,7 +15,7 @@ mod workers;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use gardener_apis::core::v1beta1::{Gardener, Project, Seed, Shoot};
+use gardener_apis::core::v1beta1::{Project, Seed, Shoot};
 use gardener_apis::extensions::v1alpha1::{Infrastructure, Worker};
 use gardener_controller::apply as patching;
 use gardener_controller::secrets::Manager;
@@ -197,7 +198,7 @@ impl Botanist {
     }
 
     /// Writes objects into the shoot, by a ManagedResource.
-    pub(crate) async fn into_shoot(&self, name: &str, objects: &[Value]) -> Done {
+    pub(crate) async fn deploy_to_shoot(&self, name: &str, objects: &[Value]) -> Done {
         let content = Content {
             namespace: &self.namespace,
             name,
@@ -226,6 +227,19 @@ impl Botanist {
         let api: Api<Shoot> = Api::namespaced(self.garden().clone(), &current.namespace().unwrap_or_default());
         let (patched, _) = patching::patch(&api, &current, mutate).await?;
         self.replace(patched);
+        Ok(())
+    }
+
+    /// Fills in the nodes' network; the generation that comes of it is observed at once, for this operation works with it.
+    pub(crate) async fn learn_nodes(&self, nodes: String) -> Done {
+        let before = self.shoot().metadata.generation;
+        self.patch_shoot(|shoot| shoot.spec.networking.get_or_insert_default().nodes = Some(nodes))
+            .await?;
+        let after = self.shoot().metadata.generation;
+        if after == before.map(|generation| generation + 1) {
+            self.patch_status(|shoot| shoot.status.observed_generation = after)
+                .await?;
+        }
         Ok(())
     }
 
@@ -279,7 +293,7 @@ impl Botanist {
             is_restore: self.operation == OperationType::Restore,
             is_delete: self.operation == OperationType::Delete,
             hibernation_enabled: is_hibernation_enabled(&shoot) && self.operation != OperationType::Delete,
-            hibernated: shoot.status.hibernated,
+            hibernated: shoot.status.hibernated && self.operation != OperationType::Delete,
             api_server,
         };
         Ok(())
@@ -304,11 +318,6 @@ impl Botanist {
     /// The types of enabled extensions.
     pub(crate) fn extension_types(&self) -> BTreeSet<String> {
         self.extensions.iter().map(|one| one.kind.clone()).collect()
-    }
-
-    /// Who works here: written to `status.gardener`.
-    pub(crate) fn identity(&self) -> &Gardener {
-        &self.config.identity
     }
 }
 

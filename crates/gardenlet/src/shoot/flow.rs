@@ -1,5 +1,6 @@
 //! The flows: which steps there are, and which waits for which [CP-F1..71], [CP-35].
 
+pub(crate) mod delete;
 pub(crate) mod reconcile;
 
 use std::time::Duration;

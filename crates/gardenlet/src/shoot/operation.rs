@@ -17,6 +17,9 @@ use crate::Config;
 /// gardenlet's finalizer.
 pub(crate) const FINALIZER: &str = "gardener";
 
+/// How the description begins while the seed is not ready [CP-14].
+pub(crate) const BLOCKED: &str = "Shoot cannot be reconciled on seed: ";
+
 const CONDITIONS: [&str; 5] = [
     "APIServerAvailable",
     "ControlPlaneHealthy",
@@ -54,7 +57,7 @@ pub(crate) async fn mark_pending(config: &Config, shoot: &Shoot, reason: &str) -
 
 /// Tells that the seed is not ready for shoots; only if that is news [CP-14].
 pub(crate) async fn mark_blocked(config: &Config, shoot: &Shoot, kind: OperationType, why: &str) -> Result<(), Failed> {
-    let description = format!("Shoot cannot be reconciled on seed: {why}");
+    let description = format!("{BLOCKED}{why}");
     if shoot
         .status
         .last_operation
@@ -243,7 +246,15 @@ async fn work(botanist: &Arc<Botanist>, kind: OperationType, stop: &Cancellation
             "Shoot cluster reconciliation",
             flow::reconcile::Shape::of(botanist),
         ),
-        OperationType::Delete | OperationType::Migrate => return Err(TaskError::new("not implemented").into()),
+        OperationType::Delete => {
+            let shape = flow::delete::Shape::of(botanist).await?;
+            let graph = flow::delete::graph(botanist, shape);
+            graph.run(&reporter(botanist, kind), stop).await?;
+            return Ok(());
+        }
+        OperationType::Migrate => {
+            return Err(TaskError::new("this gardenlet cannot prepare shoots for migration").into());
+        }
     };
     graph.run(&reporter(botanist, kind), stop).await?;
     botanist.clean_up_secrets().await?;

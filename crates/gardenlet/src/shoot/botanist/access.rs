@@ -42,7 +42,7 @@ impl Botanist {
             }
             self.apply(&[secret]).await?;
         }
-        self.into_shoot("shoot-core-gardeneraccess", &access::gardener_objects())
+        self.deploy_to_shoot("shoot-core-gardeneraccess", &access::gardener_objects())
             .await
     }
 

@@ -186,7 +186,7 @@ impl Botanist {
         let replicas = self.controller_replicas(resource_manager::NAME, 2).await?;
         self.apply(&resource_manager::manifests(&self.view().cluster(), replicas))
             .await?;
-        self.into_shoot(
+        self.deploy_to_shoot(
             "shoot-core-gardener-resource-manager",
             &resource_manager::shoot_objects(),
         )
@@ -203,7 +203,7 @@ impl Botanist {
         let replicas = self.controller_replicas(kube_scheduler::NAME, 1).await?;
         self.apply(&kube_scheduler::manifests(&self.view().cluster(), replicas))
             .await?;
-        self.into_shoot(
+        self.deploy_to_shoot(
             "shoot-core-kube-scheduler",
             &kube_controller_manager::shoot_objects(kube_scheduler::NAME),
         )
@@ -216,7 +216,8 @@ impl Botanist {
         self.apply(&kube_controller_manager::manifests(&self.view().cluster(), replicas))
             .await?;
         let objects = kube_controller_manager::shoot_objects(kube_controller_manager::NAME);
-        self.into_shoot("shoot-core-kube-controller-manager", &objects).await
+        self.deploy_to_shoot("shoot-core-kube-controller-manager", &objects)
+            .await
     }
 
     /// [CP-F42]
@@ -242,7 +243,7 @@ impl Botanist {
         let replicas = shoot_replicas::machine_controller_manager(&self.situation(), live, machines, is_create);
         self.apply(&machine_controller_manager::manifests(&self.view().cluster(), replicas))
             .await?;
-        self.into_shoot(
+        self.deploy_to_shoot(
             "shoot-core-machine-controller-manager",
             &machine_controller_manager::shoot_objects(),
         )
@@ -272,7 +273,7 @@ impl Botanist {
         let replicas = i32::from(!self.situation().hibernation_enabled);
         self.apply(&monitoring::manifests(&self.view().cluster(), replicas))
             .await?;
-        self.into_shoot("shoot-core-monitoring", &monitoring::shoot_objects())
+        self.deploy_to_shoot("shoot-core-monitoring", &monitoring::shoot_objects())
             .await
     }
 

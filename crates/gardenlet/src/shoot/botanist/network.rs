@@ -69,8 +69,7 @@ impl Botanist {
         if networking.nodes.is_none()
             && let Some(first) = nodes.first().cloned()
         {
-            self.patch_shoot(|shoot| shoot.spec.networking.get_or_insert_default().nodes = Some(first))
-                .await?;
+            self.learn_nodes(first).await?;
         }
         let or = |told: Vec<String>, spec: Option<String>| {
             if told.is_empty() {

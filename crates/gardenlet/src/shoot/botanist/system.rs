@@ -17,7 +17,7 @@ use gardener_apis::resources::v1alpha1::ManagedResource;
 impl Botanist {
     /// [CP-F29]
     pub(crate) async fn deploy_namespaces(&self) -> Done {
-        self.into_shoot("shoot-core-namespaces", &shoot_system::namespaces())
+        self.deploy_to_shoot("shoot-core-namespaces", &shoot_system::namespaces())
             .await
     }
 
@@ -35,7 +35,7 @@ impl Botanist {
     /// [CP-F50]
     pub(crate) async fn deploy_system(&self) -> Done {
         let view = self.view();
-        self.into_shoot(
+        self.deploy_to_shoot(
             "shoot-core-system",
             &shoot_system::core(&view.cluster(), &self.project.name_any()),
         )
@@ -45,7 +45,7 @@ impl Botanist {
     /// [CP-F51]
     pub(crate) async fn deploy_cluster_identity(&self) -> Done {
         let identity = self.shoot().status.cluster_identity.clone().unwrap_or_default();
-        self.into_shoot(
+        self.deploy_to_shoot(
             "shoot-core-cluster-identity",
             &shoot_system::cluster_identity(&identity),
         )
@@ -53,7 +53,7 @@ impl Botanist {
     }
 
     pub(crate) async fn deploy_coredns(&self) -> Done {
-        self.into_shoot("shoot-core-coredns", &shoot_system::coredns(&self.view().cluster()))
+        self.deploy_to_shoot("shoot-core-coredns", &shoot_system::coredns(&self.view().cluster()))
             .await
     }
 
@@ -63,13 +63,13 @@ impl Botanist {
         let cluster = view.cluster();
         let mut kept = Vec::new();
         if shoot_system::has_kube_proxy(&cluster) {
-            self.into_shoot("shoot-core-kube-proxy", &shoot_system::kube_proxy(&cluster))
+            self.deploy_to_shoot("shoot-core-kube-proxy", &shoot_system::kube_proxy(&cluster))
                 .await?;
             kept.push("shoot-core-kube-proxy".to_owned());
             for pool in &view.shoot.spec.provider.workers {
                 let version = worker_pool::kubernetes_version(&view.shoot, pool);
                 let (name, objects) = shoot_system::kube_proxy_of_pool(&pool.name, version);
-                self.into_shoot(&name, &objects).await?;
+                self.deploy_to_shoot(&name, &objects).await?;
                 kept.push(name);
             }
         }
@@ -84,21 +84,21 @@ impl Botanist {
     }
 
     pub(crate) async fn deploy_metrics_server(&self) -> Done {
-        self.into_shoot("shoot-core-metrics-server", &shoot_system::metrics_server())
+        self.deploy_to_shoot("shoot-core-metrics-server", &shoot_system::metrics_server())
             .await
     }
 
     pub(crate) async fn deploy_vpn_shoot(&self) -> Done {
-        self.into_shoot("shoot-core-vpn-shoot", &vpn::shoot_objects(&self.view().cluster()))
+        self.deploy_to_shoot("shoot-core-vpn-shoot", &vpn::shoot_objects(&self.view().cluster()))
             .await
     }
 
     /// apiserver-proxy, node-exporter, node-problem-detector and blackbox-exporter.
     pub(crate) async fn deploy_daemons(&self) -> Done {
         for (name, objects) in shoot_system::daemons() {
-            self.into_shoot(name, &objects).await?;
+            self.deploy_to_shoot(name, &objects).await?;
         }
-        self.into_shoot("shoot-core-blackbox-exporter", &shoot_system::blackbox_exporter())
+        self.deploy_to_shoot("shoot-core-blackbox-exporter", &shoot_system::blackbox_exporter())
             .await
     }
 

@@ -124,7 +124,7 @@ impl Botanist {
         let names: Vec<String> = checksums.values().map(|(key, _)| key.clone()).collect();
         objects.extend(node_agent::shoot_objects(&names));
         self.state.write().pool_secrets = checksums;
-        self.into_shoot("shoot-gardener-node-agent", &objects).await
+        self.deploy_to_shoot("shoot-gardener-node-agent", &objects).await
     }
 
     fn machine_type(&self, name: &str) -> Option<MachineType> {

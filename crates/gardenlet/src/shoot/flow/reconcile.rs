@@ -21,7 +21,6 @@ pub(crate) struct Shape {
     pub(crate) nodes_known: bool,
     /// A rotation of authorities or of the service account key is preparing.
     pub(crate) rotation_preparing: bool,
-    pub(crate) ssh_access: bool,
 }
 
 impl Shape {
@@ -45,7 +44,6 @@ impl Shape {
             backup: botanist.has_backup(),
             nodes_known: shoot.spec.networking.as_ref().is_some_and(|one| one.nodes.is_some()),
             rotation_preparing: phases.iter().flatten().any(|phase| phase.starts_with("Preparing")),
-            ssh_access: botanist.has_ssh_access(),
         }
     }
 }

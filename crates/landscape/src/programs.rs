@@ -109,10 +109,12 @@ impl Surroundings {
         )
     }
 
-    /// A client of another cluster as a service account of its `kube-system`.
-    pub(crate) fn account_client(&self, cluster: &str, account: &str) -> kube::Client {
-        self.server
-            .client(cluster, UserInfo::service_account("kube-system", account, ""))
+    /// A client of a shoot as its gardener-resource-manager, which brings its own rights along: as by its bootstrap kubeconfig, it may do
+    /// everything, for nobody else can give it its role.
+    pub(crate) fn resource_manager_client(&self, cluster: &str) -> kube::Client {
+        let mut user = UserInfo::service_account("kube-system", "gardener-resource-manager", "");
+        user.groups.push(gardener_apiserver::user::MASTERS.to_owned());
+        self.server.client(cluster, user)
     }
 
     /// All programs, for an engine of kubelets.

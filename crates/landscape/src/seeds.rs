@@ -11,7 +11,7 @@ use gardener_cluster::{Participants, Role};
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
-use crate::apply::FIELD_MANAGER;
+use crate::apply::{self, FIELD_MANAGER, Manifest};
 use crate::garden::{GARDEN, VERSION};
 use crate::identity::Identity;
 use crate::landscape::{Landscape, LandscapeError, seed_cluster, seed_host, seed_kubeconfig_secret};
@@ -56,7 +56,7 @@ impl Landscape {
         config.signing_ca = Arc::new(move |cluster| signing.signing(cluster));
         let (store, tasks) = (self.shared.store.clone(), self.tasks.clone());
         config.on_volume_deleted = Arc::new(move |_, namespace, claim| {
-            if !claim.starts_with(crate::programs::MAIN_CLAIM) && !claim.contains(crate::programs::MAIN_CLAIM) {
+            if !claim.contains(crate::programs::MAIN_CLAIM) {
                 return;
             }
             let (store, cluster) = (store.clone(), namespace.to_owned());
@@ -86,6 +86,11 @@ impl Landscape {
         self.take_part(embedded, &cluster, &identity);
         embedded.surroundings.participants.join(&cluster, Role::Scheduler);
         embedded.kubelets.add(self.seed_node(seed, &cluster));
+        let objects = Manifest {
+            origin: "embedded-seed.yaml".to_owned(),
+            text: include_str!("../manifests/embedded-seed.yaml").to_owned(),
+        };
+        apply::apply(&self.client(&cluster), &objects).await?;
         self.publish_kubeconfig(seed).await
     }
 

@@ -52,7 +52,7 @@ impl ResourceManager {
         }
         Config {
             source,
-            target: self.surroundings.account_client(&namespace, NAME),
+            target: self.surroundings.resource_manager_client(&namespace),
             class: DEFAULT_CLASS.to_owned(),
             token_class: Some("shoot".to_owned()),
             target_ca: self.surroundings.authorities.root(&namespace),

@@ -5,6 +5,7 @@
 
 pub mod extension_readiness;
 pub mod health;
+pub mod machines;
 pub mod maintenance_window;
 pub mod shoot_operation;
 pub mod shoot_replicas;

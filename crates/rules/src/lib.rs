@@ -6,6 +6,7 @@
 pub mod care;
 pub mod extension_readiness;
 pub mod health;
+pub mod machines;
 pub mod maintenance_window;
 pub mod registrations;
 pub mod scheduling;

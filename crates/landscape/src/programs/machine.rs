@@ -10,7 +10,7 @@ use gardener_apiserver::Server;
 use gardener_cluster::kubelet::{Invocation, Kubelets, NodeConfig, Program};
 use gardener_controller::apply;
 use gardener_node_agent::{Connect, Credentials, Disk, DiskError, Files, Host, Kubelet};
-use gardener_provider_local::machine_driver::{CAPACITY_ANNOTATION, CONTAINER, LABELS, USER_DATA_KEY, USER_DATA_PATH};
+use gardener_provider_local::machine_driver::{CAPACITY_ANNOTATION, CONTAINER, LABELS, USER_DATA_PATH};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Container, Pod, Secret, Taint};
 use kube::{Api, Client, Resource, ResourceExt};
@@ -48,7 +48,7 @@ impl Program for Machine {
         };
         let client = self.surroundings.node_client(&invocation);
         let mounted = files::Files::new(client.clone(), &invocation.pod, &invocation.container);
-        let user_data = match mounted.read(&format!("{USER_DATA_PATH}/{USER_DATA_KEY}")).await {
+        let user_data = match mounted.read(USER_DATA_PATH).await {
             Ok(text) => text,
             Err(error) => {
                 tracing::warn!(pod = invocation.pod.name_any(), %error, "the machine has no user data");

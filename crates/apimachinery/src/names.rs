@@ -60,6 +60,28 @@ pub fn dns_label(text: &str) -> Vec<String> {
     errors
 }
 
+/// What is wrong with a DNS-1035 label, the form of service names: a DNS label that starts with a letter.
+pub fn dns1035_label(text: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    if text.len() > 63 {
+        errors.push("must be no more than 63 bytes".to_owned());
+    }
+    let valid = text
+        .bytes()
+        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && text.bytes().next().is_some_and(|b| b.is_ascii_lowercase())
+        && !text.ends_with('-');
+    if !valid {
+        errors.push(
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, \
+             and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is \
+             '[a-z]([-a-z0-9]*[a-z0-9])?')"
+                .to_owned(),
+        );
+    }
+    errors
+}
+
 /// Checks a DNS-1123 subdomain, such as the name of most objects.
 pub fn dns_subdomain(text: &str) -> Vec<String> {
     let mut errors = Vec::new();

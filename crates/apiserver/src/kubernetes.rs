@@ -174,6 +174,11 @@ pub fn for_garden(all: &ResourceSet) -> impl Iterator<Item = Arc<Definition>> + 
         .cloned()
 }
 
+/// The OpenAPI documents of Kubernetes' groups, by path.
+pub fn recorded_documents() -> impl Iterator<Item = (String, &'static str)> {
+    recorded::OPENAPI.iter().map(|(path, text)| ((*path).to_owned(), *text))
+}
+
 /// Kubernetes' kinds as resources, with their OpenAPI documents.
 ///
 /// # Errors
@@ -201,7 +206,7 @@ pub fn resources() -> Result<(ResourceSet, Documents), RecordedError> {
             }
         }
     }
-    let documents = Documents::new(recorded::OPENAPI.iter().map(|(path, text)| ((*path).to_owned(), *text)));
+    let documents = Documents::new(recorded_documents());
     Ok((ResourceSet::new(definitions.into_values().map(Arc::new)), documents))
 }
 

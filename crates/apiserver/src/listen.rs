@@ -153,6 +153,29 @@ pub async fn listen(listener: TcpListener, server: Server, entrances: Entrances,
     let _ = tokio::time::timeout(Duration::from_secs(5), tracker.wait()).await;
 }
 
+/// Takes `/clusters/<name>` off the path when it names the cluster that the connection leads to. Kubeconfigs of clusters behind the same
+/// address differ by it: clients such as kubectl keep what they discovered by URL.
+fn strip_cluster<B>(request: &mut http::Request<B>, cluster: &str) {
+    let Some(rest) = request
+        .uri()
+        .path_and_query()
+        .and_then(|path| path.as_str().strip_prefix("/clusters/")?.strip_prefix(cluster))
+    else {
+        return;
+    };
+    let path = match rest.chars().next() {
+        Some('/') => rest.to_owned(),
+        None | Some('?') => format!("/{rest}"),
+        Some(_) => return,
+    };
+    let mut parts = request.uri().clone().into_parts();
+    // what was a path is one without its beginning
+    parts.path_and_query = path.parse().ok();
+    if let Ok(uri) = http::Uri::from_parts(parts) {
+        *request.uri_mut() = uri;
+    }
+}
+
 async fn connection(
     stream: TcpStream,
     peer: SocketAddr,
@@ -194,8 +217,9 @@ async fn connection(
         user: None,
         certificate,
     };
-    let service = hyper::service::service_fn(move |request| {
+    let service = hyper::service::service_fn(move |mut request| {
         let (server, caller) = (server.clone(), caller.clone());
+        strip_cluster(&mut request, &caller.cluster);
         async move { Ok::<_, std::convert::Infallible>(server.serve(caller, request).await) }
     });
     let builder = auto::Builder::new(TokioExecutor::new());
@@ -210,6 +234,28 @@ async fn connection(
         () = stop.cancelled() => {
             connection.as_mut().graceful_shutdown();
             let _ = connection.await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_cluster_is_taken_off_the_path() {
+        let cases = [
+            ("/api?limit=1", "/api?limit=1"),
+            ("/clusters/seed-a/api/v1?limit=1", "/api/v1?limit=1"),
+            ("/clusters/seed-a", "/"),
+            ("/clusters/seed-a?x=1", "/?x=1"),
+            ("/clusters/seed-ab/api", "/clusters/seed-ab/api"),
+            ("/clusters/other/api", "/clusters/other/api"),
+        ];
+        for (given, wanted) in cases {
+            let mut request = http::Request::get(given).body(()).unwrap();
+            strip_cluster(&mut request, "seed-a");
+            assert_eq!(request.uri().to_string(), wanted);
         }
     }
 }

@@ -194,11 +194,11 @@ pub fn decode(bytes: &[u8]) -> Result<Value, ApiError> {
     let name = message_name(&api_version, &kind)
         .ok_or_else(|| ApiError::unsupported_media_type(&["application/json", "application/yaml"]))?;
     let mut object = message(name, raw, 0)?;
-    if let Value::Object(members) = &mut object {
-        if kind != "DeleteOptions" || !api_version.is_empty() {
-            members.insert("apiVersion".into(), api_version.into());
-            members.insert("kind".into(), kind.into());
-        }
+    if let Value::Object(members) = &mut object
+        && (kind != "DeleteOptions" || !api_version.is_empty())
+    {
+        members.insert("apiVersion".into(), api_version.into());
+        members.insert("kind".into(), kind.into());
     }
     Ok(object)
 }

@@ -9,6 +9,7 @@ use ring::signature::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use x509_parser::prelude::FromDer;
 
 /// A key pair that signs tokens.
 pub struct SigningKey {
@@ -53,6 +54,32 @@ impl VerifyingKey {
             point: point.to_vec(),
             id: URL_SAFE_NO_PAD.encode(digest.as_ref()),
         }
+    }
+
+    /// Reads all keys of a PEM text: public keys, and the public halves of private ones. Other blocks and other kinds of keys are left out.
+    pub fn read_all(pem: &str) -> Vec<Self> {
+        use rustls_pki_types::pem::PemObject;
+        use rustls_pki_types::{PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer};
+        let public = SubjectPublicKeyInfoDer::pem_slice_iter(pem.as_bytes())
+            .filter_map(Result::ok)
+            .filter_map(|der| {
+                let (_, info) = x509_parser::x509::SubjectPublicKeyInfo::from_der(der.as_ref()).ok()?;
+                let point = info.subject_public_key.data.as_ref();
+                // an uncompressed P-256 point: a marker and two coordinates
+                (point.len() == 65 && point.first() == Some(&4)).then(|| Self::new(point))
+            });
+        let private = PrivatePkcs8KeyDer::pem_slice_iter(pem.as_bytes())
+            .filter_map(Result::ok)
+            .filter_map(|der| {
+                let pair = EcdsaKeyPair::from_pkcs8(
+                    &ECDSA_P256_SHA256_FIXED_SIGNING,
+                    der.secret_pkcs8_der(),
+                    &SystemRandom::new(),
+                )
+                .ok()?;
+                Some(Self::new(pair.public_key().as_ref()))
+            });
+        public.chain(private).collect()
     }
 
     /// The key as a member of a JSON Web Key Set.

@@ -1,1 +1,50 @@
+//! gardener-controller-manager: keeps the garden's own objects in order. One folder or file per controller, named as upstream's.
 #![forbid(unsafe_code)]
+
+mod controllerregistration;
+mod project;
+mod references;
+mod seed;
+mod shoot;
+
+use gardener_apimachinery::clock::Clock;
+use gardener_controller::apply;
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+
+/// How many objects each controller works on at once.
+pub(crate) const CONCURRENCY: usize = 5;
+
+/// How the controller-manager runs.
+#[derive(Clone)]
+pub struct Config {
+    /// The garden.
+    pub garden: Client,
+    /// What time it is.
+    pub clock: Clock,
+}
+
+/// Why a reconciliation failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReconcileError {
+    /// The garden refused.
+    #[error("{}", gardener_controller::api_error(.0))]
+    Api(#[from] kube::Error),
+    /// The garden refused.
+    #[error(transparent)]
+    Apply(#[from] apply::ApplyError),
+    /// Something else stands in the way; the words tell what.
+    #[error("{0}")]
+    Blocked(String),
+}
+
+/// Runs all controllers until `stop`.
+pub async fn run(config: Config, stop: CancellationToken) {
+    tokio::join!(
+        project::run(config.clone(), stop.clone()),
+        controllerregistration::run(config.clone(), stop.clone()),
+        references::run(config.clone(), stop.clone()),
+        seed::run(config.clone(), stop.clone()),
+        shoot::run(config, stop),
+    );
+}

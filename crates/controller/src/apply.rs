@@ -17,7 +17,7 @@ impl<K: Resource + Clone + DeserializeOwned + Serialize + Debug> Writable for K 
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// The API refused.
-    #[error(transparent)]
+    #[error("{}", crate::api_error(.0))]
     Api(#[from] kube::Error),
     /// The object has no JSON form.
     #[error("the object cannot be serialized: {0}")]

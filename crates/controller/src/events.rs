@@ -140,8 +140,12 @@ impl Recorder {
         );
         let now = self.clock.now();
         let fresh = |number: u64| {
-            // The number keeps apart what happens in one nanosecond of a paused clock.
-            let nanos = now.as_nanosecond().unsigned_abs() + u128::from(number);
+            // The number and the component keep apart what happens in one nanosecond of a paused clock.
+            let own = self
+                .component
+                .bytes()
+                .fold(0u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
+            let nanos = now.as_nanosecond().unsigned_abs() + u128::from(number) + (u128::from(own) << 8);
             format!("{}.{nanos:x}", text(&about.name))
         };
         let events: Api<Event> = Api::namespaced(self.client.clone(), &namespace);

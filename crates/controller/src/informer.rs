@@ -232,6 +232,27 @@ where
             .collect()
     }
 
+    /// The objects of a logical cluster, ordered by place.
+    pub fn list_cluster(&self, cluster: &str) -> Vec<Arc<K>> {
+        let first = ObjectRef::default().in_cluster(cluster);
+        self.list_from(first, |place| place.cluster == cluster)
+    }
+
+    /// The objects of a namespace of a logical cluster, ordered by name.
+    pub fn list_cluster_namespace(&self, cluster: &str, namespace: &str) -> Vec<Arc<K>> {
+        let first = ObjectRef::new(namespace, "").in_cluster(cluster);
+        self.list_from(first, |place| place.cluster == cluster && place.namespace == namespace)
+    }
+
+    fn list_from(&self, first: ObjectRef, still: impl Fn(&ObjectRef) -> bool) -> Vec<Arc<K>> {
+        let copy = self.shared.copy.read();
+        let objects = copy.objects.range(first..);
+        objects
+            .take_while(|(place, _)| still(place))
+            .map(|(_, object)| Arc::clone(object))
+            .collect()
+    }
+
     /// Adds an index by the values that `by` gives for an object.
     pub fn add_index(&self, name: &'static str, by: impl Fn(&K) -> Vec<String> + Send + Sync + 'static) {
         let mut copy = self.shared.copy.write();

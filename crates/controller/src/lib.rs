@@ -24,3 +24,11 @@ pub use controller::{Action, Controller};
 pub use informer::{Change, Clustered, Informer};
 pub use queue::{Queue, RateLimit};
 pub use reference::ObjectRef;
+
+/// What an API error says to people: the message of the `Status`, without the whole object around it.
+pub fn api_error(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}

@@ -117,8 +117,8 @@ struct ClientCa {
 }
 
 fn client_ca(context: &Context<'_>, shoot: &Shoot) -> Result<ClientCa, ApiError> {
-    let name = format!("{}.ca-client", shoot.name());
-    let secret: InternalSecret = lookup::get(context.lister, shoot.namespace(), &name)
+    let name = format!("{}.ca-client", shoot.own_name());
+    let secret: InternalSecret = lookup::get(context.lister, shoot.project_namespace(), &name)
         .ok_or_else(|| ApiError::not_found("core.gardener.cloud", "internalsecrets", &name))?;
     let text = |key: &str| {
         secret
@@ -179,7 +179,7 @@ fn host(url: &str) -> &str {
 
 /// The kubeconfig of [GAPI-62], as JSON, which is YAML.
 fn kubeconfig(shoot: &Shoot, cluster_ca: Option<&str>, entry_point: Option<&EntryPoint>, signed: &Signed) -> Value {
-    let prefix = format!("{}--{}", shoot.namespace(), shoot.name());
+    let prefix = format!("{}--{}", shoot.project_namespace(), shoot.own_name());
     let suitable: Vec<_> = shoot
         .status
         .advertised_addresses
@@ -196,7 +196,7 @@ fn kubeconfig(shoot: &Shoot, cluster_ca: Option<&str>, entry_point: Option<&Entr
                 cluster["certificate-authority-data"] = STANDARD.encode(ca).into();
             }
             if let Some(entry) = entry_point {
-                cluster["server"] = entry.url.as_str().into();
+                cluster["server"] = format!("{}/clusters/{}", entry.url, shoot.status.technical_id).into();
                 cluster["tls-server-name"] = host(&address.url).into();
             }
             json!({"name": format!("{prefix}-{}", address.name), "cluster": cluster})
@@ -251,7 +251,7 @@ impl Subresource for Kubeconfig {
             let why = "no suitable advertised address for kube-apiserver found in .status.advertisedAddresses";
             return Err(invalid(
                 self.access,
-                shoot.name(),
+                shoot.own_name(),
                 Error::invalid(&Path::new("status.status"), Value::Null, why),
             ));
         }
@@ -259,8 +259,8 @@ impl Subresource for Kubeconfig {
         let config_map = context.lister.get(
             "",
             "configmaps",
-            shoot.namespace(),
-            &format!("{}.ca-cluster", shoot.name()),
+            shoot.project_namespace(),
+            &format!("{}.ca-cluster", shoot.own_name()),
         );
         let cluster_ca = config_map
             .as_ref()
@@ -280,7 +280,7 @@ impl Subresource for Kubeconfig {
         Ok(Effect::Answer(json!({
             "apiVersion": "authentication.gardener.cloud/v1alpha1",
             "kind": self.access.kind(),
-            "metadata": {"name": shoot.name(), "namespace": shoot.namespace()},
+            "metadata": {"name": shoot.own_name(), "namespace": shoot.project_namespace()},
             "spec": {"expirationSeconds": seconds},
             "status": {"kubeconfig": STANDARD.encode(text), "expirationTimestamp": meta::rfc3339(until)},
         })))
@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     fn shoot(addresses: Value) -> Shoot {
-        serde_json::from_value(json!({"metadata": {"name": "s", "namespace": "garden-local"}, "status": {"advertisedAddresses": addresses}}))
+        serde_json::from_value(json!({"metadata": {"name": "s", "namespace": "garden-local"}, "status": {"advertisedAddresses": addresses, "technicalID": "shoot--local--s"}}))
             .unwrap()
     }
 
@@ -329,7 +329,10 @@ mod tests {
             url: "https://127.0.0.1:6443".into(),
         };
         let embedded = kubeconfig(&shoot, Some("ca"), Some(&entry), &signed);
-        assert_eq!(embedded["clusters"][1]["cluster"]["server"], "https://127.0.0.1:6443");
+        assert_eq!(
+            embedded["clusters"][1]["cluster"]["server"],
+            "https://127.0.0.1:6443/clusters/shoot--local--s"
+        );
         assert_eq!(
             embedded["clusters"][1]["cluster"]["tls-server-name"],
             "api.s.internal.example.org"

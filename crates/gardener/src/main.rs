@@ -13,7 +13,7 @@ use clap::{Parser, Subcommand};
 #[command(name = "gardener", version, about, propagate_version = true)]
 struct Cli {
     /// What to log, e.g. `info` or `gardener_gardenlet=debug`; goes to standard error.
-    #[arg(long, global = true, env = "GARDENER_LOG", default_value = "warn")]
+    #[arg(long, global = true, env = "GARDENER_LOG", default_value = "error")]
     log: String,
     #[command(subcommand)]
     command: Command,
@@ -57,8 +57,19 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", words(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// An error with its causes; causes whose words the error already tells are left out.
+fn words(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }

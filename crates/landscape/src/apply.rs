@@ -34,7 +34,7 @@ pub enum ApplyError {
         why: String,
     },
     /// The API refused.
-    #[error("{origin}: {kind} {name}: {source}")]
+    #[error("{origin}: {kind} {name}: {why}")]
     Refused {
         /// File or name of the text.
         origin: String,
@@ -43,7 +43,7 @@ pub enum ApplyError {
         /// Its name.
         name: String,
         /// What the API said.
-        source: Box<kube::Error>,
+        why: String,
     },
 }
 
@@ -134,7 +134,10 @@ pub async fn apply(client: &Client, manifest: &Manifest) -> Result<Vec<String>, 
             origin: manifest.origin.clone(),
             kind: types.kind.clone(),
             name: name.clone(),
-            source: Box::new(source),
+            why: match source {
+                kube::Error::Api(status) => status.message,
+                other => other.to_string(),
+            },
         };
         let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
         let gvk = GroupVersionKind::gvk(group, version, &types.kind);

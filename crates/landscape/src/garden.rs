@@ -1,10 +1,18 @@
 //! Opens the garden: Gardener's kinds and the Kubernetes kinds a garden needs.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use gardener_apiserver::{LogicalCluster, Server};
+use gardener_apiserver::authn::Authenticator;
+use gardener_apiserver::authz::{Authorizer, Union};
+use gardener_apiserver::definition::Admission;
+use gardener_apiserver::kubernetes::{self, NamespaceLifecycle};
+use gardener_apiserver::openapi::Documents;
+use gardener_apiserver::rbac::Rbac;
+use gardener_apiserver::{ClusterConfig, LogicalCluster, ResourceSet, Server};
+use gardener_garden_apiserver::kubeconfig::EntryPoint;
+use gardener_garden_apiserver::{admission, definitions, openapi_documents};
 
+use crate::apply::Manifest;
 use crate::embedded::EmbeddedKubernetes;
 use crate::identity::Identity;
 use crate::landscape::LandscapeError;
@@ -16,7 +24,15 @@ pub const HOST: &str = "api.garden.local.gardener.cloud";
 /// What the garden's `/version` tells: the Kubernetes version whose machinery it speaks.
 pub const VERSION: &str = "1.36.0";
 
-/// Opens the garden and makes sure that it has what a fresh garden has.
+/// What every garden has besides its kinds: its identity, and who may do what [AUTH-50], [AUTH-54].
+pub fn objects() -> Manifest {
+    Manifest {
+        origin: "garden.yaml".to_owned(),
+        text: include_str!("../manifests/garden.yaml").to_owned(),
+    }
+}
+
+/// Opens the garden and makes sure that it has what a fresh garden has. `entry` is the URL of the TLS listener, when there is one.
 ///
 /// # Errors
 /// [`LandscapeError`].
@@ -24,8 +40,27 @@ pub async fn open(
     server: &Server,
     kubernetes: &EmbeddedKubernetes,
     identity: &Identity,
-    _entry: Option<SocketAddr>,
+    entry: Option<&str>,
 ) -> Result<Arc<LogicalCluster>, LandscapeError> {
-    let settings = identity.authentication(&format!("https://{HOST}"));
-    Ok(kubernetes.open(server, GARDEN, VERSION, settings).await?)
+    let options = gardener_garden_apiserver::Options {
+        entry_point: entry.map(|url| EntryPoint { url: url.to_owned() }),
+    };
+    let own = definitions(&options).map_err(|error| LandscapeError::Garden(error.to_string()))?;
+    let resources = ResourceSet::new(kubernetes::for_garden(kubernetes.resources()).chain(own));
+    let documents = kubernetes::recorded_documents().chain(openapi_documents());
+    let mut plugins: Vec<Arc<dyn Admission>> = vec![Arc::new(NamespaceLifecycle)];
+    plugins.extend(admission::plugins());
+    let authorizer: Arc<dyn Authorizer> = Arc::new(Union(vec![Arc::new(Rbac)]));
+    let config = ClusterConfig {
+        resources: Arc::new(resources),
+        custom_resources: true,
+        admission: plugins,
+        authenticator: Arc::new(Authenticator::new(identity.authentication(&format!("https://{HOST}")))),
+        authorizer,
+        git_version: format!("v{VERSION}"),
+        openapi: Arc::new(Documents::new(documents)),
+    };
+    let cluster = server.open(GARDEN, config);
+    kubernetes::bootstrap(&cluster).await?;
+    Ok(cluster)
 }

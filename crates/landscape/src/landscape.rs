@@ -15,10 +15,12 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::apply;
 use crate::embedded::EmbeddedKubernetes;
 use crate::garden::{self, GARDEN};
 use crate::identity::{Identity, IdentityError};
 use crate::kubeconfig::{Access, kubeconfig};
+use crate::{manifests, registration};
 
 /// Name of administrators of embedded clusters.
 pub const ADMINISTRATOR: &str = "gardener-up:admin";
@@ -109,7 +111,13 @@ impl Landscape {
         let server = Server::new(shared.clone());
         let kubernetes = EmbeddedKubernetes::load()?;
         let identity = Identity::of(&shared, GARDEN).await?;
-        garden::open(&server, &kubernetes, &identity, options.entry).await?;
+        garden::open(
+            &server,
+            &kubernetes,
+            &identity,
+            options.entry.map(|entry| url(Some(entry))).as_deref(),
+        )
+        .await?;
         let entrances = Entrances::default();
         if options.entry.is_some() {
             let addresses = ["127.0.0.1", "::1"].iter().filter_map(|text| text.parse().ok());
@@ -153,7 +161,44 @@ impl Landscape {
     /// # Errors
     /// [`LandscapeError`].
     pub async fn run(&self) -> Result<(), LandscapeError> {
+        let manager = gardener_controller_manager::Config {
+            garden: self.component("gardener-controller-manager"),
+            clock: self.shared.clock.clone(),
+        };
+        self.tasks
+            .spawn(gardener_controller_manager::run(manager, self.stop.clone()));
+        let scheduler = gardener_scheduler::Config {
+            garden: self.component("gardener-scheduler"),
+            clock: self.shared.clock.clone(),
+            strategy: gardener_rules::scheduling::Strategy::default(),
+            concurrency: 5,
+        };
+        self.tasks.spawn(gardener_scheduler::run(scheduler, self.stop.clone()));
+        let embedded = self.start_embedded();
+        self.garden_takes_part(&embedded);
+        apply::apply(&self.garden_client(), &garden::objects()).await?;
+        let namespaces = &manifests::landscape(self.options.seeds)[..1];
+        for manifest in namespaces {
+            apply::apply(&self.garden_client(), manifest).await?;
+        }
+        for seed in manifests::seed_names(self.options.seeds) {
+            self.open_seed(&embedded, &seed).await?;
+            self.start_gardenlet(&seed);
+        }
+        let registration = registration::manifest().map_err(|error| LandscapeError::Garden(error.to_string()))?;
+        apply::apply(&self.garden_client(), &registration).await?;
         Ok(())
+    }
+
+    /// A client of the garden for one of Gardener's own components.
+    fn component(&self, name: &str) -> kube::Client {
+        self.server.client(
+            GARDEN,
+            UserInfo::new(
+                &format!("gardener.cloud:system:{name}"),
+                &[gardener_apiserver::user::MASTERS],
+            ),
+        )
     }
 
     /// A client of the garden for an administrator.
@@ -183,11 +228,7 @@ impl Landscape {
 
     /// The listener's URL.
     pub fn url(&self) -> String {
-        match self.options.entry {
-            Some(entry) if entry.ip().is_unspecified() => format!("https://127.0.0.1:{}", entry.port()),
-            Some(entry) => format!("https://{entry}"),
-            None => format!("https://{}", garden::HOST),
-        }
+        url(self.options.entry)
     }
 
     /// A kubeconfig for an administrator of an embedded seed.
@@ -200,7 +241,7 @@ impl Landscape {
         let client = identity.client_certificate(&administrator(), None)?;
         Ok(kubeconfig(&[Access {
             name: &cluster,
-            server: &self.url(),
+            server: &format!("{}/clusters/{cluster}", self.url()),
             tls_server_name: Some(&seed_host(seed)),
             authority: &identity.authority.certificate,
             client: &client,
@@ -219,6 +260,14 @@ impl Landscape {
         }
         self.server.shut_down();
         self.shared.store.close().await;
+    }
+}
+
+fn url(entry: Option<SocketAddr>) -> String {
+    match entry {
+        Some(entry) if entry.ip().is_unspecified() => format!("https://127.0.0.1:{}", entry.port()),
+        Some(entry) => format!("https://{entry}"),
+        None => format!("https://{}", garden::HOST),
     }
 }
 

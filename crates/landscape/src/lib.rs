@@ -11,5 +11,8 @@ pub mod identity;
 pub mod kubeconfig;
 pub mod landscape;
 pub mod manifests;
+pub mod programs;
+pub mod registration;
+mod seeds;
 
 pub use landscape::{Landscape, LandscapeError, Options, Storage, seed_kubeconfig_secret};

@@ -39,7 +39,7 @@ pub(crate) enum ReconcileError {
     #[error(transparent)]
     Source(#[from] apply::ApplyError),
     /// The source refused.
-    #[error(transparent)]
+    #[error("{}", gardener_controller::api_error(.0))]
     Api(#[from] kube::Error),
     /// The target is not as it should be.
     #[error(transparent)]
@@ -49,7 +49,6 @@ pub(crate) enum ReconcileError {
 pub(crate) struct Reconciler {
     pub(crate) config: Config,
     pub(crate) target: Target,
-    pub(crate) resources: Informer<ManagedResource>,
     pub(crate) health: Queue<ObjectRef>,
 }
 
@@ -96,7 +95,6 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) {
     let reconciler = Arc::new(Reconciler {
         config,
         target,
-        resources: resources.clone(),
         health: health.clone(),
     });
     resources.synced().await;
@@ -238,7 +236,10 @@ impl Reconciler {
             match secrets.get(&name).await {
                 Ok(secret) => data.push((name, secret.data.unwrap_or_default())),
                 Err(error) => {
-                    let message = format!("Could not read secret {name:?}: {}", api_message(&error));
+                    let message = format!(
+                        "Could not read secret {name:?}: {}",
+                        gardener_controller::api_error(&error)
+                    );
                     self.tell(resource, &[(APPLIED, "False", "CannotReadSecret", &message)])
                         .await?;
                     return Err(error.into());
@@ -458,14 +459,6 @@ impl Reconciler {
         }
         apply::remove_finalizer(&api, &api.get(&resource.name_any()).await?, &self.config.finalizer()).await?;
         Ok(Action::Done)
-    }
-}
-
-/// The text of an API error without its type's name.
-pub(crate) fn api_message(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
     }
 }
 

@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn grm_12_namespaces_first_unknown_kinds_last() {
-        let mut list = vec![
+        let mut list = [
             ("Zebra", "a"),
             ("Deployment", "b"),
             ("APIService", "x"),

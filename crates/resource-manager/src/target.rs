@@ -26,7 +26,7 @@ const GARBAGE_COLLECTABLE: &str = "resources.gardener.cloud/garbage-collectable-
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TargetError {
     /// The API refused or did not answer.
-    #[error("{0}")]
+    #[error("{}", gardener_controller::api_error(.0))]
     Api(#[from] kube::Error),
     /// The target does not serve the kind.
     #[error("no matches for kind {kind:?} in version {api_version:?}")]

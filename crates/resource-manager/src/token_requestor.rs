@@ -31,7 +31,7 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 enum TokenError {
     #[error(transparent)]
     Apply(#[from] apply::ApplyError),
-    #[error(transparent)]
+    #[error("{}", gardener_controller::api_error(.0))]
     Api(#[from] kube::Error),
     #[error("secret {secret}: annotation {PREFIX}/{annotation} is needed")]
     Annotation { secret: String, annotation: &'static str },

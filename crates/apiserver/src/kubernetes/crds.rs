@@ -110,7 +110,7 @@ fn validate(crd: &Value) -> ErrorList {
         errors.push(Error::invalid(
             &Path::new("metadata").child("name"),
             meta::name(crd),
-            format!("must be spec.names.plural+\".\"+spec.group"),
+            "must be spec.names.plural+\".\"+spec.group".to_string(),
         ));
     }
     let scope = meta::text(crd, "/spec/scope");

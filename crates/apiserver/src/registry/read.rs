@@ -41,7 +41,7 @@ impl ListQuery {
             .map_err(|error| ApiError::bad_request(error.to_string()))?;
         let fields = FieldSelector::parse(query.get("fieldSelector").unwrap_or_default())
             .map_err(|error| ApiError::bad_request(error.to_string()))?;
-        let supported = definition.strategy.selectable_fields(&serde_json::Value::Null);
+        let supported = definition.strategy.selectable_fields(&serde_json::json!({}));
         for (path, _, _) in fields.terms() {
             let known = path == "metadata.name"
                 || (path == "metadata.namespace")

@@ -109,7 +109,7 @@ impl Admission for ShootDns {
         {
             // With generateName the machinery has completed the name by now, so the name itself is unique enough.
             let project = project.metadata.name.unwrap_or_default();
-            shoot.spec.dns.get_or_insert_default().domain = Some(format!("{}.{project}.{domain}", shoot.name()));
+            shoot.spec.dns.get_or_insert_default().domain = Some(format!("{}.{project}.{domain}", shoot.own_name()));
         }
         if let Some(dns) = &mut shoot.spec.dns {
             let own = dns.domain.as_deref().unwrap_or_default();
@@ -146,7 +146,7 @@ impl Admission for ShootDns {
             .and_then(|project| project.metadata.name)
             .unwrap_or_default();
         let mut errors = Vec::new();
-        let expected = format!("{}.{project}.{domain}", shoot.name());
+        let expected = format!("{}.{project}.{domain}", shoot.own_name());
         let generated = shoot
             .metadata
             .generate_name

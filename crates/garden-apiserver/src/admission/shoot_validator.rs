@@ -76,14 +76,14 @@ impl Admission for ShootValidator {
 /// [ADM-29], [VAL-S2].
 fn new_in_project(attributes: &Attributes<'_>, shoot: &Shoot, project: &Project) -> Result<(), ApiError> {
     let name = project.metadata.name.as_deref().unwrap_or_default();
-    if name.len() + shoot.name().len() > NAMES_MAX {
+    if name.len() + shoot.own_name().len() > NAMES_MAX {
         let why = format!("the length of the shoot name and the project name must not exceed {NAMES_MAX} characters");
-        return Err(attributes.invalid(&[Error::invalid(&Path::new("name"), shoot.name(), why)]));
+        return Err(attributes.invalid(&[Error::invalid(&Path::new("name"), shoot.own_name(), why)]));
     }
     if project.metadata.deletion_timestamp.is_some() {
         return Err(attributes.forbidden(&format!(
             "cannot create shoot '{}' in project '{name}' that is already marked for deletion",
-            shoot.name()
+            shoot.own_name()
         )));
     }
     Ok(())
@@ -143,7 +143,7 @@ fn scheduling(
     if seed.metadata.deletion_timestamp.is_some() {
         return Err(attributes.forbidden(&format!(
             "cannot schedule shoot '{}' on seed '{name}' that is already marked for deletion",
-            shoot.name()
+            shoot.own_name()
         )));
     }
     let tolerated = seed.spec.taints.iter().all(|taint| {
@@ -171,7 +171,7 @@ fn scheduling(
     if shoot.spec.failure_tolerance() == Some("zone") && zones < 3 {
         return Err(attributes.forbidden(&format!(
             "cannot schedule shoot '{}' with failure tolerance of zone on seed '{name}' with only {zones} zones, at least 3 zones are required",
-            shoot.name()
+            shoot.own_name()
         )));
     }
     if let Some(selector) = &profile.seed_selector {
@@ -183,7 +183,7 @@ fn scheduling(
         {
             return Err(attributes.forbidden(&format!(
                 "cannot schedule shoot '{}' on seed '{name}' because none of the provider types in the seed selector of cloud profile is matching the provider type of the seed",
-                shoot.name()
+                shoot.own_name()
             )));
         }
     }
@@ -549,7 +549,7 @@ fn domain(attributes: &Attributes<'_>, shoot: &Shoot) -> Option<Error> {
     let path = Path::new("spec.dns.domain");
     lookup::list::<Shoot>(attributes.context.lister, None)
         .iter()
-        .filter(|other| (other.namespace(), other.name()) != (shoot.namespace(), shoot.name()))
+        .filter(|other| (other.project_namespace(), other.own_name()) != (shoot.project_namespace(), shoot.own_name()))
         .filter_map(|other| other.spec.dns.as_ref()?.domain.clone())
         .find_map(|other| {
             if other == own {

@@ -120,7 +120,7 @@ impl GardenKind for Shoot {
     fn cells(&self, now: Timestamp) -> Vec<Value> {
         let profile = match self.spec.cloud_profile_reference() {
             Some(reference) if reference.kind == "NamespacedCloudProfile" => {
-                format!("{}/{}", self.namespace(), reference.name)
+                format!("{}/{}", self.project_namespace(), reference.name)
             }
             Some(reference) => reference.name,
             None => UNKNOWN.into(),

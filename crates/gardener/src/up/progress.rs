@@ -137,7 +137,7 @@ impl Progress {
     }
 
     fn see_shoot(&mut self, shoot: &Shoot) {
-        let name = format!("{}/{}", shoot.namespace().unwrap_or_default(), shoot.name_any());
+        let name = format!("{}/{}", shoot.project_namespace(), shoot.name_any());
         let seen = self.shoots.entry(name.clone()).or_default();
         let Some(operation) = &shoot.status.last_operation else {
             seen.done = false;

@@ -28,7 +28,7 @@ const fn hours(n: i64) -> Duration {
 
 /// Fills in what the user left out. `chance` decides the hour of a missing maintenance time window.
 pub fn default_shoot(shoot: &mut Shoot, chance: u64) {
-    let in_garden = shoot.namespace() == GARDEN_NAMESPACE;
+    let in_garden = shoot.project_namespace() == GARDEN_NAMESPACE;
     let spec = &mut shoot.spec;
     let has_workers = !spec.is_workerless();
     default_cloud_profile(spec);

@@ -10,12 +10,12 @@ pub fn is_true(text: &str) -> bool {
 
 impl Shoot {
     /// The namespace; empty when not set.
-    pub fn namespace(&self) -> &str {
+    pub fn project_namespace(&self) -> &str {
         self.metadata.namespace.as_deref().unwrap_or_default()
     }
 
     /// The name; empty when not set.
-    pub fn name(&self) -> &str {
+    pub fn own_name(&self) -> &str {
         self.metadata.name.as_deref().unwrap_or_default()
     }
 

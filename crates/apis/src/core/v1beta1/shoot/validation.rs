@@ -33,7 +33,7 @@ pub use spec::validate_shoot_spec;
 pub fn validate_shoot(shoot: &Shoot) -> ErrorList {
     let mut errors = meta::validate_object_meta(&shoot.metadata, true, shoot_name, &Path::new("metadata"));
     errors.extend(operations::validate_operations(shoot));
-    errors.extend(name_pattern(shoot.name(), &Path::new("metadata.name")));
+    errors.extend(name_pattern(shoot.own_name(), &Path::new("metadata.name")));
     errors.extend(spec::validate_shoot_spec(
         &shoot.metadata,
         &shoot.spec,

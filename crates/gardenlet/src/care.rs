@@ -1,0 +1,174 @@
+//! The shoot care controller: looks at control planes and nodes, and tells the conditions of §6 of the status rules [ST-40..61].
+
+mod checks;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gardener_apis::core::v1beta1::{Condition, Shoot};
+use gardener_controller::apply as patching;
+use gardener_controller::conditions::{self, Update, status};
+use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
+use gardener_rules::care::{Finding, status_of_failure};
+use k8s_openapi::jiff::SignedDuration;
+use kube::{Api, ResourceExt};
+use tokio_util::sync::CancellationToken;
+
+use crate::Config;
+
+pub(crate) const API_SERVER: &str = "APIServerAvailable";
+pub(crate) const CONTROL_PLANE: &str = "ControlPlaneHealthy";
+pub(crate) const OBSERVABILITY: &str = "ObservabilityComponentsHealthy";
+pub(crate) const NODES: &str = "EveryNodeReady";
+pub(crate) const SYSTEM: &str = "SystemComponentsHealthy";
+/// All of them, in the order in which they stand [ST-41].
+const ALL: [&str; 5] = [API_SERVER, CONTROL_PLANE, OBSERVABILITY, NODES, SYSTEM];
+
+/// How long a shoot that is on no seed yet waits [ST-40].
+const UNBOUND_RETRY: Duration = Duration::from_secs(30);
+
+/// What a check found out.
+#[derive(Clone, Debug)]
+pub(crate) enum Verdict {
+    /// It holds: reason and message.
+    Holds(&'static str, &'static str),
+    /// It does not.
+    Fails(Finding),
+    /// It could not be checked, for this reason [ST-32].
+    Unknown(String),
+}
+
+/// Why care could not look.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failed {
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+    #[error(transparent)]
+    Write(#[from] patching::ApplyError),
+}
+
+fn last_state(shoot: &Shoot) -> (&str, &str) {
+    let last = shoot.status.last_operation.as_ref();
+    last.map_or(("", ""), |last| (last.r#type.as_str(), last.state.as_str()))
+}
+
+/// Whether a change is a reason to look [ST-40].
+fn asks_for_care(change: &Change<Shoot>) -> bool {
+    match change {
+        Change::Deleted(_) => false,
+        Change::Applied { old: None, .. } => true,
+        Change::Applied { old: Some(old), new } => {
+            let ((old_kind, old_state), (new_kind, new_state)) = (last_state(old), last_state(new));
+            let finished =
+                old_state == "Processing" && new_state == "Succeeded" && old_kind != "Delete" && new_kind != "Delete";
+            finished || old.status.seed_name.is_none() && new.status.seed_name.is_some()
+        }
+    }
+}
+
+/// Runs the controller until `stop`.
+pub(crate) async fn run(config: Config, shoots: Informer<Shoot>, stop: CancellationToken) {
+    let period = config.settings.shoot_care.sync_period;
+    let queue: Queue<ObjectRef> = Queue::with_limit(RateLimit {
+        base: Duration::from_millis(500),
+        max: period,
+    });
+    {
+        let (queue, config) = (queue.clone(), config.clone());
+        shoots.on_change(move |change| {
+            if !asks_for_care(change) {
+                return;
+            }
+            let shoot = change.object();
+            let key = ObjectRef::of(shoot.as_ref());
+            let is_current = shoot.metadata.generation == shoot.status.observed_generation;
+            match change {
+                Change::Applied { old: None, .. } if is_current => {
+                    queue.add_after(key, period.mul_f64(config.chance.fraction()))
+                }
+                _ => queue.add(key),
+            }
+        });
+    }
+    let concurrency = config.settings.shoot_care.concurrent_syncs;
+    let config = Arc::new(config);
+    Controller::new("shoot-care", concurrency, queue)
+        .run(stop, move |key| {
+            let config = Arc::clone(&config);
+            async move { reconcile(&config, &key).await }
+        })
+        .await;
+}
+
+async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
+    let api: Api<Shoot> = Api::namespaced(config.garden.clone(), &key.namespace);
+    let Some(shoot) = api.get_opt(&key.name).await? else {
+        return Ok(Action::Done);
+    };
+    match shoot.status.seed_name.as_deref() {
+        None => return Ok(Action::RequeueAfter(UNBOUND_RETRY)),
+        Some(seed) if seed != config.seed_name => return Ok(Action::Done),
+        Some(_) => {}
+    }
+    let wanted: Vec<&str> = ALL
+        .into_iter()
+        .filter(|kind| *kind != NODES || !shoot.spec.provider.workers.is_empty())
+        .collect();
+    let verdicts = checks::all(config, &shoot, &wanted).await;
+    let now = config.clock.time();
+    let old = &shoot.status.conditions;
+    let news: Vec<Condition> = verdicts
+        .into_iter()
+        .map(|(kind, verdict)| {
+            let before = conditions::get_or_init(old, kind, &now);
+            match verdict {
+                Verdict::Holds(reason, message) => conditions::with(&before, status::TRUE, reason, message, &now),
+                Verdict::Unknown(why) => conditions::unknown_error(&before, &why, &now),
+                Verdict::Fails(finding) => {
+                    let threshold = threshold(config, kind);
+                    let last = shoot.status.last_operation.as_ref();
+                    let value = status_of_failure(&before, &finding.reason, threshold, last, now.0);
+                    let codes: Vec<&str> = finding.codes.iter().map(String::as_str).collect();
+                    let update = Update {
+                        status: Some(value),
+                        reason: Some(&finding.reason),
+                        message: Some(&finding.message),
+                        codes: &codes,
+                    };
+                    conditions::updated(&before, &update, &now)
+                }
+            }
+        })
+        .collect();
+    let is_fine = news.iter().all(|one| one.status == status::TRUE);
+    patching::patch_status(&api, &shoot, |shoot| {
+        let list = std::mem::take(&mut shoot.status.conditions);
+        shoot.status.conditions = conditions::build(list, news, &ALL);
+    })
+    .await?;
+    let period = config.settings.shoot_care.sync_period;
+    // What is coming up is looked at sooner, so that nobody waits a minute for good news.
+    let coming_up = !is_fine && last_state(&shoot).1 == "Succeeded";
+    Ok(Action::RequeueAfter(if coming_up { period / 10 } else { period }))
+}
+
+fn threshold(config: &Config, kind: &str) -> Option<SignedDuration> {
+    let all = &config.settings.shoot_care.condition_thresholds;
+    let found = all.iter().find(|(one, _)| one == kind)?;
+    SignedDuration::try_from(found.1).ok()
+}
+
+/// Whether the cluster sleeps, as far as it was rolled out [ST-50].
+pub(crate) fn is_hibernated(shoot: &Shoot) -> bool {
+    let enabled = shoot.spec.hibernation.as_ref().and_then(|one| one.enabled) == Some(true);
+    enabled || shoot.status.hibernated
+}
+
+/// The control plane's namespace.
+pub(crate) fn namespace(shoot: &Shoot) -> String {
+    if shoot.status.technical_id.is_empty() {
+        shoot.name_any()
+    } else {
+        shoot.status.technical_id.clone()
+    }
+}

@@ -1,0 +1,341 @@
+//! The ControllerInstallation controller: installs extensions in the seed, and tells how they do [EXT-104..108].
+//!
+//! A chart is taken as it is: its templates must be plain manifests in which only the namespace and the names of the installation are to be
+//! filled in. One with template expressions cannot be rendered here, and the installation tells so.
+
+mod chart;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gardener_apis::core::v1::ControllerDeployment;
+use gardener_apis::core::v1beta1::{Condition, ControllerInstallation, ControllerRegistration, Seed};
+use gardener_apis::resources::v1alpha1::ManagedResource;
+use gardener_controller::apply as patching;
+use gardener_controller::conditions::{self, status};
+use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::Config;
+use crate::managed_resource::{self, Content};
+use crate::{apply, health};
+
+const FINALIZER: &str = "core.gardener.cloud/controllerinstallation";
+const NAMESPACE: &str = "garden";
+
+/// Why an installation could not be brought up.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Failed(String);
+
+macro_rules! failed_from {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Failed {
+            fn from(error: $error) -> Self {
+                Self(error.to_string())
+            }
+        }
+    )*};
+}
+failed_from!(
+    kube::Error,
+    patching::ApplyError,
+    apply::ManifestError,
+    gardener_flow::TaskError
+);
+
+/// Runs the controller until `stop`.
+pub(crate) async fn run(config: Config, resources: Informer<ManagedResource>, stop: CancellationToken) {
+    let queue: Queue<ObjectRef> = Queue::with_limit(RateLimit {
+        base: Duration::from_millis(200),
+        max: Duration::from_secs(120),
+    });
+    let installations: Informer<ControllerInstallation> = Informer::start(
+        Api::all(config.garden.clone()),
+        kube::runtime::watcher::Config::default(),
+        &stop,
+    );
+    let seed = config.seed_name.clone();
+    let is_ours = move |one: &ControllerInstallation| {
+        one.spec.seed_ref.as_ref().and_then(|seed| seed.name.as_deref()) == Some(seed.as_str())
+    };
+    let is_news = |change: &Change<ControllerInstallation>| match change {
+        Change::Applied { old: Some(old), new } => {
+            old.spec != new.spec || old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
+        }
+        _ => true,
+    };
+    installations.feed_if(
+        &queue,
+        move |change| is_news(change) && is_ours(change.object()),
+        |one| [ObjectRef::of(one)],
+    );
+    // How an extension does is seen at its ManagedResource, which is named after the installation.
+    resources.feed_if(
+        &queue,
+        |change| change.object().namespace().as_deref() == Some(NAMESPACE),
+        |one| [ObjectRef::cluster_scoped(one.name_any())],
+    );
+    let config = Arc::new(config);
+    Controller::new("controllerinstallation", 10, queue)
+        .run(stop, move |key| {
+            let config = Arc::clone(&config);
+            async move { reconcile(&config, &key).await }
+        })
+        .await;
+}
+
+/// The namespace of an installation [EXT-104].
+fn namespace_of(installation: &ControllerInstallation) -> String {
+    format!("extension-{}", installation.name_any())
+}
+
+fn told(list: &[Condition], kind: &str, holds: bool, reason: &str, message: &str, now: &Time) -> Condition {
+    let old = conditions::get_or_init(list, kind, now);
+    let value = if holds { status::TRUE } else { status::FALSE };
+    conditions::with(&old, value, reason, message, now)
+}
+
+async fn tell(config: &Config, installation: &ControllerInstallation, news: Vec<Condition>) -> Result<(), Failed> {
+    let api: Api<ControllerInstallation> = Api::all(config.garden.clone());
+    patching::patch_status(&api, installation, |one| {
+        let list = std::mem::take(&mut one.status.conditions);
+        one.status.conditions = conditions::merge(list, news);
+    })
+    .await?;
+    Ok(())
+}
+
+async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
+    let api: Api<ControllerInstallation> = Api::all(config.garden.clone());
+    let Some(installation) = api.get_opt(&key.name).await? else {
+        return Ok(Action::Done);
+    };
+    let seed_name = installation.spec.seed_ref.as_ref().and_then(|seed| seed.name.clone());
+    if seed_name.as_deref() != Some(config.seed_name.as_str()) {
+        return Ok(Action::Done);
+    }
+    if installation.metadata.deletion_timestamp.is_some() {
+        return delete(config, &api, &installation).await;
+    }
+    let (installation, _) = patching::add_finalizer(&api, &installation, FINALIZER).await?;
+    let now = config.clock.time();
+    let list = installation.status.conditions.clone();
+    let invalid = |reason: &str, message: &str| vec![told(&list, "Valid", false, reason, message, &now)];
+    let registration_name = installation.spec.registration_ref.name.clone().unwrap_or_default();
+    let registrations: Api<ControllerRegistration> = Api::all(config.garden.clone());
+    let Some(registration) = registrations.get_opt(&registration_name).await? else {
+        let message = format!("Referenced ControllerRegistration {registration_name:?} does not exist");
+        tell(config, &installation, invalid("RegistrationNotFound", &message)).await?;
+        return Err(Failed(message));
+    };
+    let seeds: Api<Seed> = Api::all(config.garden.clone());
+    let seed = seeds.get(&config.seed_name).await?;
+    let Some(identity) = seed.status.cluster_identity.clone() else {
+        return Err(Failed("the seed's cluster identity is not known yet".to_owned()));
+    };
+    let deployments: Api<ControllerDeployment> = Api::all(config.garden.clone());
+    let Some(reference) = installation
+        .spec
+        .deployment_ref
+        .as_ref()
+        .and_then(|one| one.name.clone())
+    else {
+        let all = [
+            told(&list, "Valid", true, "RegistrationValid", "Registration is valid", &now),
+            told(
+                &list,
+                "Installed",
+                true,
+                "InstallationSuccessful",
+                "Nothing is to be installed",
+                &now,
+            ),
+        ];
+        tell(config, &installation, all.into()).await?;
+        return Ok(Action::Done);
+    };
+    let deployment = deployments.get(&reference).await?;
+    let namespace = namespace_of(&installation);
+    let substitutions = BTreeMap::from([
+        ("NAMESPACE".to_owned(), namespace.clone()),
+        ("INSTALLATION".to_owned(), installation.name_any()),
+        ("SEED_NAME".to_owned(), config.seed_name.clone()),
+        ("SEED_CLUSTER_IDENTITY".to_owned(), identity),
+    ]);
+    let chart = deployment.helm.and_then(|helm| helm.raw_chart);
+    let rendered = match chart {
+        Some(chart) => chart::render(&chart.0, &namespace, &substitutions).map_err(|error| error.to_string()),
+        None => Err("the ControllerDeployment has no raw chart; charts from registries are not supported".to_owned()),
+    };
+    let mut objects = match rendered {
+        Ok(objects) => objects,
+        Err(message) => {
+            let news = vec![
+                told(&list, "Valid", false, "ChartCannotBeRendered", &message, &now),
+                told(&list, "Installed", false, "InstallationFailed", &message, &now),
+            ];
+            tell(config, &installation, news).await?;
+            return Err(Failed(message));
+        }
+    };
+    chart::inject_environment(&mut objects, &config.seed_name);
+    apply::apply(
+        &config.seed,
+        &namespace_manifest(&installation, &registration, &seed, &namespace),
+    )
+    .await?;
+    let name = installation.name_any();
+    let content = Content {
+        namespace: NAMESPACE,
+        name: &name,
+        class: Some("seed"),
+        objects: &objects,
+        labels: &[("controllerinstallation-name", &name)],
+        keep_objects: false,
+    };
+    managed_resource::deploy(&config.seed, &content).await?;
+    let resources: Api<ManagedResource> = Api::namespaced(config.seed.clone(), NAMESPACE);
+    let resource = resources.get(&name).await?;
+    let mut news = vec![told(
+        &list,
+        "Valid",
+        true,
+        "RegistrationValid",
+        "Registration is valid",
+        &now,
+    )];
+    news.extend(health_of(&list, &resource, &now));
+    tell(config, &installation, news).await?;
+    Ok(Action::RequeueAfter(
+        config.settings.controller_installation_care_sync_period,
+    ))
+}
+
+/// What the ManagedResource says about the extension [EXT-107].
+fn health_of(list: &[Condition], resource: &ManagedResource, now: &Time) -> Vec<Condition> {
+    let resource_condition = |kind: &str| conditions::get(&resource.status.conditions, kind);
+    let is_current = resource.status.observed_generation == resource.metadata.generation;
+    let applied = resource_condition("ResourcesApplied");
+    let installed = match applied {
+        Some(applied) if is_current && applied.status == status::TRUE => told(
+            list,
+            "Installed",
+            true,
+            "InstallationSuccessful",
+            "The controller was successfully installed in the seed cluster.",
+            now,
+        ),
+        Some(applied) if applied.status == status::FALSE => {
+            told(list, "Installed", false, "InstallationFailed", &applied.message, now)
+        }
+        _ => told(
+            list,
+            "Installed",
+            false,
+            "InstallationPending",
+            "The installation of the controller is still pending.",
+            now,
+        ),
+    };
+    let healthy = match health::managed_resource(resource) {
+        Ok(()) => told(
+            list,
+            "Healthy",
+            true,
+            "ControllerHealthy",
+            "The controller running in the seed cluster is healthy.",
+            now,
+        ),
+        Err(why) => told(list, "Healthy", false, "ControllerNotHealthy", &why, now),
+    };
+    let rolling = resource_condition("ResourcesProgressing");
+    let progressing = match rolling {
+        Some(one) if one.status == status::FALSE && is_current => told(
+            list,
+            "Progressing",
+            false,
+            "ControllerRolledOut",
+            "The controller has been rolled out successfully.",
+            now,
+        ),
+        Some(one) => told(list, "Progressing", true, "ControllerNotRolledOut", &one.message, now),
+        None => told(
+            list,
+            "Progressing",
+            true,
+            "ControllerNotRolledOut",
+            "The rollout has not been reported yet.",
+            now,
+        ),
+    };
+    vec![installed, healthy, progressing]
+}
+
+fn namespace_manifest(
+    installation: &ControllerInstallation,
+    registration: &ControllerRegistration,
+    seed: &Seed,
+    namespace: &str,
+) -> Value {
+    let key = "security.gardener.cloud/pod-security-enforce";
+    let mut labels = json!({
+        "gardener.cloud/role": "extension",
+        "controllerregistration.core.gardener.cloud/name": registration.name_any(),
+        "high-availability-config.resources.gardener.cloud/consider": "true",
+    });
+    let level = installation
+        .annotations()
+        .get(key)
+        .or_else(|| registration.annotations().get(key));
+    if let (Some(level), Some(fields)) = (level, labels.as_object_mut()) {
+        fields.insert("pod-security.kubernetes.io/enforce".to_owned(), level.clone().into());
+    }
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {
+        "name": namespace, "labels": labels,
+        "annotations": {"high-availability-config.resources.gardener.cloud/zones": seed.spec.provider.zones.join(",")},
+    }})
+}
+
+async fn delete(
+    config: &Config,
+    api: &Api<ControllerInstallation>,
+    installation: &ControllerInstallation,
+) -> Result<Action, Failed> {
+    let name = installation.name_any();
+    let now = config.clock.time();
+    let list = installation.status.conditions.clone();
+    managed_resource::delete(&config.seed, NAMESPACE, &name).await?;
+    let resources: Api<ManagedResource> = Api::namespaced(config.seed.clone(), NAMESPACE);
+    if resources.get_opt(&name).await?.is_some() {
+        let message = format!("Deletion of ManagedResource {name:?} is still pending.");
+        tell(
+            config,
+            installation,
+            vec![told(&list, "Installed", false, "DeletionPending", &message, &now)],
+        )
+        .await?;
+        return Ok(Action::RequeueAfter(Duration::from_secs(5)));
+    }
+    apply::delete(
+        &config.seed,
+        &apply::name("v1", "Namespace", None, &namespace_of(installation)),
+    )
+    .await?;
+    let message = "Deletion of old resources succeeded.";
+    tell(
+        config,
+        installation,
+        vec![told(&list, "Installed", false, "DeletionSuccessful", message, &now)],
+    )
+    .await?;
+    let Some(current) = api.get_opt(&name).await? else {
+        return Ok(Action::Done);
+    };
+    patching::remove_finalizer(api, &current, FINALIZER).await?;
+    Ok(Action::Done)
+}

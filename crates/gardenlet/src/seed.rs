@@ -1,0 +1,277 @@
+//! The seed controller: registers the Seed, renews its lease, installs what every seed has, and tells its conditions [CP-140].
+
+mod backup_bucket;
+mod system;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gardener_apis::core::v1beta1::{Condition, Gardener, Seed};
+use gardener_controller::apply as patching;
+use gardener_controller::conditions::{self, status};
+use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use kube::api::{ListParams, PostParams};
+use kube::{Api, ResourceExt};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use crate::Config;
+use crate::backup_bucket::{last_operation, operation_type};
+
+/// Where the seeds' leases are in the garden.
+const LEASE_NAMESPACE: &str = "gardener-system-seed-lease";
+/// gardenlet's finalizer.
+const FINALIZER: &str = "gardener";
+
+/// Why the seed could not be brought up.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Failed(String);
+
+macro_rules! failed_from {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Failed {
+            fn from(error: $error) -> Self {
+                Self(error.to_string())
+            }
+        }
+    )*};
+}
+failed_from!(
+    kube::Error,
+    patching::ApplyError,
+    crate::apply::ManifestError,
+    gardener_flow::TaskError
+);
+
+/// Registers the Seed as the template says; one that is there gets labels, annotations and spec.
+pub(crate) async fn register(config: &Config) -> Result<(), Failed> {
+    let Some(template) = &config.seed_template else {
+        return Ok(());
+    };
+    let api: Api<Seed> = Api::all(config.garden.clone());
+    let mut initial = Seed::default();
+    initial.metadata.name = Some(config.seed_name.clone());
+    patching::create_or_patch(&api, initial, |seed| {
+        seed.labels_mut().extend(template.labels().clone());
+        seed.annotations_mut().extend(template.annotations().clone());
+        seed.spec.clone_from(&template.spec);
+    })
+    .await?;
+    Ok(())
+}
+
+/// Renews the seed's lease until `stop`: the garden knows by it that gardenlet lives [CP-140].
+pub(crate) async fn renew_lease(config: Config, stop: CancellationToken) {
+    let mut tick = interval(config.settings.lease_resync.max(Duration::from_millis(100)));
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while stop.run_until_cancelled(tick.tick()).await.is_some() {
+        if let Err(error) = renew(&config).await {
+            tracing::warn!(%error, "cannot renew the seed's lease");
+        }
+    }
+}
+
+async fn renew(config: &Config) -> Result<(), Failed> {
+    let api: Api<Lease> = Api::namespaced(config.garden.clone(), LEASE_NAMESPACE);
+    let now = config.clock.micro_time();
+    let seconds = i32::try_from(config.settings.lease_resync.as_secs().max(1)).unwrap_or(i32::MAX);
+    let mut initial = Lease::default();
+    initial.metadata.name = Some(config.seed_name.clone());
+    initial.metadata.namespace = Some(LEASE_NAMESPACE.to_owned());
+    patching::create_or_patch(&api, initial, |lease| {
+        let spec: &mut LeaseSpec = lease.spec.get_or_insert_default();
+        spec.holder_identity = Some(config.seed_name.clone());
+        spec.lease_duration_seconds = Some(seconds);
+        spec.renew_time = Some(now.clone());
+    })
+    .await?;
+    Ok(())
+}
+
+/// Runs the controller until `stop`.
+pub(crate) async fn run(config: Config, seeds: Informer<Seed>, stop: CancellationToken) {
+    let queue: Queue<ObjectRef> = Queue::with_limit(RateLimit {
+        base: Duration::from_millis(200),
+        max: Duration::from_secs(60),
+    });
+    {
+        let queue = queue.clone();
+        seeds.on_change(move |change| {
+            let wanted = match change {
+                Change::Applied { old: Some(old), new } => {
+                    old.metadata.generation != new.metadata.generation
+                        || old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
+                }
+                Change::Applied { old: None, .. } => true,
+                Change::Deleted(_) => false,
+            };
+            if wanted {
+                queue.add(ObjectRef::of(change.object().as_ref()));
+            }
+        });
+    }
+    let config = Arc::new(config);
+    Controller::new("seed", 1, queue)
+        .run(stop, move |key| {
+            let config = Arc::clone(&config);
+            async move { reconcile(&config, &key).await }
+        })
+        .await;
+}
+
+async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
+    let api: Api<Seed> = Api::all(config.garden.clone());
+    let Some(seed) = api.get_opt(&key.name).await? else {
+        return Ok(Action::Done);
+    };
+    if seed.metadata.deletion_timestamp.is_some() {
+        return delete(config, &api, &seed).await;
+    }
+    let (seed, _) = patching::add_finalizer(&api, &seed, FINALIZER).await?;
+    let now = config.clock.time();
+    let identity = system::identity(config, &seed).await?;
+    let version = config.seed.apiserver_version().await?;
+    let kind = operation_type(false, seed.status.last_operation.as_ref());
+    if seed.status.last_operation.is_none() {
+        tell(
+            &api,
+            &seed,
+            kind,
+            "Processing",
+            0,
+            "Seed cluster is being reconciled.",
+            &now,
+        )
+        .await?;
+    }
+    let installed = match system::install(config, &seed, &identity).await {
+        Ok(()) => backup_bucket::ensure(config, &seed).await,
+        Err(error) => Err(error),
+    };
+    let gardenlet: Gardener = config.identity.clone();
+    let mut news = vec![condition(
+        &seed,
+        "GardenletReady",
+        Ok("GardenletReady"),
+        "Gardenlet is posting ready status.",
+        &now,
+    )];
+    match &installed {
+        Ok(()) => {
+            let checked = system::check(config).await;
+            let message = checked
+                .clone()
+                .err()
+                .unwrap_or_else(|| "All system components are healthy.".to_owned());
+            let reason = if checked.is_ok() {
+                Ok("SystemComponentsRunning")
+            } else {
+                Err("SystemComponentsUnhealthy")
+            };
+            news.push(condition(&seed, "SeedSystemComponentsHealthy", reason, &message, &now));
+        }
+        Err(error) => news.push(condition(
+            &seed,
+            "SeedSystemComponentsHealthy",
+            Err("SystemComponentsUnhealthy"),
+            &error.to_string(),
+            &now,
+        )),
+    }
+    let healthy = news.iter().all(|one| one.status == status::TRUE);
+    let generation = seed.metadata.generation;
+    patching::patch_status(&api, &seed, |seed| {
+        seed.status.gardener = Some(gardenlet);
+        seed.status.kubernetes_version = Some(version.git_version);
+        seed.status.cluster_identity = Some(identity);
+        seed.status.observed_generation = generation;
+        let list = std::mem::take(&mut seed.status.conditions);
+        seed.status.conditions = conditions::merge(list, news);
+        seed.status.last_operation = Some(match &installed {
+            Ok(()) => last_operation(
+                kind,
+                "Succeeded",
+                100,
+                "Seed cluster has been successfully reconciled.",
+                now,
+            ),
+            Err(error) => last_operation(kind, "Error", 50, &format!("{error} Operation will be retried."), now),
+        });
+    })
+    .await?;
+    installed?;
+    // A system that is coming up is looked at soon again.
+    let again = if healthy {
+        config.settings.seed_sync_period
+    } else {
+        Duration::from_secs(1)
+    };
+    Ok(Action::RequeueAfter(again))
+}
+
+fn condition(
+    seed: &Seed,
+    kind: &str,
+    reason: Result<&str, &str>,
+    message: &str,
+    now: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Time,
+) -> Condition {
+    let old = conditions::get_or_init(&seed.status.conditions, kind, now);
+    match reason {
+        Ok(reason) => conditions::with(&old, status::TRUE, reason, message, now),
+        Err(reason) => conditions::with(&old, status::FALSE, reason, message, now),
+    }
+}
+
+/// Writes how far the operation is.
+async fn tell(
+    api: &Api<Seed>,
+    seed: &Seed,
+    kind: &str,
+    state: &str,
+    progress: i32,
+    description: &str,
+    now: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Time,
+) -> Result<(), Failed> {
+    patching::patch_status(api, seed, |seed| {
+        seed.status.last_operation = Some(last_operation(kind, state, progress, description, now.clone()));
+    })
+    .await?;
+    Ok(())
+}
+
+async fn delete(config: &Config, api: &Api<Seed>, seed: &Seed) -> Result<Action, Failed> {
+    use gardener_apis::core::v1beta1::Shoot;
+    let shoots: Api<Shoot> = Api::all(config.garden.clone());
+    let listed = shoots.list(&ListParams::default()).await?.items;
+    let here = listed
+        .iter()
+        .filter(|shoot| gardener_rules::shoot_operation::is_responsible(shoot, &seed.name_any()))
+        .count();
+    if here > 0 {
+        tracing::info!(shoots = here, "the seed is to go, but still has shoots");
+        return Ok(Action::RequeueAfter(Duration::from_secs(30)));
+    }
+    if backup_bucket::delete(config, seed).await? > 0 {
+        return Ok(Action::RequeueAfter(Duration::from_secs(1)));
+    }
+    patching::remove_finalizer(api, seed, FINALIZER).await?;
+    Ok(Action::Done)
+}
+
+/// Makes sure that the namespace of the seeds' leases exists.
+pub(crate) async fn ensure_lease_namespace(config: &Config) -> Result<(), Failed> {
+    use k8s_openapi::api::core::v1::Namespace;
+    let api: Api<Namespace> = Api::all(config.garden.clone());
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = Some(LEASE_NAMESPACE.to_owned());
+    match api.create(&PostParams::default(), &namespace).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        // Whoever owns the garden has made it.
+        Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,100 @@
+//! What every seed has: definitions, priorities, identity, resource manager, etcd-druid [CP-140].
+
+use std::time::Duration;
+
+use gardener_apis::core::v1beta1::Seed;
+use gardener_controller::wait::{Patience, Verdict, wait_for};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Api, ResourceExt};
+use serde_json::Value;
+
+use super::Failed;
+use crate::Config;
+use crate::apply;
+use crate::components::{resource_manager, seed_system};
+use crate::health;
+
+/// The Deployments that a seed cannot do without.
+const DEPLOYMENTS: [&str; 2] = [resource_manager::NAME, "etcd-druid"];
+
+/// The seed's identity: what is there, or its name, told once.
+pub(super) async fn identity(config: &Config, seed: &Seed) -> Result<String, Failed> {
+    let api: Api<ConfigMap> = Api::namespaced(config.seed.clone(), "kube-system");
+    let known = api.get_opt("cluster-identity").await?.and_then(|map| map.data);
+    if let Some(identity) = known.and_then(|data| data.get("cluster-identity").cloned()) {
+        return Ok(identity);
+    }
+    let identity = seed.status.cluster_identity.clone().unwrap_or_else(|| seed.name_any());
+    apply::apply(&config.seed, &seed_system::cluster_identity(&identity)).await?;
+    Ok(identity)
+}
+
+async fn install_definitions(config: &Config) -> Result<(), Failed> {
+    let mut definitions = Vec::new();
+    for (name, text) in gardener_apis::crds::ALL {
+        let definition: Value =
+            serde_saphyr::from_str(text).map_err(|error| Failed(format!("definition {name}: {error}")))?;
+        definitions.push(definition);
+    }
+    apply::apply_all(&config.seed, &definitions).await?;
+    let api: Api<CustomResourceDefinition> = Api::all(config.seed.clone());
+    let timeout = Duration::from_secs(60);
+    for (name, _) in gardener_apis::crds::ALL {
+        let established = |found: Option<&CustomResourceDefinition>| {
+            let conditions = found
+                .and_then(|one| one.status.as_ref()?.conditions.clone())
+                .unwrap_or_default();
+            let value = serde_json::to_value(conditions).unwrap_or_default();
+            let is_established = value.as_array().is_some_and(|all| {
+                all.iter().any(|one| {
+                    one.get("type") == Some(&"Established".into()) && one.get("status") == Some(&"True".into())
+                })
+            });
+            if is_established {
+                Verdict::Ready(())
+            } else {
+                Verdict::Pending(format!("definition {name} is not established"))
+            }
+        };
+        wait_for(
+            &api,
+            name,
+            Patience {
+                recheck: timeout,
+                timeout,
+            },
+            established,
+        )
+        .await
+        .map_err(|error| Failed(error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Installs all of it.
+pub(super) async fn install(config: &Config, seed: &Seed, identity: &str) -> Result<(), Failed> {
+    install_definitions(config).await?;
+    apply::apply_all(&config.seed, &seed_system::namespaces(&seed.spec.provider.zones)).await?;
+    apply::apply_all(&config.seed, &seed_system::priority_classes()).await?;
+    apply::apply_all(
+        &config.seed,
+        &resource_manager::seed_manifests(seed_system::NAMESPACE, identity),
+    )
+    .await?;
+    apply::apply_all(&config.seed, &seed_system::etcd_druid()).await?;
+    Ok(())
+}
+
+/// Whether what was installed runs.
+pub(super) async fn check(config: &Config) -> Result<(), String> {
+    let api: Api<Deployment> = Api::namespaced(config.seed.clone(), seed_system::NAMESPACE);
+    for name in DEPLOYMENTS {
+        let found = api.get_opt(name).await.map_err(|error| error.to_string())?;
+        let found = found.ok_or_else(|| format!("Deployment \"{}/{name}\" is missing", seed_system::NAMESPACE))?;
+        health::deployment(&found)
+            .map_err(|why| format!("Deployment \"{}/{name}\" is unhealthy: {why}", seed_system::NAMESPACE))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,328 @@
+//! The components of the control plane: etcd, kube-apiserver, controllers.
+
+use std::time::Duration;
+
+use gardener_apis::druid::v1alpha1::Etcd;
+use gardener_apis::machine::v1alpha1::MachineDeployment;
+use gardener_controller::operation;
+use gardener_controller::wait::{Patience, Verdict, wait_for};
+use gardener_flow::TaskError;
+use gardener_rules::shoot_operation::OperationType;
+use gardener_rules::shoot_replicas;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+
+use super::{Botanist, Done};
+use crate::components::etcd::{self, Backup, Role};
+use crate::components::{
+    cluster_autoscaler, kube_apiserver, kube_controller_manager, kube_scheduler, machine_controller_manager,
+    monitoring, resource_manager, vpn,
+};
+use crate::health;
+
+const FIVE_MINUTES: Duration = Duration::from_secs(300);
+
+fn patience(timeout: Duration) -> Patience {
+    Patience {
+        recheck: timeout,
+        timeout,
+    }
+}
+
+impl Botanist {
+    /// The replicas of an etcd: 0 while the cluster sleeps [CP-40].
+    async fn etcd_replicas(&self, role: Role) -> Result<i32, TaskError> {
+        let api: Api<Etcd> = self.seed_api();
+        let live = api.get_opt(role.name()).await?;
+        let situation = self.situation();
+        if situation.hibernation_enabled {
+            return Ok(live.map_or(0, |etcd| etcd.spec.replicas));
+        }
+        Ok(if self.view().cluster().failure_tolerance().is_empty() {
+            1
+        } else {
+            3
+        })
+    }
+
+    /// [CP-F16]
+    pub(crate) async fn deploy_etcds(&self) -> Done {
+        let backup = self.seed.spec.backup.as_ref().map(|backup| Backup {
+            provider: backup.provider.clone(),
+            bucket: self.bucket_name(),
+            prefix: self.backup_entry_name(),
+        });
+        let api: Api<Etcd> = self.seed_api();
+        for role in Role::ALL {
+            let replicas = self.etcd_replicas(role).await?;
+            let view = self.view();
+            let before = api.get_opt(role.name()).await?;
+            let written = crate::apply::apply(
+                self.seed_client(),
+                &etcd::etcd(&view.cluster(), role, replicas, backup.as_ref()),
+            )
+            .await?;
+            let changed = before.is_none_or(|before| before.metadata.generation != written.metadata.generation);
+            if changed {
+                let current = api.get(role.name()).await?;
+                let now = self.now();
+                gardener_controller::apply::patch(&api, &current, |etcd| {
+                    operation::ask(etcd.annotations_mut(), operation::value::RECONCILE, now)
+                })
+                .await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// [CP-F17]
+    pub(crate) async fn wait_for_etcds(&self) -> Done {
+        let api: Api<Etcd> = self.seed_api();
+        for role in Role::ALL {
+            wait_for(&api, role.name(), patience(FIVE_MINUTES), |etcd| {
+                match etcd.map(health::etcd) {
+                    None => Verdict::Pending(format!("etcd {:?} not found", role.name())),
+                    Some(Ok(())) => Verdict::Ready(()),
+                    Some(Err(why)) => Verdict::Pending(why),
+                }
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Sets the replicas of both etcds.
+    pub(crate) async fn scale_etcds(&self, replicas: i32) -> Done {
+        let api: Api<Etcd> = self.seed_api();
+        for role in Role::ALL {
+            if let Some(current) = api.get_opt(role.name()).await? {
+                let now = self.now();
+                gardener_controller::apply::patch(&api, &current, |etcd| {
+                    if etcd.spec.replicas != replicas {
+                        etcd.spec.replicas = replicas;
+                        operation::ask(etcd.annotations_mut(), operation::value::RECONCILE, now);
+                    }
+                })
+                .await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn audit_policy(&self) -> Result<Option<String>, TaskError> {
+        let shoot = self.shoot();
+        let server = shoot.spec.kubernetes.kube_api_server.as_ref();
+        let reference = server
+            .and_then(|one| one.audit_config.as_ref())
+            .and_then(|one| one.audit_policy.as_ref())
+            .and_then(|one| one.config_map_ref.as_ref());
+        let Some(name) = reference.and_then(|one| one.name.clone()) else {
+            return Ok(None);
+        };
+        let api: Api<ConfigMap> = Api::namespaced(self.garden().clone(), &shoot.namespace().unwrap_or_default());
+        let data = api.get(&name).await?.data.unwrap_or_default();
+        data.get("policy")
+            .cloned()
+            .map(Some)
+            .ok_or_else(|| TaskError::new(format!("audit policy ConfigMap {name:?} lacks key \"policy\"")))
+    }
+
+    /// [CP-F20]
+    pub(crate) async fn deploy_api_server(&self) -> Done {
+        self.learn_situation().await?;
+        let view = self.view();
+        let cluster = view.cluster();
+        let scale_down_disabled = view
+            .shoot
+            .annotations()
+            .get("alpha.control-plane.scaling.shoot.gardener.cloud/scale-down-disabled")
+            .is_some_and(|one| one == "true");
+        let minimum =
+            shoot_replicas::kube_api_server_minimum(!cluster.failure_tolerance().is_empty(), scale_down_disabled);
+        let replicas = shoot_replicas::kube_api_server(&self.situation(), minimum);
+        let keys = self.encryption_keys()?;
+        let secret = kube_apiserver::encryption_secret(&cluster, &keys);
+        let configuration = kube_apiserver::configuration(&cluster, self.audit_policy().await?);
+        // What is mounted by name and may change must roll the pods.
+        let checksum = |content: &str| crate::checksum::short(content);
+        let maps: String = configuration.iter().map(ToString::to_string).collect();
+        let checksums = vec![
+            (
+                "checksum/secret-etcd-encryption".to_owned(),
+                checksum(&secret.to_string()),
+            ),
+            ("checksum/configmaps".to_owned(), checksum(&maps)),
+        ];
+        let mut manifests = vec![secret];
+        manifests.extend(configuration);
+        self.apply(&manifests).await?;
+        self.apply(&kube_apiserver::workload(&cluster, replicas, minimum, checksums))
+            .await?;
+        let mut state = self.state.write();
+        state.situation.api_server = Some(replicas);
+        Ok(())
+    }
+
+    /// Waits until a Deployment is rolled out.
+    pub(crate) async fn wait_for_deployment(&self, name: &str, timeout: Duration) -> Done {
+        let api: Api<Deployment> = self.seed_api();
+        let judge = |found: Option<&Deployment>| match found.map(health::rolled_out) {
+            None => Verdict::Pending(format!("deployment {name:?} not found")),
+            Some(Ok(())) => Verdict::Ready(()),
+            Some(Err(why)) => Verdict::Pending(format!("deployment {name:?} is not rolled out: {why}")),
+        };
+        Ok(wait_for(&api, name, patience(timeout), judge).await?)
+    }
+
+    /// [CP-F21]
+    pub(crate) async fn wait_for_api_server(&self) -> Done {
+        self.wait_for_deployment(kube_apiserver::NAME, FIVE_MINUTES).await
+    }
+
+    /// [CP-F24]
+    pub(crate) async fn deploy_resource_manager(&self) -> Done {
+        let replicas = self.controller_replicas(resource_manager::NAME, 2).await?;
+        self.apply(&resource_manager::manifests(&self.view().cluster(), replicas))
+            .await?;
+        self.deploy_to_shoot(
+            "shoot-core-gardener-resource-manager",
+            &resource_manager::shoot_objects(),
+        )
+        .await
+    }
+
+    /// [CP-F25]
+    pub(crate) async fn wait_for_resource_manager(&self) -> Done {
+        self.wait_for_deployment(resource_manager::NAME, FIVE_MINUTES).await
+    }
+
+    /// [CP-F38]
+    pub(crate) async fn deploy_scheduler(&self) -> Done {
+        let replicas = self.controller_replicas(kube_scheduler::NAME, 1).await?;
+        self.apply(&kube_scheduler::manifests(&self.view().cluster(), replicas))
+            .await?;
+        self.deploy_to_shoot(
+            "shoot-core-kube-scheduler",
+            &kube_controller_manager::shoot_objects(kube_scheduler::NAME),
+        )
+        .await
+    }
+
+    /// [CP-F41]
+    pub(crate) async fn deploy_controller_manager(&self) -> Done {
+        let replicas = self.controller_replicas(kube_controller_manager::NAME, 1).await?;
+        self.apply(&kube_controller_manager::manifests(&self.view().cluster(), replicas))
+            .await?;
+        let objects = kube_controller_manager::shoot_objects(kube_controller_manager::NAME);
+        self.deploy_to_shoot("shoot-core-kube-controller-manager", &objects)
+            .await
+    }
+
+    /// [CP-F42]
+    pub(crate) async fn wait_for_controller_manager(&self) -> Done {
+        self.wait_for_deployment(kube_controller_manager::NAME, Duration::from_secs(180))
+            .await
+    }
+
+    /// [CP-F31]
+    pub(crate) async fn deploy_vpn(&self) -> Done {
+        let replicas = self.controller_replicas(vpn::SEED_NAME, 1).await?;
+        self.apply(&vpn::manifests(&self.view().cluster(), replicas)).await
+    }
+
+    /// [CP-F56], [CP-62]
+    pub(crate) async fn deploy_machine_controller_manager(&self) -> Done {
+        let api: Api<MachineDeployment> = self.seed_api();
+        let listed = api.list(&ListParams::default()).await?.items;
+        let machines = listed.iter().any(|one| one.status.replicas.unwrap_or_default() > 0);
+        let name = machine_controller_manager::NAME;
+        let live = self.live(name).await?.unwrap_or_default();
+        let is_create = self.operation == OperationType::Create;
+        let replicas = shoot_replicas::machine_controller_manager(&self.situation(), live, machines, is_create);
+        self.apply(&machine_controller_manager::manifests(&self.view().cluster(), replicas))
+            .await?;
+        self.deploy_to_shoot(
+            "shoot-core-machine-controller-manager",
+            &machine_controller_manager::shoot_objects(),
+        )
+        .await
+    }
+
+    /// [CP-F59]
+    pub(crate) async fn deploy_cluster_autoscaler(&self) -> Done {
+        let view = self.view();
+        let cluster = view.cluster();
+        let worker = self.state.read().worker.clone().unwrap_or_default();
+        if !cluster_autoscaler::is_wanted(&cluster) {
+            let manifests = cluster_autoscaler::manifests(&cluster, 0, &[]);
+            return Ok(crate::apply::delete_all(self.seed_client(), &manifests).await?);
+        }
+        let replicas = self.controller_replicas(cluster_autoscaler::NAME, 1).await?;
+        self.apply(&cluster_autoscaler::manifests(
+            &cluster,
+            replicas,
+            &worker.status.machine_deployments,
+        ))
+        .await
+    }
+
+    /// [CP-F67]
+    pub(crate) async fn deploy_monitoring(&self) -> Done {
+        let replicas = i32::from(!self.situation().hibernation_enabled);
+        self.apply(&monitoring::manifests(&self.view().cluster(), replicas))
+            .await?;
+        self.deploy_to_shoot("shoot-core-monitoring", &monitoring::shoot_objects())
+            .await
+    }
+
+    /// Sets the replicas of a Deployment; one that is not there is fine.
+    pub(crate) async fn scale(&self, name: &str, replicas: i32) -> Done {
+        let api: Api<Deployment> = self.seed_api();
+        if let Some(current) = api.get_opt(name).await? {
+            gardener_controller::apply::patch(&api, &current, |deployment| deployment.spec.replicas = Some(replicas))
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a Deployment has no pods left.
+    pub(crate) async fn wait_for_no_pods(&self, name: &str) -> Done {
+        let api: Api<Deployment> = self.seed_api();
+        let judge = |found: Option<&Deployment>| match found
+            .and_then(|one| one.status.as_ref())
+            .and_then(|status| status.replicas)
+        {
+            None | Some(0) => Verdict::Ready(()),
+            Some(left) => Verdict::Pending(format!("deployment {name:?} still has {left} pods")),
+        };
+        Ok(wait_for(&api, name, patience(FIVE_MINUTES), judge).await?)
+    }
+
+    /// Stops the control plane, from the controllers to etcd [CP-120].
+    pub(crate) async fn hibernate_control_plane(&self) -> Done {
+        for name in [
+            resource_manager::NAME,
+            kube_controller_manager::NAME,
+            kube_scheduler::NAME,
+            vpn::SEED_NAME,
+            cluster_autoscaler::NAME,
+        ] {
+            self.scale(name, 0).await?;
+        }
+        for name in [resource_manager::NAME, kube_controller_manager::NAME] {
+            self.wait_for_no_pods(name).await?;
+        }
+        let autoscaler = crate::apply::name(
+            "autoscaling/v2",
+            "HorizontalPodAutoscaler",
+            Some(&self.namespace),
+            kube_apiserver::NAME,
+        );
+        crate::apply::delete(self.seed_client(), &autoscaler).await?;
+        self.scale(kube_apiserver::NAME, 0).await?;
+        self.wait_for_no_pods(kube_apiserver::NAME).await?;
+        self.scale_etcds(0).await
+    }
+}

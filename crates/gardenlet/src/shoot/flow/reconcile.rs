@@ -1,0 +1,142 @@
+//! The flow that creates a cluster and brings it to its spec [CP-F1..71].
+
+use std::time::Duration;
+
+use gardener_flow::Graph;
+
+use super::{DEFAULT, step};
+use crate::shoot::botanist::{Botanist, Record};
+
+/// What decides which steps there are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Shape {
+    pub(crate) workerless: bool,
+    /// `spec.hibernation.enabled`.
+    pub(crate) hibernation: bool,
+    /// The annotation `skip-readiness`.
+    pub(crate) skip_readiness: bool,
+    pub(crate) credentials: bool,
+    pub(crate) backup: bool,
+    /// `spec.networking.nodes` is known.
+    pub(crate) nodes_known: bool,
+    /// A rotation of authorities or of the service account key is preparing.
+    pub(crate) rotation_preparing: bool,
+}
+
+impl Shape {
+    pub(crate) fn of(botanist: &Botanist) -> Self {
+        let shoot = botanist.shoot();
+        let rotation = shoot
+            .status
+            .credentials
+            .as_ref()
+            .and_then(|one| one.rotation.clone())
+            .unwrap_or_default();
+        let phases = [
+            rotation.certificate_authorities.map(|one| one.phase),
+            rotation.service_account_key.map(|one| one.phase),
+        ];
+        Self {
+            workerless: botanist.is_workerless(),
+            hibernation: botanist.is_hibernation_enabled(),
+            skip_readiness: botanist.skips_readiness(),
+            credentials: botanist.has_credentials(),
+            backup: botanist.has_backup(),
+            nodes_known: shoot.spec.networking.as_ref().is_some_and(|one| one.nodes.is_some()),
+            rotation_preparing: phases.iter().flatten().any(|phase| phase.starts_with("Preparing")),
+        }
+    }
+}
+
+/// The graph.
+pub(crate) fn graph<'a>(b: &'a Botanist, name: &'static str, shape: Shape) -> Graph<'a> {
+    let Shape {
+        workerless: wl,
+        hibernation: hib,
+        skip_readiness: sr,
+        ..
+    } = shape;
+    let mut g = Graph::new(name);
+    let two_minutes = Duration::from_secs(120);
+
+    let namespace =
+        step!(g, b, "Deploying Shoot namespace in Seed", [], skip: false, retry: DEFAULT, deploy_namespace());
+    let identity = step!(g, b, "Ensuring Shoot cluster identity", [namespace], skip: false, retry: DEFAULT, ensure_cluster_identity());
+    let cloud_provider = step!(g, b, "Deploying cloud provider account secret", [namespace], skip: wl || !shape.credentials, deploy_cloud_provider_secret());
+    let secrets = step!(g, b, "Initializing secrets management", [namespace], skip: false, initialize_secrets());
+    let cluster =
+        step!(g, b, "Syncing Cluster resource in Seed", [secrets], skip: false, retry: DEFAULT, sync_cluster());
+    let references = step!(g, b, "Deploying referenced resources", [namespace], skip: false, retry: DEFAULT, deploy_referenced_resources());
+
+    let infrastructure = step!(g, b, "Deploying Shoot infrastructure", [secrets, cluster, cloud_provider, references], skip: wl, deploy_infrastructure());
+    let infrastructure = step!(g, b, "Waiting until shoot infrastructure has been reconciled", [infrastructure], skip: wl, wait_for_infrastructure());
+    // Networks that only the infrastructure knows have to be known before anything is rendered with them.
+    let networks = if shape.nodes_known { secrets } else { infrastructure };
+
+    let service = step!(g, b, "Deploying Kubernetes API server service in the Seed cluster", [namespace, secrets, identity, networks], skip: false, retry: DEFAULT, deploy_api_server_service());
+    let address = step!(g, b, "Waiting until Kubernetes API LoadBalancer in the Seed cluster has reported readiness", [service], skip: hib, wait_for_address());
+    let advertised = step!(g, b, "Ensuring advertised addresses for the Shoot", [secrets, address], skip: false, advertise_addresses());
+    let internal_record = step!(g, b, "Deploying internal domain DNS record", [references, address, cluster], skip: hib, deploy_record(Record::Internal));
+    let external_record = step!(g, b, "Deploying external domain DNS record", [references, address, cluster], skip: hib, deploy_record(Record::External));
+
+    let entry =
+        step!(g, b, "Deploying backup entry", [namespace], skip: !shape.backup, retry: DEFAULT, deploy_backup_entry());
+    let entry = step!(g, b, "Waiting until the backup entry has been reconciled", [entry], skip: !shape.backup || sr, wait_for_backup_entry());
+    let etcd = step!(g, b, "Deploying main and events etcd", [secrets, cloud_provider, entry], skip: false, retry: DEFAULT, deploy_etcds());
+    let etcd =
+        step!(g, b, "Waiting until main and event etcd report readiness", [etcd], skip: hib || sr, wait_for_etcds());
+
+    let early = step!(g, b, "Deploying extension resources before kube-apiserver", [secrets, cluster, cloud_provider, references, infrastructure], skip: hib || !b.has_extensions("BeforeKubeAPIServer"), deploy_extensions("BeforeKubeAPIServer"));
+    let api_server = step!(g, b, "Deploying Kubernetes API server", [secrets, etcd, address, early, networks], skip: false, retry: DEFAULT, deploy_api_server());
+    let api_server = step!(g, b, "Waiting until Kubernetes API server rolled out", [api_server], skip: hib || sr, wait_for_api_server());
+
+    let resource_manager = step!(g, b, "Deploying gardener-resource-manager", [namespace, secrets, api_server], skip: false, retry: DEFAULT, deploy_resource_manager());
+    let resource_manager = step!(g, b, "Waiting until gardener-resource-manager reports readiness", [resource_manager], skip: hib || sr, wait_for_resource_manager());
+    let control_plane = step!(g, b, "Deploying shoot control plane components", [secrets, cloud_provider, resource_manager, infrastructure, references], skip: wl, deploy_control_plane());
+    let control_plane = step!(g, b, "Waiting until shoot control plane has been reconciled", [control_plane], skip: wl || sr, wait_for_control_plane());
+    let namespaces = step!(g, b, "Deploying shoot namespaces system component", [resource_manager], skip: false, retry: DEFAULT, deploy_namespaces());
+    let namespaces = step!(g, b, "Waiting until shoot namespaces have been reconciled", [namespaces], skip: hib || sr, wait_for_namespaces());
+    let vpn = step!(g, b, "Deploying vpn-seed-server", [secrets, namespace, resource_manager], skip: wl, retry: DEFAULT, deploy_vpn());
+    let access = step!(g, b, "Deploying Gardener shoot access resources", [secrets, resource_manager], skip: false, retry: DEFAULT, deploy_gardener_access());
+    let client = step!(g, b, "Initializing connection to Shoot", [internal_record, external_record, access, api_server], skip: hib, retry: two_minutes, connect());
+    let scheduler = step!(g, b, "Deploying Kubernetes scheduler", [secrets, resource_manager], skip: wl, retry: DEFAULT, deploy_scheduler());
+    let controller_manager = step!(g, b, "Deploying Kubernetes controller manager", [secrets, cloud_provider, resource_manager], skip: false, retry: DEFAULT, deploy_controller_manager());
+    let controller_manager = step!(g, b, "Waiting until kube-controller-manager is ready", [controller_manager], skip: !shape.rotation_preparing || sr, wait_for_controller_manager());
+
+    let late = step!(g, b, "Deploying extension resources after kube-apiserver", [references, client], skip: !b.has_extensions("AfterKubeAPIServer"), deploy_extensions("AfterKubeAPIServer"));
+
+    let configs = step!(g, b, "Deploying operating system specific configuration for shoot workers", [secrets, cloud_provider, resource_manager, references, infrastructure, control_plane, late], skip: wl, retry: DEFAULT, deploy_operating_system_configs());
+    let configs = step!(g, b, "Waiting until operating system configurations for worker nodes have been reconciled", [configs], skip: wl, wait_for_operating_system_configs());
+
+    let system = step!(g, b, "Deploying shoot system resources", [resource_manager, references, configs, control_plane, late, client], skip: hib, deploy_system());
+    step!(g, b, "Deploying shoot cluster identity", [resource_manager, identity, configs], skip: hib, retry: DEFAULT, deploy_cluster_identity());
+    let network = step!(g, b, "Deploying shoot network plugin", [infrastructure, resource_manager, namespaces, control_plane, late, client], skip: wl, deploy_network());
+    let network = step!(g, b, "Waiting until shoot network plugin has been reconciled", [network], skip: wl || sr, wait_for_network());
+    step!(g, b, "Deploying CoreDNS system component", [resource_manager, namespaces, client], skip: wl || hib, retry: DEFAULT, deploy_coredns());
+    step!(g, b, "Deploying kube-proxy system component", [resource_manager, namespaces, scheduler, client], skip: wl || hib, retry: DEFAULT, deploy_kube_proxy());
+    step!(g, b, "Deploying metrics-server system component", [resource_manager, namespaces, client], skip: wl || hib, retry: DEFAULT, deploy_metrics_server());
+    let vpn_shoot = step!(g, b, "Deploying vpn-shoot system component", [resource_manager, namespaces, scheduler, client, vpn], skip: wl || hib, retry: DEFAULT, deploy_vpn_shoot());
+    step!(g, b, "Deploying node and API server system components", [resource_manager, namespaces, client], skip: wl || hib, retry: DEFAULT, deploy_daemons());
+
+    let node_agent = step!(g, b, "Deploying managed resources for the gardener-node-agent", [resource_manager, identity, configs], skip: wl || hib, retry: DEFAULT, deploy_node_agent());
+    let autoscaler_down = step!(g, b, "Scaling down cluster autoscaler", [node_agent], skip: !hib || wl, retry: DEFAULT, scale(crate::components::cluster_autoscaler::NAME, 0));
+    let machine_manager = step!(g, b, "Deploying machine-controller-manager", [secrets, cloud_provider, resource_manager, infrastructure, client, configs, autoscaler_down, controller_manager], skip: wl, retry: Duration::from_secs(60), deploy_machine_controller_manager());
+    let worker = step!(g, b, "Configuring shoot worker pools", [resource_manager, infrastructure, machine_manager, system, node_agent, configs, network], skip: wl, deploy_worker());
+    let deployments = step!(g, b, "Waiting until worker resource status is updated with latest machine deployments", [worker], skip: wl || hib, wait_for_machine_deployments());
+    let last = step!(g, b, "Deploying extension resources after workers", [deployments], skip: wl || !b.has_extensions("AfterWorker"), deploy_extensions("AfterWorker"));
+    step!(g, b, "Deploying cluster autoscaler", [deployments, last], skip: wl || hib, retry: DEFAULT, deploy_cluster_autoscaler());
+    let worker = step!(g, b, "Waiting until shoot worker nodes have been reconciled", [worker, deployments], skip: wl || sr, wait_for_worker());
+    step!(g, b, "Scaling down machine-controller-manager", [worker], skip: !hib || wl, retry: DEFAULT, scale(crate::components::machine_controller_manager::NAME, 0));
+    step!(g, b, "Deleting stale operating system config resources", [worker], skip: wl, delete_stale_operating_system_configs());
+
+    let tunnel = step!(g, b, "Waiting until the Kubernetes API server can connect to the Shoot workers", [vpn_shoot, network, worker], skip: wl || hib || sr, wait_for_tunnel());
+    step!(g, b, "Waiting until all shoot worker nodes have updated the operating system config", [worker, tunnel], skip: wl || hib, wait_for_nodes());
+    let monitoring = step!(g, b, "Reconciling Shoot monitoring stack", [client, tunnel, worker], skip: false, retry: two_minutes, deploy_monitoring());
+
+    let asleep = step!(g, b, "Hibernating control plane", [client, monitoring, worker, late, advertised], skip: !hib, retry: Duration::from_secs(900), hibernate_control_plane());
+    step!(g, b, "Destroying internal domain DNS record", [asleep], skip: !hib, destroy_record(Record::Internal));
+    step!(g, b, "Destroying external domain DNS record", [asleep], skip: !hib, destroy_record(Record::External));
+    step!(g, b, "Deleting stale extension resources", [client], skip: false, retry: DEFAULT, delete_stale_extensions());
+    step!(g, b, "Deploying container runtime resources", [client, references], skip: wl, retry: two_minutes, deploy_container_runtimes());
+    g
+}

@@ -1,0 +1,328 @@
+//! One operation from its start to its end, as the shoot's status tells it [CP-15..17].
+
+use std::sync::Arc;
+
+use gardener_apis::core::v1beta1::{LastError, LastOperation, Project, Seed, Shoot};
+use gardener_controller::apply as patching;
+use gardener_controller::error_codes;
+use gardener_flow::{FlowError, ProgressReporter, TaskError};
+use gardener_rules::shoot_operation::{self as rules, OperationType};
+use kube::{Api, ResourceExt};
+use tokio_util::sync::CancellationToken;
+
+use super::botanist::{Botanist, is_hibernation_enabled};
+use super::{Failed, flow, signed};
+use crate::Config;
+
+/// gardenlet's finalizer.
+pub(crate) const FINALIZER: &str = "gardener";
+
+/// How the description begins while the seed is not ready [CP-14].
+pub(crate) const BLOCKED: &str = "Shoot cannot be reconciled on seed: ";
+
+const CONDITIONS: [&str; 5] = [
+    "APIServerAvailable",
+    "ControlPlaneHealthy",
+    "ObservabilityComponentsHealthy",
+    "EveryNodeReady",
+    "SystemComponentsHealthy",
+];
+const CONSTRAINTS: [&str; 2] = ["HibernationPossible", "MaintenancePreconditionsSatisfied"];
+
+fn api(config: &Config, shoot: &Shoot) -> Api<Shoot> {
+    Api::namespaced(config.garden.clone(), &shoot.namespace().unwrap_or_default())
+}
+
+impl From<patching::ApplyError> for Failed {
+    fn from(error: patching::ApplyError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Tells that a shoot that was never reconciled has to wait [CP-12].
+pub(crate) async fn mark_pending(config: &Config, shoot: &Shoot, reason: &str) -> Result<(), Failed> {
+    let now = config.clock.time();
+    patching::patch_status(&api(config, shoot), shoot, |shoot| {
+        shoot.status.last_operation = Some(LastOperation {
+            r#type: OperationType::Create.as_str().to_owned(),
+            state: "Pending".to_owned(),
+            description: reason.to_owned(),
+            progress: 0,
+            last_update_time: Some(now),
+        });
+    })
+    .await?;
+    Ok(())
+}
+
+/// Tells that the seed is not ready for shoots; only if that is news [CP-14].
+pub(crate) async fn mark_blocked(config: &Config, shoot: &Shoot, kind: OperationType, why: &str) -> Result<(), Failed> {
+    let description = format!("{BLOCKED}{why}");
+    if shoot
+        .status
+        .last_operation
+        .as_ref()
+        .is_some_and(|last| last.description == description)
+    {
+        return Ok(());
+    }
+    let now = config.clock.time();
+    patching::patch_status(&api(config, shoot), shoot, |shoot| {
+        let progress = shoot.status.last_operation.as_ref().map_or(0, |last| last.progress);
+        shoot.status.last_operation = Some(LastOperation {
+            r#type: kind.as_str().to_owned(),
+            state: "Error".to_owned(),
+            description,
+            progress,
+            last_update_time: Some(now),
+        });
+    })
+    .await?;
+    Ok(())
+}
+
+/// Starts an operation [CP-15].
+pub(crate) async fn start(
+    config: &Config,
+    shoot: Shoot,
+    project: &Project,
+    kind: OperationType,
+) -> Result<Shoot, Failed> {
+    let api = api(config, &shoot);
+    let shoot = match kind {
+        OperationType::Delete => shoot,
+        _ => patching::add_finalizer(&api, &shoot, FINALIZER).await?.0,
+    };
+    let now = config.clock.time();
+    let (shoot, _) = patching::patch_status(&api, &shoot, |shoot| {
+        let uid = shoot.uid().unwrap_or_default();
+        if rules::starts_retry_cycle(shoot, kind, &config.identity.version) {
+            shoot.status.retry_cycle_start_time = Some(now.clone());
+        }
+        shoot.status.technical_id = rules::technical_id(shoot, &project.name_any());
+        shoot.status.uid = uid;
+        shoot.status.seed_name.clone_from(&shoot.spec.seed_name);
+        shoot.status.gardener = config.identity.clone();
+        shoot.status.observed_generation = shoot.metadata.generation;
+        shoot.status.last_operation = Some(LastOperation {
+            r#type: kind.as_str().to_owned(),
+            state: "Processing".to_owned(),
+            description: kind.start_description().to_owned(),
+            progress: 0,
+            last_update_time: Some(now),
+        });
+    })
+    .await?;
+    Ok(shoot)
+}
+
+fn reporter(botanist: &Arc<Botanist>, kind: OperationType) -> ProgressReporter {
+    let (reporting, succeeding) = (Arc::clone(botanist), Arc::clone(botanist));
+    let report = move |progress: gardener_flow::Progress| {
+        let botanist = Arc::clone(&reporting);
+        async move {
+            let now = botanist.config.clock.time();
+            let written = botanist
+                .patch_status(|shoot| {
+                    shoot.status.last_operation = Some(LastOperation {
+                        r#type: kind.as_str().to_owned(),
+                        state: "Processing".to_owned(),
+                        description: progress.description,
+                        progress: progress.percent,
+                        last_update_time: Some(now),
+                    });
+                })
+                .await;
+            if let Err(error) = written {
+                tracing::debug!(%error, "cannot write progress");
+            }
+        }
+    };
+    let succeeded = move |task: Arc<str>| {
+        let botanist = Arc::clone(&succeeding);
+        async move {
+            let known = botanist
+                .shoot()
+                .status
+                .last_errors
+                .iter()
+                .any(|one| one.task_id.as_deref() == Some(&*task));
+            if known
+                && let Err(error) = botanist
+                    .patch_status(|shoot| {
+                        shoot.status.last_errors = rules::without_task(&shoot.status.last_errors, &task)
+                    })
+                    .await
+            {
+                tracing::debug!(%error, "cannot remove an error that passed");
+            }
+        }
+    };
+    ProgressReporter::new(report)
+        .on_success(succeeded)
+        .at_most_every(botanist.config.settings.shoot.progress_report_period)
+}
+
+/// What went wrong: the text for the last operation, and the errors.
+struct Wrong {
+    description: String,
+    errors: Vec<LastError>,
+}
+
+impl Wrong {
+    fn of_task(error: &TaskError, task: Option<&str>) -> LastError {
+        LastError {
+            description: error.to_string(),
+            codes: error.codes().to_vec(),
+            task_id: task.map(str::to_owned),
+            last_update_time: None,
+        }
+    }
+}
+
+impl From<TaskError> for Wrong {
+    fn from(error: TaskError) -> Self {
+        Self {
+            description: error.to_string(),
+            errors: vec![Self::of_task(&error, Some("initializeOperation"))],
+        }
+    }
+}
+
+impl From<FlowError> for Wrong {
+    fn from(error: FlowError) -> Self {
+        let errors = error.failures().iter().map(|failure| LastError {
+            description: failure.to_string(),
+            codes: failure.error.codes().to_vec(),
+            task_id: Some(failure.task.clone()),
+            last_update_time: None,
+        });
+        Self {
+            description: error.to_string(),
+            errors: errors.collect(),
+        }
+    }
+}
+
+/// Runs an operation. Returns the shoot as it is then; none if it is gone.
+pub(crate) async fn run(
+    config: &Config,
+    shoot: Shoot,
+    project: Project,
+    seed: Seed,
+    kind: OperationType,
+    stop: &CancellationToken,
+) -> Result<Option<Shoot>, Failed> {
+    let latest = shoot.clone();
+    let gathered = Botanist::gather(config.clone(), shoot, project, seed, kind).await;
+    let (outcome, latest) = match gathered {
+        Err(error) => (Err(Wrong::from(error)), latest),
+        Ok(botanist) => {
+            let botanist = Arc::new(botanist);
+            let outcome = work(&botanist, kind, stop).await;
+            (outcome, (*botanist.shoot()).clone())
+        }
+    };
+    match outcome {
+        Ok(()) => succeed(config, latest, kind).await,
+        Err(wrong) => {
+            let text = wrong.description.clone();
+            fail(config, &latest, kind, wrong).await?;
+            Err(Failed(text))
+        }
+    }
+}
+
+async fn work(botanist: &Arc<Botanist>, kind: OperationType, stop: &CancellationToken) -> Result<(), Wrong> {
+    botanist.learn_situation().await?;
+    let graph = match kind {
+        OperationType::Restore => flow::reconcile::graph(
+            botanist,
+            "Shoot cluster restoration",
+            flow::reconcile::Shape::of(botanist),
+        ),
+        OperationType::Create | OperationType::Reconcile => flow::reconcile::graph(
+            botanist,
+            "Shoot cluster reconciliation",
+            flow::reconcile::Shape::of(botanist),
+        ),
+        OperationType::Delete => {
+            let shape = flow::delete::Shape::of(botanist).await?;
+            let graph = flow::delete::graph(botanist, shape);
+            graph.run(&reporter(botanist, kind), stop).await?;
+            return Ok(());
+        }
+        OperationType::Migrate => {
+            return Err(TaskError::new("this gardenlet cannot prepare shoots for migration").into());
+        }
+    };
+    graph.run(&reporter(botanist, kind), stop).await?;
+    botanist.clean_up_secrets().await?;
+    if botanist.skips_readiness() {
+        botanist
+            .patch_shoot(|shoot| drop(shoot.annotations_mut().remove("shoot.gardener.cloud/skip-readiness")))
+            .await?;
+    }
+    Ok(())
+}
+
+/// Ends an operation that succeeded [CP-16].
+async fn succeed(config: &Config, shoot: Shoot, kind: OperationType) -> Result<Option<Shoot>, Failed> {
+    let api = api(config, &shoot);
+    let now = config.clock.time();
+    let patched = patching::patch_status(&api, &shoot, |shoot| {
+        shoot.status.last_errors = Vec::new();
+        shoot.status.retry_cycle_start_time = None;
+        shoot.status.hibernated = is_hibernation_enabled(shoot) && kind != OperationType::Delete;
+        shoot.status.conditions = rules::progressing_after_success(&shoot.status.conditions, &CONDITIONS, &now);
+        shoot.status.constraints = rules::progressing_after_success(&shoot.status.constraints, &CONSTRAINTS, &now);
+        shoot.status.last_operation = Some(LastOperation {
+            r#type: kind.as_str().to_owned(),
+            state: "Succeeded".to_owned(),
+            description: kind.success_description().to_owned(),
+            progress: 100,
+            last_update_time: Some(now.clone()),
+        });
+    })
+    .await?;
+    if kind == OperationType::Delete {
+        patching::remove_finalizer(&api, &patched.0, FINALIZER).await?;
+        return Ok(None);
+    }
+    let seeds: Api<Seed> = Api::all(config.garden.clone());
+    let seed = seeds.get(&config.seed_name).await?;
+    super::botanist::sync_cluster_of(config, &patched.0, &seed).await?;
+    Ok(Some(patched.0))
+}
+
+/// Ends an operation that failed [CP-17].
+async fn fail(config: &Config, shoot: &Shoot, kind: OperationType, wrong: Wrong) -> Result<(), Failed> {
+    let now = config.clock.time();
+    let non_retryable =
+        error_codes::has_non_retryable(wrong.errors.iter().flat_map(|one| &one.codes).map(String::as_str));
+    let retry_duration = signed(config.settings.shoot.retry_duration);
+    patching::patch_status(&api(config, shoot), shoot, |shoot| {
+        let progress = shoot.status.last_operation.as_ref().map_or(0, |last| last.progress);
+        let since = shoot.status.retry_cycle_start_time.as_ref().map(|time| time.0);
+        let last = rules::failed(
+            &wrong.description,
+            kind,
+            progress,
+            non_retryable,
+            since,
+            retry_duration,
+            &now,
+        );
+        if last.state == "Failed" {
+            shoot.status.retry_cycle_start_time = None;
+        }
+        shoot.status.last_operation = Some(last);
+        let news = wrong.errors.into_iter().map(|mut error| {
+            error.last_update_time = Some(now.clone());
+            error
+        });
+        shoot.status.last_errors = rules::with_errors(&shoot.status.last_errors, news.collect());
+    })
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,374 @@
+//! A shoot's life, with stand-ins for everything that is not gardenlet's.
+#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
+
+#[path = "shoot/world.rs"]
+mod world;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gardener_apis::core::v1beta1::{Gardener, Seed};
+use gardener_gardenlet::{Config, Settings};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use world::{OneShoot, World, dynamic};
+
+const CORE: &str = "core.gardener.cloud";
+
+fn seed() -> Seed {
+    serde_json::from_value(json!({
+        "metadata": {"name": "local"},
+        "spec": {
+            "provider": {"type": "local", "region": "local", "zones": ["a"]},
+            "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
+            "ingress": {"domain": "ingress.local", "controller": {"kind": "nginx"}},
+            "dns": {
+                "internal": {"type": "local", "domain": "internal.local", "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "domain"}},
+                "defaults": [{"type": "local", "domain": "external.local", "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "domain"}}],
+            },
+        },
+    }))
+    .unwrap()
+}
+
+fn shoot(workers: bool) -> Value {
+    let pool = json!([{
+        "name": "one", "minimum": 1, "maximum": 2, "machine": {"type": "local", "image": {"name": "local", "version": "1.0.0"}},
+        "cri": {"name": "containerd"},
+    }]);
+    json!({
+        "metadata": {"name": "my", "namespace": "garden-dev"},
+        "spec": {
+            "seedName": "local", "secretBindingName": "account", "region": "local",
+            "cloudProfile": {"kind": "CloudProfile", "name": "local"},
+            "kubernetes": {"version": "1.35.0"},
+            "provider": {"type": "local", "workers": if workers { pool } else { json!([]) }},
+            "networking": {"type": "calico", "pods": "10.3.0.0/16", "services": "10.4.0.0/16"},
+            "dns": {"domain": "my.dev.external.local"},
+        },
+    })
+}
+
+struct Landscape {
+    world: Arc<World>,
+    stop: CancellationToken,
+}
+
+impl Landscape {
+    async fn start() -> Self {
+        let world = Arc::new(World::new().await);
+        let stop = CancellationToken::new();
+        let config = Config {
+            garden: world.client("garden"),
+            seed: world.client("seed"),
+            shoots: Arc::new(OneShoot(world.client("shoot"))),
+            seed_name: "local".to_owned(),
+            seed_template: Some(seed()),
+            identity: Gardener {
+                id: "id".into(),
+                name: "gardenlet".into(),
+                version: "v1".into(),
+            },
+            clock: world.clock.clone(),
+            chance: world.chance.clone(),
+            settings: Settings::default(),
+        };
+        tokio::spawn(gardener_gardenlet::run(config, stop.clone()));
+        let playing = world.clone();
+        tokio::spawn(async move { playing.stand_in().await });
+        // The one Deployment in the shoot that gardenlet looks at.
+        world
+            .create("shoot", "apps", "v1", "Deployment", Some("kube-system"), json!({
+                "metadata": {"name": "vpn-shoot", "namespace": "kube-system"},
+                "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}},
+            }))
+            .await;
+        let api = dynamic(&world.client("shoot"), "apps", "v1", "Deployment", Some("kube-system"));
+        let status =
+            json!({"status": {"observedGeneration": 1, "conditions": [{"type": "Available", "status": "True"}]}});
+        api.patch_status("vpn-shoot", &Default::default(), &kube::api::Patch::Merge(status))
+            .await
+            .unwrap();
+        Self { world, stop }
+    }
+
+    async fn shoot(&self) -> Value {
+        self.world
+            .get("garden", CORE, "v1beta1", "Shoot", Some("garden-dev"), "my")
+            .await
+    }
+
+    /// Waits until the last operation is in a state.
+    async fn wait(&self, kind: &str, state: &str) -> Value {
+        for _ in 0..2000 {
+            let shoot = self.shoot().await;
+            let last = &shoot["status"]["lastOperation"];
+            if last["type"] == kind && last["state"] == state {
+                return shoot;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("{:#}", self.shoot().await["status"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shoot_is_created() {
+    let landscape = Landscape::start().await;
+    landscape
+        .world
+        .create("garden", CORE, "v1beta1", "Shoot", Some("garden-dev"), shoot(true))
+        .await;
+    let shoot = landscape.wait("Create", "Succeeded").await;
+    let status = &shoot["status"];
+    assert_eq!(status["technicalID"], "shoot--dev--my");
+    assert_eq!(status["lastOperation"]["progress"], 100);
+    assert_eq!(status["networking"]["nodes"], json!(["10.250.0.0/16"]));
+    assert_eq!(
+        status["advertisedAddresses"][0],
+        json!({"name": "external", "url": "https://api.my.dev.external.local"})
+    );
+    assert_eq!(shoot["metadata"]["finalizers"], json!(["gardener"]));
+    let namespace = Some("shoot--dev--my");
+    for name in [
+        "kube-apiserver",
+        "kube-controller-manager",
+        "kube-scheduler",
+        "gardener-resource-manager",
+        "machine-controller-manager",
+    ] {
+        landscape
+            .world
+            .get("seed", "apps", "v1", "Deployment", namespace, name)
+            .await;
+    }
+    let worker = landscape
+        .world
+        .get(
+            "seed",
+            "extensions.gardener.cloud",
+            "v1alpha1",
+            "Worker",
+            namespace,
+            "my",
+        )
+        .await;
+    let pool = &worker["spec"]["pools"][0];
+    assert!(
+        pool["userDataSecretRef"]["name"]
+            .as_str()
+            .unwrap()
+            .starts_with("osc-gardener-node-agent-one-")
+    );
+    assert_eq!(pool["nodeTemplate"]["capacity"]["cpu"], "4");
+    landscape
+        .world
+        .get("garden", "", "v1", "ConfigMap", Some("garden-dev"), "my.ca-cluster")
+        .await;
+    let cluster = landscape
+        .world
+        .get(
+            "seed",
+            "extensions.gardener.cloud",
+            "v1alpha1",
+            "Cluster",
+            None,
+            "shoot--dev--my",
+        )
+        .await;
+    assert_eq!(cluster["spec"]["shoot"]["kind"], "Shoot");
+    assert_eq!(
+        cluster["spec"]["shoot"]["status"]["lastOperation"]["state"],
+        "Succeeded"
+    );
+    landscape.stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn cp_31_a_workerless_shoot_has_no_nodes_side() {
+    let landscape = Landscape::start().await;
+    landscape
+        .world
+        .create("garden", CORE, "v1beta1", "Shoot", Some("garden-dev"), shoot(false))
+        .await;
+    landscape.wait("Create", "Succeeded").await;
+    let namespace = Some("shoot--dev--my");
+    let seed = landscape.world.client("seed");
+    for kind in [
+        "Worker",
+        "Infrastructure",
+        "Network",
+        "OperatingSystemConfig",
+        "ControlPlane",
+    ] {
+        let api = dynamic(&seed, "extensions.gardener.cloud", "v1alpha1", kind, namespace);
+        assert!(api.list(&Default::default()).await.unwrap().items.is_empty(), "{kind}");
+    }
+    let deployments = dynamic(&seed, "apps", "v1", "Deployment", namespace);
+    assert!(deployments.get_opt("kube-scheduler").await.unwrap().is_none());
+    assert!(deployments.get_opt("kube-apiserver").await.unwrap().is_some());
+    landscape.stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn cp_35_nothing_of_a_deleted_shoot_is_left() {
+    let landscape = Landscape::start().await;
+    landscape
+        .world
+        .create("garden", CORE, "v1beta1", "Shoot", Some("garden-dev"), shoot(true))
+        .await;
+    landscape.wait("Create", "Succeeded").await;
+    landscape
+        .world
+        .delete("garden", CORE, "v1beta1", "Shoot", Some("garden-dev"), "my")
+        .await;
+    let shoots = dynamic(
+        &landscape.world.client("garden"),
+        CORE,
+        "v1beta1",
+        "Shoot",
+        Some("garden-dev"),
+    );
+    for _ in 0..2000 {
+        if shoots.get_opt("my").await.unwrap().is_none() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    if let Some(left) = shoots.get_opt("my").await.unwrap() {
+        panic!("{:#}", left.data["status"]);
+    }
+    let (garden, seed) = (landscape.world.client("garden"), landscape.world.client("seed"));
+    assert!(
+        dynamic(&seed, "", "v1", "Namespace", None)
+            .get_opt("shoot--dev--my")
+            .await
+            .unwrap()
+            .is_none()
+    );
+    let clusters = dynamic(&seed, "extensions.gardener.cloud", "v1alpha1", "Cluster", None);
+    assert!(clusters.list(&Default::default()).await.unwrap().items.is_empty());
+    for kind in ["Secret", "ConfigMap"] {
+        let left = dynamic(&garden, "", "v1", kind, Some("garden-dev"))
+            .list(&Default::default())
+            .await
+            .unwrap();
+        let names: Vec<String> = left.items.into_iter().filter_map(|one| one.metadata.name).collect();
+        assert!(names.iter().all(|name| !name.starts_with("my.")), "{names:?}");
+    }
+    landscape.stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn cp_120_a_shoot_sleeps_and_wakes_up() {
+    let landscape = Landscape::start().await;
+    landscape
+        .world
+        .create("garden", CORE, "v1beta1", "Shoot", Some("garden-dev"), shoot(true))
+        .await;
+    landscape.wait("Create", "Succeeded").await;
+    let shoots = dynamic(
+        &landscape.world.client("garden"),
+        CORE,
+        "v1beta1",
+        "Shoot",
+        Some("garden-dev"),
+    );
+    for (enabled, replicas) in [(true, [0, 0, 0]), (false, [1, 1, 2])] {
+        let patch = json!({"spec": {"hibernation": {"enabled": enabled}}});
+        shoots
+            .patch("my", &Default::default(), &kube::api::Patch::Merge(patch))
+            .await
+            .unwrap();
+        for _ in 0..2000 {
+            let shoot = landscape.shoot().await;
+            let is_done = shoot["status"]["hibernated"].as_bool().unwrap_or_default() == enabled;
+            if is_done && shoot["status"]["lastOperation"]["state"] == "Succeeded" {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let shoot = landscape.wait("Reconcile", "Succeeded").await;
+        assert_eq!(
+            shoot["status"]["hibernated"].as_bool().unwrap_or_default(),
+            enabled,
+            "{:#}",
+            shoot["status"]
+        );
+        let names = ["kube-apiserver", "kube-controller-manager", "gardener-resource-manager"];
+        for (name, expected) in names.into_iter().zip(replicas) {
+            let deployment = landscape
+                .world
+                .get("seed", "apps", "v1", "Deployment", Some("shoot--dev--my"), name)
+                .await;
+            assert_eq!(
+                deployment["spec"]["replicas"], expected,
+                "{name} with hibernation {enabled}"
+            );
+        }
+        let etcd = landscape
+            .world
+            .get(
+                "seed",
+                "druid.gardener.cloud",
+                "v1alpha1",
+                "Etcd",
+                Some("shoot--dev--my"),
+                "etcd-main",
+            )
+            .await;
+        assert_eq!(etcd["spec"]["replicas"], i32::from(!enabled));
+    }
+    landscape.stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconciliation_without_changes_writes_nothing_but_requests() {
+    let landscape = Landscape::start().await;
+    landscape
+        .world
+        .create("garden", CORE, "v1beta1", "Shoot", Some("garden-dev"), shoot(true))
+        .await;
+    landscape.wait("Create", "Succeeded").await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let seed = landscape.world.client("seed");
+    let versions = async || {
+        let mut found = Vec::new();
+        for (group, version, kind) in [
+            ("", "v1", "Secret"),
+            ("", "v1", "ConfigMap"),
+            ("", "v1", "Service"),
+            ("apps", "v1", "Deployment"),
+            ("resources.gardener.cloud", "v1alpha1", "ManagedResource"),
+            ("druid.gardener.cloud", "v1alpha1", "Etcd"),
+            ("extensions.gardener.cloud", "v1alpha1", "DNSRecord"),
+            ("extensions.gardener.cloud", "v1alpha1", "Infrastructure"),
+        ] {
+            let api = dynamic(&seed, group, version, kind, Some("shoot--dev--my"));
+            for one in api.list(&Default::default()).await.unwrap().items {
+                found.push(format!(
+                    "{kind} {} {}",
+                    one.metadata.name.unwrap(),
+                    one.metadata.resource_version.unwrap()
+                ));
+            }
+        }
+        found
+    };
+    let before = versions().await;
+    let shoots = dynamic(
+        &landscape.world.client("garden"),
+        CORE,
+        "v1beta1",
+        "Shoot",
+        Some("garden-dev"),
+    );
+    let patch = kube::api::Patch::Merge(json!({"spec": {"schedulerName": "another"}}));
+    shoots.patch("my", &Default::default(), &patch).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    landscape.wait("Reconcile", "Succeeded").await;
+    let after = versions().await;
+    let changed: Vec<&String> = after.iter().filter(|one| !before.contains(one)).collect();
+    assert!(changed.is_empty(), "{changed:#?}");
+    landscape.stop.cancel();
+}

@@ -1,0 +1,234 @@
+//! Embedded seeds: a Kubernetes cluster with one simulated node each, and the controllers and kubelets that all embedded clusters share.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use gardener_apiserver::{ALL_CLUSTERS, UserInfo};
+use gardener_cluster::kubelet::{self, Kubelets, NodeConfig};
+use gardener_cluster::{Participants, Role};
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::json;
+
+use crate::apply::{self, FIELD_MANAGER, Manifest};
+use crate::garden::{GARDEN, VERSION};
+use crate::identity::Identity;
+use crate::landscape::{Landscape, LandscapeError, seed_cluster, seed_host, seed_kubeconfig_secret};
+use crate::programs::{Authorities, Authority, Surroundings};
+
+/// What a simulated node of a seed offers: enough for the control planes of a thousand shoots.
+const CAPACITY: [(&str, &str); 4] = [
+    ("cpu", "4000"),
+    ("memory", "16000Gi"),
+    ("ephemeral-storage", "16000Gi"),
+    ("pods", "100000"),
+];
+/// Addresses of pods of a seed's node.
+const POD_CIDR: &str = "10.1.0.0/16";
+
+/// What all embedded clusters share.
+pub(crate) struct Embedded {
+    pub(crate) surroundings: Surroundings,
+    pub(crate) kubelets: Kubelets,
+}
+
+impl Landscape {
+    /// Starts the controllers and kubelets of embedded clusters.
+    pub(crate) fn start_embedded(&self) -> Embedded {
+        let participants = Participants::default();
+        let authorities = Authorities::default();
+        // lists and watches across clusters know Kubernetes' kinds and nobody else's
+        self.server
+            .open(ALL_CLUSTERS, self.kubernetes.config(VERSION, Default::default()));
+        let surroundings = Surroundings {
+            server: self.server.clone(),
+            shared: self.shared.clone(),
+            kubernetes: self.kubernetes.clone(),
+            entrances: self.entrances.clone(),
+            participants: participants.clone(),
+            authorities: authorities.clone(),
+            kubelets: Arc::default(),
+        };
+        let mut config = gardener_cluster::Config::new(self.server.clone(), participants);
+        let roots = authorities.clone();
+        config.root_ca = Arc::new(move |cluster| roots.root(cluster));
+        let signing = authorities;
+        config.signing_ca = Arc::new(move |cluster| signing.signing(cluster));
+        let (store, tasks) = (self.shared.store.clone(), self.tasks.clone());
+        config.on_volume_deleted = Arc::new(move |_, namespace, claim| {
+            if !claim.contains(crate::programs::MAIN_CLAIM) {
+                return;
+            }
+            let (store, cluster) = (store.clone(), namespace.to_owned());
+            tasks.spawn(async move {
+                if let Err(error) = store.purge(&cluster).await {
+                    tracing::error!(cluster, %error, "the objects of a deleted control plane cannot be removed");
+                }
+            });
+        });
+        self.tasks.spawn(gardener_cluster::run(config, self.stop.clone()));
+        let mut engine = kubelet::Config::new(self.shared.clock.clone());
+        engine.programs = surroundings.programs();
+        let kubelets = Kubelets::new(engine, self.stop.clone());
+        // nobody else sets it
+        let _ = surroundings.kubelets.set(kubelets.clone());
+        Embedded { surroundings, kubelets }
+    }
+
+    /// Opens a seed's cluster with its node, and keeps its kubeconfig in the garden.
+    pub(crate) async fn open_seed(&self, embedded: &Embedded, seed: &str) -> Result<(), LandscapeError> {
+        let cluster = seed_cluster(seed);
+        let identity = Identity::of(&self.shared, &cluster).await?;
+        let settings = identity.authentication(&format!("https://{}", seed_host(seed)));
+        self.kubernetes.open(&self.server, &cluster, VERSION, settings).await?;
+        if self.options.entry.is_some() {
+            self.entrances
+                .set(&seed_host(seed), identity.entrance(&[&seed_host(seed)], &[])?);
+        }
+        self.take_part(embedded, &cluster, &identity);
+        embedded.surroundings.participants.join(&cluster, Role::Scheduler);
+        embedded.kubelets.add(self.seed_node(seed, &cluster));
+        let objects = Manifest {
+            origin: "embedded-seed.yaml".to_owned(),
+            text: include_str!("../manifests/embedded-seed.yaml").to_owned(),
+        };
+        apply::apply(&self.client(&cluster), &objects).await?;
+        self.publish_kubeconfig(seed).await
+    }
+
+    /// Starts the gardenlet of a seed.
+    pub(crate) fn start_gardenlet(&self, seed: &str) {
+        let user = |name: &str| {
+            UserInfo::new(
+                name,
+                &["gardener.cloud:system:seeds", gardener_apiserver::user::MASTERS],
+            )
+        };
+        let mut settings = gardener_gardenlet::Settings::default();
+        if let Some(entry) = self.options.entry {
+            settings.ingress = gardener_gardenlet::Ingress {
+                address: entry.ip().to_string(),
+                port: entry.port(),
+            };
+        }
+        let config = gardener_gardenlet::Config {
+            garden: self
+                .server
+                .client(GARDEN, user(&format!("gardener.cloud:system:seed:{seed}"))),
+            seed: self.server.client(&seed_cluster(seed), user("gardenlet")),
+            shoots: Arc::new(ShootClients {
+                server: self.server.clone(),
+            }),
+            seed_name: seed.to_owned(),
+            seed_template: None,
+            identity: gardener_apis::core::v1beta1::Gardener {
+                id: self.shared.chance.hex(16),
+                name: format!("gardenlet-{seed}"),
+                version: format!("v{}", env!("CARGO_PKG_VERSION")),
+            },
+            clock: self.shared.clock.clone(),
+            chance: self.shared.chance.clone(),
+            settings,
+        };
+        self.tasks.spawn(gardener_gardenlet::run(config, self.stop.clone()));
+    }
+
+    /// Has a cluster's controllers run.
+    pub(crate) fn take_part(&self, embedded: &Embedded, cluster: &str, identity: &Identity) {
+        let authority = &identity.authority;
+        embedded.surroundings.authorities.set(
+            cluster,
+            Authority {
+                root: authority.certificate.clone(),
+                signing: (authority.certificate.clone(), authority.key.clone()),
+            },
+        );
+        embedded
+            .surroundings
+            .participants
+            .join(cluster, Role::ControllerManager);
+    }
+
+    /// The garden's controllers.
+    pub(crate) fn garden_takes_part(&self, embedded: &Embedded) {
+        self.take_part(embedded, GARDEN, &self.garden);
+    }
+
+    fn seed_node(&self, seed: &str, cluster: &str) -> NodeConfig {
+        let name = format!("{cluster}-node");
+        let labels = [
+            ("topology.kubernetes.io/region", "local"),
+            ("topology.kubernetes.io/zone", "0"),
+        ];
+        let user = UserInfo::new(
+            &format!("system:node:{name}"),
+            &["system:nodes", gardener_apiserver::user::MASTERS],
+        );
+        NodeConfig {
+            cluster: cluster.to_owned(),
+            labels: labels
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect::<BTreeMap<_, _>>(),
+            taints: Vec::new(),
+            capacity: CAPACITY
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect(),
+            addresses: vec![
+                ("InternalIP".to_owned(), "172.18.0.2".to_owned()),
+                ("Hostname".to_owned(), name.clone()),
+            ],
+            provider_id: Some(format!("local:///{seed}")),
+            kubelet_version: format!("v{VERSION}"),
+            os_image: "Gardener embedded node (simulated)".to_owned(),
+            runtime_version: "simulated://1.0.0".to_owned(),
+            architecture: "amd64".to_owned(),
+            client: self.server.client(cluster, user),
+            register: true,
+            pod_cidr: Some(POD_CIDR.to_owned()),
+            name,
+        }
+    }
+
+    async fn publish_kubeconfig(&self, seed: &str) -> Result<(), LandscapeError> {
+        if self.options.entry.is_none() {
+            return Ok(());
+        }
+        let kubeconfig = serde_saphyr::to_string(&self.seed_kubeconfig(seed).await?)
+            .map_err(|error| LandscapeError::Garden(error.to_string()))?;
+        let name = seed_kubeconfig_secret(seed);
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+            "metadata": {"name": name, "namespace": "garden"},
+            "data": {"kubeconfig": STANDARD.encode(kubeconfig)},
+        });
+        let api: Api<k8s_openapi::api::core::v1::Secret> = Api::namespaced(self.garden_client(), "garden");
+        let patched = api
+            .patch(
+                &name,
+                &PatchParams::apply(FIELD_MANAGER).force(),
+                &Patch::Apply(&secret),
+            )
+            .await;
+        patched
+            .map(|_| ())
+            .map_err(|error| LandscapeError::Garden(gardener_controller::api_error(&error)))
+    }
+}
+
+/// Clients of shoots inside this process.
+struct ShootClients {
+    server: gardener_apiserver::Server,
+}
+
+#[async_trait::async_trait]
+impl gardener_gardenlet::ShootClients for ShootClients {
+    async fn client(&self, technical_id: &str) -> Result<kube::Client, String> {
+        Ok(self.server.client(
+            technical_id,
+            UserInfo::service_account("kube-system", "gardener-internal", ""),
+        ))
+    }
+}

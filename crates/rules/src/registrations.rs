@@ -1,0 +1,327 @@
+//! Which extensions a seed needs, and which registrations bring them `[EXT-101]` `[EXT-102]` `[GCM-30]`.
+
+use std::collections::BTreeSet;
+
+use gardener_apimachinery::selector::LabelSelector;
+use gardener_apis::core::v1beta1::{
+    BackupBucket, BackupEntry, ControllerInstallation, ControllerRegistration, ControllerResource, Seed, Shoot,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+/// A kind of extension object and its type, e.g. `Infrastructure` and `local`.
+pub type KindType = (String, String);
+
+/// What is known when registrations are chosen for a seed.
+pub struct Landscape<'a> {
+    /// The seed.
+    pub seed: &'a Seed,
+    /// All shoots.
+    pub shoots: &'a [Shoot],
+    /// All backup buckets.
+    pub buckets: &'a [BackupBucket],
+    /// All backup entries.
+    pub entries: &'a [BackupEntry],
+    /// All registrations.
+    pub registrations: &'a [ControllerRegistration],
+    /// The seed's installations.
+    pub installations: &'a [ControllerInstallation],
+}
+
+fn name(metadata: &ObjectMeta) -> &str {
+    metadata.name.as_deref().unwrap_or_default()
+}
+
+fn is_on(seed: &str, shoot: &Shoot) -> bool {
+    shoot.spec.seed_name.as_deref() == Some(seed) || shoot.status.seed_name.as_deref() == Some(seed)
+}
+
+/// Types of kind `Extension` that a cluster gets: those enabled in its list and those that enable themselves.
+fn extension_types(
+    listed: &[gardener_apis::core::v1beta1::Extension],
+    registrations: &[ControllerRegistration],
+    cluster: &str,
+    workerless: bool,
+) -> BTreeSet<String> {
+    let disabled = |own: &gardener_apis::core::v1beta1::Extension| own.disabled.unwrap_or(false);
+    let mut types: BTreeSet<String> = listed
+        .iter()
+        .filter(|own| !disabled(own))
+        .map(|own| own.r#type.clone())
+        .collect();
+    let automatic = |resource: &&ControllerResource| {
+        resource.kind == "Extension"
+            && resource.auto_enable.iter().any(|own| own == cluster)
+            && (!workerless || resource.workerless_supported.unwrap_or(false))
+    };
+    let resources = registrations
+        .iter()
+        .flat_map(|registration| &registration.spec.resources)
+        .filter(automatic);
+    types.extend(
+        resources
+            .filter(|resource| !listed.iter().any(|own| own.r#type == resource.r#type && disabled(own)))
+            .map(|own| own.r#type.clone()),
+    );
+    types
+}
+
+/// Kinds and types that a seed needs `[EXT-101]`.
+pub fn required(landscape: &Landscape<'_>) -> BTreeSet<KindType> {
+    let seed = landscape.seed;
+    let own = name(&seed.metadata);
+    let mut required = BTreeSet::new();
+    let mut need = |kind: &str, own_type: &str| {
+        if !own_type.is_empty() && own_type != "unmanaged" {
+            required.insert((kind.to_owned(), own_type.to_owned()));
+        }
+    };
+    for bucket in landscape
+        .buckets
+        .iter()
+        .filter(|bucket| bucket.spec.seed_name.as_deref() == Some(own))
+    {
+        need("BackupBucket", &bucket.spec.provider.r#type);
+    }
+    for entry in landscape
+        .entries
+        .iter()
+        .filter(|entry| entry.spec.seed_name.as_deref() == Some(own))
+    {
+        if let Some(bucket) = landscape
+            .buckets
+            .iter()
+            .find(|bucket| name(&bucket.metadata) == entry.spec.bucket_name)
+        {
+            need("BackupEntry", &bucket.spec.provider.r#type);
+        }
+    }
+    let seed_type = seed.spec.provider.r#type.as_str();
+    for shoot in landscape.shoots.iter().filter(|shoot| is_on(own, shoot)) {
+        if let Some(backup) = &seed.spec.backup {
+            need("BackupBucket", &backup.provider);
+            need("BackupEntry", &backup.provider);
+        }
+        need("ControlPlane", seed_type);
+        if !shoot.is_workerless() {
+            for kind in ["ControlPlane", "Infrastructure", "Worker"] {
+                need(kind, &shoot.spec.provider.r#type);
+            }
+            if let Some(networking) = shoot.spec.networking.as_ref().and_then(|own| own.r#type.as_deref()) {
+                need("Network", networking);
+            }
+            for worker in &shoot.spec.provider.workers {
+                if let Some(image) = &worker.machine.image {
+                    need("OperatingSystemConfig", &image.name);
+                }
+                for runtime in worker.cri.iter().flat_map(|cri| &cri.container_runtimes) {
+                    need("ContainerRuntime", &runtime.r#type);
+                }
+            }
+        }
+        if let Some(provider) = shoot.spec.primary_dns_provider().and_then(|own| own.r#type.as_deref()) {
+            need("DNSRecord", provider);
+        }
+        for own_type in extension_types(
+            &shoot.spec.extensions,
+            landscape.registrations,
+            "shoot",
+            shoot.is_workerless(),
+        ) {
+            need("Extension", &own_type);
+        }
+    }
+    for dns in seed.spec.dns.internal.iter().chain(&seed.spec.dns.defaults) {
+        if landscape.shoots.iter().any(|shoot| is_on(own, shoot)) {
+            need("DNSRecord", &dns.r#type);
+        }
+    }
+    if seed.metadata.deletion_timestamp.is_none() {
+        if let Some(provider) = &seed.spec.dns.provider {
+            need("DNSRecord", &provider.r#type);
+        }
+        for kind in ["ControlPlane", "Infrastructure", "Worker"] {
+            need(kind, seed_type);
+        }
+        if let Some(backup) = &seed.spec.backup {
+            need("BackupBucket", &backup.provider);
+        }
+        for own_type in extension_types(&seed.spec.extensions, landscape.registrations, "seed", false) {
+            need("Extension", &own_type);
+        }
+    }
+    required
+}
+
+/// Names of the registrations that are wanted on a seed.
+///
+/// # Errors
+/// When something is needed that nobody registers.
+pub fn wanted(landscape: &Landscape<'_>) -> Result<BTreeSet<String>, String> {
+    let seed = landscape.seed;
+    let has_shoots = landscape.shoots.iter().any(|shoot| is_on(name(&seed.metadata), shoot));
+    let mut wanted = BTreeSet::new();
+    for (kind, own_type) in required(landscape) {
+        let bring = |registration: &&ControllerRegistration| {
+            registration
+                .spec
+                .resources
+                .iter()
+                .any(|own| own.kind == kind && own.r#type == own_type)
+        };
+        let found: Vec<&ControllerRegistration> = landscape.registrations.iter().filter(bring).collect();
+        if found.is_empty() {
+            return Err(format!(
+                "need to install an extension controller for \"{kind}/{own_type}\" but no appropriate ControllerRegistration found"
+            ));
+        }
+        wanted.extend(
+            found
+                .into_iter()
+                .map(|registration| name(&registration.metadata).to_owned()),
+        );
+    }
+    for registration in landscape.registrations {
+        let deployment = registration.spec.deployment.as_ref();
+        let policy = deployment.and_then(|own| own.policy.as_deref()).unwrap_or("OnDemand");
+        let lives = registration.metadata.deletion_timestamp.is_none();
+        let always = policy == "Always" && seed.metadata.deletion_timestamp.is_none();
+        if lives && (always || (policy == "AlwaysExceptNoShoots" && has_shoots)) {
+            wanted.insert(name(&registration.metadata).to_owned());
+        }
+    }
+    for installation in landscape.installations {
+        if installation
+            .status
+            .conditions
+            .iter()
+            .any(|condition| condition.r#type == "Required" && condition.status == "True")
+        {
+            wanted.extend(installation.spec.registration_ref.name.clone());
+        }
+    }
+    let labels = seed.metadata.labels.clone().unwrap_or_default();
+    wanted.retain(|own| {
+        let registration = landscape
+            .registrations
+            .iter()
+            .find(|registration| name(&registration.metadata) == own);
+        let selector = registration
+            .and_then(|own| own.spec.deployment.as_ref())
+            .and_then(|own| own.seed_selector.as_ref());
+        selector.is_none_or(|selector| LabelSelector::from(selector).matches(&labels))
+    });
+    Ok(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gardener_apis::core::v1beta1::{ControllerRegistrationDeployment, Extension, Worker};
+
+    fn registration(own_name: &str, resources: &[(&str, &str)], policy: &str) -> ControllerRegistration {
+        let mut registration = ControllerRegistration::default();
+        registration.metadata.name = Some(own_name.into());
+        registration.spec.deployment = Some(ControllerRegistrationDeployment {
+            policy: Some(policy.into()),
+            ..ControllerRegistrationDeployment::default()
+        });
+        registration.spec.resources = resources
+            .iter()
+            .map(|(kind, own_type)| ControllerResource {
+                kind: (*kind).into(),
+                r#type: (*own_type).into(),
+                ..ControllerResource::default()
+            })
+            .collect();
+        registration
+    }
+
+    fn seed() -> Seed {
+        let mut seed = Seed::default();
+        seed.metadata.name = Some("s".into());
+        seed.spec.provider.r#type = "gcp".into();
+        seed
+    }
+
+    fn landscape<'a>(
+        seed: &'a Seed,
+        shoots: &'a [Shoot],
+        registrations: &'a [ControllerRegistration],
+    ) -> Landscape<'a> {
+        Landscape {
+            seed,
+            shoots,
+            buckets: &[],
+            entries: &[],
+            registrations,
+            installations: &[],
+        }
+    }
+
+    #[test]
+    fn w_ext_10_what_a_shoot_needs() {
+        let mut shoot = Shoot::default();
+        shoot.spec.seed_name = Some("s".into());
+        shoot.spec.provider.r#type = "aws".into();
+        shoot.spec.networking = serde_json::from_str("{\"type\":\"calico\"}").ok();
+        let worker: Worker = serde_json::from_str(
+            "{\"name\":\"w\",\"machine\":{\"type\":\"m\",\"image\":{\"name\":\"gardenlinux\"}},\"minimum\":1,\"maximum\":1,\"cri\":{\"name\":\"containerd\",\"containerRuntimes\":[{\"type\":\"gvisor\"}]}}",
+        )
+        .unwrap();
+        shoot.spec.provider.workers = vec![worker];
+        let seed = seed();
+        let needed = required(&landscape(&seed, std::slice::from_ref(&shoot), &[]));
+        for (kind, own_type) in [
+            ("ControlPlane", "gcp"),
+            ("ControlPlane", "aws"),
+            ("Infrastructure", "aws"),
+            ("Worker", "aws"),
+            ("Network", "calico"),
+            ("OperatingSystemConfig", "gardenlinux"),
+            ("ContainerRuntime", "gvisor"),
+        ] {
+            assert!(
+                needed.contains(&(kind.to_owned(), own_type.to_owned())),
+                "{kind}/{own_type}"
+            );
+        }
+        assert!(
+            wanted(&landscape(&seed, std::slice::from_ref(&shoot), &[]))
+                .unwrap_err()
+                .starts_with("need to install an extension controller for")
+        );
+    }
+
+    #[test]
+    fn w_ext_11_disabled_extensions_are_not_wanted() {
+        let mut logs = registration("logs", &[("Extension", "logs")], "OnDemand");
+        logs.spec.resources[0].auto_enable = vec!["shoot".into()];
+        let listed = |disabled| {
+            vec![Extension {
+                r#type: "logs".into(),
+                disabled: Some(disabled),
+                ..Extension::default()
+            }]
+        };
+        let registrations = [logs];
+        assert!(extension_types(&[], &registrations, "shoot", false).contains("logs"));
+        assert!(!extension_types(&listed(true), &registrations, "shoot", false).contains("logs"));
+        assert!(!extension_types(&[], &registrations, "shoot", true).contains("logs"));
+    }
+
+    #[test]
+    fn w_ext_12_policies() {
+        let all = [
+            registration(
+                "gcp",
+                &[("ControlPlane", "gcp"), ("Infrastructure", "gcp"), ("Worker", "gcp")],
+                "OnDemand",
+            ),
+            registration("always", &[], "Always"),
+            registration("shoots", &[], "AlwaysExceptNoShoots"),
+        ];
+        let seed = seed();
+        let names = wanted(&landscape(&seed, &[], &all)).unwrap();
+        assert_eq!(names.into_iter().collect::<Vec<_>>(), ["always", "gcp"]);
+    }
+}

@@ -20,6 +20,8 @@ pub const CONTAINER: &str = "node";
 pub const USER_DATA_PATH: &str = "/etc/machine/userdata";
 /// The key of the user data in the machine's secret.
 pub const USER_DATA_KEY: &str = "userdata";
+/// Annotation of machine pods: what the node can hold, as a JSON object of quantities.
+pub const CAPACITY_ANNOTATION: &str = "machine.local.provider.extensions.gardener.cloud/capacity";
 /// Labels of machine pods.
 pub const LABELS: [(&str, &str); 2] = [("app", "machine"), ("machine-provider", "local")];
 const PROVIDER_ID_PREFIX: &str = "local:///";
@@ -121,7 +123,7 @@ fn pod(request: &Request) -> Result<Pod, DriverError> {
             "name": pod_name(&machine),
             "labels": labels(&machine),
             // what the node can hold is the class' business, and the pod is all that a machine knows of itself
-            "annotations": {"machine.local.provider.extensions.gardener.cloud/capacity": capacity.unwrap_or(&json!({})).to_string()},
+            "annotations": {CAPACITY_ANNOTATION: capacity.unwrap_or(&json!({})).to_string()},
         },
         "spec": {
             "restartPolicy": "Always",

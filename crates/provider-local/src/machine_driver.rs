@@ -20,7 +20,7 @@ pub const CONTAINER: &str = "node";
 pub const USER_DATA_PATH: &str = "/etc/machine/userdata";
 /// The key of the user data in the machine's secret.
 pub const USER_DATA_KEY: &str = "userdata";
-/// Annotation of machine pods: what the node can hold, as a JSON object of quantities.
+/// On a machine's pod: what its node can hold, as JSON object of resources and quantities.
 pub const CAPACITY_ANNOTATION: &str = "machine.local.provider.extensions.gardener.cloud/capacity";
 /// Labels of machine pods.
 pub const LABELS: [(&str, &str); 2] = [("app", "machine"), ("machine-provider", "local")];

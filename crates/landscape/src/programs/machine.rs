@@ -178,8 +178,9 @@ impl Host for EmbeddedHost {
             .map(|(name, amount)| ((*name).to_owned(), (*amount).to_owned()))
             .collect();
         let told = self.pod.annotations().get(CAPACITY_ANNOTATION);
-        let told: BTreeMap<String, String> =
-            told.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let told: BTreeMap<String, String> = told
+            .and_then(|text| serde_json::from_str(text).ok())
+            .unwrap_or_default();
         let of_nodes = |name: &str| CAPACITY.iter().any(|(own, _)| *own == name);
         capacity.extend(told.into_iter().filter(|(name, _)| of_nodes(name)));
         capacity.insert("pods".to_owned(), kubelet.max_pods.to_string());

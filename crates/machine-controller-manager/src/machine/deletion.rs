@@ -20,7 +20,7 @@ const REMOVE_FINALIZER: &str = "Initiate machine object finalizer removal";
 
 enum Next {
     /// Goes on with what the description says.
-    Go(Machine),
+    Go(Box<Machine>),
     /// Comes again.
     Later(std::time::Duration),
     /// Is done.
@@ -34,7 +34,7 @@ pub(super) async fn run(shared: &Shared, mut machine: Machine) -> Result<Action,
     // every step moves on or comes again; the bound only guards against a description that leads in circles
     for _ in 0..10 {
         match step(shared, machine).await? {
-            Next::Go(next) => machine = next,
+            Next::Go(next) => machine = *next,
             Next::Later(after) => return Ok(Action::RequeueAfter(after)),
             Next::Gone => return Ok(Action::Done),
         }
@@ -43,9 +43,9 @@ pub(super) async fn run(shared: &Shared, mut machine: Machine) -> Result<Action,
 }
 
 async fn go(shared: &Shared, machine: &Machine, description: impl Into<String>) -> Result<Next, Error> {
-    Ok(Next::Go(
+    Ok(Next::Go(Box::new(
         said(shared, machine, "Processing", description.into(), None).await?,
-    ))
+    )))
 }
 
 async fn said(

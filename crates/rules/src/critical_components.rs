@@ -205,7 +205,8 @@ mod tests {
     fn grm_45_nodes_wait_for_critical_components() {
         let waits = || Some(Missing::DaemonSets(vec!["d".into()]));
         let driver = format!("{WAIT_FOR_CSI_PREFIX}x");
-        let cases: Vec<(&str, DaemonSet, Option<Pod>, &[&str], Option<Missing>)> = vec![
+        type Case<'a> = (&'a str, DaemonSet, Option<Pod>, &'a [&'a str], Option<Missing>);
+        let cases: Vec<Case<'_>> = vec![
             ("all run", set(|_| {}), Some(pod(|_| {})), &[], None),
             ("no pod", set(|_| {}), None, &[], waits()),
             (

@@ -221,7 +221,8 @@ mod tests {
         });
         type Change = fn(&mut Request);
         let none: Change = |_| {};
-        let cases: Vec<(&str, Change, Option<&Node>, Option<usize>, &str)> = vec![
+        type Case<'a> = (&'a str, Change, Option<&'a Node>, Option<usize>, &'a str);
+        let cases: Vec<Case<'_>> = vec![
             ("all is well", none, Some(&plain), Some(1), ""),
             ("no machines at all", none, Some(&plain), None, ""),
             (

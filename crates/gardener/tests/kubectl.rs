@@ -46,11 +46,11 @@ fn garden_answers_kubectl() {
 
 #[test]
 fn seed_runs_workload() {
-    on_landscape(&["--no-shoot"], |landscape| seed::all(landscape));
+    on_landscape(&["--no-shoot"], seed::all);
 }
 
 #[test]
 #[ignore = "shoots do not get nodes yet"]
 fn shoot_lives_its_life() {
-    on_landscape(&["--no-shoot"], |landscape| shoot::life(landscape));
+    on_landscape(&["--no-shoot"], shoot::life);
 }

@@ -1,9 +1,14 @@
-//! Authorization: whether a user may do something. [`Authorizer`]s answer one after the other; RBAC is in [`crate::rbac`].
+//! Authorization: whether a user may do something. [`Authorizer`]s answer one after the other; RBAC is in [`crate::rbac`], what nodes may do in
+//! [`node`].
+
+pub mod node;
 
 use std::sync::Arc;
 
 use crate::cluster::LogicalCluster;
 use crate::user::UserInfo;
+
+pub use node::Node;
 
 /// What is asked to be allowed.
 #[derive(Clone, Copy, Debug)]

@@ -138,7 +138,7 @@ fn groups(cluster: &LogicalCluster) -> BTreeMap<String, Vec<String>> {
         }
     }
     for versions in groups.values_mut() {
-        versions.sort_by(|a, b| version_rank(b).cmp(&version_rank(a)));
+        versions.sort_by_key(|version| std::cmp::Reverse(version_rank(version)));
     }
     groups.retain(|_, versions| !versions.is_empty());
     groups

@@ -92,14 +92,41 @@ impl Server {
 
     /// A client of one cluster (or of [`ALL_CLUSTERS`]) inside this process. It asks as `user`, through the same authorization as everybody.
     pub fn client(&self, cluster: &str, user: UserInfo) -> kube::Client {
-        kube::Client::new(
-            InProcess {
-                server: self.clone(),
-                cluster: cluster.into(),
-                user: Arc::new(user),
-            },
-            "default",
-        )
+        let caller = Caller {
+            cluster: cluster.to_owned(),
+            user: Some(user),
+            certificate: None,
+        };
+        self.client_of(caller, None)
+    }
+
+    /// A client of one cluster inside this process that shows a client certificate (DER). The caller answers for its authenticity, as TLS does
+    /// for certificates from outside.
+    pub fn client_with_certificate(&self, cluster: &str, certificate: Vec<u8>) -> kube::Client {
+        let caller = Caller {
+            cluster: cluster.to_owned(),
+            user: None,
+            certificate: Some(certificate),
+        };
+        self.client_of(caller, None)
+    }
+
+    /// A client of one cluster inside this process that shows a bearer token.
+    pub fn client_with_token(&self, cluster: &str, token: &str) -> kube::Client {
+        let caller = Caller {
+            cluster: cluster.to_owned(),
+            ..Caller::default()
+        };
+        self.client_of(caller, http::HeaderValue::from_str(&format!("Bearer {token}")).ok())
+    }
+
+    fn client_of(&self, caller: Caller, authorization: Option<http::HeaderValue>) -> kube::Client {
+        let own = InProcess {
+            server: self.clone(),
+            caller: Arc::new(caller),
+            authorization,
+        };
+        kube::Client::new(own, "default")
     }
 
     /// Serves one request of a caller that came in by TLS.
@@ -112,12 +139,12 @@ impl Server {
     }
 }
 
-/// A `tower` service that leads into one cluster as one user.
+/// A `tower` service that leads into one cluster as one caller.
 #[derive(Clone)]
 pub struct InProcess {
     server: Server,
-    cluster: Arc<str>,
-    user: Arc<UserInfo>,
+    caller: Arc<Caller>,
+    authorization: Option<http::HeaderValue>,
 }
 
 impl<B> tower::Service<http::Request<B>> for InProcess
@@ -136,16 +163,18 @@ where
     fn call(&mut self, mut request: http::Request<B>) -> Self::Future {
         let own = self.clone();
         // clients from outside tell their program; here the user is the program, and owns the fields it writes
-        let agent = own.user.name.rsplit(':').next().unwrap_or_default();
-        if let Ok(agent) = http::HeaderValue::from_str(agent) {
+        let name = own.caller.user.as_ref().map_or("", |user| user.name.as_str());
+        let agent = name.rsplit(':').next().unwrap_or_default();
+        if let Ok(agent) = http::HeaderValue::from_str(agent)
+            && !agent.is_empty()
+        {
             request.headers_mut().entry(http::header::USER_AGENT).or_insert(agent);
         }
+        if let Some(authorization) = own.authorization.clone() {
+            request.headers_mut().insert(http::header::AUTHORIZATION, authorization);
+        }
         Box::pin(async move {
-            let caller = Caller {
-                cluster: own.cluster.to_string(),
-                user: Some((*own.user).clone()),
-                certificate: None,
-            };
+            let caller = (*own.caller).clone();
             Ok(handle::handle(&own.server, caller, request).await)
         })
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gardener_apiserver::authn::{Authenticator, Settings};
-use gardener_apiserver::authz::{Authorizer, Union};
+use gardener_apiserver::authz::{Authorizer, Node, Union};
 use gardener_apiserver::definition::Admission;
 use gardener_apiserver::kubernetes::{
     self, BootstrapError, DefaultTolerationSeconds, NamespaceLifecycle, Priority, RecordedError, ServiceAccountPlugin,
@@ -61,7 +61,7 @@ impl EmbeddedKubernetes {
             Arc::new(Priority),
             Arc::new(DefaultTolerationSeconds),
         ];
-        let authorizer: Arc<dyn Authorizer> = Arc::new(Union(vec![Arc::new(Rbac)]));
+        let authorizer: Arc<dyn Authorizer> = Arc::new(Union(vec![Arc::new(Node), Arc::new(Rbac)]));
         ClusterConfig {
             resources: self.resources.clone(),
             custom_resources: true,

@@ -8,16 +8,18 @@ mod etcd_druid;
 mod files;
 mod kube_apiserver;
 mod kube_controller_manager;
+mod machine;
+mod machine_controller_manager;
 mod provider_local;
 mod resource_manager;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use gardener_apiserver::listen::Entrances;
 use gardener_apiserver::{Server, Shared, UserInfo};
 use gardener_cluster::Participants;
-use gardener_cluster::kubelet::{Invocation, Program};
+use gardener_cluster::kubelet::{Invocation, Kubelets, Program};
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 
@@ -27,6 +29,8 @@ pub use etcd::{Etcd, MAIN_CLAIM};
 pub use etcd_druid::EtcdDruid;
 pub use kube_apiserver::KubeApiserver;
 pub use kube_controller_manager::{KubeControllerManager, KubeScheduler};
+pub use machine::Machine;
+pub use machine_controller_manager::MachineControllerManager;
 pub use provider_local::ProviderLocal;
 pub use resource_manager::ResourceManager;
 
@@ -45,6 +49,8 @@ pub struct Surroundings {
     pub participants: Participants,
     /// Certificates that clusters' controllers publish and sign with.
     pub authorities: Authorities,
+    /// The kubelets that run the programs, for machines to be nodes; set as soon as they are there.
+    pub kubelets: Arc<OnceLock<Kubelets>>,
 }
 
 /// The authorities of clusters, by the cluster's name. Clones share them.
@@ -109,6 +115,12 @@ impl Surroundings {
         )
     }
 
+    /// A client of another cluster as a service account of its `kube-system`.
+    pub(crate) fn account_client(&self, cluster: &str, account: &str) -> kube::Client {
+        self.server
+            .client(cluster, UserInfo::service_account("kube-system", account, ""))
+    }
+
     /// A client of a shoot as its gardener-resource-manager, which brings its own rights along: as by its bootstrap kubeconfig, it may do
     /// everything, for nobody else can give it its role.
     pub(crate) fn resource_manager_client(&self, cluster: &str) -> kube::Client {
@@ -125,6 +137,8 @@ impl Surroundings {
             Arc::new(KubeApiserver::new(self.clone())),
             Arc::new(KubeControllerManager::new(self.clone())),
             Arc::new(KubeScheduler::new(self.clone())),
+            Arc::new(Machine::new(self.clone())),
+            Arc::new(MachineControllerManager::new(self.clone())),
             Arc::new(ProviderLocal::new(self.clone())),
             Arc::new(ResourceManager::new(self.clone())),
         ]

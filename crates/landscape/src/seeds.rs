@@ -48,6 +48,7 @@ impl Landscape {
             entrances: self.entrances.clone(),
             participants: participants.clone(),
             authorities: authorities.clone(),
+            kubelets: Arc::default(),
         };
         let mut config = gardener_cluster::Config::new(self.server.clone(), participants);
         let roots = authorities.clone();
@@ -70,6 +71,8 @@ impl Landscape {
         let mut engine = kubelet::Config::new(self.shared.clock.clone());
         engine.programs = surroundings.programs();
         let kubelets = Kubelets::new(engine, self.stop.clone());
+        // nobody else sets it
+        let _ = surroundings.kubelets.set(kubelets.clone());
         Embedded { surroundings, kubelets }
     }
 

@@ -11,6 +11,9 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertificateSigningRequestParams, DistinguishedName, DnType,
     ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType, date_time_ymd,
 };
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::extensions::{GeneralName, ParsedExtension};
+use x509_parser::prelude::FromDer;
 
 /// Clocks that are this much behind still accept a new certificate.
 const BACKDATED: Duration = Duration::from_secs(60);
@@ -214,12 +217,66 @@ pub fn request(subject: &Subject) -> Result<Issued, CertificateError> {
             .subject_alt_names
             .push(SanType::DnsName(name.as_str().try_into()?));
     }
+    let addresses = subject.ip_addresses.iter().copied().map(SanType::IpAddress);
+    parameters.subject_alt_names.extend(addresses);
     let key = KeyPair::generate()?;
     let request = parameters.serialize_request(&key)?;
     Ok(Issued {
         certificate: request.pem()?,
         key: key.serialize_pem(),
     })
+}
+
+/// What a signing request asks to be certified.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Requested {
+    /// Common name; empty when there is none.
+    pub common_name: String,
+    /// Organizations.
+    pub organizations: Vec<String>,
+    /// DNS names.
+    pub dns_names: Vec<String>,
+    /// IP addresses.
+    pub ip_addresses: Vec<IpAddr>,
+}
+
+/// Reads a signing request (PEM). None when it is none.
+pub fn read_request(pem: &[u8]) -> Option<Requested> {
+    let (_, block) = x509_parser::pem::parse_x509_pem(pem).ok()?;
+    if block.label != "CERTIFICATE REQUEST" {
+        return None;
+    }
+    let (_, parsed) = X509CertificationRequest::from_der(&block.contents).ok()?;
+    let subject = &parsed.certification_request_info.subject;
+    let common_name = subject.iter_common_name().next();
+    let mut requested = Requested {
+        common_name: match common_name {
+            Some(name) => name.as_str().ok()?.to_owned(),
+            None => String::new(),
+        },
+        ..Requested::default()
+    };
+    for organization in subject.iter_organization() {
+        requested.organizations.push(organization.as_str().ok()?.to_owned());
+    }
+    for extension in parsed.requested_extensions().into_iter().flatten() {
+        let ParsedExtension::SubjectAlternativeName(names) = extension else {
+            continue;
+        };
+        for name in &names.general_names {
+            match name {
+                GeneralName::DNSName(name) => requested.dns_names.push((*name).to_owned()),
+                GeneralName::IPAddress(bytes) => requested.ip_addresses.push(address(bytes)?),
+                _ => {}
+            }
+        }
+    }
+    Some(requested)
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    four.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
 }
 
 #[cfg(test)]
@@ -232,6 +289,23 @@ mod tests {
 
     fn der(pem: &str) -> Vec<u8> {
         ::pem::parse(pem).unwrap().into_contents()
+    }
+
+    #[test]
+    fn requests_are_read_as_they_are_made() {
+        let addresses = ["10.0.0.1".parse().unwrap(), "2001:db8::1".parse().unwrap()];
+        let mut subject = Subject::server("system:node:a", &["a", "a.internal"], &addresses);
+        subject.organizations = vec!["system:nodes".into(), "others".into()];
+        let request = request(&subject).unwrap();
+        let wanted = Requested {
+            common_name: subject.common_name,
+            organizations: subject.organizations,
+            dns_names: subject.dns_names,
+            ip_addresses: subject.ip_addresses,
+        };
+        assert_eq!(read_request(request.certificate.as_bytes()), Some(wanted));
+        assert_eq!(read_request(request.key.as_bytes()), None);
+        assert_eq!(read_request(b"no request"), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use gardener_apis::extensions::v1alpha1::{OperatingSystemConfig, OperatingSystemConfigFile};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The first line of cloud-init's configuration.
 pub const HEADER: &str = "#cloud-config";
@@ -139,6 +139,8 @@ pub fn cloud_config(osc: &OperatingSystemConfig, secrets: &Secrets) -> Result<St
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn osc(files: Value) -> OperatingSystemConfig {

@@ -10,8 +10,10 @@ mod container_runtime;
 mod control_plane;
 mod dns_record;
 mod infrastructure;
+pub mod machine_driver;
 mod network;
 mod operating_system_config;
+mod worker;
 
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
@@ -81,6 +83,7 @@ pub async fn run(config: Config, stop: CancellationToken) {
         controller!(&[TYPE], backup::Entry),
         controller!(&[TYPE], container_runtime::Local),
         controller!(&[TYPE], bastion::Local),
+        controller!(&[TYPE], worker::Local),
     );
 }
 

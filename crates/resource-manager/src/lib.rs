@@ -1,14 +1,16 @@
 //! gardener-resource-manager: keeps objects in a target cluster as `ManagedResource`s in a source cluster say, tells how healthy they are, and
-//! keeps tokens for service accounts of the target.
+//! keeps tokens for service accounts of the target. In shoots it approves the certificates of nodes and opens nodes whose critical components run.
 //!
-//! Source and target are clients; which clusters they lead to is not known here. Decisions are in [`source`], [`merge`], [`order`] and
-//! `rules::health`; the controllers gather, decide and apply.
+//! Source and target are clients; which clusters they lead to is not known here. Decisions are in [`source`], [`merge`], [`order`] and `rules`
+//! (`health`, `csr_approval`, `critical_components`); the controllers gather, decide and apply.
 #![forbid(unsafe_code)]
 
+mod csr_approver;
 mod health;
 mod managed_resource;
 mod mapper;
 pub mod merge;
+mod node_critical_components;
 pub mod order;
 pub mod source;
 mod target;
@@ -74,6 +76,38 @@ pub(crate) const FINALIZER: &str = "resources.gardener.cloud/gardener-resource-m
 /// Runs the controllers until `stop`.
 pub async fn run(config: Config, stop: CancellationToken) {
     let tokens = token_requestor::run(config.clone(), stop.clone());
+    let requests = csr_approver::run(config.clone(), stop.clone());
+    let nodes = node_critical_components::run(config.clone(), stop.clone());
     let resources = managed_resource::run(config, stop);
-    tokio::join!(tokens, resources);
+    tokio::join!(tokens, requests, nodes, resources);
+}
+
+#[cfg(test)]
+mod fixtures {
+    use gardener_testkit::cluster::MemoryClusters;
+    use gardener_testkit::seed::Seed;
+
+    use super::*;
+
+    /// The technical namespace of the shoot in tests.
+    pub(crate) const NAMESPACE: &str = "shoot--local--a";
+
+    /// A seed, a shoot `shoot` with an administrator's client, and a manager between them.
+    pub(crate) async fn world() -> (Seed, MemoryClusters, Config) {
+        let seed = Seed::with_groups(&["machine.sapcloud.io"]).await;
+        seed.namespace(NAMESPACE).await;
+        let clusters = MemoryClusters::new();
+        let config = Config {
+            source: seed.client.clone(),
+            target: clusters.open("shoot").await,
+            namespace: Some(NAMESPACE.to_owned()),
+            class: DEFAULT_CLASS.to_owned(),
+            token_class: Some("shoot".to_owned()),
+            target_ca: None,
+            clock: seed.clock.clone(),
+            chance: seed.chance.clone(),
+            sync_period: Duration::from_secs(60),
+        };
+        (seed, clusters, config)
+    }
 }

@@ -4,9 +4,13 @@
 #![forbid(unsafe_code)]
 
 pub mod care;
+pub mod critical_components;
+pub mod csr_approval;
 pub mod extension_readiness;
 pub mod health;
+pub mod machines;
 pub mod maintenance_window;
+pub mod node_placement;
 pub mod registrations;
 pub mod scheduling;
 pub mod shoot_operation;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
 use gardener_apiserver::authn::{Authenticator, Settings};
-use gardener_apiserver::authz::Union;
+use gardener_apiserver::authz::{Node, Union};
 use gardener_apiserver::definition::Admission;
 use gardener_apiserver::kubernetes::{
     self, DefaultTolerationSeconds, NamespaceLifecycle, Priority, ServiceAccountPlugin,
@@ -57,7 +57,7 @@ impl MemoryClusters {
             custom_resources: true,
             admission,
             authenticator: Arc::new(Authenticator::new(Settings::default())),
-            authorizer: Arc::new(Union(vec![Arc::new(Rbac)])),
+            authorizer: Arc::new(Union(vec![Arc::new(Node), Arc::new(Rbac)])),
             git_version: "v1.36.0".into(),
             openapi: Arc::clone(&self.documents),
         }

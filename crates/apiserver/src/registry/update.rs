@@ -362,7 +362,11 @@ fn bump_generation(object: &mut Value, old: &Value, has_status: bool) {
     let bump = new
         .keys()
         .chain(before.keys())
-        .filter(|key| !matches!(key.as_str(), "metadata" | "apiVersion" | "kind") && !(has_status && *key == "status"))
+        .filter(|key| match key.as_str() {
+            "metadata" | "apiVersion" | "kind" => false,
+            "status" => !has_status,
+            _ => true,
+        })
         .any(|key| changed(key));
     if bump {
         let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);

@@ -110,14 +110,13 @@ impl Landscape {
             if client.is_none() && self.kubeconfig.exists() {
                 client = Some(Client::try_from(self.config().await?)?);
             }
-            if let Some(client) = &client {
-                if client
+            if let Some(client) = &client
+                && client
                     .request_text(http::Request::get("/readyz").body(Vec::new())?)
                     .await
                     .is_ok()
-                {
-                    return Ok(client.clone());
-                }
+            {
+                return Ok(client.clone());
             }
             if Instant::now() > deadline {
                 bail!("the garden does not answer within a minute");

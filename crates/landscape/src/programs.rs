@@ -180,8 +180,11 @@ impl Replicas {
 /// Who leads among the replicas of a component: the first to come works, the others wait for it to end.
 #[derive(Default)]
 pub(crate) struct Turns {
-    by_place: Mutex<BTreeMap<(String, String), Arc<tokio::sync::Mutex<()>>>>,
+    by_place: Mutex<BTreeMap<Place, Arc<tokio::sync::Mutex<()>>>>,
 }
+
+/// Cluster and namespace.
+type Place = (String, String);
 
 impl Turns {
     /// Says that the container is ready, and works when it is this replica's turn, until the work or the container ends.

@@ -1,5 +1,6 @@
 //! Which crate may use which: the rows of the table in ARCHITECTURE.md, from top to bottom. A row may use rows above it, never those below; what a
 //! row must not know at all is named besides.
+#![allow(clippy::unwrap_used)] // helpers of tests
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;

@@ -709,6 +709,9 @@ mod tests {
     struct Nothing;
 
     impl crate::definition::Lister for Nothing {
+        fn reserve(&self, _: &str, _: jiff::Timestamp) -> bool {
+            true
+        }
         fn get(&self, _: &str, _: &str, _: &str, _: &str) -> Option<std::sync::Arc<Value>> {
             None
         }

@@ -80,13 +80,13 @@ impl<'a> Files<'a> {
             .into_iter()
             .find(|volume| volume.name == mount.name)
             .ok_or_else(|| FileError::NotMounted(path.to_owned()))?;
-        self.from_volume(volume, &inside, path).await
+        self.read_volume(volume, &inside, path).await
     }
 
-    async fn from_volume(&self, volume: &Volume, inside: &str, path: &str) -> Result<String, FileError> {
+    async fn read_volume(&self, volume: &Volume, inside: &str, path: &str) -> Result<String, FileError> {
         if let Some(secret) = &volume.secret {
             return self
-                .from_secret(
+                .read_secret(
                     secret.secret_name.as_deref().unwrap_or_default(),
                     secret.items.as_deref(),
                     inside,
@@ -96,7 +96,7 @@ impl<'a> Files<'a> {
         }
         if let Some(map) = &volume.config_map {
             return self
-                .from_config_map(&map.name, map.items.as_deref(), inside, path)
+                .read_config_map(&map.name, map.items.as_deref(), inside, path)
                 .await;
         }
         let sources = volume
@@ -106,10 +106,10 @@ impl<'a> Files<'a> {
             .unwrap_or_default();
         for source in sources {
             let found = if let Some(secret) = &source.secret {
-                self.from_secret(&secret.name, secret.items.as_deref(), inside, path)
+                self.read_secret(&secret.name, secret.items.as_deref(), inside, path)
                     .await
             } else if let Some(map) = &source.config_map {
-                self.from_config_map(&map.name, map.items.as_deref(), inside, path)
+                self.read_config_map(&map.name, map.items.as_deref(), inside, path)
                     .await
             } else {
                 continue;
@@ -126,7 +126,7 @@ impl<'a> Files<'a> {
         super::namespace(self.pod)
     }
 
-    async fn from_secret(
+    async fn read_secret(
         &self,
         name: &str,
         items: Option<&[KeyToPath]>,
@@ -143,7 +143,7 @@ impl<'a> Files<'a> {
         String::from_utf8(bytes.0).map_err(|_| FileError::NoText(path.to_owned()))
     }
 
-    async fn from_config_map(
+    async fn read_config_map(
         &self,
         name: &str,
         items: Option<&[KeyToPath]>,

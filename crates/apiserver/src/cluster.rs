@@ -7,6 +7,8 @@ use arc_swap::ArcSwap;
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
 use gardener_store::{Key, ListOptions, Store};
+use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::authn::Authenticator;
@@ -78,7 +80,12 @@ pub struct LogicalCluster {
     shared: Shared,
     config: ClusterConfig,
     custom: ArcSwap<ResourceSet>,
+    /// Values taken by requests that may still be running, and when.
+    reserved: Mutex<BTreeMap<String, Timestamp>>,
 }
+
+/// How long a value stays taken by a request: longer than any takes from its allocation to the store.
+const RESERVATION: SignedDuration = SignedDuration::from_secs(10);
 
 impl LogicalCluster {
     pub(crate) fn new(name: &str, shared: Shared, config: ClusterConfig) -> Self {
@@ -87,6 +94,7 @@ impl LogicalCluster {
             shared,
             config,
             custom: ArcSwap::default(),
+            reserved: Mutex::default(),
         };
         cluster.reload_custom_resources();
         cluster
@@ -184,6 +192,16 @@ impl LogicalCluster {
 }
 
 impl Lister for LogicalCluster {
+    fn reserve(&self, value: &str, now: Timestamp) -> bool {
+        let mut reserved = self.reserved.lock();
+        reserved.retain(|_, since| now.duration_since(*since) < RESERVATION);
+        if reserved.contains_key(value) {
+            return false;
+        }
+        reserved.insert(value.to_owned(), now);
+        true
+    }
+
     fn get(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
         let definition = self.find(group, resource)?;
         let key = Key {

@@ -170,6 +170,9 @@ pub trait Lister: Send + Sync {
     fn list(&self, group: &str, resource: &str, namespace: Option<&str>) -> Vec<Arc<Value>>;
     /// Whether `user` may do `verb`; asks the cluster's authorizer.
     fn allowed(&self, user: &UserInfo, verb: &str, group: &str, resource: &str, namespace: &str, name: &str) -> bool;
+    /// Takes a value that must be unique, such as an address, until the object that has it is stored or some seconds passed. False if a request
+    /// that is still running took it.
+    fn reserve(&self, value: &str, now: Timestamp) -> bool;
     /// How the cluster makes tokens for service accounts.
     fn token_settings(&self) -> crate::authn::Settings;
 }

@@ -119,7 +119,7 @@ fn allocate(context: &Context<'_>, service: &mut Value, old: Option<&Value>) -> 
     let ip = match (asked.is_empty(), kept) {
         (false, _) => asked.clone(),
         (true, Some(kept)) => kept,
-        (true, None) => free_ip(&service_range(context), &others)?,
+        (true, None) => free_ip(context, &service_range(context), &others)?,
     };
     if old.is_none()
         && !asked.is_empty()
@@ -147,7 +147,7 @@ fn allocate(context: &Context<'_>, service: &mut Value, old: Option<&Value>) -> 
     Ok(())
 }
 
-fn free_ip(range: &str, others: &[&Value]) -> Result<String, ApiError> {
+fn free_ip(context: &Context<'_>, range: &str, others: &[&Value]) -> Result<String, ApiError> {
     let used: BTreeSet<String> = others
         .iter()
         .map(|other| meta::text(other, "/spec/clusterIP").to_owned())
@@ -169,7 +169,7 @@ fn free_ip(range: &str, others: &[&Value]) -> Result<String, ApiError> {
             IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from(u128::from(ip).wrapping_add(offset))),
         };
         let text = candidate.to_string();
-        if !used.contains(&text) {
+        if !used.contains(&text) && (context.dry_run || context.lister.reserve(&text, context.now)) {
             return Ok(text);
         }
     }

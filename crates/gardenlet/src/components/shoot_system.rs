@@ -90,9 +90,12 @@ fn service(name: &str, app: &str, address: Option<String>, ports: Value) -> Valu
 /// `shoot-core-namespaces`.
 pub fn namespaces() -> Vec<Value> {
     vec![
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "labels": {
-            "gardener.cloud/purpose": "kube-system", "role": "kube-system",
-        }}}),
+        // no API server lets it be deleted
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {
+            "name": "kube-system",
+            "annotations": {"resources.gardener.cloud/keep-object": "true"},
+            "labels": {"gardener.cloud/purpose": "kube-system", "role": "kube-system"},
+        }}),
     ]
 }
 

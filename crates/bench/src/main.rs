@@ -1,0 +1,100 @@
+//! `bench`: measures a `gardener` binary from outside, as its users meet it. Each figure is printed with the command that made it.
+//! What lives here: the command line and the table. The measurements are one module each; `landscape` runs the binary.
+#![forbid(unsafe_code)]
+
+mod idle;
+mod kill;
+mod landscape;
+mod many;
+mod noop;
+mod process;
+mod ready;
+mod startup;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Measures a gardener binary.
+#[derive(Parser)]
+#[command(name = "bench", version, about)]
+struct Cli {
+    /// The binary to measure [default: `gardener` beside this program, else target/release/gardener].
+    #[arg(long, global = true)]
+    binary: Option<PathBuf>,
+    #[command(subcommand)]
+    measurement: Measurement,
+}
+
+#[derive(Subcommand)]
+enum Measurement {
+    /// How long until a fresh garden answers.
+    Startup(startup::Arguments),
+    /// How long from start until the first shoot is healthy, and the most memory taken.
+    Ready,
+    /// How long many shoots take, and the most memory taken.
+    Many(many::Arguments),
+    /// What a reconciliation of a healthy shoot writes when nothing is to do.
+    Noop,
+    /// The processor time of a landscape that has nothing to do.
+    Idle(idle::Arguments),
+    /// Kills the process again and again, and looks whether anything that was acknowledged is lost.
+    Kill(kill::Arguments),
+}
+
+/// One line of the table.
+pub struct Figure {
+    /// What was measured.
+    pub name: String,
+    /// The figure with its unit.
+    pub value: String,
+}
+
+impl Figure {
+    /// A figure.
+    pub fn new(name: impl Into<String>, value: impl ToString) -> Self {
+        Self {
+            name: name.into(),
+            value: value.to_string(),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = tokio::runtime::Runtime::new()
+        .map_err(anyhow::Error::from)
+        .and_then(|runtime| runtime.block_on(measure(&cli)));
+    match outcome {
+        Ok(figures) => {
+            print_table(&figures);
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn measure(cli: &Cli) -> anyhow::Result<Vec<Figure>> {
+    let binary = landscape::binary(cli.binary.as_deref())?;
+    match &cli.measurement {
+        Measurement::Startup(arguments) => startup::measure(&binary, arguments).await,
+        Measurement::Ready => ready::measure(&binary).await,
+        Measurement::Many(arguments) => many::measure(&binary, arguments).await,
+        Measurement::Noop => noop::measure(&binary).await,
+        Measurement::Idle(arguments) => idle::measure(&binary, arguments).await,
+        Measurement::Kill(arguments) => kill::measure(&binary, arguments).await,
+    }
+}
+
+fn print_table(figures: &[Figure]) {
+    let command: Vec<String> = std::env::args().collect();
+    println!("command: {}", command.join(" "));
+    let width = figures.iter().map(|figure| figure.name.len()).max().unwrap_or(0);
+    for figure in figures {
+        println!("{:width$}  {}", figure.name, figure.value);
+    }
+}

@@ -1,0 +1,34 @@
+//! `bench ready`: from the start of the process to the first healthy shoot.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::Figure;
+use crate::landscape::{Landscape, Storage, apply, is_healthy, shoot, shoots, until};
+use crate::process::peak_memory;
+
+/// Starts a landscape, applies a shoot as soon as the seed is ready, and waits for it.
+pub async fn measure(binary: &Path) -> anyhow::Result<Vec<Figure>> {
+    let mut landscape = Landscape::spawn(binary, &Storage::Memory)?;
+    healthy(&mut landscape, 1).await?;
+    Ok(vec![
+        Figure::new(
+            "start until the first shoot is healthy",
+            format!("{:.1} s", landscape.started.elapsed().as_secs_f64()),
+        ),
+        Figure::new("most memory", format!("{:.0} MiB", peak_memory(landscape.pid()?)?)),
+    ])
+}
+
+/// Applies the shoot `local` and waits until it is healthy.
+pub async fn healthy(landscape: &mut Landscape, nodes: u32) -> anyhow::Result<kube::Client> {
+    let client = landscape.client().await?;
+    landscape.prepared(&client).await?;
+    apply(&client, &shoot("local", nodes)).await?;
+    let api = shoots(&client);
+    until("the shoot is healthy", Duration::from_secs(300), async || {
+        Ok(is_healthy(&api.get("local").await?))
+    })
+    .await?;
+    Ok(client)
+}

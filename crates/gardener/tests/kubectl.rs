@@ -1,0 +1,56 @@
+//! Black-box tests: the real binary on one side, the real `kubectl` on the other, nothing shared but a kubeconfig.
+//! Where there is no `kubectl` on `PATH` the tests say that they were skipped.
+#![forbid(unsafe_code)]
+#![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests end a test so")]
+
+#[path = "kubectl/garden.rs"]
+mod garden;
+#[path = "kubectl/harness.rs"]
+mod harness;
+#[path = "kubectl/refusals.rs"]
+mod refusals;
+#[path = "kubectl/seed.rs"]
+mod seed;
+#[path = "kubectl/shoot.rs"]
+mod shoot;
+#[path = "kubectl/workload.rs"]
+mod workload;
+
+use harness::Landscape;
+
+/// Runs `test` on a landscape of its own, or says why not.
+fn on_landscape(arguments: &[&str], test: impl FnOnce(&Landscape)) {
+    if !harness::kubectl_exists() {
+        println!("skipped: there is no kubectl on PATH");
+        return;
+    }
+    test(&Landscape::up(arguments));
+}
+
+#[test]
+fn garden_answers_kubectl() {
+    on_landscape(&["--no-shoot"], |landscape| {
+        let garden = landscape.garden();
+        garden::discovery(&garden);
+        garden::examples_unedited(&garden);
+        garden::tables(&garden);
+        garden::describe_and_explain(&garden);
+        garden::patches(&garden);
+        garden::edits(&garden, landscape);
+        garden::server_side_apply_and_diff(&garden, landscape);
+        garden::watch(&garden);
+        garden::access(&garden);
+        refusals::all(&garden);
+    });
+}
+
+#[test]
+fn seed_runs_workload() {
+    on_landscape(&["--no-shoot"], seed::all);
+}
+
+#[test]
+#[ignore = "shoots do not get nodes yet"]
+fn shoot_lives_its_life() {
+    on_landscape(&["--no-shoot"], shoot::life);
+}

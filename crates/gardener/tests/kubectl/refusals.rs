@@ -1,0 +1,162 @@
+//! What the garden refuses, with upstream's reasons, codes and words.
+
+use serde_json::{Value, json};
+
+use crate::harness::Kubectl;
+
+const SHOOT: &str = include_str!("../examples/local/90-shoot.yaml");
+
+/// Every refusal.
+pub fn all(garden: &Kubectl) {
+    unknown_field(garden);
+    missing_project(garden);
+    invalid(garden);
+    unsupported_version(garden);
+    unconfirmed_deletion(garden);
+}
+
+fn unknown_field(garden: &Kubectl) {
+    let manifest = SHOOT
+        .replace("name: local\n  namespace", "name: typo\n  namespace")
+        .replace("maxSurge", "maxSruge");
+    let words = garden.refused(&["create", "-f", "-"], &manifest);
+    assert!(
+        words.contains("(BadRequest)")
+            && words.contains("strict decoding error: unknown field \"spec.provider.workers[0].maxSruge\""),
+        "{words}"
+    );
+    let patch = [
+        "patch",
+        "-n",
+        "garden-local",
+        "shoot",
+        "local",
+        "--type=merge",
+        "-p",
+        r#"{"spec":{"regionn":"local"}}"#,
+    ];
+    // kubectl patch does not ask for strict validation, as it offers no --validate
+    garden.ok_args(&patch);
+    let lenient = garden.run(&["create", "--validate=warn", "--dry-run=server", "-f", "-"], &manifest);
+    assert!(
+        lenient.success
+            && lenient
+                .err
+                .contains("Warning: unknown field \"spec.provider.workers[0].maxSruge\""),
+        "{}",
+        lenient.err
+    );
+}
+
+fn missing_project(garden: &Kubectl) {
+    let manifest = SHOOT.replace("namespace: garden-local", "namespace: default");
+    let words = garden.refused(&["create", "-f", "-"], &manifest);
+    let expected =
+        "shoots.core.gardener.cloud \"local\" is forbidden: Internal error occurred: could not find referenced project";
+    assert!(words.contains("(Forbidden)") && words.contains(expected), "{words}");
+    let manifest = SHOOT.replace("namespace: garden-local", "namespace: nowhere");
+    let words = garden.refused(&["create", "-f", "-"], &manifest);
+    assert!(
+        words.contains("(NotFound)") && words.contains("namespaces \"nowhere\" not found"),
+        "{words}"
+    );
+}
+
+/// The Status object as the server sent it: kubectl tells it when it is talkative.
+fn status(garden: &Kubectl, patch: &Value) -> Value {
+    let patch = patch.to_string();
+    let words = garden.refused(
+        &[
+            "patch",
+            "-n",
+            "garden-local",
+            "shoot",
+            "local",
+            "--type=merge",
+            "-v=8",
+            "-p",
+            &patch,
+        ],
+        "",
+    );
+    // the log line holds the body as it is, or as a quoted string: that differs with kubectl's version
+    let (_, line) = words
+        .rsplit_once("Response Body")
+        .unwrap_or_else(|| panic!("no body in\n{words}"));
+    let first = |text: &str| {
+        let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        values.next().expect("a value").expect("JSON")
+    };
+    match line.split_once(" body=") {
+        Some((_, quoted)) => first(first(quoted).as_str().expect("a string")),
+        None => first(line.trim_start_matches(": ")),
+    }
+}
+
+fn invalid(garden: &Kubectl) {
+    let cases = [
+        (
+            json!({"spec": {"kubernetes": {"version": "1.35.4"}}}),
+            "FieldValueForbidden",
+            "spec.kubernetes.version",
+        ),
+        (json!({"spec": {"region": "south"}}), "FieldValueInvalid", "spec.region"),
+        (
+            json!({"spec": {"provider": {"type": "other"}}}),
+            "FieldValueInvalid",
+            "spec.provider.type",
+        ),
+        (
+            json!({"spec": {"purpose": "fun"}}),
+            "FieldValueNotSupported",
+            "spec.purpose",
+        ),
+    ];
+    for (patch, reason, field) in cases {
+        let status = status(garden, &patch);
+        assert_eq!(
+            (&status["code"], &status["reason"]),
+            (&json!(422), &json!("Invalid")),
+            "{status}"
+        );
+        let causes = status["details"]["causes"].as_array().expect("causes");
+        let found = causes
+            .iter()
+            .any(|cause| cause["reason"] == reason && cause["field"] == field);
+        assert!(found, "{patch}: no cause {reason} at {field} in {status}");
+    }
+}
+
+/// What the cloud profile does not offer is refused by admission, not by validation: 403 with the field in the words.
+fn unsupported_version(garden: &Kubectl) {
+    let status = status(garden, &json!({"spec": {"kubernetes": {"version": "1.37.99"}}}));
+    assert_eq!(
+        (&status["code"], &status["reason"]),
+        (&json!(403), &json!("Forbidden")),
+        "{status}"
+    );
+    let words = "shoots.core.gardener.cloud \"local\" is forbidden: spec.kubernetes.version: Unsupported value: \"1.37.99\": supported values: ";
+    assert!(
+        status["message"]
+            .as_str()
+            .is_some_and(|message| message.contains(words)),
+        "{status}"
+    );
+}
+
+fn unconfirmed_deletion(garden: &Kubectl) {
+    for (arguments, words) in [
+        (
+            "delete -n garden-local shoot local",
+            "shoots.core.gardener.cloud \"local\" is forbidden: must have a \"confirmation.gardener.cloud/deletion\" annotation to delete",
+        ),
+        (
+            "delete project local",
+            "projects.core.gardener.cloud \"local\" is forbidden: must have a \"confirmation.gardener.cloud/deletion\" annotation to delete",
+        ),
+    ] {
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let answer = garden.refused(&arguments, "");
+        assert!(answer.contains("(Forbidden)") && answer.contains(words), "{answer}");
+    }
+}

@@ -245,6 +245,39 @@ async fn a_shoot_is_created_hibernated_woken_up_and_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_hibernated_shoot_is_deleted() {
+    let story = Story::begin(1).await;
+    story.hibernate().await;
+    story.delete().await;
+    story.landscape.stop().await;
+}
+
+#[test]
+#[ignore = "two runs still differ in the order of what happens at one virtual moment"]
+fn runs_with_one_number_have_one_event_log() {
+    // a runtime of its own for each run: the second must not go on where the first one's timers stand
+    let run = |number| {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let story = Story::begin(number).await;
+            story.hibernate().await;
+            story.wake_up().await;
+            let log = story.landscape.event_log();
+            story.landscape.stop().await;
+            log
+        })
+    };
+    let (one, two) = (run(7), run(7));
+    let different = one.iter().zip(&two).position(|(one, two)| one != two);
+    if let Some(at) = different {
+        let tell = |log: &[String]| log[at.saturating_sub(3)..log.len().min(at + 6)].join("\n");
+        panic!("line {at} differs:\n{}\n---\n{}", tell(&one), tell(&two));
+    }
+    assert_eq!(one.len(), two.len());
+}
+
+#[tokio::test(start_paused = true)]
 async fn pools_grow_shrink_come_and_go() {
     let story = Story::begin(1).await;
     story.pools(&[("local", 3)]).await;

@@ -194,9 +194,11 @@ impl Turns {
         // nobody listens when the kubelet ends at the same time
         let _ = invocation.ready.send(true);
         tokio::select! {
+            biased;
             () = invocation.stop.cancelled() => {}
             _leading = turn.lock() => {
                 tokio::select! {
+                    biased;
                     () = invocation.stop.cancelled() => {}
                     () = work => {}
                 }

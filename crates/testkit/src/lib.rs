@@ -2,4 +2,6 @@
 #![forbid(unsafe_code)]
 
 pub mod cluster;
+#[cfg(feature = "landscape")]
+pub mod landscape;
 pub mod seed;

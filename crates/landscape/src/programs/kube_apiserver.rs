@@ -248,6 +248,7 @@ impl Program for KubeApiserver {
                 Err(error) => tracing::debug!(cluster = name, %error, "kube-apiserver cannot serve yet"),
             }
             tokio::select! {
+                biased;
                 () = invocation.stop.cancelled() => return 0,
                 () = tokio::time::sleep(RETRY) => {}
             }
@@ -257,6 +258,7 @@ impl Program for KubeApiserver {
         let _ = invocation.ready.send(true);
         loop {
             tokio::select! {
+                biased;
                 () = invocation.stop.cancelled() => break,
                 () = tokio::time::sleep(REFRESH) => {
                     if let Err(error) = self.open(&invocation).await {

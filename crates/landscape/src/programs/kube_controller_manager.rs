@@ -58,6 +58,7 @@ impl Program for KubeControllerManager {
                 Err(error) => tracing::debug!(cluster = name, %error, "kube-controller-manager cannot start yet"),
             }
             tokio::select! {
+                biased;
                 () = invocation.stop.cancelled() => return 0,
                 () = tokio::time::sleep(RETRY) => {}
             }

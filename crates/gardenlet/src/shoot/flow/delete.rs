@@ -65,7 +65,9 @@ pub(crate) fn graph<'a>(b: &'a Botanist, shape: Shape) -> Graph<'a> {
     let resource_manager = step!(g, b, "Deploying gardener-resource-manager", [api_server], skip: !clean, retry: DEFAULT, deploy_resource_manager());
     let resource_manager = step!(g, b, "Waiting until gardener-resource-manager reports readiness", [resource_manager], skip: !clean, wait_for_resource_manager());
     let controllers = step!(g, b, "Deploying Kubernetes controller manager", [resource_manager], skip: !clean, retry: DEFAULT, deploy_controller_manager());
-    let client = step!(g, b, "Initializing connection to Shoot", [resource_manager], skip: !clean, retry: Duration::from_secs(120), connect());
+    // an attempt before this one may have got as far as removing it
+    let access = step!(g, b, "Deploying Gardener shoot access resources", [secrets, resource_manager], skip: !clean, retry: DEFAULT, deploy_gardener_access());
+    let client = step!(g, b, "Initializing connection to Shoot", [access], skip: !clean, retry: Duration::from_secs(120), connect());
 
     // 2: clean the shoot
     let autoscaler = step!(g, b, "Scaling down cluster autoscaler", [client], skip: !clean || wl, retry: DEFAULT, scale(cluster_autoscaler::NAME, 0));

@@ -1,4 +1,5 @@
 //! The life of a shoot, told in virtual time: create, hibernate, wake up, scale, delete.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
 use std::collections::BTreeMap;
 

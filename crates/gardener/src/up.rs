@@ -1,5 +1,13 @@
 //! `gardener up`: a whole landscape in one process, in the foreground, until Ctrl-C.
 
+/// Prints a line. A reader that closed the pipe, such as `head`, does not end the landscape.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write;
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
+
 mod progress;
 
 use std::net::SocketAddr;
@@ -142,7 +150,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     match outcome {
         Ok(true) => {
             if for_people {
-                println!("{}", summary(&arguments, &landscape, &kubeconfig_path, &data_dir));
+                say!("{}", summary(&arguments, &landscape, &kubeconfig_path, &data_dir));
             } else {
                 progress.ready(&landscape.url(), &kubeconfig_path);
             }

@@ -61,8 +61,8 @@ impl Progress {
                 // a terminal that went away does not matter
                 let _ = all.println(text);
             }
-            Form::Plain => println!("{text}"),
-            Form::Json => println!("{}", json!({"event": "note", "message": text})),
+            Form::Plain => say!("{text}"),
+            Form::Json => say!("{}", json!({"event": "note", "message": text})),
         }
     }
 
@@ -70,14 +70,14 @@ impl Progress {
     pub fn applied(&self, object: &str) {
         match &self.form {
             Form::Live(_) => {}
-            Form::Plain => println!("applied {object}"),
-            Form::Json => println!("{}", json!({"event": "applied", "object": object})),
+            Form::Plain => say!("applied {object}"),
+            Form::Json => say!("{}", json!({"event": "applied", "object": object})),
         }
     }
 
     /// Tells, for programs, that the landscape is up.
     pub fn ready(&self, url: &str, kubeconfig: &Path) {
-        println!("{}", json!({"event": "ready", "url": url, "kubeconfig": kubeconfig}));
+        say!("{}", json!({"event": "ready", "url": url, "kubeconfig": kubeconfig}));
     }
 
     /// Follows seeds and shoots until all seeds are ready and every shoot's operation has ended.
@@ -131,7 +131,7 @@ impl Progress {
         }
         let state = if ready { "ready" } else { "not ready yet" };
         match &self.form {
-            Form::Json => println!("{}", json!({"event": "seed", "seed": name, "ready": ready})),
+            Form::Json => say!("{}", json!({"event": "seed", "seed": name, "ready": ready})),
             _ => self.note(&format!("seed {name}: {state}")),
         }
     }
@@ -159,13 +159,14 @@ impl Progress {
         seen.percent = operation.progress;
         seen.tasks.clone_from(&operation.description);
         match &self.form {
-            Form::Json => println!(
+            Form::Json => say!(
                 "{}",
                 json!({"event": "shoot", "shoot": name, "operation": operation.r#type, "state": operation.state, "progress": operation.progress, "description": operation.description})
             ),
-            Form::Plain => println!(
+            Form::Plain => say!(
                 "shoot {name}: {state} ({}%) {}",
-                operation.progress, operation.description
+                operation.progress,
+                operation.description
             ),
             Form::Live(all) => {
                 let bar = seen.bar.get_or_insert_with(|| {

@@ -53,9 +53,48 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    match serve(server, caller, request).await {
+    let asked = Asked::of(&caller, &request);
+    let response = match serve(server, caller, request).await {
         Ok(response) => response,
         Err(error) => respond::error(&error),
+    };
+    if let Some(asked) = asked {
+        asked.log(response.status());
+    }
+    response
+}
+
+/// What the log of requests tells; gathered only when somebody reads it (`--log gardener_apiserver::handle=debug`).
+struct Asked {
+    cluster: String,
+    method: Method,
+    uri: http::Uri,
+    agent: String,
+}
+
+impl Asked {
+    fn of<B>(caller: &Caller, request: &Request<B>) -> Option<Self> {
+        tracing::enabled!(tracing::Level::DEBUG).then(|| Self {
+            cluster: caller.cluster.clone(),
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            agent: request
+                .headers()
+                .get(USER_AGENT)
+                .and_then(|agent| agent.to_str().ok())
+                .unwrap_or_default()
+                .to_owned(),
+        })
+    }
+
+    fn log(&self, status: StatusCode) {
+        let Self {
+            cluster,
+            method,
+            uri,
+            agent,
+        } = self;
+        tracing::debug!(%cluster, %method, %uri, agent, status = status.as_u16(), "request");
     }
 }
 

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
+use gardener_apimachinery::ApiError;
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::cluster::{ClusterConfig, LogicalCluster, Shared};
 use crate::handle::{self, Caller};
-use crate::respond::Body;
+use crate::respond::{self, Body};
 use crate::user::UserInfo;
 
 /// The name that stands for all clusters at once in lists and watches.
@@ -173,9 +175,15 @@ where
         if let Some(authorization) = own.authorization.clone() {
             request.headers_mut().insert(http::header::AUTHORIZATION, authorization);
         }
-        Box::pin(async move {
+        // A task of its own, as a server has: the caller's stack is not the server's, and a panic here is not one there.
+        let serving = AbortOnDropHandle::new(tokio::spawn(async move {
             let caller = (*own.caller).clone();
-            Ok(handle::handle(&own.server, caller, request).await)
+            handle::handle(&own.server, caller, request).await
+        }));
+        Box::pin(async move {
+            let served = serving.await;
+            Ok(served
+                .unwrap_or_else(|_| respond::error(&ApiError::internal("the request was not finished: see the log"))))
         })
     }
 }

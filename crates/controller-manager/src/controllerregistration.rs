@@ -268,8 +268,8 @@ impl Reconciler {
                 .metadata
                 .labels
                 .get_or_insert_with(BTreeMap::new)
-                .extend(labels);
-            if let Some(security) = security {
+                .extend(labels.clone());
+            if let Some(security) = security.clone() {
                 installation
                     .metadata
                     .annotations

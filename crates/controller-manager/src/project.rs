@@ -219,7 +219,7 @@ impl Reconciler {
                 .get(CREATED_BY_CONTROLLER)
                 .is_some_and(|own| own == "true");
             let annotations = namespace.metadata.annotations.get_or_insert_with(BTreeMap::new);
-            annotations.insert(NAMESPACE_PROJECT.to_owned(), uid);
+            annotations.insert(NAMESPACE_PROJECT.to_owned(), uid.clone());
             if !created {
                 annotations.insert(annotation::KEEP_NAMESPACE.to_owned(), "true".to_owned());
             }

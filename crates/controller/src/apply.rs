@@ -85,6 +85,19 @@ enum Part {
     Status,
 }
 
+/// How often a write is repeated when somebody else was faster.
+const ATTEMPTS: usize = 5;
+
+/// Whether a merge patch replaces a list: then it would undo what somebody else wrote into the same list meanwhile.
+fn replaces_a_list(patch: &Value) -> bool {
+    match patch {
+        Value::Array(_) => true,
+        Value::Object(fields) => fields.values().any(replaces_a_list),
+        _ => false,
+    }
+}
+
+/// Sends what `mutate` changes; guarded by the object's version if it is told to be `locked` or a list would be replaced.
 async fn send<K: Writable>(
     api: &Api<K>,
     current: &K,
@@ -98,7 +111,7 @@ async fn send<K: Writable>(
     let Some(mut patch) = merge_diff(&before, &serde_json::to_value(&wanted)?) else {
         return Ok((wanted, Outcome::Unchanged));
     };
-    if locked {
+    if locked || replaces_a_list(&patch) {
         let version = json!({"metadata": {"resourceVersion": current.resource_version()}});
         json_patch_merge(&mut patch, version);
     }
@@ -109,6 +122,29 @@ async fn send<K: Writable>(
         Part::Status => api.patch_status(&name, &parameters, &patch).await?,
     };
     Ok((written, Outcome::Updated))
+}
+
+/// As [`send`] without a lock; what conflicts is changed anew on the object's newest version.
+async fn send_until_written<K: Writable>(
+    api: &Api<K>,
+    current: &K,
+    mutate: impl Fn(&mut K),
+    part: Part,
+) -> Result<(K, Outcome), ApplyError> {
+    let mut sent = send(api, current, &mutate, part, false).await;
+    for _ in 1..ATTEMPTS {
+        match sent {
+            Err(error) if error.is_conflict() => {
+                let newest = api.get(&current.name_any()).await?;
+                if newest.uid() != current.uid() {
+                    return Err(error);
+                }
+                sent = send(api, &newest, &mutate, part, false).await;
+            }
+            ended => return ended,
+        }
+    }
+    sent
 }
 
 fn json_patch_merge(target: &mut Value, addition: Value) {
@@ -122,16 +158,17 @@ fn json_patch_merge(target: &mut Value, addition: Value) {
     }
 }
 
-/// Changes an object by a JSON merge patch of what `mutate` changes.
+/// Changes an object by a JSON merge patch of what `mutate` changes. Such a patch writes lists as a whole: if one changes and somebody
+/// else has changed the object since `current`, `mutate` is asked again with the newest object, so that nobody's entries are lost.
 ///
 /// # Errors
 /// What the API says.
 pub async fn patch<K: Writable>(
     api: &Api<K>,
     current: &K,
-    mutate: impl FnOnce(&mut K),
+    mutate: impl Fn(&mut K),
 ) -> Result<(K, Outcome), ApplyError> {
-    send(api, current, mutate, Part::Main, false).await
+    send_until_written(api, current, mutate, Part::Main).await
 }
 
 /// As [`patch`], but refused with a conflict if the object is no longer at the version of `current`.
@@ -153,9 +190,9 @@ pub async fn patch_locked<K: Writable>(
 pub async fn patch_status<K: Writable>(
     api: &Api<K>,
     current: &K,
-    mutate: impl FnOnce(&mut K),
+    mutate: impl Fn(&mut K),
 ) -> Result<(K, Outcome), ApplyError> {
-    send(api, current, mutate, Part::Status, false).await
+    send_until_written(api, current, mutate, Part::Status).await
 }
 
 /// As [`patch_status`], but refused with a conflict if the object is no longer at the version of `current`.
@@ -178,7 +215,7 @@ pub async fn patch_status_locked<K: Writable>(
 pub async fn create_or_patch<K: Writable>(
     api: &Api<K>,
     initial: K,
-    mutate: impl FnOnce(&mut K),
+    mutate: impl Fn(&mut K),
 ) -> Result<(K, Outcome), ApplyError> {
     match api.get_opt(&initial.name_any()).await? {
         Some(current) => patch(api, &current, mutate).await,

@@ -58,7 +58,7 @@ where
                 key = self.queue.next(), if working.len() < self.concurrency => {
                     let Some(key) = key else { break };
                     // Making the future may panic as well as the future itself.
-                    let made = std::panic::catch_unwind(AssertUnwindSafe(|| reconcile(key.clone())));
+                    let made = std::panic::catch_unwind(AssertUnwindSafe(|| reconcile(key.clone()).boxed()));
                     let (name, queue) = (Arc::clone(&self.name), self.queue.clone());
                     working.spawn(async move {
                         let ended = match made {

@@ -19,6 +19,10 @@ pub struct Patience {
     pub timeout: Duration,
 }
 
+/// How long an API that refuses is left alone: twice as long with each refusal, from the first pause to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
 /// A judgement on an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict<T, E> {
@@ -79,6 +83,7 @@ pub async fn wait_for<K: Watched, T, E: std::fmt::Display>(
     let mut last = None;
     let mut trouble = String::new();
     let mut again = Instant::now();
+    let mut pause = FIRST_PAUSE;
     loop {
         let changed = tokio::select! {
             biased;
@@ -87,6 +92,7 @@ pub async fn wait_for<K: Watched, T, E: std::fmt::Display>(
                     // `Init` only says that a list is tried.
                     if !matches!(event, Event::Init) {
                         trouble.clear();
+                        pause = FIRST_PAUSE;
                     }
                     match event {
                         Event::Init => { listed = None; false }
@@ -98,7 +104,8 @@ pub async fn wait_for<K: Watched, T, E: std::fmt::Display>(
                 }
                 Some(Err(error)) => {
                     trouble = error.to_string();
-                    again = Instant::now() + Duration::from_secs(1);
+                    again = Instant::now() + pause;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
                     false
                 }
                 None => { again = deadline; false }

@@ -143,7 +143,7 @@ impl Reconciler {
             leases: &leases,
         };
         let wanted = status::status(&etcd, &observed, &now);
-        apply::patch_status(&etcds, &etcd, |etcd| etcd.status = wanted).await?;
+        apply::patch_status(&etcds, &etcd, |etcd| etcd.status = wanted.clone()).await?;
         Ok(Action::Done)
     }
 
@@ -182,7 +182,8 @@ impl Reconciler {
                 description: error.to_string(),
                 observed_at: Some(now),
             };
-            let (etcd, _) = apply::patch_status(&etcds, &etcd, |etcd| etcd.status.last_errors = vec![failed]).await?;
+            let (etcd, _) =
+                apply::patch_status(&etcds, &etcd, |etcd| etcd.status.last_errors = vec![failed.clone()]).await?;
             self.tell(
                 &etcds,
                 &etcd,
@@ -230,8 +231,10 @@ impl Reconciler {
             state: state.to_owned(),
             r#type: kind.to_owned(),
         };
-        let (etcd, _) =
-            apply::patch_status(etcds, etcd, |etcd| etcd.status.last_operation = Some(last_operation)).await?;
+        let (etcd, _) = apply::patch_status(etcds, etcd, |etcd| {
+            etcd.status.last_operation = Some(last_operation.clone())
+        })
+        .await?;
         Ok(etcd)
     }
 

@@ -36,7 +36,7 @@ async fn beat(api: &Api<Lease>, clock: &Clock, extension: &str) -> Result<(), ap
         renew_time: Some(clock.micro_time()),
         ..LeaseSpec::default()
     };
-    apply::create_or_patch(api, lease, |lease| lease.spec = Some(spec)).await?;
+    apply::create_or_patch(api, lease, |lease| lease.spec = Some(spec.clone())).await?;
     Ok(())
 }
 

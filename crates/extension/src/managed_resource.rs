@@ -41,7 +41,7 @@ pub async fn deploy(client: &Client, namespace: &str, name: &str, content: &Cont
     secret.metadata.name = Some(secret_name(name));
     secret.type_ = Some("Opaque".to_owned());
     let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
-    apply::create_or_patch(&secrets, secret, |secret| secret.data = Some(data)).await?;
+    apply::create_or_patch(&secrets, secret, |secret| secret.data = Some(data.clone())).await?;
     let mut resource = ManagedResource::default();
     resource.metadata.name = Some(name.to_owned());
     let resources: Api<ManagedResource> = Api::namespaced(client.clone(), namespace);

@@ -172,7 +172,7 @@ async fn work(arguments: &Arguments, landscape: &Landscape, progress: &mut Progr
     landscape.run().await?;
     progress.note("components: running");
     let client = landscape.garden_client();
-    let mut wanted = manifests::landscape(arguments.seeds);
+    let mut wanted = Vec::new();
     if !arguments.no_shoot {
         wanted.push(manifests::shoot());
     }
@@ -182,13 +182,20 @@ async fn work(arguments: &Arguments, landscape: &Landscape, progress: &mut Progr
         }
         wanted.extend(apply::read(path)?);
     }
-    for manifest in &wanted {
-        for applied in apply::apply(&client, manifest).await? {
+    apply_all(&client, &manifests::landscape(arguments.seeds), progress).await?;
+    progress.watch_seeds(&client).await?;
+    apply_all(&client, &wanted, progress).await?;
+    progress.watch(&client).await?;
+    Ok(true)
+}
+
+async fn apply_all(client: &kube::Client, manifests: &[apply::Manifest], progress: &Progress) -> anyhow::Result<()> {
+    for manifest in manifests {
+        for applied in apply::apply(client, manifest).await? {
             progress.applied(&applied);
         }
     }
-    progress.watch(&client).await?;
-    Ok(true)
+    Ok(())
 }
 
 fn summary(arguments: &Arguments, landscape: &Landscape, kubeconfig: &Path, data_dir: &Path) -> String {

@@ -152,9 +152,9 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
                     "Succeeded",
                     100,
                     "Backup Bucket has been successfully reconciled.",
-                    now,
+                    now.clone(),
                 ));
-                if let Some(done) = done {
+                if let Some(done) = done.clone() {
                     bucket.status.provider_status = done.status.provider_status;
                 }
             })
@@ -172,7 +172,7 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
                     "Error",
                     50,
                     &format!("{error} Operation will be retried."),
-                    now,
+                    now.clone(),
                 ));
             })
             .await?;

@@ -78,14 +78,14 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
         Ok(()) => {
             let (patched, _) = patching::patch_status(&api, &entry, |entry| {
                 entry.status.last_error = None;
-                entry.status.seed_name = Some(seed);
+                entry.status.seed_name = Some(seed.clone());
                 entry.status.observed_generation = entry.metadata.generation;
                 entry.status.last_operation = Some(last_operation(
                     kind,
                     "Succeeded",
                     100,
                     "Backup Entry has been successfully reconciled.",
-                    now,
+                    now.clone(),
                 ));
             })
             .await?;
@@ -102,7 +102,7 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
                     "Error",
                     50,
                     &format!("{error} Operation will be retried."),
-                    now,
+                    now.clone(),
                 ));
             })
             .await?;

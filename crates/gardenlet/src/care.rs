@@ -143,13 +143,13 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     let is_fine = news.iter().all(|one| one.status == status::TRUE);
     patching::patch_status(&api, &shoot, |shoot| {
         let list = std::mem::take(&mut shoot.status.conditions);
-        shoot.status.conditions = conditions::build(list, news, &ALL);
+        shoot.status.conditions = conditions::build(list, news.clone(), &ALL);
     })
     .await?;
     let period = config.settings.shoot_care.sync_period;
-    // What is coming up is looked at sooner, so that nobody waits a minute for good news.
-    let coming_up = !is_fine && last_state(&shoot).1 == "Succeeded";
-    Ok(Action::RequeueAfter(if coming_up { period / 10 } else { period }))
+    let last = shoot.status.last_operation.as_ref();
+    let next = gardener_rules::care::next_look(is_fine, last, config.clock.now(), period);
+    Ok(Action::RequeueAfter(next))
 }
 
 fn threshold(config: &Config, kind: &str) -> Option<SignedDuration> {

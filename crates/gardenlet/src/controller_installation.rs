@@ -104,7 +104,7 @@ async fn tell(config: &Config, installation: &ControllerInstallation, news: Vec<
     let api: Api<ControllerInstallation> = Api::all(config.garden.clone());
     patching::patch_status(&api, installation, |one| {
         let list = std::mem::take(&mut one.status.conditions);
-        one.status.conditions = conditions::merge(list, news);
+        one.status.conditions = conditions::merge(list, news.clone());
     })
     .await?;
     Ok(())

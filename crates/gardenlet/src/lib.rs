@@ -47,9 +47,10 @@ pub async fn run(config: Config, stop: CancellationToken) {
     tokio::join!(
         backup_bucket::run(config.clone(), stop.clone()),
         backup_entry::run(config.clone(), stop.clone()),
-        controller_installation::run(config.clone(), resources, stop.clone()),
+        controller_installation::run(config.clone(), resources.clone(), stop.clone()),
         seed::renew_lease(config.clone(), stop.clone()),
         seed::run(config.clone(), seeds.clone(), stop.clone()),
+        seed::care::run(config.clone(), seeds.clone(), resources, stop.clone()),
         shoot::run(config.clone(), shoots.clone(), seeds, stop.clone()),
         care::run(config.clone(), shoots, stop.clone()),
     );

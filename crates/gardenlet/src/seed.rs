@@ -1,12 +1,14 @@
-//! The seed controller: registers the Seed, renews its lease, installs what every seed has, and tells its conditions [CP-140].
+//! The seed controller: registers the Seed, renews its lease, and installs what every seed has [CP-140]. Whether that
+//! runs is [`care`]'s to tell.
 
 mod backup_bucket;
+pub(crate) mod care;
 mod system;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use gardener_apis::core::v1beta1::{Condition, Gardener, Seed};
+use gardener_apis::core::v1beta1::{Gardener, Seed};
 use gardener_controller::apply as patching;
 use gardener_controller::conditions::{self, status};
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
@@ -151,78 +153,37 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
         Err(error) => Err(error),
     };
     let gardenlet: Gardener = config.identity.clone();
-    let mut news = vec![condition(
-        &seed,
-        "GardenletReady",
-        Ok("GardenletReady"),
-        "Gardenlet is posting ready status.",
-        &now,
-    )];
-    match &installed {
-        Ok(()) => {
-            let checked = system::check(config).await;
-            let message = checked
-                .clone()
-                .err()
-                .unwrap_or_else(|| "All system components are healthy.".to_owned());
-            let reason = if checked.is_ok() {
-                Ok("SystemComponentsRunning")
-            } else {
-                Err("SystemComponentsUnhealthy")
-            };
-            news.push(condition(&seed, "SeedSystemComponentsHealthy", reason, &message, &now));
-        }
-        Err(error) => news.push(condition(
-            &seed,
-            "SeedSystemComponentsHealthy",
-            Err("SystemComponentsUnhealthy"),
-            &error.to_string(),
-            &now,
-        )),
-    }
-    let healthy = news.iter().all(|one| one.status == status::TRUE);
+    let old = conditions::get_or_init(&seed.status.conditions, "GardenletReady", &now);
+    let message = "Gardenlet is posting ready status.";
+    let ready = conditions::with(&old, status::TRUE, "GardenletReady", message, &now);
     let generation = seed.metadata.generation;
     patching::patch_status(&api, &seed, |seed| {
-        seed.status.gardener = Some(gardenlet);
-        seed.status.kubernetes_version = Some(version.git_version);
-        seed.status.cluster_identity = Some(identity);
+        seed.status.gardener = Some(gardenlet.clone());
+        seed.status.kubernetes_version = Some(version.git_version.clone());
+        seed.status.cluster_identity = Some(identity.clone());
         seed.status.observed_generation = generation;
         let list = std::mem::take(&mut seed.status.conditions);
-        seed.status.conditions = conditions::merge(list, news);
+        seed.status.conditions = conditions::merge(list, [ready.clone()]);
         seed.status.last_operation = Some(match &installed {
             Ok(()) => last_operation(
                 kind,
                 "Succeeded",
                 100,
                 "Seed cluster has been successfully reconciled.",
-                now,
+                now.clone(),
             ),
-            Err(error) => last_operation(kind, "Error", 50, &format!("{error} Operation will be retried."), now),
+            Err(error) => last_operation(
+                kind,
+                "Error",
+                50,
+                &format!("{error} Operation will be retried."),
+                now.clone(),
+            ),
         });
     })
     .await?;
     installed?;
-    // A system that is coming up is looked at soon again.
-    let again = if healthy {
-        config.settings.seed_sync_period
-    } else {
-        Duration::from_secs(1)
-    };
-    Ok(Action::RequeueAfter(again))
-}
-
-fn condition(
-    seed: &Seed,
-    kind: &str,
-    reason: Result<&str, &str>,
-    message: &str,
-    now: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Time,
-) -> Condition {
-    let old = conditions::get_or_init(&seed.status.conditions, kind, now);
-    match reason {
-        Ok(reason) => conditions::with(&old, status::TRUE, reason, message, now),
-        Err(reason) => conditions::with(&old, status::FALSE, reason, message, now),
-    }
+    Ok(Action::RequeueAfter(config.settings.seed_sync_period))
 }
 
 /// Writes how far the operation is.

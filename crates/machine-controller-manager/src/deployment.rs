@@ -136,9 +136,9 @@ async fn sync(shared: &Shared, deployment: &MachineDeployment, set: &MachineSet)
         set.spec.min_ready_seconds = deployment.spec.min_ready_seconds;
         set.spec.auto_preserve_failed_machine_max = deployment.spec.auto_preserve_failed_machine_max;
         if let Some(template) = &mut set.spec.template {
-            template.spec = wanted;
+            template.spec = wanted.clone();
         }
-        if let Some(scaled) = scaled {
+        if let Some(scaled) = scaled.clone() {
             set.annotations_mut().insert(key::SCALED_AT.into(), scaled);
         }
     })
@@ -342,13 +342,15 @@ async fn mark_for_deletion(shared: &Shared, deployment: &MachineDeployment) -> R
         apply::patch(&api, &machine, |machine| {
             let annotations = machine.annotations_mut();
             annotations.insert(key::PRIORITY.into(), "1".into());
-            annotations.entry(key::MARKED_FOR_DELETION.into()).or_insert(time);
+            annotations
+                .entry(key::MARKED_FOR_DELETION.into())
+                .or_insert(time.clone());
         })
         .await?;
     }
     let (deployment, _) = apply::patch(&shared.api(), deployment, |deployment| {
         let annotations = deployment.annotations_mut();
-        annotations.entry(key::SCALED_AT.into()).or_insert(scaled);
+        annotations.entry(key::SCALED_AT.into()).or_insert(scaled.clone());
         if kept.is_empty() {
             annotations.remove(key::TRIGGER_DELETION);
         } else {
@@ -417,12 +419,12 @@ async fn write_status(shared: &Shared, deployment: &MachineDeployment, strategy:
         let own = &mut current.status;
         own.observed_generation = deployment.metadata.generation;
         own.replicas = Some(sum(&|set| set.status.replicas));
-        own.updated_replicas = Some(new.and_then(|set| set.status.replicas).unwrap_or_default());
+        own.updated_replicas = Some(new.clone().and_then(|set| set.status.replicas).unwrap_or_default());
         own.ready_replicas = Some(sum(&|set| set.status.ready_replicas));
         own.available_replicas = Some(available);
         own.preserved_failed_replicas = Some(preserved);
         own.unavailable_replicas = Some((sum(&|set| set.spec.replicas) - available).max(0));
-        own.failed_machines = failed;
+        own.failed_machines = failed.clone();
         let before = own
             .conditions
             .iter()
@@ -433,7 +435,7 @@ async fn write_status(shared: &Shared, deployment: &MachineDeployment, strategy:
             last_transition_time: same
                 .as_ref()
                 .map_or(Some(now.clone()), |same| same.last_transition_time.clone()),
-            last_update_time: same.map_or(Some(now), |same| same.last_update_time),
+            last_update_time: same.map_or(Some(now.clone()), |same| same.last_update_time),
             message: Some(message.to_owned()),
             reason: Some(reason.to_owned()),
             status: status.to_owned(),

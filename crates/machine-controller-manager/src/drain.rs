@@ -124,7 +124,7 @@ async fn announce(shared: &Shared, machine: &Machine, node: &Node) -> Result<(),
         }
         conditions.push(NodeCondition {
             last_heartbeat_time: Some(now.clone()),
-            last_transition_time: Some(now),
+            last_transition_time: Some(now.clone()),
             message: Some(message.to_owned()),
             reason: Some(reason.to_owned()),
             status: "True".to_owned(),

@@ -107,9 +107,9 @@ async fn tell(shared: &Shared, machine: &Machine, news: News<'_>) -> Result<Mach
             });
         }
         status.last_operation = Some(MachineStatusLastOperation {
-            description: Some(news.description),
-            error_code: news.error_code,
-            last_update_time: Some(now),
+            description: Some(news.description.clone()),
+            error_code: news.error_code.clone(),
+            last_update_time: Some(now.clone()),
             state: Some(news.state.to_owned()),
             r#type: Some(news.operation.to_owned()),
         });
@@ -144,7 +144,7 @@ async fn health(shared: &Shared, machine: Machine, node: Option<&Node>) -> Resul
         Some(node) => {
             let conditions = copied(node);
             apply::patch_status(&shared.api::<Machine>(), &machine, |machine| {
-                machine.status.conditions = conditions
+                machine.status.conditions = conditions.clone()
             })
             .await?
         }

@@ -50,7 +50,7 @@ async fn sync(shared: &Shared, set: &MachineSet, machine: &Machine) -> Result<()
     let wanted = template.spec.clone();
     apply::patch(&shared.api::<Machine>(), machine, |machine| {
         let spec = &mut machine.spec;
-        spec.node_template = wanted.node_template;
+        spec.node_template = wanted.node_template.clone();
         spec.creation_timeout = wanted.creation_timeout;
         spec.drain_timeout = wanted.drain_timeout;
         spec.health_timeout = wanted.health_timeout;
@@ -58,8 +58,8 @@ async fn sync(shared: &Shared, set: &MachineSet, machine: &Machine) -> Result<()
         spec.machine_preserve_timeout = wanted.machine_preserve_timeout;
         spec.disable_health_timeout = wanted.disable_health_timeout;
         spec.max_evict_retries = wanted.max_evict_retries;
-        spec.node_conditions = wanted.node_conditions;
-        if let (Some(class), Some(wanted)) = (&mut spec.class, wanted.class) {
+        spec.node_conditions = wanted.node_conditions.clone();
+        if let (Some(class), Some(wanted)) = (&mut spec.class, wanted.class.clone()) {
             class.kind = wanted.kind;
         }
     })
@@ -135,7 +135,7 @@ pub(crate) async fn delete(shared: &Shared, machine: &Machine) -> Result<(), Err
                 .to_owned(),
             ),
             error_code: None,
-            last_update_time: Some(now),
+            last_update_time: Some(now.clone()),
             state: Some("Processing".to_owned()),
             r#type: Some("Delete".to_owned()),
         });
@@ -197,7 +197,7 @@ async fn write_status(shared: &Shared, set: &MachineSet) -> Result<(), Error> {
         status.preserved_failed_replicas = count(&is_preserved);
         status.auto_preserve_failed_machine_count =
             count(&|machine| machine.annotations().get(key::PRESERVE).map(String::as_str) == Some("auto-preserved"));
-        status.failed_machines = failed;
+        status.failed_machines = failed.clone();
         status.observed_generation = generation;
     })
     .await?;

@@ -297,7 +297,8 @@ impl Agent {
             node.labels_mut().insert(WORKER_ROLE.to_owned(), String::new());
             node.labels_mut()
                 .insert(VERSION_LABEL.to_owned(), version.trim_start_matches('v').to_owned());
-            node.annotations_mut().insert(NODE_CHECKSUM.to_owned(), checksum);
+            node.annotations_mut()
+                .insert(NODE_CHECKSUM.to_owned(), checksum.clone());
         })
         .await?;
         if is_new {
@@ -362,7 +363,7 @@ impl Agent {
                     let spec = lease.spec.get_or_insert_default();
                     spec.holder_identity = Some(host.clone());
                     spec.lease_duration_seconds = Some(LEASE_SECONDS);
-                    spec.renew_time = Some(now);
+                    spec.renew_time = Some(now.clone());
                 })
                 .await
                 .map(|_| ())

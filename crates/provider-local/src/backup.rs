@@ -90,7 +90,7 @@ impl Actuator<BackupEntry> for Entry {
         secret.type_ = Some("Opaque".to_owned());
         let secrets: Api<Secret> = Api::namespaced(context.client.clone(), &namespace);
         apply::create_or_patch(&secrets, secret, |secret| {
-            secret.data = Some(data);
+            secret.data = Some(data.clone());
             secret.annotations_mut().insert(CREATED_BY.into(), object.name_any());
         })
         .await?;

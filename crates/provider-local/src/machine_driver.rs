@@ -150,8 +150,10 @@ impl Driver for LocalDriver {
         let mut secret = Secret::default();
         secret.metadata.name = Some(user_data_secret_name(&machine));
         let data = BTreeMap::from([(USER_DATA_KEY.to_owned(), ByteString(user_data.0))]);
-        let written =
-            apply::create_or_patch(&self.secrets(&namespace), secret, |secret| secret.data = Some(data)).await;
+        let written = apply::create_or_patch(&self.secrets(&namespace), secret, |secret| {
+            secret.data = Some(data.clone())
+        })
+        .await;
         written.map_err(apply_failed)?;
         match self.pods(&namespace).create(&Default::default(), &pod).await {
             Ok(_) => {}

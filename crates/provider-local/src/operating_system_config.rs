@@ -49,7 +49,7 @@ impl Actuator<OperatingSystemConfig> for Local {
         let mut secret = Secret::default();
         secret.metadata.name = Some(name.clone());
         let data = BTreeMap::from([(KEY.to_owned(), ByteString(text.into_bytes()))]);
-        apply::create_or_patch(&api, secret, |secret| secret.data = Some(data)).await?;
+        apply::create_or_patch(&api, secret, |secret| secret.data = Some(data.clone())).await?;
         Ok(Outcome::with_status(json!({
             "cloudConfig": {"secretRef": {"name": name, "namespace": namespace}},
         })))

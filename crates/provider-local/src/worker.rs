@@ -118,18 +118,21 @@ async fn deploy_classes(machines: &Machines, worker: &Worker, wanted: &[Wanted])
         secret.metadata.name = Some(one.class.clone());
         apply::create_or_patch(&machines.secrets, secret, |secret| {
             secret.labels_mut().insert(PURPOSE.0.into(), PURPOSE.1.into());
-            secret.data = Some(BTreeMap::from([("userData".to_owned(), ByteString(user_data.0))]));
+            secret.data = Some(BTreeMap::from([(
+                "userData".to_owned(),
+                ByteString(user_data.0.clone()),
+            )]));
         })
         .await?;
         let mut class = MachineClass::default();
         class.metadata.name = Some(one.class.clone());
         let wanted = plan::machine_class(worker, one);
         apply::create_or_patch(&machines.classes, class, |class| {
-            class.credentials_secret_ref = wanted.credentials_secret_ref;
-            class.secret_ref = wanted.secret_ref;
-            class.provider = wanted.provider;
-            class.provider_spec = wanted.provider_spec;
-            class.node_template = wanted.node_template;
+            class.credentials_secret_ref = wanted.credentials_secret_ref.clone();
+            class.secret_ref = wanted.secret_ref.clone();
+            class.provider = wanted.provider.clone();
+            class.provider_spec = wanted.provider_spec.clone();
+            class.node_template = wanted.node_template.clone();
         })
         .await?;
     }

@@ -419,8 +419,8 @@ impl Reconciler {
                 conditions::with(&old, "False", "DecodingFailed", &message, &now)
             };
             resource.status.conditions = conditions::merge(std::mem::take(&mut resource.status.conditions), [applied]);
-            resource.status.resources = references;
-            resource.status.secrets_data_checksum = Some(checksum);
+            resource.status.resources = references.clone();
+            resource.status.secrets_data_checksum = Some(checksum.clone());
             resource.status.observed_generation = generation;
         })
         .await?;

@@ -1,5 +1,7 @@
 //! How the findings of care become conditions [ST-30], [ST-57], [ST-61], [ST-62]. Not what is looked at.
 
+use std::time::Duration;
+
 use gardener_apis::core::v1beta1::{Condition, LastOperation};
 use gardener_apis::resources::v1alpha1::ManagedResource;
 use k8s_openapi::api::core::v1::Node;
@@ -49,6 +51,22 @@ pub fn status_of_failure(
         _ => false,
     };
     if progressing { PROGRESSING } else { FALSE }
+}
+
+/// How long until a shoot is looked at again: every `period`, but sooner as long as what was just rolled out is coming up, so that
+/// nobody waits a minute for good news. What stays bad is looked at ever more rarely, up to the period.
+pub fn next_look(is_fine: bool, last: Option<&LastOperation>, now: Timestamp, period: Duration) -> Duration {
+    const SOONEST: Duration = Duration::from_millis(250);
+    let ended = last
+        .filter(|last| last.state == "Succeeded")
+        .and_then(|last| last.last_update_time.as_ref());
+    match ended {
+        Some(ended) if !is_fine => {
+            let since = Duration::try_from(now.duration_since(ended.0)).unwrap_or_default();
+            (since / 4).max(SOONEST).min(period)
+        }
+        _ => period,
+    }
 }
 
 /// Whether a ManagedResource is as a condition wants it [ST-62].
@@ -155,6 +173,34 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     use super::*;
+
+    #[test]
+    fn st_40_what_comes_up_is_looked_at_sooner() {
+        let at = |text: &str| Time(format!("2026-03-01T{text}Z").parse().unwrap());
+        let last = |state: &str| LastOperation {
+            state: state.into(),
+            last_update_time: Some(at("10:00:00")),
+            ..LastOperation::default()
+        };
+        let period = Duration::from_secs(60);
+        let millis = Duration::from_millis;
+        let table = [
+            (true, Some(last("Succeeded")), "10:00:00", period),
+            (false, Some(last("Succeeded")), "10:00:00", millis(250)),
+            (false, Some(last("Succeeded")), "10:00:02", millis(500)),
+            (false, Some(last("Succeeded")), "10:10:00", period),
+            (false, Some(last("Succeeded")), "09:59:00", millis(250)),
+            (false, Some(last("Processing")), "10:00:00", period),
+            (false, None, "10:00:00", period),
+        ];
+        for (is_fine, last, now, expected) in table {
+            assert_eq!(
+                next_look(is_fine, last.as_ref(), at(now).0, period),
+                expected,
+                "{now} {last:?}"
+            );
+        }
+    }
 
     #[test]
     fn st_30_thresholds() {

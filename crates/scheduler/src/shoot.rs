@@ -131,8 +131,8 @@ impl Reconciler {
                         let operation = shoot.status.last_operation.get_or_insert_with(LastOperation::default);
                         operation.r#type = "Create".into();
                         operation.state = "Pending".into();
-                        operation.last_update_time = Some(now);
-                        operation.description = description;
+                        operation.last_update_time = Some(now.clone());
+                        operation.description = description.clone();
                     })
                     .await?;
                 }

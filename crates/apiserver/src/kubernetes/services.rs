@@ -105,7 +105,17 @@ fn allocate(context: &Context<'_>, service: &mut Value, old: Option<&Value>) -> 
     if kind == "ExternalName" {
         return Ok(());
     }
-    let others = context.lister.list("", "services", None);
+    let has_ip = [Some(&*service), old]
+        .into_iter()
+        .flatten()
+        .any(|service| !meta::text(service, "/spec/clusterIP").is_empty());
+    let wants_node_ports = matches!(kind.as_str(), "NodePort" | "LoadBalancer") && lacks_node_ports(service);
+    // An update that asks for nothing new, as most do, need not know all services of the cluster.
+    let others = if old.is_some() && has_ip && !wants_node_ports {
+        Vec::new()
+    } else {
+        context.lister.list("", "services", None)
+    };
     let own_uid = meta::text(service, "/metadata/uid").to_owned();
     let others: Vec<&Value> = others
         .iter()
@@ -145,6 +155,14 @@ fn allocate(context: &Context<'_>, service: &mut Value, old: Option<&Value>) -> 
         allocate_node_ports(spec, old, &others);
     }
     Ok(())
+}
+
+fn lacks_node_ports(service: &Value) -> bool {
+    let ports = service.pointer("/spec/ports").and_then(Value::as_array);
+    ports.into_iter().flatten().any(|port| {
+        let number = port.get("nodePort").and_then(Value::as_i64);
+        number.is_none_or(|number| number <= 0)
+    })
 }
 
 fn free_ip(context: &Context<'_>, range: &str, others: &[&Value]) -> Result<String, ApiError> {

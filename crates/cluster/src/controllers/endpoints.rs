@@ -299,7 +299,7 @@ async fn write_endpoints(
         );
         endpoints.metadata.labels = Some(labels);
         endpoints.metadata.owner_references = Some(vec![pods::controller_reference(service)]);
-        endpoints.subsets = (!subsets.is_empty()).then_some(subsets);
+        endpoints.subsets = (!subsets.is_empty()).then_some(subsets.clone());
     })
     .await?;
     Ok(())

@@ -75,7 +75,7 @@ async fn try_beat(engine: &Engine, node: &NodeState, heart: &mut Heart) -> Resul
             registered.status.clone().unwrap_or_default(),
             &clock.time(),
         );
-        apply::patch_status(&api, &registered, |node| node.status = Some(wanted)).await?;
+        apply::patch_status(&api, &registered, |node| node.status = Some(wanted.clone())).await?;
         heart.told = Some(Instant::now());
     }
     renew(node, heart, clock).await?;
@@ -164,8 +164,8 @@ async fn renew(node: &NodeState, heart: &mut Heart, clock: &gardener_apimachiner
         spec: None,
     };
     apply::create_or_patch(&api, initial, |lease| {
-        lease.metadata.owner_references = Some(vec![owner]);
-        lease.spec = Some(spec);
+        lease.metadata.owner_references = Some(vec![owner.clone()]);
+        lease.spec = Some(spec.clone());
     })
     .await?;
     heart.leased = true;

@@ -404,6 +404,6 @@ async fn tell(
         node.config.client.clone(),
         pod.metadata.namespace.as_deref().unwrap_or_default(),
     );
-    apply::patch_status(&api, pod, |pod| pod.status = Some(wanted)).await?;
+    apply::patch_status(&api, pod, |pod| pod.status = Some(wanted.clone())).await?;
     Ok(())
 }

@@ -148,7 +148,7 @@ pub(super) async fn apply(config: &Config, project: &Project, namespace: &str) -
                 metadata: wanted.clone(),
                 ..ClusterRole::default()
             },
-            |role| role.rules = Some(rules),
+            |role| role.rules = Some(rules.clone()),
         )
         .await?;
         let initial = ClusterRoleBinding {
@@ -156,7 +156,10 @@ pub(super) async fn apply(config: &Config, project: &Project, namespace: &str) -
             role_ref: role_ref(&name),
             ..ClusterRoleBinding::default()
         };
-        apply::create_or_patch(&bindings, initial, |binding| binding.subjects = Some(own.subjects)).await?;
+        apply::create_or_patch(&bindings, initial, |binding| {
+            binding.subjects = Some(own.subjects.clone())
+        })
+        .await?;
     }
     for (suffix, subjects) in [
         ("-member", members(project, &["admin", "owner"])),
@@ -218,7 +221,7 @@ async fn bind(
         role_ref: role_ref(name),
         ..RoleBinding::default()
     };
-    apply::create_or_patch(&api, initial, |binding| binding.subjects = Some(subjects)).await?;
+    apply::create_or_patch(&api, initial, |binding| binding.subjects = Some(subjects.clone())).await?;
     Ok(())
 }
 

@@ -16,7 +16,7 @@ fn config_map(value: &str) -> ConfigMap {
     }
 }
 
-fn set(value: &'static str) -> impl FnOnce(&mut ConfigMap) {
+fn set(value: &'static str) -> impl Fn(&mut ConfigMap) {
     move |object| {
         let data = object.data.get_or_insert_default();
         data.insert("key".into(), value.into());

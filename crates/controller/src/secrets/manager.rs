@@ -228,7 +228,7 @@ impl Manager {
         let known = self.state.lock().known.get(&name).cloned();
         let current = match known {
             Some(known) => {
-                let add = |secret: &mut Secret| secret.labels_mut().extend(labels);
+                let add = |secret: &mut Secret| secret.labels_mut().extend(labels.clone());
                 apply::patch(&self.secrets, &known, add).await?.0
             }
             None => self.make(config, how, ca, &name, labels, now).await?,

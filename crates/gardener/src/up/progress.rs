@@ -80,8 +80,20 @@ impl Progress {
         say!("{}", json!({"event": "ready", "url": url, "kubeconfig": kubeconfig}));
     }
 
+    /// Follows the seeds until all are ready: a shoot that is created before would find none to be scheduled to.
+    pub async fn watch_seeds(&mut self, client: &Client) -> anyhow::Result<()> {
+        self.watch_until(client, Self::seeds_are_ready).await
+    }
+
     /// Follows seeds and shoots until all seeds are ready and every shoot's operation has ended.
     pub async fn watch(&mut self, client: &Client) -> anyhow::Result<()> {
+        self.watch_until(client, |seen| seen.seeds_are_ready() && seen.shoots_are_done())
+            .await?;
+        self.finish();
+        Ok(())
+    }
+
+    async fn watch_until(&mut self, client: &Client, is_complete: fn(&Self) -> bool) -> anyhow::Result<()> {
         let seeds = Api::<Seed>::all(client.clone());
         let shoots = Api::<Shoot>::all(client.clone());
         for seed in seeds.list(&kube::api::ListParams::default()).await? {
@@ -93,7 +105,7 @@ impl Progress {
         let mut seed_changes = std::pin::pin!(watcher(seeds, watcher::Config::default()).applied_objects());
         let mut shoot_changes = std::pin::pin!(watcher(shoots, watcher::Config::default()).applied_objects());
         let deadline = tokio::time::Instant::now() + PATIENCE;
-        while !self.is_complete() {
+        while !is_complete(self) {
             tokio::select! {
                 seed = seed_changes.try_next() => if let Some(seed) = seed? { self.see_seed(&seed) },
                 shoot = shoot_changes.try_next() => if let Some(shoot) = shoot? { self.see_shoot(&shoot) },
@@ -103,12 +115,15 @@ impl Progress {
                 }
             }
         }
-        self.finish();
         Ok(())
     }
 
-    fn is_complete(&self) -> bool {
-        self.seeds.values().all(|ready| *ready) && self.shoots.values().all(|seen| seen.done)
+    fn seeds_are_ready(&self) -> bool {
+        self.seeds.values().all(|ready| *ready)
+    }
+
+    fn shoots_are_done(&self) -> bool {
+        self.shoots.values().all(|seen| seen.done)
     }
 
     fn see_seed(&mut self, seed: &Seed) {

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use gardener_apis::core::v1beta1::Seed;
 use gardener_controller::wait::{Patience, Verdict, wait_for};
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, ResourceExt};
@@ -14,10 +13,9 @@ use super::Failed;
 use crate::Config;
 use crate::apply;
 use crate::components::{resource_manager, seed_system};
-use crate::health;
 
 /// The Deployments that a seed cannot do without.
-const DEPLOYMENTS: [&str; 2] = [resource_manager::NAME, "etcd-druid"];
+pub(super) const DEPLOYMENTS: [&str; 2] = [resource_manager::NAME, "etcd-druid"];
 
 /// The seed's identity: what is there, or its name, told once.
 pub(super) async fn identity(config: &Config, seed: &Seed) -> Result<String, Failed> {
@@ -84,17 +82,5 @@ pub(super) async fn install(config: &Config, seed: &Seed, identity: &str) -> Res
     )
     .await?;
     apply::apply_all(&config.seed, &seed_system::etcd_druid()).await?;
-    Ok(())
-}
-
-/// Whether what was installed runs.
-pub(super) async fn check(config: &Config) -> Result<(), String> {
-    let api: Api<Deployment> = Api::namespaced(config.seed.clone(), seed_system::NAMESPACE);
-    for name in DEPLOYMENTS {
-        let found = api.get_opt(name).await.map_err(|error| error.to_string())?;
-        let found = found.ok_or_else(|| format!("Deployment \"{}/{name}\" is missing", seed_system::NAMESPACE))?;
-        health::deployment(&found)
-            .map_err(|why| format!("Deployment \"{}/{name}\" is unhealthy: {why}", seed_system::NAMESPACE))?;
-    }
     Ok(())
 }

@@ -211,7 +211,7 @@ impl Botanist {
     }
 
     /// Changes the shoot's status in the garden.
-    pub(crate) async fn patch_status(&self, mutate: impl FnOnce(&mut Shoot)) -> Done {
+    pub(crate) async fn patch_status(&self, mutate: impl Fn(&mut Shoot)) -> Done {
         let _writing = self.writing.lock().await;
         let current = self.shoot();
         let api: Api<Shoot> = Api::namespaced(self.garden().clone(), &current.namespace().unwrap_or_default());
@@ -221,7 +221,7 @@ impl Botanist {
     }
 
     /// Changes the shoot itself in the garden.
-    pub(crate) async fn patch_shoot(&self, mutate: impl FnOnce(&mut Shoot)) -> Done {
+    pub(crate) async fn patch_shoot(&self, mutate: impl Fn(&mut Shoot)) -> Done {
         let _writing = self.writing.lock().await;
         let current = self.shoot();
         let api: Api<Shoot> = Api::namespaced(self.garden().clone(), &current.namespace().unwrap_or_default());
@@ -233,7 +233,7 @@ impl Botanist {
     /// Fills in the nodes' network; the generation that comes of it is observed at once, for this operation works with it.
     pub(crate) async fn learn_nodes(&self, nodes: String) -> Done {
         let before = self.shoot().metadata.generation;
-        self.patch_shoot(|shoot| shoot.spec.networking.get_or_insert_default().nodes = Some(nodes))
+        self.patch_shoot(|shoot| shoot.spec.networking.get_or_insert_default().nodes = Some(nodes.clone()))
             .await?;
         let after = self.shoot().metadata.generation;
         if after == before.map(|generation| generation + 1) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use gardener_apis::core::v1beta1::{LastError, LastOperation, Project, Seed, Shoot};
 use gardener_controller::apply as patching;
 use gardener_controller::error_codes;
@@ -48,7 +49,7 @@ pub(crate) async fn mark_pending(config: &Config, shoot: &Shoot, reason: &str) -
             state: "Pending".to_owned(),
             description: reason.to_owned(),
             progress: 0,
-            last_update_time: Some(now),
+            last_update_time: Some(now.clone()),
         });
     })
     .await?;
@@ -72,9 +73,9 @@ pub(crate) async fn mark_blocked(config: &Config, shoot: &Shoot, kind: Operation
         shoot.status.last_operation = Some(LastOperation {
             r#type: kind.as_str().to_owned(),
             state: "Error".to_owned(),
-            description,
+            description: description.clone(),
             progress,
-            last_update_time: Some(now),
+            last_update_time: Some(now.clone()),
         });
     })
     .await?;
@@ -109,7 +110,7 @@ pub(crate) async fn start(
             state: "Processing".to_owned(),
             description: kind.start_description().to_owned(),
             progress: 0,
-            last_update_time: Some(now),
+            last_update_time: Some(now.clone()),
         });
     })
     .await?;
@@ -127,9 +128,9 @@ fn reporter(botanist: &Arc<Botanist>, kind: OperationType) -> ProgressReporter {
                     shoot.status.last_operation = Some(LastOperation {
                         r#type: kind.as_str().to_owned(),
                         state: "Processing".to_owned(),
-                        description: progress.description,
+                        description: progress.description.clone(),
                         progress: progress.percent,
-                        last_update_time: Some(now),
+                        last_update_time: Some(now.clone()),
                     });
                 })
                 .await;
@@ -205,7 +206,20 @@ impl From<FlowError> for Wrong {
 }
 
 /// Runs an operation. Returns the shoot as it is then; none if it is gone.
-pub(crate) async fn run(
+///
+/// The future is boxed: it is large, and what awaits it would be larger yet.
+pub(crate) fn run<'a>(
+    config: &'a Config,
+    shoot: Shoot,
+    project: Project,
+    seed: Seed,
+    kind: OperationType,
+    stop: &'a CancellationToken,
+) -> BoxFuture<'a, Result<Option<Shoot>, Failed>> {
+    Box::pin(run_unboxed(config, shoot, project, seed, kind, stop))
+}
+
+async fn run_unboxed(
     config: &Config,
     shoot: Shoot,
     project: Project,
@@ -317,7 +331,7 @@ async fn fail(config: &Config, shoot: &Shoot, kind: OperationType, wrong: Wrong)
             shoot.status.retry_cycle_start_time = None;
         }
         shoot.status.last_operation = Some(last);
-        let news = wrong.errors.into_iter().map(|mut error| {
+        let news = wrong.errors.clone().into_iter().map(|mut error| {
             error.last_update_time = Some(now.clone());
             error
         });

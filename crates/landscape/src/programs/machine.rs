@@ -152,8 +152,8 @@ impl Disk for SecretDisk {
         initial.metadata.namespace = Some(namespace(&self.pod));
         let owner = self.pod.owner_ref(&()).map(|owner| vec![owner]);
         apply::create_or_patch(&self.api(), initial, |secret| {
-            secret.metadata.owner_references = owner;
-            secret.data = Some(BTreeMap::from([(DISK_KEY.to_owned(), ByteString(text))]));
+            secret.metadata.owner_references = owner.clone();
+            secret.data = Some(BTreeMap::from([(DISK_KEY.to_owned(), ByteString(text.clone()))]));
         })
         .await
         .map(|_| ())

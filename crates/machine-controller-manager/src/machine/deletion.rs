@@ -105,7 +105,7 @@ async fn vm_status(shared: &Shared, machine: Machine) -> Result<Next, Error> {
         Ok(made) if !machine.labels().contains_key(key::NODE) => {
             let api: Api<Machine> = shared.api();
             let labelled = apply::patch(&api, &machine, |machine| {
-                machine.labels_mut().insert(key::NODE.into(), made.node_name);
+                machine.labels_mut().insert(key::NODE.into(), made.node_name.clone());
             });
             labelled.await?.0
         }

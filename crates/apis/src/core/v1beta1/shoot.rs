@@ -20,7 +20,7 @@ pub use validation::{
     validate_shoot, validate_shoot_creation, validate_shoot_spec, validate_shoot_status_update, validate_shoot_update,
 };
 
-/// The `Shoot` kind of `core.gardener.cloud/v1beta1`.
+/// The `Shoot` kind of `core.gardener.cloud/v1beta1`. Its parts are boxed, for they are large and shoots are passed around by value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Shoot {
@@ -33,9 +33,9 @@ pub struct Shoot {
     #[serde(default, deserialize_with = "crate::wire::null_as_default")]
     pub metadata: ObjectMeta,
     #[serde(default, deserialize_with = "crate::wire::null_as_default")]
-    pub spec: ShootSpec,
+    pub spec: Box<ShootSpec>,
     #[serde(default, deserialize_with = "crate::wire::null_as_default")]
-    pub status: ShootStatus,
+    pub status: Box<ShootStatus>,
 }
 
 crate::resource!(Shoot, "core.gardener.cloud", "v1beta1", "shoots", Namespaced);

@@ -120,7 +120,7 @@ impl Botanist {
         }
         let issuer = issuers(&self.shoot(), &self.internal_host()).into_iter().next();
         addresses.extend(issuer.map(|issuer| address("service-account-issuer", issuer)));
-        self.patch_status(|shoot| shoot.status.advertised_addresses = addresses)
+        self.patch_status(|shoot| shoot.status.advertised_addresses = addresses.clone())
             .await
     }
 

@@ -267,7 +267,7 @@ impl Botanist {
             return Ok(());
         }
         let identity = format!("{}-{}-{}", self.namespace, shoot.status.uid, self.garden_identity);
-        self.patch_status(|shoot| shoot.status.cluster_identity = Some(identity))
+        self.patch_status(|shoot| shoot.status.cluster_identity = Some(identity.clone()))
             .await
     }
 

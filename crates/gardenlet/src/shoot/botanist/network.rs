@@ -84,7 +84,8 @@ impl Botanist {
             services: or(told.services, networking.services),
             egress_cidrs: status.egress_cidrs,
         };
-        self.patch_status(|shoot| shoot.status.networking = Some(known)).await?;
+        self.patch_status(|shoot| shoot.status.networking = Some(known.clone()))
+            .await?;
         self.remove_task("deployInfrastructure").await?;
         self.sync_cluster().await
     }
@@ -188,9 +189,9 @@ impl Botanist {
         let bucket = self.bucket_name();
         let seed = self.config.seed_name.clone();
         gardener_controller::apply::create_or_patch(&api, initial, |entry| {
-            entry.spec.bucket_name = bucket;
-            entry.spec.seed_name = Some(seed);
-            entry.metadata.owner_references = owner;
+            entry.spec.bucket_name = bucket.clone();
+            entry.spec.seed_name = Some(seed.clone());
+            entry.metadata.owner_references = owner.clone();
         })
         .await?;
         Ok(())

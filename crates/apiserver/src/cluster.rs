@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
-use gardener_store::{Key, ListOptions, Store};
+use gardener_store::{Entry, Key, ListOptions, Store};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::authn::Authenticator;
 use crate::authz::{Attributes as AuthzAttributes, Authorizer, Decision};
 use crate::definition::{Admission, Definition, Lister};
-use crate::object;
+use crate::object::{self, Head};
 use crate::user::UserInfo;
 
 /// What all logical clusters of a server share.
@@ -191,6 +191,21 @@ impl LogicalCluster {
     }
 }
 
+impl LogicalCluster {
+    /// All stored objects of a kind, or those of one namespace.
+    fn entries(&self, definition: &Definition, namespace: &str) -> Vec<Arc<Entry>> {
+        let options = ListOptions {
+            at: None,
+            after: None,
+            limit: None,
+        };
+        let listed = self
+            .store()
+            .list(&definition.topic, &self.path(namespace, ""), &options);
+        listed.map(|listing| listing.entries).unwrap_or_default()
+    }
+}
+
 impl Lister for LogicalCluster {
     fn reserve(&self, value: &str, now: Timestamp) -> bool {
         let mut reserved = self.reserved.lock();
@@ -215,20 +230,18 @@ impl Lister for LogicalCluster {
         let Some(definition) = self.find(group, resource) else {
             return Vec::new();
         };
-        let prefix = self.path(namespace.unwrap_or_default(), "");
-        let options = ListOptions {
-            at: None,
-            after: None,
-            limit: None,
+        let entries = self.entries(&definition, namespace.unwrap_or_default());
+        entries.iter().map(|entry| Arc::new(object::value_of(entry))).collect()
+    }
+
+    fn field_values(&self, group: &str, resource: &str, field: &str) -> Vec<String> {
+        let Some(definition) = self.find(group, resource) else {
+            return Vec::new();
         };
-        match self.store().list(&definition.topic, &prefix, &options) {
-            Ok(listing) => listing
-                .entries
-                .iter()
-                .map(|entry| Arc::new(object::value_of(entry)))
-                .collect(),
-            Err(_) => Vec::new(),
-        }
+        self.entries(&definition, "")
+            .iter()
+            .filter_map(|entry| Head::of(entry, &definition).field(field).map(str::to_owned))
+            .collect()
     }
 
     fn allowed(&self, user: &UserInfo, verb: &str, group: &str, resource: &str, namespace: &str, name: &str) -> bool {

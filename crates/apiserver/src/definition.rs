@@ -168,6 +168,8 @@ pub trait Lister: Send + Sync {
     fn get(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>>;
     /// All objects, or those of one namespace.
     fn list(&self, group: &str, resource: &str, namespace: Option<&str>) -> Vec<Arc<Value>>;
+    /// The values of one selectable field in all objects; cheaper than reading the objects.
+    fn field_values(&self, group: &str, resource: &str, field: &str) -> Vec<String>;
     /// Whether `user` may do `verb`; asks the cluster's authorizer.
     fn allowed(&self, user: &UserInfo, verb: &str, group: &str, resource: &str, namespace: &str, name: &str) -> bool;
     /// Takes a value that must be unique, such as an address, until the object that has it is stored or some seconds passed. False if a request

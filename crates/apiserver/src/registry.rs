@@ -14,6 +14,7 @@ pub use patch::PatchKind;
 pub use read::{ListQuery, Page};
 pub(crate) use read::{parse_revision, read_error};
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use gardener_apimachinery::ApiError;
@@ -161,6 +162,17 @@ impl Scope {
     pub(crate) fn to_requested(&self, object: &mut Value) -> Result<(), ApiError> {
         let stored = self.stored()?.name.clone();
         self.convert(object, &stored, &self.version)
+    }
+
+    /// A stored object in the request's version; the same one if that is the stored version.
+    fn requested<'v>(&self, stored: &'v Value) -> Result<Cow<'v, Value>, ApiError> {
+        let same = self.stored()?.name == self.version;
+        if same && meta::text(stored, "/apiVersion") == self.definition.api_version(&self.version) {
+            return Ok(Cow::Borrowed(stored));
+        }
+        let mut object = stored.clone();
+        self.to_requested(&mut object)?;
+        Ok(Cow::Owned(object))
     }
 
     fn convert(&self, object: &mut Value, from: &str, to: &str) -> Result<(), ApiError> {
@@ -385,6 +397,9 @@ pub(crate) fn commit_failed(error: &CommitError) -> ApiError {
 }
 
 /// The object a commit stored, parsed.
-fn committed(committed: &Committed) -> Value {
-    object::value_of(&committed.entry)
+/// `object` as it is stored now.
+fn committed(committed: &Committed, mut object: Value) -> Value {
+    let revision = committed.entry.mod_revision.to_string();
+    meta::set(&mut object, "resourceVersion", Some(revision.into()));
+    object
 }

@@ -37,6 +37,11 @@ impl Lister for Garden {
             .map(|(_, value)| value.clone())
             .collect()
     }
+    fn field_values(&self, group: &str, resource: &str, field: &str) -> Vec<String> {
+        let pointer = format!("/{}", field.replace('.', "/"));
+        let objects = self.list(group, resource, None);
+        objects.iter().map(|object| text(object, &pointer).to_owned()).collect()
+    }
     fn allowed(&self, _: &UserInfo, _: &str, _: &str, _: &str, _: &str, _: &str) -> bool {
         true
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -106,6 +107,8 @@ impl Landscape {
             )
         };
         let mut settings = gardener_gardenlet::Settings::default();
+        // Enough for a person who looks on; a thousand shoots should not spend their time on telling how far they are.
+        settings.shoot.progress_report_period = Duration::from_millis(500);
         if let Some(entry) = self.options.entry {
             settings.ingress = gardener_gardenlet::Ingress {
                 address: entry.ip().to_string(),

@@ -718,6 +718,9 @@ mod tests {
         fn list(&self, _: &str, _: &str, _: Option<&str>) -> Vec<std::sync::Arc<Value>> {
             Vec::new()
         }
+        fn field_values(&self, _: &str, _: &str, _: &str) -> Vec<String> {
+            Vec::new()
+        }
         fn allowed(&self, _: &crate::UserInfo, _: &str, _: &str, _: &str, _: &str, _: &str) -> bool {
             false
         }

@@ -105,37 +105,20 @@ fn allocate(context: &Context<'_>, service: &mut Value, old: Option<&Value>) -> 
     if kind == "ExternalName" {
         return Ok(());
     }
-    let has_ip = [Some(&*service), old]
-        .into_iter()
-        .flatten()
-        .any(|service| !meta::text(service, "/spec/clusterIP").is_empty());
-    let wants_node_ports = matches!(kind.as_str(), "NodePort" | "LoadBalancer") && lacks_node_ports(service);
-    // An update that asks for nothing new, as most do, need not know all services of the cluster.
-    let others = if old.is_some() && has_ip && !wants_node_ports {
-        Vec::new()
-    } else {
-        context.lister.list("", "services", None)
-    };
-    let own_uid = meta::text(service, "/metadata/uid").to_owned();
-    let others: Vec<&Value> = others
-        .iter()
-        .map(std::convert::AsRef::as_ref)
-        .filter(|other| meta::text(other, "/metadata/uid") != own_uid)
-        .collect();
     let kept = old
         .map(|old| meta::text(old, "/spec/clusterIP").to_owned())
         .filter(|ip| !ip.is_empty());
     let asked = meta::text(service, "/spec/clusterIP").to_owned();
+    let used = || -> BTreeSet<String> {
+        let addresses = context.lister.field_values("", "services", "spec.clusterIP");
+        addresses.into_iter().collect()
+    };
     let ip = match (asked.is_empty(), kept) {
         (false, _) => asked.clone(),
         (true, Some(kept)) => kept,
-        (true, None) => free_ip(context, &service_range(context), &others)?,
+        (true, None) => free_ip(context, &service_range(context), &used())?,
     };
-    if old.is_none()
-        && !asked.is_empty()
-        && asked != "None"
-        && others.iter().any(|other| meta::text(other, "/spec/clusterIP") == asked)
-    {
+    if old.is_none() && !asked.is_empty() && asked != "None" && used().contains(&asked) {
         let error = Error::invalid(
             &Path::new("spec").child("clusterIPs").index(0),
             json!([asked]),
@@ -144,6 +127,8 @@ fn allocate(context: &Context<'_>, service: &mut Value, old: Option<&Value>) -> 
         return Err(ApiError::invalid("", "Service", meta::name(service), &[error]));
     }
     let family = if ip.contains(':') { "IPv6" } else { "IPv4" };
+    let wants_node_ports = matches!(kind.as_str(), "NodePort" | "LoadBalancer") && lacks_node_ports(service);
+    let own_uid = meta::text(service, "/metadata/uid").to_owned();
     let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else {
         return Ok(());
     };
@@ -151,7 +136,13 @@ fn allocate(context: &Context<'_>, service: &mut Value, old: Option<&Value>) -> 
     spec.entry("clusterIPs").or_insert_with(|| json!([ip]));
     spec.entry("ipFamilies").or_insert_with(|| json!([family]));
     spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
-    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+    if wants_node_ports {
+        let others = context.lister.list("", "services", None);
+        let others: Vec<&Value> = others
+            .iter()
+            .map(std::convert::AsRef::as_ref)
+            .filter(|other| meta::text(other, "/metadata/uid") != own_uid)
+            .collect();
         allocate_node_ports(spec, old, &others);
     }
     Ok(())
@@ -165,11 +156,7 @@ fn lacks_node_ports(service: &Value) -> bool {
     })
 }
 
-fn free_ip(context: &Context<'_>, range: &str, others: &[&Value]) -> Result<String, ApiError> {
-    let used: BTreeSet<String> = others
-        .iter()
-        .map(|other| meta::text(other, "/spec/clusterIP").to_owned())
-        .collect();
+fn free_ip(context: &Context<'_>, range: &str, used: &BTreeSet<String>) -> Result<String, ApiError> {
     let exhausted = || ApiError::internal("failed to allocate a serviceIP: range is full");
     let (base, bits) = range.split_once('/').ok_or_else(exhausted)?;
     let bits: u32 = bits.parse().map_err(|_| exhausted())?;

@@ -118,7 +118,7 @@ impl Scope {
             }
             match self.commit_put(&name, Expect::Absent, &candidate).await {
                 Ok(done) => {
-                    let mut object = committed(&done);
+                    let mut object = committed(&done, candidate);
                     self.to_requested(&mut object)?;
                     self.cluster.written(&self.definition, None, Some(&object));
                     return Ok(Written {

@@ -129,7 +129,7 @@ impl Scope {
                 self.to_requested(&mut object)?;
                 return Ok(Deleted::Pending(object));
             }
-            match self.store_change(&entry, &old, object, options.is_dry_run()).await {
+            match self.store_change(&entry, old, object, options.is_dry_run()).await {
                 Ok(object) => return Ok(Deleted::Pending(object)),
                 Err(Attempt::Raced) => {}
                 Err(Attempt::Refused(error)) => return Err(error),

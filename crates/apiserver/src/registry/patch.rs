@@ -76,8 +76,7 @@ impl Scope {
                     .await;
             };
             let stored = object::value_of(&entry);
-            let mut current = stored.clone();
-            self.to_requested(&mut current)?;
+            let current = self.requested(&stored)?;
             let mut patched = match kind {
                 PatchKind::Apply => self.applied(Some(&current), &decoded.value, options, &context)?,
                 PatchKind::Strategic => {
@@ -131,6 +130,7 @@ impl Scope {
             match self
                 .replace(
                     &entry,
+                    stored,
                     patched,
                     &context,
                     options,

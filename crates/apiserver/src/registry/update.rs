@@ -73,7 +73,15 @@ impl Scope {
             let mut object = body.clone();
             self.to_stored(&mut object)?;
             match self
-                .replace(&entry, object, &context, options, &mut warnings, true)
+                .replace(
+                    &entry,
+                    object::value_of(&entry),
+                    object,
+                    &context,
+                    options,
+                    &mut warnings,
+                    true,
+                )
                 .await
             {
                 Err(Attempt::Raced) if wanted.is_empty() => {}
@@ -91,17 +99,18 @@ impl Scope {
         Err(self.modified())
     }
 
-    /// One attempt to store `object` (stored version) in place of `entry`. Answers the object in the request's version.
+    /// One attempt to store `object` (stored version) in place of `entry`, whose object is `old`. Answers the object in the request's version.
+    #[allow(clippy::too_many_arguments)] // `old` was parsed by the caller; parsing it anew would cost more than a struct is worth
     pub(super) async fn replace(
         &self,
         entry: &Arc<Entry>,
+        old: Value,
         mut object: Value,
         context: &Context<'_>,
         options: &WriteOptions,
         warnings: &mut Vec<String>,
         track_fields: bool,
     ) -> Result<Value, Attempt> {
-        let old = object::value_of(entry);
         let strategy = &self.definition.strategy;
         self.check_uid(&object, &old)?;
         keep_server_metadata(&mut object, &old);
@@ -146,14 +155,14 @@ impl Scope {
             .admit_final(context, Operation::Update, Some(object), Some(&old), warnings)
             .await?
             .unwrap_or(Value::Null);
-        self.store_change(entry, &old, object, options.dry_run).await
+        self.store_change(entry, old, object, options.dry_run).await
     }
 
     /// Commits a decided change: nothing when it changes nothing, a removal when it took the last finalizer of an object in deletion.
     pub(super) async fn store_change(
         &self,
         entry: &Arc<Entry>,
-        old: &Value,
+        mut old: Value,
         mut object: Value,
         dry_run: bool,
     ) -> Result<Value, Attempt> {
@@ -171,21 +180,25 @@ impl Scope {
                 .commit_delete(&self.name, expect)
                 .await
                 .map_err(Attempt::from_commit)?;
-            self.cluster.written(&self.definition, Some(old), None);
+            self.cluster.written(&self.definition, Some(&old), None);
             meta::set(&mut object, "resourceVersion", Some(done.revision.to_string().into()));
             object
         } else {
-            let mut before = old.clone();
-            meta::set(&mut before, "resourceVersion", None);
-            if before == object {
-                old.clone()
+            meta::set(&mut old, "resourceVersion", None);
+            if old == object {
+                meta::set(
+                    &mut object,
+                    "resourceVersion",
+                    Some(entry.mod_revision.to_string().into()),
+                );
+                object
             } else {
                 let done = self
                     .commit_put(&self.name, expect, &object)
                     .await
                     .map_err(Attempt::from_commit)?;
-                let stored = committed(&done);
-                self.cluster.written(&self.definition, Some(old), Some(&stored));
+                let stored = committed(&done, object);
+                self.cluster.written(&self.definition, Some(&old), Some(&stored));
                 stored
             }
         };
@@ -235,7 +248,7 @@ impl Scope {
             .admit_final(context, Operation::Update, Some(object), Some(&old), &mut warnings)
             .await?
             .unwrap_or(Value::Null);
-        match self.store_change(entry, &old, object, options.dry_run).await {
+        match self.store_change(entry, old, object, options.dry_run).await {
             Ok(object) => Ok(Some(object)),
             Err(Attempt::Raced) => Ok(None),
             Err(Attempt::Refused(error)) => Err(error),
@@ -305,11 +318,11 @@ impl From<ApiError> for Attempt {
 }
 
 fn copy_member(object: &mut Value, old: &Value, key: &str) {
-    if let Value::Object(members) = object {
-        match old.get(key) {
-            Some(value) => members.insert(key.to_owned(), value.clone()),
-            None => members.remove(key),
-        };
+    let Value::Object(members) = object else { return };
+    match old.get(key) {
+        Some(value) if members.get(key) == Some(value) => {}
+        Some(value) => drop(members.insert(key.to_owned(), value.clone())),
+        None => drop(members.remove(key)),
     }
 }
 
@@ -332,23 +345,21 @@ fn keep_server_metadata(object: &mut Value, old: &Value) {
 }
 
 fn keep_all_but_status(object: &mut Value, old: &Value, keep_metadata: bool) {
-    let status = object.get("status").cloned();
-    let metadata = object.get("metadata").cloned();
-    *object = old.clone();
+    let Value::Object(before) = old else { return };
     if let Value::Object(members) = object {
-        match status {
-            Some(status) => members.insert("status".into(), status),
-            None => members.remove("status"),
-        };
-        if let Some(mut metadata) = metadata {
-            if keep_metadata {
-                let managed = metadata.get("managedFields").cloned();
-                metadata = old.get("metadata").cloned().unwrap_or_else(|| json!({}));
-                if let (Value::Object(metadata), Some(managed)) = (&mut metadata, managed) {
-                    metadata.insert("managedFields".into(), managed);
-                }
-            }
-            members.insert("metadata".into(), metadata);
+        members.retain(|key, _| key == "status" || key == "metadata" || before.contains_key(key));
+    }
+    for key in before
+        .keys()
+        .filter(|key| !matches!(key.as_str(), "status" | "metadata"))
+    {
+        copy_member(object, old, key);
+    }
+    if keep_metadata {
+        let managed = object.pointer_mut("/metadata/managedFields").map(Value::take);
+        copy_member(object, old, "metadata");
+        if managed.is_some() {
+            meta::set(object, "managedFields", managed);
         }
     }
 }

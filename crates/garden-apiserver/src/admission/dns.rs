@@ -60,10 +60,14 @@ fn seed_of(attributes: &Attributes<'_>, shoot: &Shoot) -> Result<Option<Seed>, A
     }
 }
 
-fn applies(attributes: &Attributes<'_>, shoot: &Shoot) -> bool {
-    matches!(attributes.operation, Operation::Create | Operation::Update)
-        && matches!(attributes.subresource, "" | "binding")
-        && !shoot.in_deletion()
+/// The shoot, if this plugin is asked about it.
+fn concerned(attributes: &Attributes<'_>) -> Option<Shoot> {
+    let asked = matches!(attributes.operation, Operation::Create | Operation::Update)
+        && matches!(attributes.subresource, "" | "binding");
+    asked
+        .then(|| typed::<Shoot>(attributes))
+        .flatten()
+        .filter(|shoot| !shoot.in_deletion())
 }
 
 #[async_trait]
@@ -73,12 +77,9 @@ impl Admission for ShootDns {
     }
 
     async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
-        let Some(mut shoot) = typed::<Shoot>(attributes) else {
+        let Some(mut shoot) = concerned(attributes) else {
             return Ok(());
         };
-        if !applies(attributes, &shoot) {
-            return Ok(());
-        }
         if let Some(old) = typed_old::<Shoot>(attributes)
             && let Some(primary) = old.spec.primary_dns_provider()
             && shoot.spec.primary_dns_provider().is_none()
@@ -125,12 +126,9 @@ impl Admission for ShootDns {
     }
 
     async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        let Some(shoot) = typed::<Shoot>(attributes) else {
+        let Some(shoot) = concerned(attributes) else {
             return Ok(());
         };
-        if !applies(attributes, &shoot) {
-            return Ok(());
-        }
         let Some(seed) = seed_of(attributes, &shoot)? else {
             return Ok(());
         };

@@ -23,7 +23,9 @@ impl Admission for ShootMutator {
     }
 
     async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
-        if !matches!(attributes.operation, Operation::Create | Operation::Update) {
+        if !matches!(attributes.operation, Operation::Create | Operation::Update)
+            || !matches!(attributes.subresource, "" | "binding")
+        {
             return Ok(());
         }
         let Some(mut shoot) = typed::<Shoot>(attributes) else {

@@ -11,7 +11,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Resource, ResourceExt};
 use parking_lot::{Mutex, RwLock};
 use serde::de::DeserializeOwned;
-use tokio::sync::watch as signal;
+use tokio::sync::SetOnce;
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -72,7 +72,7 @@ struct Shared<K> {
     copy: RwLock<Copy<K>>,
     /// Held while changes are told, so that a new handler misses none and sees none twice.
     handlers: Mutex<Vec<Handler<K>>>,
-    synced: signal::Sender<bool>,
+    synced: SetOnce<()>,
 }
 
 struct Copy<K> {
@@ -145,7 +145,7 @@ where
                 indexes: BTreeMap::new(),
             }),
             handlers: Mutex::default(),
-            synced: signal::Sender::new(false),
+            synced: SetOnce::new(),
         });
         let cancel = cancel.child_token();
         let following = Arc::clone(&shared);
@@ -202,14 +202,12 @@ where
 
     /// Waits until the first list is complete and told to the handlers.
     pub async fn synced(&self) {
-        let mut synced = self.shared.synced.subscribe();
-        // The sender lives in `self`.
-        synced.wait_for(|synced| *synced).await.ok();
+        self.shared.synced.wait().await;
     }
 
     /// Whether the first list is complete.
     pub fn is_synced(&self) -> bool {
-        *self.shared.synced.borrow()
+        self.shared.synced.initialized()
     }
 
     /// The object at a place.
@@ -333,7 +331,8 @@ impl<K: Watched> Shared<K> {
             }
             Event::InitDone => {
                 self.replace(std::mem::take(listed));
-                self.synced.send_replace(true);
+                // A list that is read anew finds it set.
+                let _ = self.synced.set(());
             }
             Event::Apply(object) => self.apply((self.place)(&object), object),
             Event::Delete(object) => self.delete(&(self.place)(&object), Some(object)),

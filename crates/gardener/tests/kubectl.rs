@@ -50,7 +50,6 @@ fn seed_runs_workload() {
 }
 
 #[test]
-#[ignore = "has not completed a run yet"]
 fn shoot_lives_its_life() {
     on_landscape(&["--no-shoot"], shoot::life);
 }

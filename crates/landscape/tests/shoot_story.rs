@@ -254,7 +254,6 @@ async fn a_hibernated_shoot_is_deleted() {
 }
 
 #[test]
-#[ignore = "two runs still differ in the order of what happens at one virtual moment"]
 fn runs_with_one_number_have_one_event_log() {
     // a runtime of its own for each run: the second must not go on where the first one's timers stand
     let run = |number| {

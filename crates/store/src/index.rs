@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
-use tokio::sync::watch as signal;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use crate::event::Window;
 use crate::{Entry, Event, EventKind, Key, ListOptions, Listing, ReadError, Revision, Topic};
@@ -30,7 +32,59 @@ struct State {
 struct TopicState {
     entries: BTreeMap<Arc<str>, Arc<Entry>>,
     window: Window,
-    wake: signal::Sender<()>,
+    listeners: BTreeMap<Box<str>, Listened>,
+}
+
+/// What the watches of one prefix share.
+#[derive(Debug)]
+struct Listened {
+    listener: Arc<Listener>,
+    watches: usize,
+}
+
+/// Wakes the watches of one prefix in the order in which they began to wait.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    notify: Notify,
+    /// No event under the prefix is newer.
+    newest: AtomicU64,
+}
+
+impl Listener {
+    /// Ends with the next event.
+    pub(crate) fn woken(&self) -> Notified<'_> {
+        self.notify.notified()
+    }
+}
+
+/// The listeners whose prefix `path` starts with.
+fn listening<'a>(
+    listeners: &'a BTreeMap<Box<str>, Listened>,
+    path: &'a str,
+) -> impl Iterator<Item = &'a Arc<Listener>> {
+    let mut bound = Some(path);
+    std::iter::from_fn(move || {
+        // The greatest prefix not above the bound either fits, or what it has in common with the path bounds all that may fit.
+        while let Some(at) = bound {
+            let (prefix, listened) = listeners
+                .range::<str, _>((Bound::Unbounded, Bound::Included(at)))
+                .next_back()?;
+            let common = path
+                .char_indices()
+                .zip(prefix.chars())
+                .take_while(|((_, one), other)| one == other);
+            let common = common.last().map_or(0, |((start, one), _)| start + one.len_utf8());
+            if common == prefix.len() {
+                bound = path
+                    .get(..common)
+                    .and_then(|own| own.char_indices().next_back())
+                    .and_then(|(last, _)| path.get(..last));
+                return Some(&listened.listener);
+            }
+            bound = path.get(..common);
+        }
+        None
+    })
 }
 
 impl TopicState {
@@ -38,7 +92,7 @@ impl TopicState {
         Self {
             entries: BTreeMap::new(),
             window: Window::starting_at(floor),
-            wake: signal::Sender::new(()),
+            listeners: BTreeMap::new(),
         }
     }
 }
@@ -127,27 +181,27 @@ impl Index {
         let Some(last) = events.last() else { return };
         let mut state = self.state.write();
         state.revision = last.revision;
-        let mut touched: Vec<Topic> = Vec::new();
+        let mut touched: Vec<Arc<Listener>> = Vec::new();
         for event in events {
             let topic = event.entry.key.topic.clone();
             state.event_bytes += event.cost();
             let of_topic = state.topic(&topic);
             let path = event.entry.key.path.clone();
+            for listener in listening(&of_topic.listeners, &path) {
+                listener.newest.store(event.revision, Ordering::Release);
+                if !touched.iter().any(|known| Arc::ptr_eq(known, listener)) {
+                    touched.push(Arc::clone(listener));
+                }
+            }
             match event.kind {
                 EventKind::Deleted => of_topic.entries.remove(&path),
                 EventKind::Created | EventKind::Updated => of_topic.entries.insert(path, event.entry.clone()),
             };
             of_topic.window.push(event);
             state.trim(&topic, self.events_per_topic, self.event_bytes);
-            if !touched.contains(&topic) {
-                touched.push(topic);
-            }
         }
-        for topic in touched {
-            if let Some(state) = state.topics.get(&topic) {
-                state.wake.send_replace(());
-            }
-        }
+        drop(state);
+        touched.iter().for_each(|listener| listener.notify.notify_waiters());
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<Entry>> {
@@ -212,23 +266,51 @@ impl Index {
         Ok(page(merged.into_values(), options.limit, at))
     }
 
-    /// Checks that a watch can start after `after`, and gives what wakes it.
-    pub(crate) fn subscribe(&self, topic: &Topic, after: Revision) -> Result<signal::Receiver<()>, ReadError> {
+    /// Checks that a watch can start after `after`, and gives what wakes it. Each call wants one of [`Index::unsubscribe`].
+    pub(crate) fn subscribe(&self, topic: &Topic, prefix: &str, after: Revision) -> Result<Arc<Listener>, ReadError> {
         let mut state = self.state.write();
         let current = state.revision;
         let of_topic = state.topic(topic);
         check(after, of_topic.window.floor(), current)?;
-        Ok(of_topic.wake.subscribe())
+        let listened = of_topic.listeners.entry(prefix.into()).or_insert_with(|| Listened {
+            listener: Arc::new(Listener {
+                notify: Notify::new(),
+                // Nobody has looked: there may be events up to now.
+                newest: AtomicU64::new(current),
+            }),
+            watches: 0,
+        });
+        listened.watches += 1;
+        Ok(Arc::clone(&listened.listener))
     }
 
-    /// The next event under `prefix` above `after`; if there is none, the revision up to which that is known.
+    /// A watch has ended.
+    pub(crate) fn unsubscribe(&self, topic: &Topic, prefix: &str) {
+        let mut state = self.state.write();
+        let Some(of_topic) = state.topics.get_mut(topic) else {
+            return;
+        };
+        if let Some(listened) = of_topic.listeners.get_mut(prefix) {
+            listened.watches -= 1;
+            if listened.watches == 0 {
+                of_topic.listeners.remove(prefix);
+            }
+        }
+    }
+
+    /// The next event under `prefix` above `after`; if there is none, the revision up to which that is known. Events that the window has
+    /// lost do not matter to a listener that none of them was for.
     pub(crate) fn next_event(
         &self,
         topic: &Topic,
         prefix: &str,
+        listener: &Listener,
         after: Revision,
     ) -> Result<Result<Event, Revision>, ReadError> {
         let state = self.state.read();
+        if listener.newest.load(Ordering::Acquire) <= after {
+            return Ok(Err(state.revision));
+        }
         let Some(of_topic) = state.topics.get(topic) else {
             return Ok(Err(state.revision));
         };
@@ -244,5 +326,53 @@ fn check(requested: Revision, oldest: Revision, current: Revision) -> Result<(),
         Err(ReadError::Compacted { requested, oldest })
     } else {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listeners_of_all_prefixes_are_found() {
+        let listeners: BTreeMap<Box<str>, Listened> =
+            ["", "a/", "a/b", "a/b/", "a/b/c", "a/bc/", "a/b/d", "b/", "ä/", "ä/ö"]
+                .into_iter()
+                .map(|prefix| {
+                    let listener = Listener {
+                        notify: Notify::new(),
+                        newest: AtomicU64::new(0),
+                    };
+                    let listened = Listened {
+                        listener: Arc::new(listener),
+                        watches: 1,
+                    };
+                    (prefix.into(), listened)
+                })
+                .collect();
+        let mut rest: Vec<String> = vec![String::new()];
+        for _ in 0..6 {
+            let longer = rest
+                .iter()
+                .flat_map(|path| ["a", "b", "c", "d", "/", "ä", "ö"].map(|one| format!("{path}{one}")));
+            rest = longer.chain([String::new()]).collect();
+            rest.truncate(20_000);
+            for path in &rest {
+                let mut expected: Vec<_> = listeners
+                    .iter()
+                    .filter(|(prefix, _)| path.starts_with(&***prefix))
+                    .collect();
+                expected.reverse();
+                let found: Vec<_> = listening(&listeners, path).collect();
+                assert_eq!(found.len(), expected.len(), "{path}");
+                assert!(
+                    found
+                        .iter()
+                        .zip(&expected)
+                        .all(|(one, (_, other))| Arc::ptr_eq(one, &other.listener)),
+                    "{path}"
+                );
+            }
+        }
     }
 }

@@ -1,10 +1,9 @@
 //! A reader of events: a position in its topic's window, with no buffer of its own.
 
+use std::pin::pin;
 use std::sync::Arc;
 
-use tokio::sync::watch as signal;
-
-use crate::index::Index;
+use crate::index::{Index, Listener};
 use crate::{Event, ReadError, Revision, Topic};
 
 /// Follows the events of one topic under a prefix. Holds no events: a reader that is slower than the window gets
@@ -15,13 +14,13 @@ pub struct Watch {
     topic: Topic,
     prefix: Box<str>,
     position: Revision,
-    wake: signal::Receiver<()>,
+    listener: Arc<Listener>,
 }
 
 impl Watch {
     pub(crate) fn start(index: &Arc<Index>, topic: &Topic, prefix: &str, after: Revision) -> Result<Self, ReadError> {
         Ok(Self {
-            wake: index.subscribe(topic, after)?,
+            listener: index.subscribe(topic, prefix, after)?,
             index: Arc::clone(index),
             topic: topic.clone(),
             prefix: prefix.into(),
@@ -34,16 +33,15 @@ impl Watch {
     /// # Errors
     /// [`ReadError::Compacted`]: events were missed.
     pub async fn next(&mut self) -> Result<Event, ReadError> {
+        let listener = Arc::clone(&self.listener);
         loop {
-            // Seen before looking, so that an event published in between wakes again.
-            self.wake.borrow_and_update();
+            // Listens before it looks, so that an event published in between wakes it.
+            let mut woken = pin!(listener.woken());
+            woken.as_mut().enable();
             if let Some(event) = self.try_next()? {
                 return Ok(event);
             }
-            if self.wake.changed().await.is_err() {
-                // The sender lives in the index that this watch keeps alive.
-                std::future::pending::<()>().await;
-            }
+            woken.await;
         }
     }
 
@@ -52,7 +50,10 @@ impl Watch {
     /// # Errors
     /// [`ReadError::Compacted`]: events were missed.
     pub fn try_next(&mut self) -> Result<Option<Event>, ReadError> {
-        match self.index.next_event(&self.topic, &self.prefix, self.position)? {
+        match self
+            .index
+            .next_event(&self.topic, &self.prefix, &self.listener, self.position)?
+        {
             Ok(event) => {
                 self.position = event.revision;
                 Ok(Some(event))
@@ -66,10 +67,19 @@ impl Watch {
 
     /// This reader has got every event of its topic and prefix up to this revision of the store.
     pub fn caught_up(&self) -> Revision {
-        match self.index.next_event(&self.topic, &self.prefix, self.position) {
+        match self
+            .index
+            .next_event(&self.topic, &self.prefix, &self.listener, self.position)
+        {
             Ok(Ok(event)) => event.revision - 1,
             Ok(Err(seen)) => seen,
             Err(_) => self.position,
         }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.index.unsubscribe(&self.topic, &self.prefix);
     }
 }

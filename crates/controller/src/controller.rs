@@ -11,6 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Queue;
 
+/// After how many failures in a row somebody should look. One or two are what optimistic writing looks like: somebody else was faster.
+const WORTH_A_WARNING: u32 = 3;
+
 /// What is to happen with a key that was reconciled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -88,7 +91,12 @@ fn settle<K: Ord + Clone>(queue: &Queue<K>, key: &K, action: Action) {
 
 fn fail<K: Ord + Clone + Debug>(name: &str, queue: &Queue<K>, key: &K, error: &dyn Display) {
     let again = queue.add_rate_limited(key.clone());
-    tracing::warn!(controller = name, ?key, %error, ?again, "reconciling failed");
+    let failures = queue.failures(key);
+    if failures < WORTH_A_WARNING {
+        tracing::info!(controller = name, ?key, %error, ?again, "reconciling failed");
+    } else {
+        tracing::warn!(controller = name, ?key, %error, ?again, failures, "reconciling fails again and again");
+    }
 }
 
 #[cfg(test)]

@@ -1,15 +1,14 @@
 //! The secrets manager: makes, names, keeps, renews and removes the certificates, keys and passwords of a control plane
 //! [CP-70..74], [CP-76]. Their copies for users [CP-75] and the phases of a rotation are not here.
 
-mod certificates;
 mod config;
 mod keys;
 mod manager;
 mod naming;
 mod rules;
 
-pub use certificates::CertificateError;
 pub use config::{Certificate, Generate, Kind, Rotation, SecretConfig, SignedBy, Token, Usage};
+pub use gardener_pki::CertificateError;
 pub use manager::{Manager, ManagerError, Options};
 pub use naming::{LABEL_ISSUED_AT, LABEL_NAME, LABEL_PERSIST, LABEL_VALID_UNTIL, label};
 pub use rules::{Class, is_renewal_due};

@@ -5,36 +5,7 @@ use gardener_controller::operation::{operation, value};
 
 use crate::ExtensionKind;
 
-/// What is to be done; the wire form is `status.lastOperation.type`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OperationType {
-    /// For the first time.
-    Create,
-    /// Again.
-    Reconcile,
-    /// Take it away.
-    Delete,
-    /// Let go of it, so that another seed can take it.
-    Migrate,
-    /// Take it over from another seed.
-    Restore,
-}
-
-impl OperationType {
-    /// The wire value.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Create => "Create",
-            Self::Reconcile => "Reconcile",
-            Self::Delete => "Delete",
-            Self::Migrate => "Migrate",
-            Self::Restore => "Restore",
-        }
-    }
-}
-
-/// `status.lastOperation.state` of an operation that is done.
-pub const SUCCEEDED: &str = "Succeeded";
+pub use gardener_rules::operation::{OperationType, SUCCEEDED};
 
 fn last<K: ExtensionKind>(object: &K) -> Option<(&str, &str)> {
     object
@@ -48,19 +19,11 @@ pub fn operation_type<K: ExtensionKind>(object: &K) -> OperationType {
     if asked == Some(value::MIGRATE) {
         return OperationType::Migrate;
     }
-    if object.meta().deletion_timestamp.is_some() {
-        return OperationType::Delete;
-    }
-    if asked == Some(value::RESTORE) {
+    let is_in_deletion = object.meta().deletion_timestamp.is_some();
+    if !is_in_deletion && asked == Some(value::RESTORE) {
         return OperationType::Restore;
     }
-    match last(object) {
-        None => OperationType::Create,
-        Some(("Create", state)) if state != SUCCEEDED => OperationType::Create,
-        Some(("Migrate", state)) if state != SUCCEEDED => OperationType::Migrate,
-        Some(("Restore", state)) if state != SUCCEEDED => OperationType::Restore,
-        Some(_) => OperationType::Reconcile,
-    }
+    OperationType::next(is_in_deletion, object.last_operation())
 }
 
 /// Whether nothing is to be done because the object was let go [EXT-14].

@@ -7,6 +7,7 @@ use gardener_apis::core::v1beta1::{BackupBucket, LastError, LastOperation};
 use gardener_apis::extensions::v1alpha1 as extensions;
 use gardener_controller::apply as patching;
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
+use gardener_rules::operation::OperationType;
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::watcher;
 use kube::{Api, ResourceExt};
@@ -82,16 +83,6 @@ pub(crate) fn last_operation(
     }
 }
 
-/// The type of the next operation on such an object.
-pub(crate) fn operation_type(deleted: bool, last: Option<&LastOperation>) -> &'static str {
-    match last {
-        _ if deleted => "Delete",
-        None => "Create",
-        Some(last) if last.r#type == "Create" && last.state != "Succeeded" => "Create",
-        Some(_) => "Reconcile",
-    }
-}
-
 /// Runs the controller until `stop`.
 pub(crate) async fn run(config: Config, stop: CancellationToken) {
     let queue: Queue<ObjectRef> = Queue::with_limit(RateLimit {
@@ -135,7 +126,7 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     } else {
         patching::add_finalizer(&api, &bucket, FINALIZER).await?.0
     };
-    let kind = operation_type(deleted, bucket.status.last_operation.as_ref());
+    let kind = OperationType::next(deleted, bucket.status.last_operation.as_ref()).as_str();
     let worked = if deleted {
         remove(config, &bucket).await.map(|()| None)
     } else {

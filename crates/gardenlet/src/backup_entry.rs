@@ -7,6 +7,7 @@ use gardener_apis::core::v1beta1::{BackupBucket, BackupEntry};
 use gardener_apis::extensions::v1alpha1 as extensions;
 use gardener_controller::apply as patching;
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
+use gardener_rules::operation::OperationType;
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::watcher;
 use kube::{Api, ResourceExt};
@@ -15,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Config;
 use crate::apply;
-use crate::backup_bucket::{Failed, last_operation, operation_type};
+use crate::backup_bucket::{Failed, last_operation};
 use crate::extension::{self, Ask, Timing};
 
 const FINALIZER: &str = "gardener";
@@ -66,7 +67,7 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     } else {
         patching::add_finalizer(&api, &entry, FINALIZER).await?.0
     };
-    let kind = operation_type(deleted, entry.status.last_operation.as_ref());
+    let kind = OperationType::next(deleted, entry.status.last_operation.as_ref()).as_str();
     let worked = if deleted {
         remove(config, &entry).await
     } else {

@@ -12,6 +12,7 @@ use gardener_apis::core::v1beta1::{Gardener, Seed};
 use gardener_controller::apply as patching;
 use gardener_controller::conditions::{self, status};
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
+use gardener_rules::operation::OperationType;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::api::{ListParams, PostParams};
 use kube::{Api, ResourceExt};
@@ -19,7 +20,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::Config;
-use crate::backup_bucket::{last_operation, operation_type};
+use crate::backup_bucket::last_operation;
 
 /// Where the seeds' leases are in the garden.
 const LEASE_NAMESPACE: &str = "gardener-system-seed-lease";
@@ -135,7 +136,7 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     let now = config.clock.time();
     let identity = system::identity(config, &seed).await?;
     let version = config.seed.apiserver_version().await?;
-    let kind = operation_type(false, seed.status.last_operation.as_ref());
+    let kind = OperationType::next(false, seed.status.last_operation.as_ref()).as_str();
     if seed.status.last_operation.is_none() {
         tell(
             &api,

@@ -4,6 +4,7 @@
 //! Knows nothing of Secrets and rotation (that is `controller::secrets`) and of who may have which certificate.
 #![forbid(unsafe_code)]
 
+use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -42,12 +43,20 @@ pub enum CertificateError {
 }
 
 /// A certificate and its private key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Issued {
     /// PEM.
     pub certificate: String,
     /// PEM, PKCS #8.
     pub key: String,
+}
+
+/// Without the key: it must not get into logs.
+impl fmt::Debug for Issued {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = formatter.debug_struct("Issued");
+        fields.field("certificate", &self.certificate).finish_non_exhaustive()
+    }
 }
 
 /// What a certificate says.

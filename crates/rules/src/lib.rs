@@ -11,6 +11,7 @@ pub mod health;
 pub mod machines;
 pub mod maintenance_window;
 pub mod node_placement;
+pub mod operation;
 pub mod registrations;
 pub mod scheduling;
 pub mod shoot_operation;

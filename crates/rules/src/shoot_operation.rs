@@ -1,5 +1,7 @@
 //! What gardenlet does with a shoot, and when [CP-10..17], [UPD-20..29].
 
+pub use crate::operation::OperationType;
+
 use gardener_apis::core::v1beta1::{Condition, LastError, LastOperation, Seed, Shoot};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -10,54 +12,6 @@ use crate::maintenance_window::Window;
 pub const IGNORE: &str = "shoot.gardener.cloud/ignore";
 /// The annotation on a Seed that stops all reconciliations on it.
 pub const EMERGENCY_STOP: &str = "shoot.gardener.cloud/emergency-stop-reconciliations";
-
-/// `status.lastOperation.type`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OperationType {
-    /// It is made.
-    Create,
-    /// It is brought to its spec.
-    Reconcile,
-    /// It is removed.
-    Delete,
-    /// It leaves a seed.
-    Migrate,
-    /// It arrives on a seed.
-    Restore,
-}
-
-impl OperationType {
-    /// The wire value.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Create => "Create",
-            Self::Reconcile => "Reconcile",
-            Self::Delete => "Delete",
-            Self::Migrate => "Migrate",
-            Self::Restore => "Restore",
-        }
-    }
-
-    /// The description when the operation starts [CP-15].
-    pub fn start_description(self) -> &'static str {
-        match self {
-            Self::Create | Self::Reconcile => "Reconciliation of Shoot cluster initialized.",
-            Self::Restore => "Restoration of Shoot cluster initialized.",
-            Self::Migrate => "Preparation of Shoot cluster for migration initialized.",
-            Self::Delete => "Deletion of Shoot cluster in progress.",
-        }
-    }
-
-    /// The description when the operation succeeded [CP-16].
-    pub fn success_description(self) -> &'static str {
-        match self {
-            Self::Create | Self::Reconcile => "Shoot cluster has been successfully reconciled.",
-            Self::Restore => "Shoot cluster has been successfully restored.",
-            Self::Migrate => "Shoot cluster has been successfully prepared for migration.",
-            Self::Delete => "Shoot cluster has been successfully deleted.",
-        }
-    }
-}
 
 /// Whether a shoot is this seed's to care for: `spec.seedName`, or `status.seedName` while the two differ [CP-10].
 pub fn is_responsible(shoot: &Shoot, seed: &str) -> bool {
@@ -81,16 +35,7 @@ pub fn operation_type(shoot: &Shoot) -> OperationType {
     if kind == "Migrate" && matches!(state, "Succeeded" | "Aborted") {
         return OperationType::Restore;
     }
-    if shoot.metadata.deletion_timestamp.is_some() {
-        return OperationType::Delete;
-    }
-    match kind {
-        _ if last.is_none() => OperationType::Create,
-        "Create" if state != "Succeeded" => OperationType::Create,
-        "Migrate" if state != "Succeeded" => OperationType::Migrate,
-        "Restore" if state != "Succeeded" => OperationType::Restore,
-        _ => OperationType::Reconcile,
-    }
+    OperationType::next(shoot.metadata.deletion_timestamp.is_some(), last)
 }
 
 /// Configuration that the decisions depend on [CP-150].

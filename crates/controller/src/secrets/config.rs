@@ -61,6 +61,20 @@ pub struct Certificate {
     pub with_ca: bool,
 }
 
+impl Certificate {
+    /// What is to be certified.
+    pub(super) fn subject(&self) -> gardener_pki::Subject {
+        gardener_pki::Subject {
+            common_name: self.common_name.clone(),
+            organizations: self.organizations.clone(),
+            dns_names: self.dns_names.clone(),
+            ip_addresses: self.ip_addresses.clone(),
+            client: matches!(self.usage, Usage::Client | Usage::ServerAndClient),
+            server: matches!(self.usage, Usage::Server | Usage::ServerAndClient),
+        }
+    }
+}
+
 /// Who may use a certificate for what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Usage {

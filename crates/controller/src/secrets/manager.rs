@@ -13,12 +13,13 @@ use kube::{Api, Client, ResourceExt};
 use parking_lot::Mutex;
 use rand::Rng;
 
-use super::certificates::{CertificateError, Issued, authority, certificate};
 use super::naming::{
     LABEL_BUNDLE_FOR, LABEL_IDENTITY, LABEL_ISSUED_AT, LABEL_MANAGED_BY, LABEL_NAME, LABEL_VALID_UNTIL, MANAGED_BY,
     checksum, common_labels, digest, label, labels, secret_name,
 };
 use super::rules::{generation, has_data, is_valid, needs_renewal, rotation_of, signing_class};
+use gardener_pki::{CertificateError, Issued};
+
 use super::{Certificate, Class, Generate, Kind, Rotation, SecretConfig, data, keys};
 use crate::apply::{self, ApplyError};
 
@@ -379,7 +380,7 @@ impl Manager {
         let mut chance = self.chance.lock();
         let values = match &config.kind {
             Kind::CertificateAuthority { common_name } => {
-                let issued = authority(common_name, now, validity).map_err(failed)?;
+                let issued = gardener_pki::authority(common_name, now, validity).map_err(failed)?;
                 vec![(data::CA_CERTIFICATE, issued.certificate), (data::CA_KEY, issued.key)]
             }
             Kind::Certificate(wanted) => {
@@ -387,7 +388,7 @@ impl Manager {
                     config: config.name.clone(),
                     ca: String::new(),
                 })?;
-                let issued = certificate(wanted, &ca, now, validity).map_err(failed)?;
+                let issued = gardener_pki::issue(&wanted.subject(), &ca, now, validity).map_err(failed)?;
                 let mut values = vec![(data::CERTIFICATE, issued.certificate), (data::KEY, issued.key)];
                 if wanted.with_ca {
                     values.push((data::CA_CERTIFICATE, ca.certificate));

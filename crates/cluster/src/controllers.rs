@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use crate::environment::Environment;
 
+pub use node_ranges::pod_network;
+
 mod any;
 mod certificates;
 mod cluster_roles;
@@ -15,6 +17,7 @@ mod expiry;
 mod garbage_collector;
 mod jobs;
 mod namespaces;
+mod node_ranges;
 mod nodes;
 mod replica_sets;
 mod replicas;
@@ -35,6 +38,7 @@ pub(crate) fn start(environment: &Arc<Environment>) {
     garbage_collector::start(environment);
     jobs::start(environment);
     namespaces::start(environment);
+    node_ranges::start(environment);
     nodes::start(environment);
     replica_sets::start(environment);
     service_accounts::start(environment);

@@ -13,6 +13,7 @@ use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::informer::Watched;
 use gardener_controller::reference::object_reference;
 use gardener_controller::{Action, Change, Clustered, Controller, Informer, ObjectRef, Queue};
+use ipnet::IpNet;
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
@@ -37,7 +38,7 @@ use crate::pods;
 use crate::topics::Topics;
 use crate::{Participants, Role};
 
-/// Text of a cluster, by its name.
+/// Something of a cluster, by its name.
 pub type OfCluster<T> = Arc<dyn Fn(&str) -> Option<T> + Send + Sync>;
 /// Told of a claim whose volume was deleted: cluster, namespace, claim.
 pub type VolumeDeleted = Arc<dyn Fn(&str, &str, &str) + Send + Sync>;
@@ -57,6 +58,9 @@ pub struct Config {
     pub root_ca: OfCluster<String>,
     /// The authority (certificate and key, PEM) that signs a cluster's certificate signing requests. Without one none are signed.
     pub signing_ca: OfCluster<(String, String)>,
+    /// The networks that a cluster's nodes get shares of for their pods, with the prefix length of a share; one per address family. Without them
+    /// nodes get none, as with upstream's `--allocate-node-cidrs=false`.
+    pub pod_networks: OfCluster<Vec<(IpNet, u8)>>,
     /// Whether nodes' requests for serving certificates are approved (upstream leaves that to the administrator).
     pub approve_kubelet_serving: bool,
     /// Called when the volume behind a claim was deleted, so that whoever keeps its data can drop it.
@@ -64,7 +68,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// No root CA, no signing, no approval of serving certificates, nobody told of volumes.
+    /// No root CA, no signing, no ranges for nodes, no approval of serving certificates, nobody told of volumes.
     pub fn new(server: Server, participants: Participants) -> Self {
         let (clock, chance) = (server.shared().clock.clone(), server.shared().chance.clone());
         Self {
@@ -74,6 +78,7 @@ impl Config {
             participants,
             root_ca: Arc::new(|_| None),
             signing_ca: Arc::new(|_| None),
+            pod_networks: Arc::new(|_| None),
             approve_kubelet_serving: false,
             on_volume_deleted: Arc::new(|_, _, _| {}),
         }

@@ -28,7 +28,7 @@ mod status;
 pub use heartbeat::SIMULATED_LABEL;
 pub use program::{Invocation, Program};
 
-use addresses::{Addresses, Networks};
+use addresses::Addresses;
 use pod::PodWork;
 
 /// How the engine behaves.
@@ -88,8 +88,7 @@ pub struct NodeConfig {
     pub client: Client,
     /// Whether the kubelet creates the Node object; without it the Node must exist.
     pub register: bool,
-    /// The range of its pods' addresses. Without one the Node's `podCIDR` counts, and without that the engine picks one that is free
-    /// among its nodes of the cluster.
+    /// The range of its pods' addresses. Without one the Node's `podCIDR` counts; pods wait until the cluster's controller manager has set it.
     pub pod_cidr: Option<String>,
 }
 
@@ -117,7 +116,6 @@ struct NodeState {
 struct Engine {
     config: Config,
     nodes: Mutex<BTreeMap<NodeKey, Arc<NodeState>>>,
-    networks: Mutex<Networks>,
     pods: Queue<PodKey>,
     heartbeats: Queue<NodeKey>,
     stop: CancellationToken,
@@ -138,7 +136,6 @@ impl Kubelets {
         let engine = Arc::new(Engine {
             config,
             nodes: Mutex::default(),
-            networks: Mutex::default(),
             pods: Queue::new(),
             heartbeats: Queue::new(),
             stop: stop.clone(),
@@ -188,7 +185,6 @@ impl Kubelets {
         if let Some(node) = removed {
             node.stop.cancel();
         }
-        self.engine.networks.lock().release(&key);
     }
 
     /// The nodes, as pairs of cluster and name.

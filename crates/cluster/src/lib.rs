@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+pub use controllers::pod_network;
 pub use environment::Config;
 pub use participants::{Participants, Role};
 

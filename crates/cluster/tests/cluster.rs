@@ -44,6 +44,7 @@ impl World {
         let (participants, stop) = (Participants::default(), CancellationToken::new());
         let mut config = Config::new(clusters.server.clone(), participants.clone());
         config.root_ca = Arc::new(|cluster| Some(format!("CA of {cluster}")));
+        config.pod_networks = Arc::new(|_| Some(vec![gardener_cluster::pod_network("10.244.0.0/16", None).unwrap()]));
         change(&mut config);
         let mut kubelet = kubelet::Config::new(config.clock.clone());
         kubelet.programs = programs;

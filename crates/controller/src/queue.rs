@@ -146,7 +146,7 @@ impl<K: Ord + Clone> Queue<K> {
         self.shared.wake.notify_one();
     }
 
-    /// Puts a key at the end after `delay`; asked twice, the earlier time counts.
+    /// Puts a key at the end after `delay`; asked twice, the earlier time counts. If it is handed out before, that was it.
     pub fn add_after(&self, key: K, delay: Duration) {
         if delay.is_zero() {
             return self.add(key);
@@ -213,6 +213,10 @@ impl<K: Ord + Clone> Queue<K> {
                 state.ripen(Instant::now());
                 if let Some(key) = state.order.pop_front() {
                     state.dirty.remove(&key);
+                    // What was to come later comes now; whoever works on it says when it is to come again.
+                    if let Some(slot) = state.due.remove(&key) {
+                        state.later.remove(&slot);
+                    }
                     state.working.insert(key.clone());
                     let more = !state.order.is_empty();
                     drop(state);

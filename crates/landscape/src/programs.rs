@@ -20,6 +20,7 @@ use gardener_apiserver::listen::Entrances;
 use gardener_apiserver::{Server, Shared, UserInfo};
 use gardener_cluster::Participants;
 use gardener_cluster::kubelet::{Invocation, Kubelets, Program};
+use ipnet::IpNet;
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 
@@ -48,30 +49,32 @@ pub struct Surroundings {
     /// Which clusters have controllers and a scheduler.
     pub participants: Participants,
     /// Certificates that clusters' controllers publish and sign with.
-    pub authorities: Authorities,
+    pub controller_configs: ControllerConfigs,
     /// The kubelets that run the programs, for machines to be nodes; set as soon as they are there.
     pub kubelets: Arc<OnceLock<Kubelets>>,
 }
 
-/// The authorities of clusters, by the cluster's name. Clones share them.
+/// The controller_configs of clusters, by the cluster's name. Clones share them.
 #[derive(Clone, Default)]
-pub struct Authorities {
-    known: Arc<Mutex<BTreeMap<String, Authority>>>,
+pub struct ControllerConfigs {
+    known: Arc<Mutex<BTreeMap<String, ControllerConfig>>>,
 }
 
-/// What a cluster's controllers publish and sign with.
+/// What a cluster's controllers publish, sign with and hand out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Authority {
+pub struct ControllerConfig {
     /// Certificates (PEM) that tell the API server; published as `kube-root-ca.crt`.
     pub root: String,
     /// Certificate and key (PEM) that sign client certificates.
     pub signing: (String, String),
+    /// The networks that nodes get shares of for their pods, with the prefix length of a share; empty if nodes get none.
+    pub pod_networks: Vec<(IpNet, u8)>,
 }
 
-impl Authorities {
+impl ControllerConfigs {
     /// Sets what a cluster's controllers use.
-    pub fn set(&self, cluster: &str, authority: Authority) {
-        self.known.lock().insert(cluster.to_owned(), authority);
+    pub fn set(&self, cluster: &str, config: ControllerConfig) {
+        self.known.lock().insert(cluster.to_owned(), config);
     }
 
     /// Forgets a cluster.
@@ -82,6 +85,15 @@ impl Authorities {
     /// The certificates that tell a cluster's API server.
     pub fn root(&self, cluster: &str) -> Option<String> {
         self.known.lock().get(cluster).map(|own| own.root.clone())
+    }
+
+    /// The networks that a cluster's nodes get shares of.
+    pub fn pod_networks(&self, cluster: &str) -> Option<Vec<(IpNet, u8)>> {
+        let known = self.known.lock();
+        known
+            .get(cluster)
+            .map(|own| own.pod_networks.clone())
+            .filter(|networks| !networks.is_empty())
     }
 
     /// What signs a cluster's client certificates.

@@ -16,7 +16,7 @@ use crate::apply::{self, FIELD_MANAGER, Manifest};
 use crate::garden::{GARDEN, VERSION};
 use crate::identity::Identity;
 use crate::landscape::{Landscape, LandscapeError, seed_cluster, seed_host, seed_kubeconfig_secret};
-use crate::programs::{Authorities, Authority, Surroundings};
+use crate::programs::{ControllerConfig, ControllerConfigs, Surroundings};
 
 /// What a simulated node of a seed offers: enough for the control planes of a thousand shoots.
 const CAPACITY: [(&str, &str); 4] = [
@@ -38,7 +38,7 @@ impl Landscape {
     /// Starts the controllers and kubelets of embedded clusters.
     pub(crate) fn start_embedded(&self) -> Embedded {
         let participants = Participants::default();
-        let authorities = Authorities::default();
+        let controller_configs = ControllerConfigs::default();
         // lists and watches across clusters know Kubernetes' kinds and nobody else's
         self.server
             .open(ALL_CLUSTERS, self.kubernetes.config(VERSION, Default::default()));
@@ -48,13 +48,15 @@ impl Landscape {
             kubernetes: self.kubernetes.clone(),
             entrances: self.entrances.clone(),
             participants: participants.clone(),
-            authorities: authorities.clone(),
+            controller_configs: controller_configs.clone(),
             kubelets: Arc::default(),
         };
         let mut config = gardener_cluster::Config::new(self.server.clone(), participants);
-        let roots = authorities.clone();
+        let roots = controller_configs.clone();
         config.root_ca = Arc::new(move |cluster| roots.root(cluster));
-        let signing = authorities;
+        let networks = controller_configs.clone();
+        config.pod_networks = Arc::new(move |cluster| networks.pod_networks(cluster));
+        let signing = controller_configs;
         config.signing_ca = Arc::new(move |cluster| signing.signing(cluster));
         let (store, tasks) = (self.shared.store.clone(), self.tasks.clone());
         config.on_volume_deleted = Arc::new(move |_, namespace, claim| {
@@ -140,11 +142,12 @@ impl Landscape {
     /// Has a cluster's controllers run.
     pub(crate) fn take_part(&self, embedded: &Embedded, cluster: &str, identity: &Identity) {
         let authority = &identity.authority;
-        embedded.surroundings.authorities.set(
+        embedded.surroundings.controller_configs.set(
             cluster,
-            Authority {
+            ControllerConfig {
                 root: authority.certificate.clone(),
                 signing: (authority.certificate.clone(), authority.key.clone()),
+                pod_networks: Vec::new(),
             },
         );
         embedded

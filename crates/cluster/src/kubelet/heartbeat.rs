@@ -30,6 +30,8 @@ const LEASE_SECONDS: i32 = 40;
 const RENEW: Duration = Duration::from_secs(10);
 /// How often the status is told though nothing changed.
 const STATUS: Duration = Duration::from_secs(300);
+/// How soon to look whether the node has got a range for its pods.
+const UNTIL_RANGE: Duration = Duration::from_millis(100);
 /// How soon to try again when the API cannot be reached or the Node is not there.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -49,6 +51,11 @@ pub(super) async fn beat(engine: Arc<Engine>, key: NodeKey) -> Result<Action, Er
     };
     let mut heart = node.heart.lock().await;
     match try_beat(&engine, &node, &mut heart).await {
+        Ok(true) if node.addresses.lock().is_none() => {
+            // the Node is read again until it has a range
+            heart.told = None;
+            Ok(Action::RequeueAfter(UNTIL_RANGE))
+        }
         Ok(true) => Ok(Action::RequeueAfter(RENEW)),
         Ok(false) => Ok(Action::RequeueAfter(AGAIN)),
         Err(error) => {
@@ -98,8 +105,7 @@ async fn register(engine: &Engine, node: &NodeState, api: &Api<Node>) -> Result<
             }
         }
         None if config.register => {
-            let given = config.pod_cidr.as_ref().and_then(|cidr| cidr.parse::<IpNet>().ok());
-            let range = given.or_else(|| engine.networks.lock().pick(&node.key));
+            let range = config.pod_cidr.as_ref().and_then(|cidr| cidr.parse::<IpNet>().ok());
             let clock = &engine.config.clock;
             api.create(&PostParams::default(), &initial(config, range, &clock.time()))
                 .await?
@@ -112,15 +118,10 @@ async fn register(engine: &Engine, node: &NodeState, api: &Api<Node>) -> Result<
             .pod_cidr
             .clone()
             .or_else(|| registered.spec.as_ref().and_then(|spec| spec.pod_cidr.clone()));
-        let mut networks = engine.networks.lock();
-        let range = own
-            .and_then(|cidr| cidr.parse::<IpNet>().ok())
-            .or_else(|| networks.pick(&node.key));
-        if let Some(range) = range {
-            networks.set(&node.key, range);
-            *addresses = Some(Addresses::new(range));
-        }
-        drop(networks);
+        let Some(range) = own.and_then(|cidr| cidr.parse::<IpNet>().ok()) else {
+            return Ok(Some(registered));
+        };
+        *addresses = Some(Addresses::new(range));
         // pods may have waited for their addresses
         for pod in node.pods.list() {
             let pod = gardener_controller::ObjectRef::of(pod.as_ref());

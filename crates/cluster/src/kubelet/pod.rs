@@ -133,7 +133,8 @@ async fn advance(
     } else if !work.mounted {
         mount(node, pod, work, now).await?;
     }
-    run_containers(engine, node, key, pod, work, now, &time, deleting);
+    let addressed = with_address(pod, work.address);
+    run_containers(engine, node, key, &addressed, work, now, &time, deleting);
     tell(node, pod, work, now, &time, host_network).await?;
     if deleting && work.containers.values().all(Tracked::is_over) {
         let api: Api<Pod> = Api::namespaced(node.config.client.clone(), &key.pod.namespace);
@@ -293,6 +294,19 @@ fn step(
         run,
         stopping: false,
     };
+}
+
+/// The pod with the address that it was just given: the status tells it only after the containers have started.
+fn with_address(pod: &Arc<Pod>, address: Option<IpAddr>) -> Arc<Pod> {
+    let known = pod.status.as_ref().is_some_and(|status| status.pod_ip.is_some());
+    match address {
+        Some(address) if !known => {
+            let mut addressed = Pod::clone(pod);
+            addressed.status.get_or_insert_default().pod_ip = Some(address.to_string());
+            Arc::new(addressed)
+        }
+        _ => Arc::clone(pod),
+    }
 }
 
 /// Goes on with containers that ran before this process started.

@@ -13,7 +13,7 @@ pub struct Invocation {
     pub cluster: String,
     /// The node's name.
     pub node: String,
-    /// The pod, as it was when the container started.
+    /// The pod, as it was when the container started, its address included.
     pub pod: Arc<Pod>,
     /// The container.
     pub container: Container,

@@ -127,19 +127,14 @@ impl Progress {
     }
 
     fn see_seed(&mut self, seed: &Seed) {
-        let ready = seed
-            .status
-            .conditions
+        let conditions = &seed.status.conditions;
+        let ready = ["GardenletReady", "SeedSystemComponentsHealthy", "ExtensionsReady"]
             .iter()
-            .filter(|condition| {
-                matches!(
-                    condition.r#type.as_str(),
-                    "GardenletReady" | "SeedSystemComponentsHealthy"
-                )
-            })
-            .filter(|condition| condition.status == "True")
-            .count()
-            == 2;
+            .all(|wanted| {
+                conditions
+                    .iter()
+                    .any(|own| own.r#type == *wanted && own.status == "True")
+            });
         let name = seed.name_any();
         if self.seeds.insert(name.clone(), ready) == Some(ready) {
             return;

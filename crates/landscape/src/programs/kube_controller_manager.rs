@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gardener_cluster::Role;
 use gardener_cluster::kubelet::{Invocation, Program};
+use gardener_cluster::{Role, pod_network};
+use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Container, Pod};
 
 use super::files::{FileError, Files};
-use super::{Authority, Replicas, Surroundings, namespace};
+use super::{ControllerConfig, Replicas, Surroundings, namespace};
 
 /// How soon a start that failed is tried again.
 const RETRY: Duration = Duration::from_millis(200);
@@ -28,20 +29,40 @@ impl KubeControllerManager {
         }
     }
 
-    async fn authority(&self, invocation: &Invocation) -> Result<Authority, FileError> {
+    async fn config(&self, invocation: &Invocation) -> Result<ControllerConfig, FileError> {
         let files = Files::new(
             self.surroundings.node_client(invocation),
             &invocation.pod,
             &invocation.container,
         );
-        Ok(Authority {
+        Ok(ControllerConfig {
             root: files.file_of("root-ca-file").await?,
             signing: (
                 files.file_of("cluster-signing-kube-apiserver-client-cert-file").await?,
                 files.file_of("cluster-signing-kube-apiserver-client-key-file").await?,
             ),
+            pod_networks: pod_networks(&files),
         })
     }
+}
+
+/// What `--allocate-node-cidrs`, `--cluster-cidr` and `--node-cidr-mask-size` say. What is no network is left out.
+fn pod_networks(files: &Files<'_>) -> Vec<(IpNet, u8)> {
+    if files.argument("allocate-node-cidrs") != Some("true") {
+        return Vec::new();
+    }
+    let length = |name: &str| files.argument(name).and_then(|text| text.parse().ok());
+    let networks = files.argument("cluster-cidr").unwrap_or_default().split(',');
+    networks
+        .filter_map(|text| {
+            let of_family = if text.contains(':') {
+                length("node-cidr-mask-size-ipv6")
+            } else {
+                length("node-cidr-mask-size-ipv4")
+            };
+            pod_network(text, of_family.or_else(|| length("node-cidr-mask-size"))).ok()
+        })
+        .collect()
 }
 
 #[async_trait]
@@ -52,9 +73,9 @@ impl Program for KubeControllerManager {
 
     async fn run(&self, invocation: Invocation) -> i32 {
         let name = namespace(&invocation.pod);
-        let authority = loop {
-            match self.authority(&invocation).await {
-                Ok(authority) => break authority,
+        let config = loop {
+            match self.config(&invocation).await {
+                Ok(config) => break config,
                 Err(error) => tracing::debug!(cluster = name, %error, "kube-controller-manager cannot start yet"),
             }
             tokio::select! {
@@ -63,7 +84,7 @@ impl Program for KubeControllerManager {
                 () = tokio::time::sleep(RETRY) => {}
             }
         };
-        self.surroundings.authorities.set(&name, authority);
+        self.surroundings.controller_configs.set(&name, config);
         self.replicas.enter(&name);
         self.surroundings.participants.join(&name, Role::ControllerManager);
         let _ = invocation.ready.send(true);

@@ -56,12 +56,7 @@ impl Program for Machine {
             }
         };
         let shoot = namespace(&invocation.pod);
-        let pods: Api<Pod> = Api::namespaced(client.clone(), &shoot);
-        // the address is given after the pod was handed to the program
-        let address = match pods.get_opt(&invocation.pod.name_any()).await {
-            Ok(pod) => pod.and_then(|pod| pod.status?.pod_ip),
-            Err(_) => None,
-        };
+        let address = invocation.pod.status.as_ref().and_then(|status| status.pod_ip.clone());
         let node = invocation.pod.name_any();
         let machine = gardener_node_agent::Machine {
             host_name: node.clone(),

@@ -55,7 +55,7 @@ impl ResourceManager {
             target: self.surroundings.resource_manager_client(&namespace),
             class: DEFAULT_CLASS.to_owned(),
             token_class: Some("shoot".to_owned()),
-            target_ca: self.surroundings.authorities.root(&namespace),
+            target_ca: self.surroundings.controller_configs.root(&namespace),
             namespace: Some(namespace),
             clock,
             chance,

@@ -34,9 +34,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::error::Error;
 use crate::expectations::Expectations;
-use crate::pods;
 use crate::topics::Topics;
 use crate::{Participants, Role};
+use crate::{pods, tidy};
 
 /// Something of a cluster, by its name.
 pub type OfCluster<T> = Arc<dyn Fn(&str) -> Option<T> + Send + Sync>;
@@ -100,7 +100,7 @@ pub(crate) const NODE_LEASES: &str = "kube-node-lease";
 pub(crate) type Seen<K> = Informer<Clustered<K>>;
 
 macro_rules! informers {
-    ($($name:ident: $kind:ty $(= $fields:expr)?),* $(,)?) => {
+    ($($name:ident: $kind:ty $(= $fields:expr)? $(=> $tidy:expr)?),* $(,)?) => {
         /// Local copies across all clusters.
         pub(crate) struct Informers {
             $(pub $name: Seen<$kind>,)*
@@ -112,7 +112,9 @@ macro_rules! informers {
                     $($name: {
                         let config = watcher::Config::default();
                         $(let config = config.fields($fields);)?
-                        Informer::start_clustered(Api::all(client.clone()), config, cancel)
+                        let tidy: fn(&mut $kind) = |_| {};
+                        $(let tidy: fn(&mut $kind) = { let _ = tidy; $tidy };)?
+                        Informer::start_clustered(Api::all(client.clone()), config, cancel, tidy)
                     },)*
                 }
             }
@@ -127,7 +129,7 @@ macro_rules! informers {
 
 informers! {
     namespaces: Namespace,
-    pods: Pod,
+    pods: Pod => tidy::pod_for_controllers,
     nodes: Node,
     node_leases: Lease = "metadata.namespace=kube-node-lease",
     services: Service,
@@ -137,10 +139,10 @@ informers! {
     claims: PersistentVolumeClaim,
     volumes: PersistentVolume,
     storage_classes: StorageClass,
-    deployments: Deployment,
-    replica_sets: ReplicaSet,
-    stateful_sets: StatefulSet,
-    daemon_sets: DaemonSet,
+    deployments: Deployment => |object| tidy::template(&mut object.spec.template),
+    replica_sets: ReplicaSet => |object| object.spec.template.iter_mut().for_each(tidy::template),
+    stateful_sets: StatefulSet => |object| tidy::template(&mut object.spec.template),
+    daemon_sets: DaemonSet => |object| tidy::template(&mut object.spec.template),
     revisions: ControllerRevision,
     jobs: Job,
     endpoint_slices: EndpointSlice,

@@ -155,7 +155,7 @@ impl Kubelets {
         let key: NodeKey = (config.cluster.as_str().into(), config.name.as_str().into());
         let stop = self.engine.stop.child_token();
         let selected = watcher::Config::default().fields(&format!("spec.nodeName={}", config.name));
-        let informer = Informer::start(Api::all(config.client.clone()), selected, &stop);
+        let informer = Informer::start_tidied(Api::all(config.client.clone()), selected, &stop, crate::tidy::pod);
         let clock = self.engine.config.clock.clone();
         let node = Arc::new(NodeState {
             key: key.clone(),

@@ -13,6 +13,7 @@ pub mod kubelet;
 mod participants;
 mod pods;
 mod scheduler;
+mod tidy;
 mod topics;
 
 use std::sync::Arc;

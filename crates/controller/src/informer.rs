@@ -69,6 +69,8 @@ impl<K> Clone for Informer<K> {
 
 struct Shared<K> {
     place: Box<dyn Fn(&K) -> ObjectRef + Send + Sync>,
+    /// Takes from an object what nobody needs, before it is kept.
+    tidy: Box<dyn Fn(&mut K) + Send + Sync>,
     copy: RwLock<Copy<K>>,
     /// Held while changes are told, so that a new handler misses none and sees none twice.
     handlers: Mutex<Vec<Handler<K>>>,
@@ -129,7 +131,17 @@ where
 {
     /// Starts to list and watch what `api` and the selectors in `config` describe, until `cancel` is called.
     pub fn start(api: Api<K>, config: watcher::Config, cancel: &CancellationToken) -> Self {
-        Self::start_with(api, config, cancel, ObjectRef::of)
+        Self::start_with(api, config, cancel, ObjectRef::of, |_| {})
+    }
+
+    /// As [`Informer::start`], but keeps what `tidy` leaves of each object; for kinds of which there are many and only parts are needed.
+    pub fn start_tidied(
+        api: Api<K>,
+        config: watcher::Config,
+        cancel: &CancellationToken,
+        tidy: impl Fn(&mut K) + Send + Sync + 'static,
+    ) -> Self {
+        Self::start_with(api, config, cancel, ObjectRef::of, tidy)
     }
 
     fn start_with(
@@ -137,9 +149,11 @@ where
         config: watcher::Config,
         cancel: &CancellationToken,
         place: impl Fn(&K) -> ObjectRef + Send + Sync + 'static,
+        tidy: impl Fn(&mut K) + Send + Sync + 'static,
     ) -> Self {
         let shared = Arc::new(Shared {
             place: Box::new(place),
+            tidy: Box::new(tidy),
             copy: RwLock::new(Copy {
                 objects: BTreeMap::new(),
                 indexes: BTreeMap::new(),
@@ -280,11 +294,15 @@ impl<K: Watched> Informer<Clustered<K>>
 where
     K::DynamicType: Clone,
 {
-    /// As [`Informer::start`] with a client of all logical clusters: places carry the cluster.
-    pub fn start_clustered(api: Api<Clustered<K>>, config: watcher::Config, cancel: &CancellationToken) -> Self {
-        Self::start_with(api, config, cancel, |object: &Clustered<K>| {
-            ObjectRef::of(object).in_cluster(&object.cluster)
-        })
+    /// As [`Informer::start_tidied`] with a client of all logical clusters: places carry the cluster.
+    pub fn start_clustered(
+        api: Api<Clustered<K>>,
+        config: watcher::Config,
+        cancel: &CancellationToken,
+        tidy: impl Fn(&mut K) + Send + Sync + 'static,
+    ) -> Self {
+        let place = |object: &Clustered<K>| ObjectRef::of(object).in_cluster(&object.cluster);
+        Self::start_with(api, config, cancel, place, move |object| tidy(&mut object.object))
     }
 }
 
@@ -323,7 +341,10 @@ impl<K: Watched> Shared<K> {
 
     fn take(&self, event: Event<K>, listed: &mut BTreeMap<ObjectRef, K>) {
         // managedFields are the larger half of many objects, and no controller reads them.
-        let event = event.modify(|object| object.managed_fields_mut().clear());
+        let event = event.modify(|object| {
+            object.meta_mut().managed_fields = None;
+            (self.tidy)(object);
+        });
         match event {
             Event::Init => listed.clear(),
             Event::InitApply(object) => {

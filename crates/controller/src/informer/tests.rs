@@ -146,7 +146,7 @@ async fn dynamic_and_clustered_kinds_are_informed_about() {
     assert_eq!(informer.list()[0].data["data"]["key"], "1");
 
     let api: Api<Clustered<ConfigMap>> = Api::all(fake.client());
-    let informer = Informer::start_clustered(api, watcher::Config::default(), &cancel);
+    let informer = Informer::start_clustered(api, watcher::Config::default(), &cancel, |_| {});
     informer.synced().await;
     let place = ObjectRef::new("n", "a").in_cluster("garden");
     assert_eq!(place.to_string(), "garden:n/a");

@@ -1,13 +1,15 @@
-//! Waiting until one object is as wanted, or gone.
+//! Waiting until one object, or all of a kind together, are as wanted, or gone.
 
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::time::Duration;
 
 use futures::StreamExt;
 use kube::Api;
 use kube::runtime::watcher::{self, Event, watcher};
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout_at};
 
+use crate::ObjectRef;
 use crate::informer::Watched;
 
 /// How patient a wait is.
@@ -121,6 +123,53 @@ pub async fn wait_for<K: Watched, T, E: std::fmt::Display>(
             }
         }
     }
+}
+
+/// Waits until `check` is content with all objects of an API together. It is asked at every change.
+///
+/// # Errors
+/// The last reason of `check`, or why nothing could be listed, when the time is over.
+pub async fn wait_for_all<K: Watched>(
+    api: &Api<K>,
+    patience: Patience,
+    check: impl Fn(&[K]) -> Result<(), String>,
+) -> Result<(), String>
+where
+    K::DynamicType: Clone,
+{
+    let deadline = Instant::now() + patience.timeout;
+    let mut events = pin!(watcher(api.clone(), watcher::Config::default()));
+    let mut known: BTreeMap<ObjectRef, K> = BTreeMap::new();
+    let mut listed = false;
+    let mut last = "nothing could be listed".to_owned();
+    let mut pause = FIRST_PAUSE;
+    while let Ok(Some(event)) = timeout_at(deadline, events.next()).await {
+        match event {
+            Ok(Event::Init) => {
+                known.clear();
+                listed = false;
+            }
+            Ok(Event::InitDone) => {
+                listed = true;
+                pause = FIRST_PAUSE;
+            }
+            Ok(Event::InitApply(object) | Event::Apply(object)) => drop(known.insert(ObjectRef::of(&object), object)),
+            Ok(Event::Delete(object)) => drop(known.remove(&ObjectRef::of(&object))),
+            Err(error) => {
+                last = error.to_string();
+                sleep_until(deadline.min(Instant::now() + pause)).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        }
+        if listed {
+            let all: Vec<K> = known.values().cloned().collect();
+            match check(&all) {
+                Ok(()) => return Ok(()),
+                Err(why) => last = why,
+            }
+        }
+    }
+    Err(last)
 }
 
 /// Waits until the object called `name` is gone.

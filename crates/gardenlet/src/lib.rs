@@ -17,7 +17,6 @@ mod health;
 mod managed_resource;
 mod seed;
 mod shoot;
-mod wait_all;
 
 pub use config::{CareSettings, Config, Ingress, Settings, ShootClients, ShootSettings};
 

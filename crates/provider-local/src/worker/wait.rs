@@ -2,13 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use futures::StreamExt;
 use gardener_apis::machine::v1alpha1::MachineDeployment;
-use gardener_controller::wait::Patience;
+use gardener_controller::wait::{Patience, wait_for_all};
 use gardener_extension::ActuatorError;
-use kube::runtime::watcher::{self, watcher};
 use kube::{Api, ResourceExt};
-use tokio::time::{Instant, timeout_at};
 
 use super::Machines;
 use super::plan::Wanted;
@@ -88,34 +85,17 @@ fn judge(all: &[MachineDeployment], wanted: &[Wanted], hibernated: bool) -> Judg
     ))
 }
 
-/// Asks again after every change of a machine deployment.
+/// Asks again after every change of a machine deployment. A failed machine may be replaced yet: it only counts when the time is over.
 async fn until(
     api: &Api<MachineDeployment>,
     patience: Patience,
     judge: impl Fn(&[MachineDeployment]) -> Judgement,
 ) -> Result<(), ActuatorError> {
-    let deadline = Instant::now() + patience.timeout;
-    let mut changes = std::pin::pin!(watcher(api.clone(), watcher::Config::default()));
-    // a failed machine may be replaced yet: it only counts when the time is over
-    let mut last;
-    loop {
-        match judge(&api.list(&Default::default()).await?.items) {
-            Judgement::Done => return Ok(()),
-            Judgement::Waiting(why) | Judgement::Failed(why) => last = why,
-        }
-        loop {
-            match timeout_at(deadline, changes.next()).await {
-                Err(_) | Ok(None) => return Err(ActuatorError::new(last)),
-                Ok(Some(Ok(watcher::Event::Init | watcher::Event::InitApply(_)))) => {}
-                Ok(Some(Ok(_))) => break,
-                Ok(Some(Err(error))) => {
-                    tracing::debug!(%error, "machine deployments cannot be watched");
-                    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-                    break;
-                }
-            }
-        }
-    }
+    let check = |all: &[MachineDeployment]| match judge(all) {
+        Judgement::Done => Ok(()),
+        Judgement::Waiting(why) | Judgement::Failed(why) => Err(why),
+    };
+    wait_for_all(api, patience, check).await.map_err(ActuatorError::new)
 }
 
 /// Waits until all machines are there, or all are gone when the shoot sleeps.

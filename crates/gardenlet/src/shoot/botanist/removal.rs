@@ -7,7 +7,7 @@ use gardener_apis::extensions::v1alpha1::{Bastion, ControlPlane, Infrastructure,
 use gardener_apis::resources::v1alpha1::ManagedResource;
 use gardener_controller::error_codes;
 use gardener_controller::operation;
-use gardener_controller::wait::{Patience, wait_deleted};
+use gardener_controller::wait::{Patience, wait_deleted, wait_for_all};
 use gardener_flow::TaskError;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolume, PersistentVolumeClaim, Service};
@@ -20,7 +20,6 @@ use super::dns::Record;
 use super::{Botanist, Done};
 use crate::components::{kube_apiserver, machine_controller_manager};
 use crate::extension::{self, ExtensionObject, Timing};
-use crate::wait_all::wait_for_all;
 use crate::{apply, managed_resource};
 
 /// Namespaces that every cluster has.

@@ -9,7 +9,7 @@ use gardener_apis::extensions::v1alpha1::{
     WorkerPoolMachineControllerManager, WorkerPoolMachineImage, WorkerPoolNodeTemplate, WorkerPoolUserDataSecretRef,
     WorkerPoolVolume,
 };
-use gardener_controller::wait::Patience;
+use gardener_controller::wait::{Patience, wait_for_all};
 use gardener_flow::TaskError;
 use gardener_rules::extension_readiness::NotReady;
 use gardener_rules::worker_pool;
@@ -23,7 +23,6 @@ use super::{Botanist, Done};
 use crate::components::node_agent;
 use crate::components::operating_system_config::{self, Nodes};
 use crate::extension::{self, Ask, Timing};
-use crate::wait_all::wait_for_all;
 
 impl Botanist {
     fn keys(&self) -> Vec<(Pool, String)> {

@@ -148,7 +148,7 @@ informers! {
     endpoint_slices: EndpointSlice,
     budgets: PodDisruptionBudget,
     signing_requests: CertificateSigningRequest,
-    cluster_roles: ClusterRole,
+    cluster_roles: ClusterRole => |role| role.rules = None,
 }
 
 /// A key of something in a logical cluster.

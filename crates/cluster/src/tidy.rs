@@ -23,6 +23,11 @@ fn containers(containers: &mut Vec<Container>) {
 
 pub(crate) fn pod(pod: &mut Pod) {
     pod.spec.iter_mut().for_each(spec);
+    if let Some(status) = &mut pod.status {
+        status.conditions.iter_mut().for_each(Vec::shrink_to_fit);
+        status.container_statuses.iter_mut().for_each(Vec::shrink_to_fit);
+        status.init_container_statuses.iter_mut().for_each(Vec::shrink_to_fit);
+    }
 }
 
 pub(crate) fn template(template: &mut PodTemplateSpec) {

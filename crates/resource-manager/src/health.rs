@@ -5,6 +5,7 @@ use gardener_controller::informer::Watched;
 use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, conditions};
 use gardener_rules::health;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
+use kube::core::PartialObjectMeta;
 use kube::runtime::watcher;
 use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
@@ -13,11 +14,11 @@ use crate::Config;
 use crate::managed_resource::{APPLIED, HEALTHY, IGNORE, PROGRESSING, ReconcileError, Reconciler};
 use crate::merge::{MANAGED_BY, MANAGED_BY_VALUE, ORIGIN, annotation, truthy};
 
-/// Keeps the watches on managed workloads alive.
+/// Keeps the watches on managed workloads alive. Who manages them stands in their metadata; that they changed is all else that counts.
 pub(crate) struct Watches {
-    _deployments: Informer<Deployment>,
-    _stateful_sets: Informer<StatefulSet>,
-    _daemon_sets: Informer<DaemonSet>,
+    _deployments: Informer<PartialObjectMeta<Deployment>>,
+    _stateful_sets: Informer<PartialObjectMeta<StatefulSet>>,
+    _daemon_sets: Informer<PartialObjectMeta<DaemonSet>>,
 }
 
 /// Looks at a ManagedResource again as soon as one of its workloads changes.
@@ -29,16 +30,16 @@ pub(crate) fn watch_target(config: &Config, queue: &Queue<ObjectRef>, stop: &Can
     }
 }
 
-fn watch<K>(config: &Config, queue: &Queue<ObjectRef>, stop: &CancellationToken) -> Informer<K>
+fn watch<K>(config: &Config, queue: &Queue<ObjectRef>, stop: &CancellationToken) -> Informer<PartialObjectMeta<K>>
 where
     K: Watched + kube::Resource<DynamicType = ()>,
 {
-    let api: Api<K> = Api::all(config.target.clone());
+    let api: Api<PartialObjectMeta<K>> = Api::all(config.target.clone());
     let selector = watcher::Config::default().labels(&format!("{MANAGED_BY}={MANAGED_BY_VALUE}"));
     let informer = Informer::start(api, selector, stop);
     let queue = queue.clone();
     let namespace = config.namespace.clone();
-    informer.on_change(move |change: &Change<K>| {
+    informer.on_change(move |change: &Change<PartialObjectMeta<K>>| {
         let origin = change.object().annotations().get(ORIGIN).cloned().unwrap_or_default();
         let place = origin.rsplit(':').next().unwrap_or_default();
         if let Some((own_namespace, name)) = place.split_once('/')

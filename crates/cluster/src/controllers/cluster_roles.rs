@@ -5,6 +5,7 @@ use std::sync::Arc;
 use gardener_apimachinery::selector::LabelSelector;
 use gardener_controller::{Action, ObjectRef, Queue, apply};
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
+use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 
 use crate::Role;
@@ -56,21 +57,24 @@ fn rules<'a>(aggregate: &ClusterRole, all: impl Iterator<Item = &'a ClusterRole>
 }
 
 async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Action, Error> {
-    let Some(found) = environment.informers.cluster_roles.get(&key) else {
-        return Ok(Action::Done);
-    };
-    if found.object.aggregation_rule.is_none() {
+    let aggregates = |role: &ClusterRole| role.aggregation_rule.is_some();
+    let known = environment.informers.cluster_roles.get(&key);
+    if !known.is_some_and(|known| aggregates(&known.object)) {
         return Ok(Action::Done);
     }
-    let all = environment.informers.cluster_roles.list_cluster(&key.cluster);
-    let wanted = rules(&found.object, all.iter().map(|role| &role.object));
-    let known = found.object.rules.clone().unwrap_or_default();
+    // The informer keeps no rules: there are many of them, and only these few roles ask for them.
+    let api: Api<ClusterRole> = environment.cluster_api(&key.cluster);
+    let all = api.list(&ListParams::default()).await?.items;
+    let Some(found) = all.iter().find(|role| role.name_any() == key.name && aggregates(role)) else {
+        return Ok(Action::Done);
+    };
+    let wanted = rules(found, all.iter());
+    let known = found.rules.clone().unwrap_or_default();
     // the order of what was recorded at the start need not be this one
     if known.len() == wanted.len() && wanted.iter().all(|rule| known.contains(rule)) {
         return Ok(Action::Done);
     }
-    let api: Api<ClusterRole> = environment.cluster_api(&key.cluster);
-    apply::patch_locked(&api, &found.object, |role| role.rules = Some(wanted)).await?;
+    apply::patch_locked(&api, found, |role| role.rules = Some(wanted)).await?;
     Ok(Action::Done)
 }
 

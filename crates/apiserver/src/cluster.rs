@@ -80,6 +80,7 @@ pub struct LogicalCluster {
     shared: Shared,
     config: ClusterConfig,
     custom: ArcSwap<ResourceSet>,
+    reloading: Mutex<()>,
     /// Values taken by requests that may still be running, and when.
     reserved: Mutex<BTreeMap<String, Timestamp>>,
 }
@@ -94,6 +95,7 @@ impl LogicalCluster {
             shared,
             config,
             custom: ArcSwap::default(),
+            reloading: Mutex::default(),
             reserved: Mutex::default(),
         };
         cluster.reload_custom_resources();
@@ -182,6 +184,8 @@ impl LogicalCluster {
         if !self.config.custom_resources {
             return;
         }
+        // Held while definitions are read and set, so that of two writers the later one's reading stays.
+        let _reloading = self.reloading.lock();
         let definitions = self.list("apiextensions.k8s.io", "customresourcedefinitions", None);
         let custom = definitions
             .iter()

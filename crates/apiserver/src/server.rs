@@ -8,7 +8,6 @@ use futures::future::BoxFuture;
 use gardener_apimachinery::ApiError;
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 
 use crate::cluster::{ClusterConfig, LogicalCluster, Shared};
 use crate::handle::{self, Caller};
@@ -137,7 +136,25 @@ impl Server {
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        handle::handle(self, caller, request).await
+        handle_apart(self.clone(), caller, request).await
+    }
+}
+
+/// Serves a request in a task of its own: the caller's stack is not the server's, a panic here is not one there, and a write whose caller
+/// went away is still brought to its end.
+fn handle_apart<B>(
+    server: Server,
+    caller: Caller,
+    request: http::Request<B>,
+) -> impl Future<Output = http::Response<Body>> + Send + 'static
+where
+    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let serving = tokio::spawn(async move { handle::handle(&server, caller, request).await });
+    async move {
+        let served = serving.await;
+        served.unwrap_or_else(|_| respond::error(&ApiError::internal("the request was not finished: see the log")))
     }
 }
 
@@ -175,15 +192,8 @@ where
         if let Some(authorization) = own.authorization.clone() {
             request.headers_mut().insert(http::header::AUTHORIZATION, authorization);
         }
-        // A task of its own, as a server has: the caller's stack is not the server's, and a panic here is not one there.
-        let serving = AbortOnDropHandle::new(tokio::spawn(async move {
-            let caller = (*own.caller).clone();
-            handle::handle(&own.server, caller, request).await
-        }));
-        Box::pin(async move {
-            let served = serving.await;
-            Ok(served
-                .unwrap_or_else(|_| respond::error(&ApiError::internal("the request was not finished: see the log"))))
-        })
+        let caller = (*own.caller).clone();
+        let served = handle_apart(own.server, caller, request);
+        Box::pin(async move { Ok(served.await) })
     }
 }

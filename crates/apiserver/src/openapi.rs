@@ -1,11 +1,12 @@
-//! `/openapi/v3`: the schemas of what is served, from recorded documents for built-in kinds and from definitions for custom ones.
+//! `/openapi/v3` and `/openapi/v2`: the schemas of what is served, from recorded documents for built-in kinds and from definitions
+//! for custom ones.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use gardener_apimachinery::ApiError;
 use gardener_schema::openapi::{self, Resource, Subresource};
-use http::header::{HeaderMap, HeaderValue};
+use http::header::{ACCEPT, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, VARY};
 use http::{Response, StatusCode};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -20,6 +21,42 @@ use crate::respond::{self, Accept, Body};
 pub struct Documents {
     recorded: BTreeMap<String, &'static str>,
     built: Mutex<BTreeMap<String, Bytes>>,
+    /// The newest answer to `/openapi/v2` by encoding, and the hash of what it was built from.
+    swagger: Mutex<BTreeMap<SwaggerEncoding, (String, Bytes)>>,
+}
+
+/// The encodings of `/openapi/v2`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum SwaggerEncoding {
+    Json,
+    Protobuf,
+}
+
+impl SwaggerEncoding {
+    /// Reads the `Accept` header: the first clause that can be served counts.
+    fn read(headers: &HeaderMap) -> Result<Self, ApiError> {
+        let text = headers
+            .get(ACCEPT)
+            .and_then(|value| value.to_str().ok())
+            .filter(|text| !text.trim().is_empty())
+            .unwrap_or("*/*");
+        text.split(',')
+            .find_map(|clause| match clause.split(';').next().unwrap_or_default().trim() {
+                "application/json" | "application/*" | "*/*" => Some(Self::Json),
+                // the first is the name's old form, which clients still send
+                "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+                | "application/com.github.proto-openapi.spec.v2.v1.0+protobuf" => Some(Self::Protobuf),
+                _ => None,
+            })
+            .ok_or_else(|| ApiError::not_acceptable(&[Self::Json.content_type(), Self::Protobuf.content_type()]))
+    }
+
+    fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Protobuf => "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+        }
+    }
 }
 
 impl Documents {
@@ -27,7 +64,7 @@ impl Documents {
     pub fn new(recorded: impl IntoIterator<Item = (String, &'static str)>) -> Self {
         Self {
             recorded: recorded.into_iter().collect(),
-            built: Mutex::default(),
+            ..Self::default()
         }
     }
 
@@ -47,16 +84,20 @@ impl Documents {
     }
 }
 
-/// Answers `/openapi/v3` and `/openapi/v3/<path>`.
+/// Answers `/openapi/v2`, `/openapi/v3` and `/openapi/v3/<path>`.
 ///
 /// # Errors
-/// 404 for groups that are not served.
+/// 404 for groups that are not served, 406 for encodings that are not.
 pub(crate) fn answer(
     cluster: &LogicalCluster,
     path: &str,
-    _headers: &HeaderMap,
+    headers: &HeaderMap,
 ) -> Result<Option<Response<Body>>, ApiError> {
-    let Some(rest) = path.trim_end_matches('/').strip_prefix("/openapi/v3") else {
+    let path = path.trim_end_matches('/');
+    if path == "/openapi/v2" {
+        return swagger(cluster, headers).map(Some);
+    }
+    let Some(rest) = path.strip_prefix("/openapi/v3") else {
         return Ok(None);
     };
     let rest = rest.trim_start_matches('/');
@@ -75,15 +116,72 @@ pub(crate) fn answer(
             Accept::JSON,
         )));
     }
-    let bytes = match cluster.config().openapi.document(cluster, rest) {
-        Some(bytes) => bytes,
-        None => custom_document(cluster, rest).ok_or_else(ApiError::no_such_path)?,
+    let bytes = document(cluster, rest).ok_or_else(ApiError::no_such_path)?;
+    let hash = hash(cluster, rest);
+    Ok(Some(tagged(headers, &hash, || {
+        respond::raw(StatusCode::OK, bytes, Accept::JSON)
+    })))
+}
+
+/// The version 3 document of a path.
+fn document(cluster: &LogicalCluster, path: &str) -> Option<Bytes> {
+    let built_in = cluster.config().openapi.document(cluster, path);
+    built_in.or_else(|| custom_document(cluster, path))
+}
+
+/// Everything that is served, as one document of version 2.
+fn swagger(cluster: &LogicalCluster, headers: &HeaderMap) -> Result<Response<Body>, ApiError> {
+    let encoding = SwaggerEncoding::read(headers)?;
+    let paths = served_paths(cluster);
+    let hashes: String = paths.iter().map(|path| hash(cluster, path)).collect();
+    let hash = digest(&hashes);
+    let cache = &cluster.config().openapi.swagger;
+    let known = cache.lock().get(&encoding).filter(|(of, _)| *of == hash).cloned();
+    let bytes = match known {
+        Some((_, bytes)) => bytes,
+        None => {
+            let documents = paths
+                .iter()
+                .filter_map(|path| serde_json::from_slice(&document(cluster, path)?).ok());
+            let whole = openapi::v2::document(documents);
+            let bytes = Bytes::from(match encoding {
+                SwaggerEncoding::Json => serde_json::to_vec(&whole).map_err(ApiError::internal)?,
+                SwaggerEncoding::Protobuf => openapi::protobuf::encode(&whole),
+            });
+            cache.lock().insert(encoding, (hash.clone(), bytes.clone()));
+            bytes
+        }
     };
-    let mut response = respond::raw(StatusCode::OK, bytes, Accept::JSON);
-    if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", hash(cluster, rest))) {
-        response.headers_mut().insert(http::header::ETAG, tag);
+    let mut response = tagged(headers, &hash, || {
+        let content_type = HeaderValue::from_static(encoding.content_type());
+        respond::with_type(StatusCode::OK, respond::full(bytes), content_type)
+    });
+    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+    Ok(response)
+}
+
+/// An answer with its hash as `ETag`: 304 for who has it already.
+fn tagged(headers: &HeaderMap, hash: &str, answer: impl FnOnce() -> Response<Body>) -> Response<Body> {
+    let tag = format!("\"{hash}\"");
+    let known = headers
+        .get(IF_NONE_MATCH)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|tags| {
+            tags.split(',')
+                .map(|known| known.trim().trim_start_matches("W/"))
+                .any(|known| known == tag || known == "*")
+        });
+    let mut response = if known {
+        let mut response = Response::new(respond::full(Bytes::new()));
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response
+    } else {
+        answer()
+    };
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        response.headers_mut().insert(ETAG, tag);
     }
-    Ok(Some(response))
+    response
 }
 
 fn group_path(group: &str, version: &str) -> String {
@@ -129,8 +227,11 @@ fn hash(cluster: &LogicalCluster, path: &str) -> String {
             );
         }
     }
-    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
-    digest
+    digest(&text)
+}
+
+fn digest(text: &str) -> String {
+    ring::digest::digest(&ring::digest::SHA256, text.as_bytes())
         .as_ref()
         .iter()
         .take(16)

@@ -44,6 +44,27 @@ fn garden_answers_kubectl() {
     });
 }
 
+/// What goes by the schemas of the API, which versions of `kubectl` read in different forms.
+#[test]
+fn garden_answers_every_version_of_kubectl() {
+    let versions = harness::other_versions();
+    if versions.is_empty() {
+        println!("skipped: there is no kubectl.1.27 or other version beside kubectl");
+        return;
+    }
+    on_landscape(&["--no-shoot"], |landscape| {
+        for version in versions {
+            let garden = landscape.garden().with_program(&version);
+            garden::examples_unedited(&garden);
+            garden::describe_and_explain(&garden);
+            garden::server_side_apply_and_diff(&garden, landscape);
+            garden::watch(&garden);
+            garden::access(&garden);
+            refusals::all(&garden);
+        }
+    });
+}
+
 #[test]
 fn seed_runs_workload() {
     on_landscape(&["--no-shoot"], seed::all);

@@ -1,7 +1,11 @@
-//! Writes the OpenAPI v3 documents that an API server publishes at `/openapi/v3/<group>/<version>`.
+//! Writes the OpenAPI v3 documents that an API server publishes at `/openapi/v3/<group>/<version>`; from them [`v2`] makes
+//! the one of `/openapi/v2`, which [`protobuf`] writes for kubectl.
 //!
 //! Output is JSON on demand: nothing is kept. Paths carry what kubectl looks for: the query parameter `fieldValidation`
 //! of writes, `x-kubernetes-action` and `x-kubernetes-group-version-kind`.
+
+pub mod protobuf;
+pub mod v2;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -57,6 +57,7 @@ pub fn discovery(garden: &Kubectl) {
             .any(|line| line == "core.gardener.cloud/v1beta1")
     );
     assert!(garden.ok("version").contains("Server Version: v1."));
+    assert!(garden.ok("auth whoami").contains("system:masters"));
 }
 
 /// Every file of the local examples is taken as it is, in order, and again without a change.
@@ -321,24 +322,7 @@ pub fn server_side_apply_and_diff(garden: &Kubectl, landscape: &Landscape) {
 
 /// A watch sees what changes after it began; `wait` sees a condition.
 pub fn watch(garden: &Kubectl) {
-    let mut process = garden
-        .command(&[
-            "get",
-            "cm",
-            "-n",
-            "garden-local",
-            "watched",
-            "-w",
-            "-o",
-            "jsonpath={.data.step}{\"\\n\"}",
-        ])
-        .spawn();
     garden.ok("create cm -n garden-local watched --from-literal=step=1");
-    if let Ok(early) = &mut process {
-        // begun too early, perhaps: the object may not have existed
-        let _ = early.kill();
-        let _ = early.wait();
-    }
     let mut process = garden
         .command(&[
             "get",
@@ -366,6 +350,7 @@ pub fn watch(garden: &Kubectl) {
     assert_eq!(lines.next().expect("a line").expect("text"), "2");
     process.kill().expect("kubectl ends");
     process.wait().expect("kubectl ends");
+    garden.ok("delete cm -n garden-local watched");
     garden.ok(&format!("wait seed/local --for=condition=GardenletReady {PATIENCE}"));
     garden.ok(&format!(
         "wait -n garden-local shoot/local-wl --for=jsonpath={{.status.lastOperation.state}}=Succeeded {PATIENCE}"
@@ -397,5 +382,4 @@ pub fn access(garden: &Kubectl) {
     let refused = garden.refused(&["get", "shoots", "-n", "garden-local", "--as", "nobody"], "");
     let words = "Error from server (Forbidden): shoots.core.gardener.cloud is forbidden: User \"nobody\" cannot list resource \"shoots\" in API group \"core.gardener.cloud\" in the namespace \"garden-local\"";
     assert!(refused.starts_with(words), "{refused}");
-    assert!(garden.ok("auth whoami").contains("system:masters"));
 }

@@ -18,6 +18,27 @@ pub fn kubectl_exists() -> bool {
         .is_ok_and(|output| output.status.success())
 }
 
+/// Other versions of `kubectl` that are installed beside the one on `PATH`, as `kubectl.1.27` or `kubectl-1.27`.
+pub fn other_versions() -> Vec<PathBuf> {
+    let on_path = std::env::var_os("PATH").unwrap_or_default();
+    let kubectl = std::env::split_paths(&on_path)
+        .map(|dir| dir.join("kubectl"))
+        .find(|path| path.is_file());
+    let folder = kubectl.and_then(|path| Some(path.canonicalize().ok()?.parent()?.to_owned()));
+    let mut found: Vec<PathBuf> = folder
+        .and_then(|folder| std::fs::read_dir(folder).ok())
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("kubectl.1.") || name.starts_with("kubectl-1.")
+        })
+        .collect();
+    found.sort();
+    found
+}
+
 /// `gardener up` with a folder of its own; ends with this value.
 pub struct Landscape {
     process: Child,
@@ -94,6 +115,7 @@ impl Landscape {
     /// `kubectl` with a kubeconfig of the test's folder.
     pub fn kubectl(&self, kubeconfig: &str) -> Kubectl {
         Kubectl {
+            program: "kubectl".into(),
             kubeconfig: self.dir().join(kubeconfig),
             cache: self.dir().join("cache"),
         }
@@ -114,6 +136,7 @@ impl Drop for Landscape {
 
 /// `kubectl` for one cluster.
 pub struct Kubectl {
+    program: PathBuf,
     kubeconfig: PathBuf,
     cache: PathBuf,
 }
@@ -129,9 +152,18 @@ pub struct Answer {
 }
 
 impl Kubectl {
+    /// The same cluster by another program, with a cache of its own.
+    pub fn with_program(&self, program: &Path) -> Self {
+        Self {
+            program: program.to_owned(),
+            kubeconfig: self.kubeconfig.clone(),
+            cache: self.cache.join(program.file_name().unwrap_or_default()),
+        }
+    }
+
     /// The command, for what the other methods do not offer.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new("kubectl");
+        let mut command = Command::new(&self.program);
         command
             .env("KUBECONFIG", &self.kubeconfig)
             .arg("--cache-dir")
@@ -173,7 +205,8 @@ impl Kubectl {
         let answer = self.run(arguments, input);
         assert!(
             answer.success,
-            "kubectl {} failed:\n{}{}",
+            "{} {} failed:\n{}{}",
+            self.program.display(),
             arguments.join(" "),
             answer.out,
             answer.err

@@ -11,7 +11,8 @@ use crate::Key;
 /// The number of a change: 1 for the first one in the life of a store, then one more for each.
 pub type Revision = u64;
 
-/// Turns the value a writer gave into the one readers see at a revision. It always gets the writer's bytes, never its own output.
+/// Turns the value a writer gave into the one readers see at a revision. Given its own output it replaces the revision in it: so the
+/// last value of a deleted key is stamped with the deletion's.
 pub type Stamp = fn(&Bytes, Revision) -> Bytes;
 
 /// One value as it was from one revision on. Never changes; shared by all readers.

@@ -1,10 +1,8 @@
 //! The memory backend: commits under a lock, in the caller's task. Deterministic, works in virtual time.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::index::Index;
@@ -20,15 +18,8 @@ pub struct MemoryStore {
     index: Arc<Index>,
     stamp: Stamp,
     max_value: usize,
-    writer: Mutex<Writer>,
-}
-
-/// What only writers touch; its lock is what puts commits in order.
-#[derive(Debug, Default)]
-struct Writer {
-    /// The values as given, for the stamp of their deletion.
-    given: BTreeMap<Key, Bytes>,
-    closed: bool,
+    /// Whether the store is closed; its lock is what puts commits in order.
+    closed: Mutex<bool>,
 }
 
 impl MemoryStore {
@@ -38,13 +29,13 @@ impl MemoryStore {
             index: Arc::new(Index::loaded(0, [], &options)),
             stamp,
             max_value: options.max_value,
-            writer: Mutex::default(),
+            closed: Mutex::default(),
         }
     }
 
     fn write(&self, decide: impl FnOnce(&Batch<'_>) -> Vec<Change>) -> Result<Vec<Committed>, CommitError> {
-        let mut writer = self.writer.lock();
-        if writer.closed {
+        let closed = self.closed.lock();
+        if *closed {
             return Err(CommitError::Closed);
         }
         let mut batch = Batch::new(&self.index, self.stamp, self.max_value);
@@ -53,14 +44,8 @@ impl MemoryStore {
         let mut committed = Vec::with_capacity(changes.len());
         for change in changes {
             match change {
-                Change::Put { key, value, .. } => {
-                    committed.push(batch.put(key.clone(), &value));
-                    writer.given.insert(key, value);
-                }
-                Change::Delete { key, .. } => {
-                    let last = writer.given.remove(&key).unwrap_or_default();
-                    committed.extend(batch.delete(key, &last));
-                }
+                Change::Put { key, value, .. } => committed.push(batch.put(key, &value)),
+                Change::Delete { key, .. } => committed.extend(batch.delete(key)),
             }
         }
         self.index.publish(batch.into_events());
@@ -116,6 +101,6 @@ impl Store for MemoryStore {
     }
 
     async fn close(&self) {
-        self.writer.lock().closed = true;
+        *self.closed.lock() = true;
     }
 }

@@ -189,13 +189,13 @@ impl<'a> Batch<'a> {
         self.record(kind, entry, previous)
     }
 
-    /// Removes a key that was checked; `last` is the value its writer gave. None if the key is not there after all.
-    pub(crate) fn delete(&mut self, key: Key, last: &Bytes) -> Option<Committed> {
+    /// Removes a key that was checked. None if the key is not there after all.
+    pub(crate) fn delete(&mut self, key: Key) -> Option<Committed> {
         let previous = self.current(&key)?;
         self.revision += 1;
         let entry = Arc::new(Entry::new(
             key.clone(),
-            (self.stamp)(last, self.revision),
+            (self.stamp)(&previous.value, self.revision),
             previous.create_revision,
             self.revision,
             previous.version,

@@ -1,15 +1,13 @@
 //! The thread that makes changes durable: takes all that wait, writes one transaction, publishes, answers.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
 use super::file::{Given, StoreFile};
 use crate::index::Index;
 use crate::write::Batch;
-use crate::{Change, CommitError, Committed, Expect, Key, Stamp};
+use crate::{Change, CommitError, Committed, Expect, Stamp};
 
 /// What a caller wants done.
 #[derive(Debug)]
@@ -60,29 +58,13 @@ impl Committer {
     /// Decides and writes one batch and answers its requests. An error is the end of writing.
     fn commit(&self, waiting: Vec<Request>) -> Result<(), CommitError> {
         let mut batch = Batch::new(&self.index, self.stamp, self.max_value);
-        let mut given = BTreeMap::new();
         let mut written = Vec::new();
-        let mut answers = Vec::with_capacity(waiting.len());
-        let mut failed = None;
-        for Request { work, answer } in waiting {
-            let decided = match &failed {
-                Some(failure) => Err(redb_failure(failure)),
-                None => self
-                    .apply(work, &mut batch, &mut given, &mut written)
-                    .unwrap_or_else(|error| {
-                        let answer = Err(redb_failure(&error));
-                        failed = Some(error);
-                        answer
-                    }),
-            };
-            answers.push((answer, decided));
-        }
+        let answers: Vec<_> = waiting
+            .into_iter()
+            .map(|Request { work, answer }| (answer, apply(work, &mut batch, &mut written)))
+            .collect();
         let events: Vec<_> = batch.into_events().into_iter().zip(written).collect();
-        let durable = match failed {
-            Some(error) => Err(error),
-            None => self.file.persist(&events),
-        };
-        match durable {
+        match self.file.persist(&events) {
             Ok(()) => {
                 self.index.publish(events.into_iter().map(|(event, _)| event).collect());
                 for (answer, decided) in answers {
@@ -103,53 +85,38 @@ impl Committer {
             }
         }
     }
+}
 
-    /// Adds one request to the batch, all or nothing. The outer error is the disk's.
-    fn apply(
-        &self,
-        work: Work,
-        batch: &mut Batch<'_>,
-        given: &mut BTreeMap<Key, Given>,
-        written: &mut Vec<Given>,
-    ) -> Result<Result<Vec<Committed>, CommitError>, redb::Error> {
-        let changes = match work {
-            Work::Changes(changes) => changes,
-            Work::Purge(cluster) => batch
-                .keys_of(&cluster)
-                .into_iter()
-                .map(|key| Change::Delete {
-                    key,
-                    expect: Expect::Any,
-                })
-                .collect(),
-        };
-        if let Err(refusal) = batch.check(&changes) {
-            return Ok(Err(refusal));
-        }
-        let mut committed = Vec::with_capacity(changes.len());
-        for change in changes {
-            match change {
-                Change::Put { key, value, .. } => {
-                    committed.push(batch.put(key.clone(), &value));
-                    written.push(Some(value.clone()));
-                    given.insert(key, Some(value));
-                }
-                Change::Delete { key, .. } => {
-                    let last: Bytes = match given.get(&key) {
-                        Some(last) => last.clone(),
-                        None => self.file.given(&key)?,
-                    }
-                    .unwrap_or_default();
-                    given.insert(key.clone(), None);
-                    if let Some(deleted) = batch.delete(key, &last) {
-                        committed.push(deleted);
-                        written.push(None);
-                    }
+/// Adds one request to the batch, all or nothing; what its events give to the disk goes to `written`.
+fn apply(work: Work, batch: &mut Batch<'_>, written: &mut Vec<Given>) -> Result<Vec<Committed>, CommitError> {
+    let changes = match work {
+        Work::Changes(changes) => changes,
+        Work::Purge(cluster) => batch
+            .keys_of(&cluster)
+            .into_iter()
+            .map(|key| Change::Delete {
+                key,
+                expect: Expect::Any,
+            })
+            .collect(),
+    };
+    batch.check(&changes)?;
+    let mut committed = Vec::with_capacity(changes.len());
+    for change in changes {
+        match change {
+            Change::Put { key, value, .. } => {
+                committed.push(batch.put(key, &value));
+                written.push(Some(value));
+            }
+            Change::Delete { key, .. } => {
+                if let Some(deleted) = batch.delete(key) {
+                    committed.push(deleted);
+                    written.push(None);
                 }
             }
         }
-        Ok(Ok(committed))
     }
+    Ok(committed)
 }
 
 fn redb_failure(error: &redb::Error) -> CommitError {

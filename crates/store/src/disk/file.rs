@@ -218,14 +218,6 @@ impl StoreFile {
         })
     }
 
-    /// The value a key's writer gave.
-    pub(super) fn given(&self, key: &Key) -> Result<Given, redb::Error> {
-        let transaction = self.database.begin_read()?;
-        let table = transaction.open_table(ENTRIES)?;
-        let found = table.get((key.topic.as_str(), &*key.path))?;
-        Ok(found.map(|guard| Bytes::copy_from_slice(guard.value().3)))
-    }
-
     /// Makes events durable in one transaction: back when the disk has them. `given` are their values as the writers gave them.
     pub(super) fn persist(&self, events: &[(Event, Given)]) -> Result<(), redb::Error> {
         let Some((last, _)) = events.last() else {

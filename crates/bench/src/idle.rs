@@ -7,7 +7,7 @@ use clap::Args;
 use tokio::time::Instant;
 
 use crate::Figure;
-use crate::landscape::{Landscape, Storage};
+use crate::landscape::Landscape;
 use crate::process::{peak_memory, processor_time};
 use crate::ready;
 
@@ -24,7 +24,7 @@ pub struct Arguments {
 
 /// Waits until everything is healthy, then looks on.
 pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec<Figure>> {
-    let mut landscape = Landscape::spawn(binary, &Storage::Memory)?;
+    let mut landscape = Landscape::spawn(binary, None)?;
     if arguments.no_shoot {
         let client = landscape.client().await?;
         landscape.prepared(&client).await?;

@@ -17,7 +17,7 @@ use rand::{RngExt, SeedableRng};
 use serde_json::json;
 
 use crate::Figure;
-use crate::landscape::{Landscape, Storage, apply, is_settled, shoot, shoots, until};
+use crate::landscape::{Landscape, apply, is_settled, shoot, shoots, until};
 
 const LABEL: &str = "bench=acknowledged";
 const CONFIRMATION: &str = "confirmation.gardener.cloud/deletion";
@@ -144,7 +144,6 @@ impl Ledger {
 /// Kills, starts, checks; and in the end lets the shoot's life come to its end.
 pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec<Figure>> {
     let folder = tempfile::tempdir()?;
-    let storage = Storage::Folder(folder.path());
     let mut chance = StdRng::seed_from_u64(arguments.seed);
     let mut ledger = Ledger::default();
     let mut kills: BTreeMap<Step, u32> = BTreeMap::new();
@@ -154,7 +153,7 @@ pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec
     for step in Step::ALL {
         let until_here = (killed + share).min(arguments.times);
         while killed < until_here {
-            let mut landscape = Landscape::spawn(binary, &storage)?;
+            let mut landscape = Landscape::spawn(binary, Some(folder.path()))?;
             let client = landscape.client().await?;
             ledger.check(&client).await?;
             let stop = Arc::new(AtomicBool::new(false));
@@ -176,14 +175,14 @@ pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec
             *kills.entry(step).or_default() += 1;
         }
         // the step comes to its end before the next begins
-        let mut landscape = Landscape::spawn(binary, &storage)?;
+        let mut landscape = Landscape::spawn(binary, Some(folder.path()))?;
         let client = landscape.client().await?;
         ledger.check(&client).await?;
         landscape.prepared(&client).await?;
         finish(step, &client).await?;
         landscape.kill().await?;
     }
-    let mut landscape = Landscape::spawn(binary, &storage)?;
+    let mut landscape = Landscape::spawn(binary, Some(folder.path()))?;
     let client = landscape.client().await?;
     ledger.check(&client).await?;
     let mut figures = vec![

@@ -35,14 +35,6 @@ pub fn binary(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     })
 }
 
-/// Where a landscape keeps its data.
-pub enum Storage<'a> {
-    /// Nowhere.
-    Memory,
-    /// In a folder.
-    Folder(&'a Path),
-}
-
 /// A running `gardener up`; killed with this value.
 pub struct Landscape {
     process: Child,
@@ -53,8 +45,8 @@ pub struct Landscape {
 }
 
 impl Landscape {
-    /// Starts the binary and waits for nothing.
-    pub fn spawn(binary: &Path, storage: &Storage<'_>) -> anyhow::Result<Self> {
+    /// Starts the binary and waits for nothing. Its data is in `data_dir`, or in a folder that goes with this value.
+    pub fn spawn(binary: &Path, data_dir: Option<&Path>) -> anyhow::Result<Self> {
         let dir = tempfile::tempdir()?;
         let kubeconfig = dir.path().join("kubeconfig");
         let mut command = Command::new(binary);
@@ -68,11 +60,9 @@ impl Landscape {
                 "json",
                 "--kubeconfig",
             ])
-            .arg(&kubeconfig);
-        match storage {
-            Storage::Memory => command.arg("--memory"),
-            Storage::Folder(folder) => command.arg("--data-dir").arg(folder),
-        };
+            .arg(&kubeconfig)
+            .arg("--data-dir")
+            .arg(data_dir.map_or_else(|| dir.path().join("data"), Path::to_owned));
         let started = Instant::now();
         let process = command
             .stdin(std::process::Stdio::null())

@@ -8,7 +8,7 @@ use kube::api::ListParams;
 use tokio::time::Instant;
 
 use crate::Figure;
-use crate::landscape::{Landscape, Storage, apply, is_healthy, shoot, shoots, until};
+use crate::landscape::{Landscape, apply, is_healthy, shoot, shoots, until};
 use crate::process::{peak_memory, processor_time};
 
 /// Arguments of `bench many`.
@@ -27,7 +27,7 @@ pub struct Arguments {
 
 /// Applies all shoots and waits until all are healthy at the same time.
 pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec<Figure>> {
-    let mut landscape = Landscape::spawn(binary, &Storage::Memory)?;
+    let mut landscape = Landscape::spawn(binary, None)?;
     let client = landscape.client().await?;
     landscape.prepared(&client).await?;
     let begun = Instant::now();

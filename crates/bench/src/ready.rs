@@ -4,12 +4,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::Figure;
-use crate::landscape::{Landscape, Storage, apply, is_healthy, shoot, shoots, until};
+use crate::landscape::{Landscape, apply, is_healthy, shoot, shoots, until};
 use crate::process::peak_memory;
 
 /// Starts a landscape, applies a shoot as soon as the seed is ready, and waits for it.
 pub async fn measure(binary: &Path) -> anyhow::Result<Vec<Figure>> {
-    let mut landscape = Landscape::spawn(binary, &Storage::Memory)?;
+    let mut landscape = Landscape::spawn(binary, None)?;
     healthy(&mut landscape, 1).await?;
     Ok(vec![
         Figure::new(

@@ -159,7 +159,8 @@ fn json_patch_merge(target: &mut Value, addition: Value) {
 }
 
 /// Changes an object by a JSON merge patch of what `mutate` changes. Such a patch writes lists as a whole: if one changes and somebody
-/// else has changed the object since `current`, `mutate` is asked again with the newest object, so that nobody's entries are lost.
+/// else has changed the object since `current`, `mutate` is asked again with the newest object, so that nobody's entries are lost. What it
+/// makes must therefore follow from the object it is given, not from `current`; what was decided on `current` goes by [`patch_locked`].
 ///
 /// # Errors
 /// What the API says.

@@ -142,8 +142,10 @@ impl Reconciler {
             pods: &pods,
             leases: &leases,
         };
-        let wanted = status::status(&etcd, &observed, &now);
-        apply::patch_status(&etcds, &etcd, |etcd| etcd.status = wanted.clone()).await?;
+        apply::patch_status(&etcds, &etcd, |etcd| {
+            etcd.status = status::status(etcd, &observed, &now)
+        })
+        .await?;
         Ok(Action::Done)
     }
 

@@ -77,12 +77,12 @@ async fn try_beat(engine: &Engine, node: &NodeState, heart: &mut Heart) -> Resul
             heart.uid = registered.uid().unwrap_or_default();
             heart.leased = false;
         }
-        let wanted = status(
-            &node.config,
-            registered.status.clone().unwrap_or_default(),
-            &clock.time(),
-        );
-        apply::patch_status(&api, &registered, |node| node.status = Some(wanted.clone())).await?;
+        let now = clock.time();
+        apply::patch_status(&api, &registered, |registered| {
+            let before = registered.status.take().unwrap_or_default();
+            registered.status = Some(status(&node.config, before, &now));
+        })
+        .await?;
         heart.told = Some(Instant::now());
     }
     renew(node, heart, clock).await?;

@@ -403,7 +403,6 @@ async fn tell(
         work.address.map(|ip| ip.to_string()).or(known)
     };
     let facts = Facts {
-        pod,
         containers: &work.containers,
         mounted: work.mounted,
         initialized: work.initialized || (work.mounted && init_containers(pod).is_empty()),
@@ -413,11 +412,10 @@ async fn tell(
         now,
         time: time.clone(),
     };
-    let wanted = status(&facts);
     let api: Api<Pod> = Api::namespaced(
         node.config.client.clone(),
         pod.metadata.namespace.as_deref().unwrap_or_default(),
     );
-    apply::patch_status(&api, pod, |pod| pod.status = Some(wanted.clone())).await?;
+    apply::patch_status(&api, pod, |pod| pod.status = Some(status(&facts, pod))).await?;
     Ok(())
 }

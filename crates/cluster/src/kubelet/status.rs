@@ -12,9 +12,8 @@ use tokio::time::Instant;
 use super::containers::{Ended, State, Tracked};
 use crate::pods;
 
-/// What the status of a pod is made of.
+/// What the status of a pod is made of besides the pod itself.
 pub(super) struct Facts<'a> {
-    pub pod: &'a Pod,
     pub containers: &'a BTreeMap<String, Tracked>,
     pub mounted: bool,
     pub initialized: bool,
@@ -46,21 +45,15 @@ fn waiting(reason: &str, message: Option<String>) -> ContainerState {
     }
 }
 
-fn container_status(facts: &Facts<'_>, container: &Container, init: bool) -> ContainerStatus {
+fn container_status(facts: &Facts<'_>, pod: &Pod, container: &Container, init: bool) -> ContainerStatus {
     let fresh = Tracked::new();
     let tracked = facts.containers.get(&container.name).unwrap_or(&fresh);
-    let initializing = if facts.initialized
-        || init
-        || facts
-            .pod
-            .spec
-            .as_ref()
-            .is_none_or(|spec| spec.init_containers.is_none())
-    {
-        "ContainerCreating"
-    } else {
-        "PodInitializing"
-    };
+    let initializing =
+        if facts.initialized || init || pod.spec.as_ref().is_none_or(|spec| spec.init_containers.is_none()) {
+            "ContainerCreating"
+        } else {
+            "PodInitializing"
+        };
     let mut last = tracked.last.clone();
     let state = match &tracked.state {
         State::Waiting | State::Starting(_) => waiting(initializing, None),
@@ -171,22 +164,21 @@ fn condition(
     }
 }
 
-/// The status of a pod.
-pub(super) fn status(facts: &Facts<'_>) -> PodStatus {
-    let before = facts.pod.status.clone().unwrap_or_default();
-    let spec = facts.pod.spec.clone().unwrap_or_default();
+/// The status of a pod; what others wrote into it stays.
+pub(super) fn status(facts: &Facts<'_>, pod: &Pod) -> PodStatus {
+    let before = pod.status.clone().unwrap_or_default();
+    let spec = pod.spec.as_ref();
     let main: Vec<ContainerStatus> = spec
-        .containers
         .iter()
-        .map(|own| container_status(facts, own, false))
+        .flat_map(|spec| &spec.containers)
+        .map(|own| container_status(facts, pod, own, false))
         .collect();
     let init: Vec<ContainerStatus> = spec
-        .init_containers
         .iter()
-        .flatten()
-        .map(|own| container_status(facts, own, true))
+        .flat_map(|spec| spec.init_containers.iter().flatten())
+        .map(|own| container_status(facts, pod, own, true))
         .collect();
-    let phase = phase(facts.pod, facts.containers, facts.initialized);
+    let phase = phase(pod, facts.containers, facts.initialized);
     let unready: Vec<&str> = main
         .iter()
         .filter(|own| !own.ready)
@@ -228,7 +220,7 @@ pub(super) fn status(facts: &Facts<'_>) -> PodStatus {
         initializing,
         &facts.time,
     );
-    let gates = spec.readiness_gates.iter().flatten();
+    let gates = spec.iter().flat_map(|spec| spec.readiness_gates.iter().flatten());
     let gate = gates
         .filter(|gate| {
             !conditions
@@ -268,7 +260,7 @@ pub(super) fn status(facts: &Facts<'_>) -> PodStatus {
         pod_ips: facts.pod_ip.clone().map(|ip| vec![PodIP { ip }]),
         pod_ip: facts.pod_ip.clone(),
         start_time: before.start_time.clone().or_else(|| Some(facts.started.clone())),
-        observed_generation: facts.pod.metadata.generation,
+        observed_generation: pod.metadata.generation,
         ..before
     }
 }

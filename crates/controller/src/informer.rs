@@ -15,6 +15,7 @@ use tokio::sync::SetOnce;
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::queue::RateLimit;
 use crate::{ObjectRef, Queue};
 
 mod clustered;
@@ -306,13 +307,11 @@ where
     }
 }
 
-/// How long to wait before watching again: doubles with every failure in a row.
-fn pause(failures: u32) -> Duration {
-    let factor = 1u32.checked_shl(failures).unwrap_or(u32::MAX);
-    Duration::from_millis(800)
-        .saturating_mul(factor)
-        .min(Duration::from_secs(30))
-}
+/// How long to wait before watching again.
+const PAUSES: RateLimit = RateLimit {
+    base: Duration::from_millis(800),
+    max: Duration::from_secs(30),
+};
 
 impl<K: Watched> Shared<K> {
     async fn follow(&self, api: Api<K>, config: watcher::Config) {
@@ -330,7 +329,7 @@ impl<K: Watched> Shared<K> {
                     self.take(event, &mut listed);
                 }
                 Err(error) => {
-                    let again = pause(failures);
+                    let again = PAUSES.delay(failures);
                     tracing::debug!(resource, %error, ?again, "watching failed");
                     failures += 1;
                     sleep(again).await;

@@ -11,6 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout
 
 use crate::ObjectRef;
 use crate::informer::Watched;
+use crate::queue::RateLimit;
 
 /// How patient a wait is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,9 +22,11 @@ pub struct Patience {
     pub timeout: Duration,
 }
 
-/// How long an API that refuses is left alone: twice as long with each refusal, from the first pause to the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How long an API that refuses is left alone.
+const PAUSES: RateLimit = RateLimit {
+    base: Duration::from_millis(50),
+    max: Duration::from_secs(5),
+};
 
 /// A judgement on an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +88,7 @@ pub async fn wait_for<K: Watched, T, E: std::fmt::Display>(
     let mut last = None;
     let mut trouble = String::new();
     let mut again = Instant::now();
-    let mut pause = FIRST_PAUSE;
+    let mut refusals = 0;
     loop {
         let changed = tokio::select! {
             biased;
@@ -94,7 +97,7 @@ pub async fn wait_for<K: Watched, T, E: std::fmt::Display>(
                     // `Init` only says that a list is tried.
                     if !matches!(event, Event::Init) {
                         trouble.clear();
-                        pause = FIRST_PAUSE;
+                        refusals = 0;
                     }
                     match event {
                         Event::Init => { listed = None; false }
@@ -106,8 +109,8 @@ pub async fn wait_for<K: Watched, T, E: std::fmt::Display>(
                 }
                 Some(Err(error)) => {
                     trouble = error.to_string();
-                    again = Instant::now() + pause;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    again = Instant::now() + PAUSES.delay(refusals);
+                    refusals += 1;
                     false
                 }
                 None => { again = deadline; false }
@@ -142,7 +145,7 @@ where
     let mut known: BTreeMap<ObjectRef, K> = BTreeMap::new();
     let mut listed = false;
     let mut last = "nothing could be listed".to_owned();
-    let mut pause = FIRST_PAUSE;
+    let mut refusals = 0;
     while let Ok(Some(event)) = timeout_at(deadline, events.next()).await {
         match event {
             Ok(Event::Init) => {
@@ -151,14 +154,14 @@ where
             }
             Ok(Event::InitDone) => {
                 listed = true;
-                pause = FIRST_PAUSE;
+                refusals = 0;
             }
             Ok(Event::InitApply(object) | Event::Apply(object)) => drop(known.insert(ObjectRef::of(&object), object)),
             Ok(Event::Delete(object)) => drop(known.remove(&ObjectRef::of(&object))),
             Err(error) => {
                 last = error.to_string();
-                sleep_until(deadline.min(Instant::now() + pause)).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                sleep_until(deadline.min(Instant::now() + PAUSES.delay(refusals))).await;
+                refusals += 1;
             }
         }
         if listed {

@@ -1,5 +1,5 @@
 //! What every room of the house shares about Kubernetes' API conventions: field errors and paths, API errors as `Status`,
-//! selectors, names, metadata, quantities, durations, cron expressions, and the clock.
+//! selectors, names, metadata, quantities, durations, cron expressions, taints, and the clock.
 //!
 //! No I/O, no async, no API types of our own (those are in `apis`).
 #![forbid(unsafe_code)]
@@ -14,5 +14,6 @@ pub mod meta;
 pub mod names;
 pub mod quantity;
 pub mod selector;
+pub mod taints;
 
 pub use error::ApiError;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gardener_apimachinery::taints::tolerated_by_daemons;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod, Taint};
 
@@ -11,17 +12,6 @@ use crate::node_placement::{selects_node, tolerates};
 pub const LABEL: &str = "node.gardener.cloud/critical-component";
 /// The prefix of pods' annotations whose values are CSI drivers that must be registered at the node.
 pub const WAIT_FOR_CSI_PREFIX: &str = "node.gardener.cloud/wait-for-csi-node-";
-
-/// Taints that pods of DaemonSets tolerate though their template does not say it; the last one with the host's network only.
-const TOLERATED_BY_DAEMONS: [(&str, &str); 7] = [
-    ("node.kubernetes.io/not-ready", "NoExecute"),
-    ("node.kubernetes.io/unreachable", "NoExecute"),
-    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
-    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
-    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
-    ("node.kubernetes.io/unschedulable", "NoSchedule"),
-    ("node.kubernetes.io/network-unavailable", "NoSchedule"),
-];
 
 /// What a node waits for. Names are sorted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,14 +110,13 @@ fn belongs_on(set: &DaemonSet, node: &Node) -> bool {
         return false;
     };
     let host_network = pod.host_network == Some(true);
-    let known = TOLERATED_BY_DAEMONS.len() - usize::from(!host_network);
+    let known = tolerated_by_daemons(host_network);
     let is_tolerated = |taint: &Taint| {
         let own = pod.tolerations.as_deref().unwrap_or_default();
         // a node that just registered gets its pods whatever the effect
         taint.key == "node.kubernetes.io/not-ready"
-            || TOLERATED_BY_DAEMONS
+            || known
                 .iter()
-                .take(known)
                 .any(|(key, effect)| taint.key == *key && taint.effect == *effect)
             || own.iter().any(|toleration| tolerates(toleration, taint))
     };
@@ -291,10 +280,10 @@ mod tests {
     fn grm_45_sets_belong_on_nodes_under_pressure() {
         let mut pressed = node();
         let taints = pressed.spec.get_or_insert_default().taints.get_or_insert_default();
-        for (key, effect) in TOLERATED_BY_DAEMONS {
+        for (key, effect) in tolerated_by_daemons(true) {
             taints.push(Taint {
-                key: key.into(),
-                effect: effect.into(),
+                key: (*key).into(),
+                effect: (*effect).into(),
                 ..Taint::default()
             });
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gardener_apimachinery::taints::tolerated_by_daemons;
 use gardener_controller::{Action, Change, Clustered, ObjectRef, Queue, apply};
 use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetStatus};
 use k8s_openapi::api::core::v1::{
@@ -48,19 +49,9 @@ pub(super) fn start(environment: &Arc<Environment>) {
 
 /// The tolerations that every pod of a DaemonSet has.
 fn tolerations(host_network: bool) -> Vec<Toleration> {
-    let mut list = vec![
-        ("node.kubernetes.io/not-ready", "NoExecute"),
-        ("node.kubernetes.io/unreachable", "NoExecute"),
-        ("node.kubernetes.io/disk-pressure", "NoSchedule"),
-        ("node.kubernetes.io/memory-pressure", "NoSchedule"),
-        ("node.kubernetes.io/pid-pressure", "NoSchedule"),
-        ("node.kubernetes.io/unschedulable", "NoSchedule"),
-    ];
-    if host_network {
-        list.push(("node.kubernetes.io/network-unavailable", "NoSchedule"));
-    }
-    list.into_iter()
-        .map(|(key, effect)| Toleration {
+    tolerated_by_daemons(host_network)
+        .iter()
+        .map(|&(key, effect)| Toleration {
             key: Some(key.to_owned()),
             operator: Some("Exists".to_owned()),
             effect: Some(effect.to_owned()),

@@ -35,6 +35,32 @@ pub struct Attributes<'a> {
     pub is_resource: bool,
 }
 
+impl<'a> Attributes<'a> {
+    /// A question about a resource in whatever version; `resource` may name a subresource, `pods/status`.
+    pub fn of_resource(
+        user: &'a UserInfo,
+        verb: &'a str,
+        group: &'a str,
+        resource: &'a str,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> Self {
+        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        Self {
+            user,
+            verb,
+            group,
+            version: "*",
+            resource,
+            subresource,
+            namespace,
+            name,
+            path: "",
+            is_resource: true,
+        }
+    }
+}
+
 /// An authorizer's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {

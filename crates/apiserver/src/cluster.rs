@@ -171,7 +171,7 @@ impl LogicalCluster {
     }
 
     /// Called after every write, so that what is derived from objects (custom resources) follows at once.
-    pub(crate) fn written(&self, definition: &Definition, _old: Option<&Value>, _new: Option<&Value>) {
+    pub(crate) fn written(&self, definition: &Definition) {
         if self.config.custom_resources
             && definition.group == "apiextensions.k8s.io"
             && definition.plural == "customresourcedefinitions"
@@ -193,19 +193,11 @@ impl LogicalCluster {
             .map(Arc::new);
         self.custom.store(Arc::new(ResourceSet::new(custom)));
     }
-}
 
-impl LogicalCluster {
     /// All stored objects of a kind, or those of one namespace.
-    fn entries(&self, definition: &Definition, namespace: &str) -> Vec<Arc<Entry>> {
-        let options = ListOptions {
-            at: None,
-            after: None,
-            limit: None,
-        };
-        let listed = self
-            .store()
-            .list(&definition.topic, &self.path(namespace, ""), &options);
+    pub(crate) fn entries(&self, definition: &Definition, namespace: &str) -> Vec<Arc<Entry>> {
+        let prefix = self.path(namespace, "");
+        let listed = self.store().list(&definition.topic, &prefix, &ListOptions::default());
         listed.map(|listing| listing.entries).unwrap_or_default()
     }
 }
@@ -249,19 +241,7 @@ impl Lister for LogicalCluster {
     }
 
     fn allowed(&self, user: &UserInfo, verb: &str, group: &str, resource: &str, namespace: &str, name: &str) -> bool {
-        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-        let attributes = AuthzAttributes {
-            user,
-            verb,
-            group,
-            version: "*",
-            resource,
-            subresource,
-            namespace,
-            name,
-            path: "",
-            is_resource: true,
-        };
+        let attributes = AuthzAttributes::of_resource(user, verb, group, resource, namespace, name);
         matches!(self.config.authorizer.authorize(self, &attributes), Decision::Allow)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gardener_store::{Key, ListOptions};
+use gardener_store::Key;
 use k8s_openapi::api::rbac::v1::{PolicyRule, RoleRef, Subject};
 use serde::Deserialize;
 
@@ -67,18 +67,7 @@ fn visit_bindings(
     let Some(definition) = cluster.find(GROUP, resource) else {
         return false;
     };
-    let options = ListOptions {
-        at: None,
-        after: None,
-        limit: None,
-    };
-    let Ok(listing) = cluster
-        .store()
-        .list(&definition.topic, &cluster.path(namespace, ""), &options)
-    else {
-        return false;
-    };
-    for entry in listing.entries {
+    for entry in cluster.entries(&definition, namespace) {
         let binding = Head::of(&entry, &definition).derive(|| object::parse::<Binding>(&entry));
         let Some(binding) = binding.as_ref() else { continue };
         if !binding

@@ -396,8 +396,7 @@ pub(crate) fn commit_failed(error: &CommitError) -> ApiError {
     }
 }
 
-/// The object a commit stored, parsed.
-/// `object` as it is stored now.
+/// `object` as the commit stored it.
 fn committed(committed: &Committed, mut object: Value) -> Value {
     let revision = committed.entry.mod_revision.to_string();
     meta::set(&mut object, "resourceVersion", Some(revision.into()));

@@ -103,19 +103,7 @@ mod tests {
         let [verb, group, resource, namespace, name] = words.as_slice() else {
             panic!("{question}")
         };
-        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-        let attributes = Attributes {
-            user,
-            verb,
-            group,
-            version: "v1",
-            resource,
-            subresource,
-            namespace,
-            name,
-            path: "",
-            is_resource: true,
-        };
+        let attributes = Attributes::of_resource(user, verb, group, resource, namespace, name);
         Node.authorize(cluster, &attributes) == Decision::Allow
     }
 

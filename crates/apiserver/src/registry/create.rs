@@ -120,7 +120,7 @@ impl Scope {
                 Ok(done) => {
                     let mut object = committed(&done, candidate);
                     self.to_requested(&mut object)?;
-                    self.cluster.written(&self.definition, None, Some(&object));
+                    self.cluster.written(&self.definition);
                     return Ok(Written {
                         object,
                         created: true,

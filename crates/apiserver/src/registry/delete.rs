@@ -5,7 +5,7 @@ use gardener_store::Expect;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::update::{Attempt, goes_away};
+use super::update::{Attempt, Found, goes_away};
 use super::{ListQuery, RETRIES, Scope};
 use crate::definition::Operation;
 use crate::{meta, object};
@@ -98,16 +98,17 @@ impl Scope {
         let context = self.context(self.cluster.clock().now(), options.is_dry_run());
         for _ in 0..RETRIES {
             let entry = self.entry()?;
-            let old = object::value_of(&entry);
-            self.check_preconditions(options, &old, entry.mod_revision)?;
-            self.admit(&context, Operation::Delete, &mut None, Some(&old), &mut Vec::new())
+            let found = Found::of(&entry);
+            let old = &found.object;
+            self.check_preconditions(options, old, entry.mod_revision)?;
+            self.admit(&context, Operation::Delete, &mut None, Some(old), &mut Vec::new())
                 .await?;
-            self.admit_final(&context, Operation::Delete, None, Some(&old), &mut Vec::new())
+            self.admit_final(&context, Operation::Delete, None, Some(old), &mut Vec::new())
                 .await?;
-            let (object, changed) = self.marked(&old, options, context.now);
+            let (object, changed) = self.marked(old, options, context.now);
             if goes_away(&object) {
                 if options.is_dry_run() {
-                    return Ok(Deleted::Gone(old));
+                    return Ok(Deleted::Gone(found.object));
                 }
                 match self
                     .commit_delete(&self.name, Expect::Revision(entry.mod_revision))
@@ -115,7 +116,7 @@ impl Scope {
                     .map_err(Attempt::from_commit)
                 {
                     Ok(done) => {
-                        self.cluster.written(&self.definition, Some(&old), None);
+                        self.cluster.written(&self.definition);
                         let mut last = object::value_of(&done.entry);
                         self.to_requested(&mut last)?;
                         return Ok(Deleted::Gone(last));
@@ -125,11 +126,11 @@ impl Scope {
                 }
             }
             if !changed {
-                let mut object = old;
+                let mut object = found.object;
                 self.to_requested(&mut object)?;
                 return Ok(Deleted::Pending(object));
             }
-            match self.store_change(&entry, old, object, options.is_dry_run()).await {
+            match self.store_change(found, object, options.is_dry_run()).await {
                 Ok(object) => return Ok(Deleted::Pending(object)),
                 Err(Attempt::Raced) => {}
                 Err(Attempt::Refused(error)) => return Err(error),

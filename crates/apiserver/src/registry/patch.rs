@@ -4,11 +4,11 @@ use gardener_apimachinery::ApiError;
 use gardener_merge::Manager;
 use serde_json::Value;
 
-use super::update::Attempt;
+use super::update::{Attempt, Found};
 use super::{RETRIES, Scope, WriteOptions, Written};
 use crate::decode::{self, Format};
 use crate::definition::Context;
-use crate::{meta, object};
+use crate::meta;
 
 /// The kinds of patch, by content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +75,8 @@ impl Scope {
                     .apply_new(decoded.value, &decoded.duplicates, &context, options)
                     .await;
             };
-            let stored = object::value_of(&entry);
-            let current = self.requested(&stored)?;
+            let found = Found::of(&entry);
+            let current = self.requested(&found.object)?;
             let mut patched = match kind {
                 PatchKind::Apply => self.applied(Some(&current), &decoded.value, options, &context)?,
                 PatchKind::Strategic => {
@@ -129,8 +129,7 @@ impl Scope {
             self.to_stored(&mut patched)?;
             match self
                 .replace(
-                    &entry,
-                    stored,
+                    found,
                     patched,
                     &context,
                     options,

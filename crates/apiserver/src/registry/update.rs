@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path};
-use gardener_store::{CommitError, Entry, Expect};
+use gardener_store::{CommitError, Entry, Expect, Revision};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -73,15 +73,7 @@ impl Scope {
             let mut object = body.clone();
             self.to_stored(&mut object)?;
             match self
-                .replace(
-                    &entry,
-                    object::value_of(&entry),
-                    object,
-                    &context,
-                    options,
-                    &mut warnings,
-                    true,
-                )
+                .replace(Found::of(&entry), object, &context, options, &mut warnings, true)
                 .await
             {
                 Err(Attempt::Raced) if wanted.is_empty() => {}
@@ -99,12 +91,10 @@ impl Scope {
         Err(self.modified())
     }
 
-    /// One attempt to store `object` (stored version) in place of `entry`, whose object is `old`. Answers the object in the request's version.
-    #[allow(clippy::too_many_arguments)] // `old` was parsed by the caller; parsing it anew would cost more than a struct is worth
+    /// One attempt to store `object` (stored version) in place of what was found. Answers the object in the request's version.
     pub(super) async fn replace(
         &self,
-        entry: &Arc<Entry>,
-        old: Value,
+        found: Found,
         mut object: Value,
         context: &Context<'_>,
         options: &WriteOptions,
@@ -112,94 +102,84 @@ impl Scope {
         track_fields: bool,
     ) -> Result<Value, Attempt> {
         let strategy = &self.definition.strategy;
-        self.check_uid(&object, &old)?;
-        keep_server_metadata(&mut object, &old);
+        let old = &found.object;
+        self.check_uid(&object, old)?;
+        keep_server_metadata(&mut object, old);
         let has_status = self.definition.stored_version().is_some_and(|version| version.status);
         let status_update = self.subresource == "status";
         if status_update {
-            keep_all_but_status(&mut object, &old, strategy.status_update_keeps_metadata());
+            keep_all_but_status(&mut object, old, strategy.status_update_keeps_metadata());
         } else if has_status {
-            copy_member(&mut object, &old, "status");
+            copy_member(&mut object, old, "status");
         }
         if track_fields && self.spec().is_ok_and(|version| version.schema.is_some()) {
-            self.own_fields(Some(&old), &mut object, options, context.now);
+            self.own_fields(Some(old), &mut object, options, context.now);
         }
         let mut holder = Some(object);
-        self.admit(context, Operation::Update, &mut holder, Some(&old), warnings)
+        self.admit(context, Operation::Update, &mut holder, Some(old), warnings)
             .await?;
         let mut object = holder.unwrap_or(Value::Null);
         if status_update {
-            strategy.prepare_for_status_update(context, &mut object, &old)?;
+            strategy.prepare_for_status_update(context, &mut object, old)?;
         } else {
             if strategy.has_generation() {
-                bump_generation(&mut object, &old, has_status);
+                bump_generation(&mut object, old, has_status);
             }
-            strategy.prepare_for_update(context, &mut object, &old)?;
+            strategy.prepare_for_update(context, &mut object, old)?;
         }
-        let mut errors = meta::validate_update(&object, &old);
+        let mut errors = meta::validate_update(&object, old);
         errors.extend(meta::validate(&object, |_| Vec::new()));
-        errors.extend(self.validate_schema(&object, Some(&old)));
+        errors.extend(self.validate_schema(&object, Some(old)));
         errors.extend(if status_update {
-            strategy.validate_status_update(context, &object, &old)
+            strategy.validate_status_update(context, &object, old)
         } else {
-            strategy.validate_update(context, &object, &old)
+            strategy.validate_update(context, &object, old)
         });
         if !errors.is_empty() {
             return Err(self.invalid(&self.name, &errors).into());
         }
         if !status_update {
-            warnings.extend(strategy.warnings(context, &object, Some(&old)));
+            warnings.extend(strategy.warnings(context, &object, Some(old)));
         }
         strategy.canonicalize(&mut object);
         let object = self
-            .admit_final(context, Operation::Update, Some(object), Some(&old), warnings)
+            .admit_final(context, Operation::Update, Some(object), Some(old), warnings)
             .await?
             .unwrap_or(Value::Null);
-        self.store_change(entry, old, object, options.dry_run).await
+        self.store_change(found, object, options.dry_run).await
     }
 
     /// Commits a decided change: nothing when it changes nothing, a removal when it took the last finalizer of an object in deletion.
-    pub(super) async fn store_change(
-        &self,
-        entry: &Arc<Entry>,
-        mut old: Value,
-        mut object: Value,
-        dry_run: bool,
-    ) -> Result<Value, Attempt> {
+    pub(super) async fn store_change(&self, found: Found, mut object: Value, dry_run: bool) -> Result<Value, Attempt> {
         meta::set(&mut object, "resourceVersion", None);
-        let expect = Expect::Revision(entry.mod_revision);
+        let Found {
+            revision,
+            object: mut old,
+        } = found;
+        let expect = Expect::Revision(revision);
         let mut answer = if dry_run {
-            meta::set(
-                &mut object,
-                "resourceVersion",
-                Some(entry.mod_revision.to_string().into()),
-            );
+            meta::set(&mut object, "resourceVersion", Some(revision.to_string().into()));
             object
         } else if goes_away(&object) {
             let done = self
                 .commit_delete(&self.name, expect)
                 .await
                 .map_err(Attempt::from_commit)?;
-            self.cluster.written(&self.definition, Some(&old), None);
+            self.cluster.written(&self.definition);
             meta::set(&mut object, "resourceVersion", Some(done.revision.to_string().into()));
             object
         } else {
             meta::set(&mut old, "resourceVersion", None);
             if old == object {
-                meta::set(
-                    &mut object,
-                    "resourceVersion",
-                    Some(entry.mod_revision.to_string().into()),
-                );
+                meta::set(&mut object, "resourceVersion", Some(revision.to_string().into()));
                 object
             } else {
                 let done = self
                     .commit_put(&self.name, expect, &object)
                     .await
                     .map_err(Attempt::from_commit)?;
-                let stored = committed(&done, object);
-                self.cluster.written(&self.definition, Some(&old), Some(&stored));
-                stored
+                self.cluster.written(&self.definition);
+                committed(&done, object)
             }
         };
         self.to_requested(&mut answer)?;
@@ -215,40 +195,41 @@ impl Scope {
         options: &WriteOptions,
         validate: bool,
     ) -> Result<Option<Value>, ApiError> {
-        let old = object::value_of(entry);
+        let found = Found::of(entry);
+        let old = &found.object;
         let strategy = &self.definition.strategy;
         let wanted = meta::resource_version(&object);
         if !wanted.is_empty() && wanted != entry.mod_revision.to_string() {
             return Err(self.modified());
         }
-        keep_server_metadata(&mut object, &old);
-        self.own_fields(Some(&old), &mut object, options, context.now);
+        keep_server_metadata(&mut object, old);
+        self.own_fields(Some(old), &mut object, options, context.now);
         let mut warnings = Vec::new();
         let mut holder = Some(object);
-        self.admit(context, Operation::Update, &mut holder, Some(&old), &mut warnings)
+        self.admit(context, Operation::Update, &mut holder, Some(old), &mut warnings)
             .await?;
         let mut object = holder.unwrap_or(Value::Null);
         if validate {
             if strategy.has_generation() {
                 bump_generation(
                     &mut object,
-                    &old,
+                    old,
                     self.definition.stored_version().is_some_and(|version| version.status),
                 );
             }
-            strategy.prepare_for_update(context, &mut object, &old)?;
-            let mut errors = meta::validate_update(&object, &old);
-            errors.extend(strategy.validate_update(context, &object, &old));
+            strategy.prepare_for_update(context, &mut object, old)?;
+            let mut errors = meta::validate_update(&object, old);
+            errors.extend(strategy.validate_update(context, &object, old));
             if !errors.is_empty() {
                 return Err(self.invalid(&self.name, &errors));
             }
             strategy.canonicalize(&mut object);
         }
         let object = self
-            .admit_final(context, Operation::Update, Some(object), Some(&old), &mut warnings)
+            .admit_final(context, Operation::Update, Some(object), Some(old), &mut warnings)
             .await?
             .unwrap_or(Value::Null);
-        match self.store_change(entry, old, object, options.dry_run).await {
+        match self.store_change(found, object, options.dry_run).await {
             Ok(object) => Ok(Some(object)),
             Err(Attempt::Raced) => Ok(None),
             Err(Attempt::Refused(error)) => Err(error),
@@ -290,6 +271,23 @@ impl Scope {
             "status" => gardener_merge::fieldset::Set::of_fields(&["spec"]),
             "" if has_status => gardener_merge::fieldset::Set::of_fields(&["status"]),
             _ => gardener_merge::fieldset::Set::default(),
+        }
+    }
+}
+
+/// What a write found in the store, parsed once.
+pub(super) struct Found {
+    /// Its revision: the write succeeds only if it is still the newest.
+    revision: Revision,
+    /// The object in the stored version.
+    pub(super) object: Value,
+}
+
+impl Found {
+    pub(super) fn of(entry: &Entry) -> Self {
+        Self {
+            revision: entry.mod_revision,
+            object: object::value_of(entry),
         }
     }
 }

@@ -112,9 +112,7 @@ macro_rules! informers {
                     $($name: {
                         let config = watcher::Config::default();
                         $(let config = config.fields($fields);)?
-                        let tidy: fn(&mut $kind) = |_| {};
-                        $(let tidy: fn(&mut $kind) = { let _ = tidy; $tidy };)?
-                        Informer::start_clustered(Api::all(client.clone()), config, cancel, tidy)
+                        Informer::start_clustered(Api::all(client.clone()), config, cancel, informers!(@tidy $($tidy)?))
                     },)*
                 }
             }
@@ -125,6 +123,8 @@ macro_rules! informers {
             }
         }
     };
+    (@tidy) => { |_| {} };
+    (@tidy $tidy:expr) => { $tidy };
 }
 
 informers! {

@@ -5,10 +5,7 @@ use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodTemplateSpec};
 /// Gives back what vectors have in reserve.
 pub(crate) fn spec(spec: &mut PodSpec) {
     spec.volumes.iter_mut().for_each(Vec::shrink_to_fit);
-    let Some(init) = &mut spec.init_containers else {
-        return containers(&mut spec.containers);
-    };
-    containers(init);
+    spec.init_containers.iter_mut().for_each(containers);
     containers(&mut spec.containers);
 }
 

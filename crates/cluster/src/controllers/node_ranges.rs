@@ -21,11 +21,14 @@ const AGAIN: Duration = Duration::from_secs(10);
 pub(super) fn start(environment: &Arc<Environment>) {
     let queue: Queue<ObjectRef> = Queue::new();
     environment.feed(&environment.informers.nodes, &queue, Role::ControllerManager, |node| {
-        let lacks_range = node.object.spec.as_ref().is_none_or(|spec| spec.pod_cidr.is_none());
-        lacks_range.then(|| key_of(node)).into_iter().collect()
+        lacks_range(&node.object).then(|| key_of(node)).into_iter().collect()
     });
     // One after the other, for what one node gets the next must not.
     environment.reconcile("node-ipam", Role::ControllerManager, 1, queue, reconcile);
+}
+
+fn lacks_range(node: &Node) -> bool {
+    node.spec.as_ref().is_none_or(|spec| spec.pod_cidr.is_none())
 }
 
 /// The first share of `network` with a prefix of `length` bits that overlaps with none of `taken`.
@@ -54,7 +57,7 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
     else {
         return Ok(Action::Done);
     };
-    if node.spec.as_ref().is_some_and(|spec| spec.pod_cidr.is_some()) {
+    if !lacks_range(node) {
         return Ok(Action::Done);
     }
     let taken = taken(&nodes);

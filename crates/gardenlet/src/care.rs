@@ -5,11 +5,12 @@ mod checks;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gardener_apis::core::v1beta1::{Condition, Shoot};
+use gardener_apis::core::v1beta1::{Condition, LastOperation, Shoot};
 use gardener_controller::apply as patching;
 use gardener_controller::conditions::{self, Update, status};
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
 use gardener_rules::care::{Finding, status_of_failure};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::SignedDuration;
 use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
@@ -125,17 +126,8 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
                 Verdict::Holds(reason, message) => conditions::with(&before, status::TRUE, reason, message, &now),
                 Verdict::Unknown(why) => conditions::unknown_error(&before, &why, &now),
                 Verdict::Fails(finding) => {
-                    let threshold = threshold(config, kind);
                     let last = shoot.status.last_operation.as_ref();
-                    let value = status_of_failure(&before, &finding.reason, threshold, last, now.0);
-                    let codes: Vec<&str> = finding.codes.iter().map(String::as_str).collect();
-                    let update = Update {
-                        status: Some(value),
-                        reason: Some(&finding.reason),
-                        message: Some(&finding.message),
-                        codes: &codes,
-                    };
-                    conditions::updated(&before, &update, &now)
+                    failing(&before, &finding, threshold(config, kind), last, &now)
                 }
             }
         })
@@ -150,6 +142,25 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     let last = shoot.status.last_operation.as_ref();
     let next = gardener_rules::care::next_look(is_fine, last, config.clock.now(), period);
     Ok(Action::RequeueAfter(next))
+}
+
+/// What a finding makes of a condition: it fails, or progresses for as long as `threshold` and the last operation allow.
+pub(crate) fn failing(
+    before: &Condition,
+    finding: &Finding,
+    threshold: Option<SignedDuration>,
+    last: Option<&LastOperation>,
+    now: &Time,
+) -> Condition {
+    let value = status_of_failure(before, &finding.reason, threshold, last, now.0);
+    let codes: Vec<&str> = finding.codes.iter().map(String::as_str).collect();
+    let update = Update {
+        status: Some(value),
+        reason: Some(&finding.reason),
+        message: Some(&finding.message),
+        codes: &codes,
+    };
+    conditions::updated(before, &update, now)
 }
 
 fn threshold(config: &Config, kind: &str) -> Option<SignedDuration> {

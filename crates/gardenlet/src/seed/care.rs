@@ -6,9 +6,9 @@ use std::time::Duration;
 use gardener_apis::core::v1beta1::{Condition, Seed};
 use gardener_apis::resources::v1alpha1::ManagedResource;
 use gardener_controller::apply as patching;
-use gardener_controller::conditions::{self, Update, status};
+use gardener_controller::conditions::{self, status};
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
-use gardener_rules::care::{self, Finding};
+use gardener_rules::care::Finding;
 use gardener_rules::shoot_operation::EMERGENCY_STOP;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::runtime::watcher;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Failed, system};
 use crate::components::seed_system;
-use crate::{Config, health};
+use crate::{Config, care, health};
 
 const SYSTEM: &str = "SeedSystemComponentsHealthy";
 const EMERGENCY: &str = "EmergencyStopShootReconciliations";
@@ -43,22 +43,10 @@ pub(crate) async fn run(
     let api = Api::namespaced(config.seed.clone(), seed_system::NAMESPACE);
     let deployments = Informer::start(api, watcher::Config::default(), &stop);
     let seed = ObjectRef::cluster_scoped(&config.seed_name);
-    {
-        let queue = queue.clone();
-        seeds.on_change(move |change| {
-            if asks_for_care(change) {
-                queue.add(ObjectRef::of(change.object().as_ref()));
-            }
-        });
-    }
-    {
-        let (queue, seed) = (queue.clone(), seed.clone());
-        deployments.on_change(move |_| queue.add(seed.clone()));
-    }
-    {
-        let queue = queue.clone();
-        resources.on_change(move |_| queue.add(seed.clone()));
-    }
+    seeds.feed_if(&queue, asks_for_care, |seed| [ObjectRef::of(seed)]);
+    let own = seed.clone();
+    deployments.feed(&queue, move |_| [own.clone()]);
+    resources.feed(&queue, move |_| [seed.clone()]);
     let care = Arc::new(Care {
         config,
         deployments,
@@ -113,14 +101,7 @@ impl Care {
             let message = "All system components are healthy.";
             return conditions::with(&old, status::TRUE, "SystemComponentsRunning", message, &now);
         };
-        let value = care::status_of_failure(&old, &finding.reason, None, None, now.0);
-        let update = Update {
-            status: Some(value),
-            reason: Some(&finding.reason),
-            message: Some(&finding.message),
-            codes: &[],
-        };
-        conditions::updated(&old, &update, &now)
+        care::failing(&old, &finding, None, None, &now)
     }
 
     /// The Deployments that a seed cannot do without, and what is kept for it by ManagedResources [ST-62].
@@ -140,7 +121,7 @@ impl Care {
         resources
             .iter()
             .filter(|resource| resource.spec.class.is_some())
-            .try_for_each(|resource| care::managed_resource(resource))
+            .try_for_each(|resource| gardener_rules::care::managed_resource(resource))
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gardener_apis::extensions::v1alpha1::{Cluster, Worker};
 use gardener_apis::machine::v1alpha1::{Machine, MachineClass, MachineDeployment, MachineSet};
-use gardener_controller::apply;
+use gardener_controller::apply::{self, Writable};
 use gardener_controller::wait::Patience;
 use gardener_extension::{Actuator, ActuatorError, Context, Outcome, cluster};
 use gardener_rules::machines::pools::{ReplicaQuestion, needs_autoscaler, replicas};
@@ -18,7 +18,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ListParams, Patch, PatchParams};
-use kube::{Api, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use serde_json::{Value, json};
 
 use plan::Wanted;
@@ -244,6 +244,23 @@ async fn stop_manager(context: &Context, namespace: &str) -> Result<(), Actuator
     Ok(())
 }
 
+/// What the machine controllers are to be told.
+fn wanted(object: &Worker, cluster: Option<&Cluster>) -> Result<Vec<Wanted>, ActuatorError> {
+    let profile = cluster.map(|cluster| &cluster.spec.cloud_profile);
+    plan::wanted(object, &object.namespace().unwrap_or_default(), profile)
+}
+
+/// Deletes all objects of a kind, and takes what holds them.
+async fn forget<K: Writable + Resource<DynamicType = ()>>(api: &Api<K>) -> Result<(), ActuatorError> {
+    for object in api.list(&Default::default()).await?.items {
+        apply::delete(api, &object.name_any()).await?;
+        if let Some(object) = api.get_opt(&object.name_any()).await? {
+            apply::remove_finalizer(api, &object, FINALIZER).await?;
+        }
+    }
+    Ok(())
+}
+
 #[async_trait]
 impl Actuator<Worker> for Local {
     async fn reconcile(
@@ -254,8 +271,7 @@ impl Actuator<Worker> for Local {
     ) -> Result<Outcome, ActuatorError> {
         let namespace = object.namespace().unwrap_or_default();
         let machines = Machines::of(context, &namespace);
-        let profile = cluster.map(|cluster| &cluster.spec.cloud_profile);
-        let wanted = plan::wanted(object, &namespace, profile)?;
+        let wanted = wanted(object, cluster)?;
         let hibernated = cluster.is_some_and(cluster::is_hibernation_enabled);
         deploy_classes(&machines, object, &wanted).await?;
         if hibernated {
@@ -277,13 +293,10 @@ impl Actuator<Worker> for Local {
     }
 
     async fn delete(&self, context: &Context, object: &Worker, cluster: Option<&Cluster>) -> Result<(), ActuatorError> {
-        let namespace = object.namespace().unwrap_or_default();
-        let machines = Machines::of(context, &namespace);
-        let profile = cluster.map(|cluster| &cluster.spec.cloud_profile);
+        let machines = Machines::of(context, &object.namespace().unwrap_or_default());
         // without their classes machines cannot be taken away; if they cannot be made there may be nothing to take away
         if !machines.machines.list(&Default::default()).await?.items.is_empty() {
-            let wanted = plan::wanted(object, &namespace, profile)?;
-            deploy_classes(&machines, object, &wanted).await?;
+            deploy_classes(&machines, object, &wanted(object, cluster)?).await?;
         }
         machines.force_deletion().await?;
         machines.delete_deployments(&BTreeSet::new()).await?;
@@ -294,27 +307,9 @@ impl Actuator<Worker> for Local {
     /// The machines stay where they are; only the objects go [MCH-132].
     async fn migrate(&self, context: &Context, object: &Worker, _: Option<&Cluster>) -> Result<(), ActuatorError> {
         let machines = Machines::of(context, &object.namespace().unwrap_or_default());
-        for machine in machines.machines.list(&Default::default()).await?.items {
-            apply::delete(&machines.machines, &machine.name_any()).await?;
-            apply::remove_finalizer(
-                &machines.machines,
-                &machines.machines.get(&machine.name_any()).await?,
-                FINALIZER,
-            )
-            .await?;
-        }
-        for set in machines.sets.list(&Default::default()).await?.items {
-            apply::delete(&machines.sets, &set.name_any()).await?;
-            if let Some(set) = machines.sets.get_opt(&set.name_any()).await? {
-                apply::remove_finalizer(&machines.sets, &set, FINALIZER).await?;
-            }
-        }
-        for deployment in machines.deployments.list(&Default::default()).await?.items {
-            apply::delete(&machines.deployments, &deployment.name_any()).await?;
-            if let Some(deployment) = machines.deployments.get_opt(&deployment.name_any()).await? {
-                apply::remove_finalizer(&machines.deployments, &deployment, FINALIZER).await?;
-            }
-        }
+        forget(&machines.machines).await?;
+        forget(&machines.sets).await?;
+        forget(&machines.deployments).await?;
         machines.delete_classes(&BTreeSet::new()).await
     }
 
@@ -324,11 +319,8 @@ impl Actuator<Worker> for Local {
         object: &Worker,
         cluster: Option<&Cluster>,
     ) -> Result<Outcome, ActuatorError> {
-        let namespace = object.namespace().unwrap_or_default();
-        let machines = Machines::of(context, &namespace);
-        let profile = cluster.map(|cluster| &cluster.spec.cloud_profile);
-        let wanted = plan::wanted(object, &namespace, profile)?;
-        deploy_classes(&machines, object, &wanted).await?;
+        let machines = Machines::of(context, &object.namespace().unwrap_or_default());
+        deploy_classes(&machines, object, &wanted(object, cluster)?).await?;
         restore_machines(&machines, object).await?;
         self.reconcile(context, object, cluster).await
     }

@@ -48,13 +48,13 @@ pub struct Surroundings {
     pub entrances: Entrances,
     /// Which clusters have controllers and a scheduler.
     pub participants: Participants,
-    /// Certificates that clusters' controllers publish and sign with.
+    /// What the controllers of each cluster are set up with.
     pub controller_configs: ControllerConfigs,
     /// The kubelets that run the programs, for machines to be nodes; set as soon as they are there.
     pub kubelets: Arc<OnceLock<Kubelets>>,
 }
 
-/// The controller_configs of clusters, by the cluster's name. Clones share them.
+/// What the controllers of clusters are set up with, by the cluster's name. Clones share it.
 #[derive(Clone, Default)]
 pub struct ControllerConfigs {
     known: Arc<Mutex<BTreeMap<String, ControllerConfig>>>,

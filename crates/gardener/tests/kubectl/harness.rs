@@ -226,6 +226,20 @@ impl Kubectl {
         answer.err
     }
 
+    /// The arguments of a merge patch of the shoot `local`.
+    pub fn shoot_patch(patch: &str) -> [&str; 8] {
+        [
+            "patch",
+            "-n",
+            "garden-local",
+            "shoot",
+            "local",
+            "--type=merge",
+            "-p",
+            patch,
+        ]
+    }
+
     /// An object as JSON.
     pub fn json(&self, line: &str) -> Value {
         let text = self.ok(&format!("{line} -o json"));

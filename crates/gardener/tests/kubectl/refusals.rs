@@ -25,18 +25,8 @@ fn unknown_field(garden: &Kubectl) {
             && words.contains("strict decoding error: unknown field \"spec.provider.workers[0].maxSruge\""),
         "{words}"
     );
-    let patch = [
-        "patch",
-        "-n",
-        "garden-local",
-        "shoot",
-        "local",
-        "--type=merge",
-        "-p",
-        r#"{"spec":{"regionn":"local"}}"#,
-    ];
     // kubectl patch does not ask for strict validation, as it offers no --validate
-    garden.ok_args(&patch);
+    garden.ok_args(&Kubectl::shoot_patch(r#"{"spec":{"regionn":"local"}}"#));
     let lenient = garden.run(&["create", "--validate=warn", "--dry-run=server", "-f", "-"], &manifest);
     assert!(
         lenient.success
@@ -65,20 +55,8 @@ fn missing_project(garden: &Kubectl) {
 /// The Status object as the server sent it: kubectl tells it when it is talkative.
 fn status(garden: &Kubectl, patch: &Value) -> Value {
     let patch = patch.to_string();
-    let words = garden.refused(
-        &[
-            "patch",
-            "-n",
-            "garden-local",
-            "shoot",
-            "local",
-            "--type=merge",
-            "-v=8",
-            "-p",
-            &patch,
-        ],
-        "",
-    );
+    let arguments = [&Kubectl::shoot_patch(&patch)[..], &["-v=8"]].concat();
+    let words = garden.refused(&arguments, "");
     // the log line holds the body as it is, or as a quoted string: that differs with kubectl's version
     let (_, line) = words
         .rsplit_once("Response Body")

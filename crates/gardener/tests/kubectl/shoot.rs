@@ -63,16 +63,7 @@ fn succeeded(garden: &Kubectl, operation: &str) {
 }
 
 fn merge(garden: &Kubectl, patch: &Value) {
-    garden.ok_args(&[
-        "patch",
-        "-n",
-        "garden-local",
-        "shoot",
-        "local",
-        "--type=merge",
-        "-p",
-        &patch.to_string(),
-    ]);
+    garden.ok_args(&Kubectl::shoot_patch(&patch.to_string()));
 }
 
 fn hibernate(garden: &Kubectl, enabled: bool) {

@@ -1,6 +1,10 @@
 //! The `gardener` command: reads the command line and puts the parts together. Nothing else lives here.
 #![forbid(unsafe_code)]
 
+/// Half of what an API server does is taking and giving back memory.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod kubeconfig;
 mod up;
 

@@ -1,6 +1,7 @@
 //! The thread that makes changes durable: takes all that wait, writes one transaction, publishes, answers.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -25,6 +26,8 @@ pub(super) struct Request {
 
 /// How many requests share one transaction at most: bounds how long the first of them waits.
 const LARGEST_BATCH: usize = 1024;
+/// How long a transaction waits for company at most.
+const LONGEST_GATHERING: Duration = Duration::from_millis(2);
 
 #[derive(Debug)]
 pub(super) struct Committer {
@@ -36,15 +39,20 @@ pub(super) struct Committer {
 
 impl Committer {
     /// Works until nobody can send any more.
+    #[allow(clippy::disallowed_methods)] // a thread of its own, and a disk, whose time is real
     pub(super) fn run(self, mut requests: mpsc::UnboundedReceiver<Request>) {
         let mut failure: Option<CommitError> = None;
+        let mut gathering = Duration::ZERO;
         while let Some(first) = requests.blocking_recv() {
             let mut waiting = vec![first];
-            while waiting.len() < LARGEST_BATCH
-                && let Ok(next) = requests.try_recv()
-            {
-                waiting.push(next);
+            take_waiting(&mut requests, &mut waiting);
+            // Where writers come together more are on their way: with them the disk is asked once instead of often, and nobody waits much
+            // longer than for one commit more. A writer that is alone does not wait.
+            if waiting.len() > 1 || !gathering.is_zero() {
+                std::thread::sleep(gathering);
+                take_waiting(&mut requests, &mut waiting);
             }
+            let (started, alone) = (Instant::now(), waiting.len() == 1);
             if let Some(failure) = &failure {
                 for request in waiting {
                     request.answer.send(Err(failure.clone())).ok();
@@ -52,6 +60,10 @@ impl Committer {
                 continue;
             }
             failure = self.commit(waiting).err();
+            gathering = match alone {
+                true => Duration::ZERO,
+                false => started.elapsed().min(LONGEST_GATHERING),
+            };
         }
     }
 
@@ -84,6 +96,15 @@ impl Committer {
                 Err(failure)
             }
         }
+    }
+}
+
+/// Takes what waits, as far as one transaction goes.
+fn take_waiting(requests: &mut mpsc::UnboundedReceiver<Request>, waiting: &mut Vec<Request>) {
+    while waiting.len() < LARGEST_BATCH
+        && let Ok(next) = requests.try_recv()
+    {
+        waiting.push(next);
     }
 }
 

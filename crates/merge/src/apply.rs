@@ -133,7 +133,8 @@ impl From<ApplyError> for ApiError {
                 });
                 Self::new(409, "Conflict", message).with_causes(causes.collect())
             }
-            ApplyError::ManagedFieldsSent | ApplyError::Malformed { .. } => Self::bad_request(message),
+            ApplyError::ManagedFieldsSent => Self::bad_request(message),
+            ApplyError::Malformed { .. } => Self::unclassified(message),
         }
     }
 }
@@ -232,7 +233,11 @@ fn refuse(conflicts: Vec<(Identity, Set)>) -> ApplyError {
 fn subject(config: &Value) -> String {
     let text = |pointer: &str| config.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
-    format!("{namespace}/{name}; {}, Kind={}", text("/apiVersion"), text("/kind"))
+    let api_version = match text("/apiVersion") {
+        core if !core.contains('/') => format!("/{core}"),
+        other => other.to_owned(),
+    };
+    format!("{namespace}/{name}; {api_version}, Kind={}", text("/kind"))
 }
 
 struct Task<'a> {
@@ -268,6 +273,8 @@ impl Task<'_> {
                 .is_some_and(|last| !changed && last.fields == fields && last.api_version == self.manager.api_version);
             let time = match last {
                 Some(last) if same => last.time,
+                // who applies what is there already writes nothing, so that no time is known
+                last if !changed => last.and_then(|last| last.time),
                 _ => Some(self.now.to_owned()),
             };
             managed.entries.insert(

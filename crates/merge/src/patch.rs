@@ -2,7 +2,7 @@
 
 use gardener_apimachinery::ApiError;
 use gardener_schema::json::type_of;
-use json_patch::{Patch, PatchOperation};
+use json_patch::{AddOperation, Patch, PatchOperation};
 use serde_json::Value;
 
 /// How many operations one JSON patch may have.
@@ -37,7 +37,7 @@ impl From<PatchError> for ApiError {
                 "the server rejected our request due to an error in our request",
             )
             .with_causes(Vec::new()),
-            PatchError::Directive(_) => Self::bad_request(error.to_string()),
+            PatchError::Directive(_) => Self::unclassified(error.to_string()),
         }
     }
 }
@@ -59,8 +59,31 @@ pub fn json_patch(document: &Value, patch: &Value) -> Result<Value, PatchError> 
     let operations: Vec<PatchOperation> =
         serde_json::from_value(patch.clone()).map_err(|why| PatchError::DoesNotApply(why.to_string()))?;
     let mut patched = document.clone();
-    json_patch::patch(&mut patched, &Patch(operations)).map_err(|why| PatchError::DoesNotApply(why.to_string()))?;
+    for operation in operations {
+        let operation = Patch(vec![adding_what_is_missing(operation, &patched)]);
+        json_patch::patch(&mut patched, &operation).map_err(|why| PatchError::DoesNotApply(why.to_string()))?;
+    }
     Ok(patched)
+}
+
+/// An API server takes the replacement of a member that is not there for its addition.
+fn adding_what_is_missing(operation: PatchOperation, document: &Value) -> PatchOperation {
+    match operation {
+        PatchOperation::Replace(replace) => {
+            let member_of = replace
+                .path
+                .parent()
+                .and_then(|parent| document.pointer(parent.as_str()));
+            match member_of.is_some_and(Value::is_object) {
+                true => PatchOperation::Add(AddOperation {
+                    path: replace.path,
+                    value: replace.value,
+                }),
+                false => PatchOperation::Replace(replace),
+            }
+        }
+        other => other,
+    }
 }
 
 /// Applies a merge patch to a document.

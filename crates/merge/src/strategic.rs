@@ -162,10 +162,12 @@ fn merge_list(live: &[Value], change: &[Value], field: Option<&Schema>) -> Resul
         return Err(PatchError::Directive("cannot merge lists without merge key".into()));
     };
     let key_of = |value: &Value| {
-        value
-            .get(key)
-            .cloned()
-            .ok_or_else(|| PatchError::Directive(format!("map: {value} does not contain declared merge key: {key}")))
+        value.get(key).cloned().ok_or_else(|| {
+            PatchError::Directive(format!(
+                "map: {} does not contain declared merge key: {key}",
+                go_map(value)
+            ))
+        })
     };
     let mut merged = live.to_vec();
     let mut changes = Vec::with_capacity(change.len());
@@ -270,6 +272,26 @@ fn elements_without_directives(elements: &[Value]) -> Vec<Value> {
         .filter(|value| value.get(PATCH).is_none())
         .map(cleaned)
         .collect()
+}
+
+/// A value as Go prints one of its maps, which some messages show.
+fn go_map(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let members: Vec<String> = members
+                .iter()
+                .map(|(key, value)| format!("{key}:{}", go_map(value)))
+                .collect();
+            format!("map[{}]", members.join(" "))
+        }
+        Value::Array(elements) => {
+            let elements: Vec<String> = elements.iter().map(go_map).collect();
+            format!("[{}]", elements.join(" "))
+        }
+        Value::String(text) => text.clone(),
+        Value::Null => "<nil>".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 #[cfg(test)]

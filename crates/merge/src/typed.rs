@@ -12,6 +12,8 @@ use serde_json::{Map, Value};
 
 use crate::fieldset::{Node, PathElement, Set};
 
+static NO_ELEMENTS: Value = Value::Array(Vec::new());
+
 /// The schema at a place of a value; none where nothing is known.
 #[derive(Clone, Copy, Debug)]
 pub struct Type<'a>(Option<&'a Schema>);
@@ -51,6 +53,20 @@ impl<'a> Type<'a> {
             Some(field) => (Self(Some(field)), true),
             None => (Self(schema.additional()), false),
         }
+    }
+
+    /// Whether values of this type come from Go structs, as those of built-in kinds do.
+    fn is_go_type(self) -> bool {
+        self.0.is_some_and(|schema| schema.definition_name().is_some())
+    }
+
+    /// What a member is where nobody set it. Go always writes structs and required fields of its types: with such a member nothing is
+    /// added but what is in it.
+    fn zero(self, name: &str) -> Option<&'a Value> {
+        let schema = self.0.filter(|schema| schema.definition_name().is_some())?;
+        let is_list = schema.field(name)?.kind() == Kind::Array;
+        let required_list = is_list && schema.required().any(|required| required == name);
+        schema.zero_value(name).or(required_list.then_some(&NO_ELEMENTS))
     }
 
     fn items(self) -> Self {
@@ -273,8 +289,12 @@ fn differ_as(shape: Shape, kind: Type<'_>, old: Option<&Value>, new: Option<&Val
             differ_member(kind, name, Some(value), other, found);
         }
         for (name, value) in new.into_iter().flatten() {
-            if !old.is_some_and(|old| old.contains_key(name)) {
-                differ_member(kind, name, None, Some(value), found);
+            match old {
+                Some(old) if old.contains_key(name) => {}
+                // Go writes nothing and null for the same
+                Some(_) if value.is_null() && kind.is_go_type() => {}
+                Some(_) => differ_member(kind, name, kind.zero(name), Some(value), found),
+                None => differ_member(kind, name, None, Some(value), found),
             }
         }
     } else {

@@ -1,6 +1,7 @@
-//! Structural defaulting, as apiextensions does it for custom resources.
+//! Structural defaulting, as apiextensions does it for custom resources, and the members that Go always writes of its types.
 //!
-//! The `default` of OpenAPI documents of built-in kinds only tells Go's zero values; do not fill those in.
+//! The `default` of OpenAPI documents of built-in kinds tells mostly Go's zero values. Others (`protocol: TCP`) are filled in by the
+//! kinds' own defaulting.
 
 use serde_json::Value;
 
@@ -50,6 +51,69 @@ impl Schema {
                     }
                     items.apply_defaults(value);
                 }
+            }
+            _ => {}
+        }
+    }
+
+    /// What a field is where nobody set it, if Go writes it all the same: structs, and what is not `omitempty`. None for fields of custom
+    /// resources.
+    pub fn zero_value(&self, field: &str) -> Option<&Value> {
+        self.definition_name()?;
+        self.field(field)?.default_value().filter(|value| match value {
+            Value::Object(members) => members.is_empty(),
+            Value::String(text) => text.is_empty(),
+            Value::Number(number) => number.as_f64() == Some(0.0),
+            Value::Bool(flag) => !flag,
+            Value::Null | Value::Array(_) => false,
+        })
+    }
+
+    /// Drops the members that Go leaves out of an object of a built-in kind: optional lists and maps without an element.
+    pub fn drop_empty(&self, value: &mut Value) {
+        match value {
+            Value::Object(members) => members.retain(|name, value| {
+                let Some(child) = self.child(name) else { return true };
+                child.drop_empty(value);
+                let is_empty = match value {
+                    Value::Array(elements) => elements.is_empty(),
+                    Value::Object(members) => members.is_empty() && child.fields().next().is_none(),
+                    _ => false,
+                };
+                let is_field = self.definition_name().is_some() && self.field(name).is_some();
+                !(is_field
+                    && is_empty
+                    && child.definition_name().is_none()
+                    && !self.required().any(|required| required == name))
+            }),
+            Value::Array(elements) => {
+                let Some(items) = self.items() else { return };
+                elements.iter_mut().for_each(|value| items.drop_empty(value));
+            }
+            _ => {}
+        }
+    }
+
+    /// Writes the members that Go always writes ([`Schema::zero_value`]) into an object of a built-in kind.
+    pub fn complete(&self, value: &mut Value) {
+        match value {
+            Value::Object(members) => {
+                for (name, _) in self.fields().filter(|_| self.definition_name().is_some()) {
+                    if let Some(zero) = self.zero_value(name)
+                        && !members.contains_key(name)
+                    {
+                        members.insert(name.to_owned(), zero.clone());
+                    }
+                }
+                for (name, value) in members {
+                    if let Some(child) = self.child(name) {
+                        child.complete(value);
+                    }
+                }
+            }
+            Value::Array(elements) => {
+                let Some(items) = self.items() else { return };
+                elements.iter_mut().for_each(|value| items.complete(value));
             }
             _ => {}
         }

@@ -162,6 +162,21 @@ impl ApiError {
         .about(group, resource, "")
     }
 
+    /// 405: the path has no such method.
+    pub fn method_not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        let mut error = Self::new(405, "MethodNotAllowed", message);
+        error.0.details = Some(StatusDetails::default());
+        error
+    }
+
+    /// 500 without a reason: what upstream answers where it does not classify an error.
+    pub fn unclassified(message: impl Into<String>) -> Self {
+        let mut error = Self::new(500, "", message);
+        error.0.reason = None;
+        error
+    }
+
     /// 410: the requested revision is compacted; clients list anew.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
@@ -186,6 +201,13 @@ impl ApiError {
                 supported.join(", ")
             ),
         )
+    }
+
+    /// 415: the content type is that of no patch.
+    pub fn unsupported_patch() -> Self {
+        let mut error = Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
+        error.0.details = Some(StatusDetails::default());
+        error
     }
 
     /// 406: none of the accepted types is written.

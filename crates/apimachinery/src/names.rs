@@ -50,6 +50,9 @@ fn is_name_part(text: &str) -> bool {
 
 /// Checks a DNS-1123 label, such as the name of a namespace.
 pub fn dns_label(text: &str) -> Vec<String> {
+    if text.contains('.') {
+        return vec!["must not contain dots".to_owned()];
+    }
     let mut errors = Vec::new();
     if text.len() > LABEL_MAX {
         errors.push(too_long(LABEL_MAX));
@@ -114,7 +117,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
         }
         _ => {
             errors.push(format!(
-                "a qualified name {QUALIFIED} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+                "a valid label key {QUALIFIED} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
             ));
             return errors;
         }
@@ -208,7 +211,7 @@ mod tests {
         assert_eq!(empty[0], "name part must be non-empty");
         assert_eq!(qualified_name("/a"), ["prefix part must be non-empty"]);
         assert_eq!(qualified_name("bad key!").len(), 1);
-        assert!(qualified_name("a/b/c")[0].starts_with("a qualified name must consist"));
+        assert!(qualified_name("a/b/c")[0].starts_with("a valid label key must consist"));
     }
 
     #[test]

@@ -80,8 +80,10 @@ impl LabelSelector {
         };
         let unexpected = |token: Option<&Token>, expected: &str| {
             ParseSelectorError(format!(
-                "unable to parse requirement: found '{}', expected: {expected}",
-                found(token)
+                "unable to parse requirement: found '{}'{} expected: {expected}",
+                found(token),
+                // upstream's words for a missing list have no comma
+                if expected == "'('" { "" } else { "," }
             ))
         };
         while at < tokens.len() {

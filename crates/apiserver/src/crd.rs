@@ -121,6 +121,7 @@ pub fn definition(crd: &Value) -> Option<Definition> {
                 kind: kind.clone(),
                 list_kind: list_kind.clone(),
                 prunes: !preserve,
+                completes: false,
                 schema,
                 served: flag("served"),
                 stored: flag("storage"),

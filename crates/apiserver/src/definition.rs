@@ -54,6 +54,8 @@ pub struct Version {
     pub schema: Option<Arc<Schema>>,
     /// Whether unknown fields are dropped, as typed decoding does; without it they are kept.
     pub prunes: bool,
+    /// Whether the schema tells members that are always there (Go's zero values), so that they are filled in.
+    pub completes: bool,
     /// Whether clients may use it.
     pub served: bool,
     /// Whether objects are stored in it. Exactly one version is.
@@ -111,6 +113,11 @@ pub struct PathColumn {
 }
 
 impl Definition {
+    /// Whether upstream serves the kind from Go types. (Kinds whose schema is enforced are custom resources, which it has as JSON only.)
+    pub fn is_go_type(&self) -> bool {
+        !self.strategy.validates_schema()
+    }
+
     /// The version of this name, when served.
     pub fn version(&self, name: &str) -> Option<&Version> {
         self.versions

@@ -1,9 +1,11 @@
 //! From an HTTP request to an answer: who asks, whether they may, and which verb runs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::go_quote;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
@@ -13,8 +15,11 @@ use tokio_util::sync::CancellationToken;
 use crate::authz::{self, Attributes, Decision};
 use crate::cluster::LogicalCluster;
 use crate::decode::{self, Decoded, Format};
-use crate::definition::Definition;
-use crate::registry::{DeleteOptions, FieldValidation, ListQuery, Page, PatchKind, Scope, WriteOptions, Written};
+use crate::definition::{Definition, Version};
+
+use crate::registry::{
+    DeleteOptions, FieldValidation, ListQuery, Page, PatchKind, Scope, WriteOptions, Written, parse_revision,
+};
 use crate::request::{self, Query, ResourcePath, Target};
 use crate::respond::{self, Accept, Body, Shape};
 use crate::server::{ALL_CLUSTERS, Server};
@@ -150,6 +155,25 @@ where
     }
 }
 
+/// Groups or a uid were to be impersonated, but no user; in upstream's words, which show Go's form of the request.
+fn nobody_impersonated(headers: &HeaderMap) -> ApiError {
+    let all = |name: &str| -> Vec<String> {
+        let values = headers.get_all(name).iter();
+        values.filter_map(|value| value.to_str().ok()).map(go_quote).collect()
+    };
+    let groups = match all("impersonate-group") {
+        groups if groups.is_empty() => "(nil)".to_owned(),
+        groups => format!("{{{}}}", groups.join(", ")),
+    };
+    let uid = all("impersonate-uid")
+        .into_iter()
+        .next()
+        .unwrap_or_else(|| "\"\"".to_owned());
+    ApiError::bad_request(format!(
+        "requested &user.DefaultInfo{{Name:\"\", UID:{uid}, Groups:[]string{groups}, Extra:map[string][]string(nil)}} without impersonating a user name"
+    ))
+}
+
 /// Applies impersonation headers, if the user may impersonate.
 fn impersonated(cluster: &LogicalCluster, user: UserInfo, headers: &HeaderMap) -> Result<UserInfo, ApiError> {
     let text = |name: &str| {
@@ -159,26 +183,25 @@ fn impersonated(cluster: &LogicalCluster, user: UserInfo, headers: &HeaderMap) -
             .map(str::to_owned)
     };
     let Some(name) = text("impersonate-user") else {
-        return Ok(user);
+        return match ["impersonate-group", "impersonate-uid"]
+            .iter()
+            .any(|header| headers.contains_key(*header))
+        {
+            true => Err(nobody_impersonated(headers)),
+            false => Ok(user),
+        };
     };
     let ask = |resource: &str, name: &str, namespace: &str| {
-        let attributes = Attributes {
-            user: &user,
-            verb: "impersonate",
-            group: "",
-            version: "",
-            resource,
-            subresource: "",
-            namespace,
-            name,
-            path: "",
-            is_resource: true,
+        let group = match resource.starts_with("userextras/") || resource == "uids" {
+            true => "authentication.k8s.io",
+            false => "",
         };
+        let attributes = Attributes::of_resource(&user, "impersonate", group, resource, namespace, name);
         match cluster.config().authorizer.authorize(cluster, &attributes) {
             Decision::Allow => Ok(()),
             Decision::Deny(reason) | Decision::NoOpinion(reason) => Err(ApiError::forbidden(
-                "",
-                resource,
+                group,
+                attributes.resource,
                 name,
                 &authz::forbidden_message(&attributes, &reason),
             )),
@@ -209,10 +232,27 @@ fn impersonated(cluster: &LogicalCluster, user: UserInfo, headers: &HeaderMap) -
     }
     groups.push(AUTHENTICATED.into());
     groups.dedup();
+    let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (header, value) in headers {
+        let Some(key) = header.as_str().strip_prefix("impersonate-extra-") else {
+            continue;
+        };
+        let (key, value) = (
+            request::decode_path(key).into_owned(),
+            value.to_str().unwrap_or_default(),
+        );
+        ask(&format!("userextras/{key}"), value, "")?;
+        extra.entry(key).or_default().push(value.to_owned());
+    }
+    let uid = text("impersonate-uid").unwrap_or_default();
+    if !uid.is_empty() {
+        ask("uids", &uid, "")?;
+    }
     Ok(UserInfo {
         name,
+        uid,
         groups,
-        ..UserInfo::default()
+        extra,
     })
 }
 
@@ -264,7 +304,7 @@ impl Call {
         if let Some(answer) = discovery::answer(&self.cluster, path, &self.headers)? {
             return Ok(answer);
         }
-        Err(ApiError::no_such_path())
+        Ok(respond::page_not_found())
     }
 
     async fn resource(&self, path: ResourcePath) -> Result<Response<Body>, ApiError> {
@@ -315,6 +355,9 @@ impl Call {
             path: "",
             is_resource: true,
         })?;
+        if definition.is_none() && !self.cluster.groups().contains(&path.group) {
+            return Ok(respond::page_not_found());
+        }
         let definition = definition
             .filter(|definition| definition.version(&path.version).is_some())
             .ok_or_else(ApiError::no_such_path)?;
@@ -353,7 +396,7 @@ impl Call {
                 self.get(&scope)
             }
             "create" if path.name.is_empty() => {
-                let decoded = self.decoded()?;
+                let decoded = self.decoded().map_err(|error| unreadable(&scope, error))?;
                 self.written(
                     scope
                         .create(decoded.value, &decoded.duplicates, &self.write_options()?)
@@ -365,7 +408,7 @@ impl Call {
                 Err(ApiError::no_such_path())
             }
             "update" if !path.name.is_empty() => {
-                let decoded = self.decoded()?;
+                let decoded = self.decoded().map_err(|error| unreadable(&scope, error))?;
                 self.written(
                     scope
                         .update(decoded.value, &decoded.duplicates, &self.write_options()?)
@@ -379,13 +422,13 @@ impl Call {
             }
             "delete" if path.subresource.is_empty() => self.delete(&scope).await,
             "deletecollection" => self.delete_collection(&scope).await,
-            other => Err(ApiError::method_not_supported(&path.group, &path.resource, other)),
+            _ => Err(ApiError::method_not_allowed()),
         }
     }
 
     pub(crate) fn patch_kind(&self) -> Result<PatchKind, ApiError> {
         let content_type = self.content_type();
-        PatchKind::of(&content_type).ok_or_else(|| ApiError::unsupported_media_type(&PatchKind::TYPES))
+        PatchKind::of(&content_type).ok_or_else(ApiError::unsupported_patch)
     }
 
     fn content_type(&self) -> String {
@@ -411,6 +454,7 @@ impl Call {
                 return Err(ApiError::unsupported_media_type(&[
                     "application/json",
                     "application/yaml",
+                    protobuf::CONTENT_TYPE,
                 ]));
             }
         };
@@ -429,12 +473,13 @@ impl Call {
             return Err(ApiError::invalid("meta.k8s.io", "CreateOptions", "", &[error]));
         }
         let field_validation = match self.query.get("fieldValidation") {
-            None | Some("Warn") => FieldValidation::Warn,
+            None | Some("" | "Warn") => FieldValidation::Warn,
             Some("Ignore") => FieldValidation::Ignore,
             Some("Strict") => FieldValidation::Strict,
             Some(other) => {
                 use gardener_apimachinery::field::{Error, Path};
-                let error = Error::not_supported(&Path::new("fieldValidation"), other, &["Ignore", "Strict", "Warn"]);
+                let error =
+                    Error::not_supported(&Path::new("fieldValidation"), other, &["", "Ignore", "Strict", "Warn"]);
                 return Err(ApiError::invalid("meta.k8s.io", "CreateOptions", "", &[error]));
             }
         };
@@ -462,6 +507,7 @@ impl Call {
 
     fn get(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
         let accept = self.accept()?;
+        parse_revision(self.query.get("resourceVersion"))?;
         let entry = scope.entry()?;
         if accept.shape == Shape::Object && scope.is_stored_version() && accept == Accept::JSON {
             return Ok(respond::raw(StatusCode::OK, entry.value.clone(), accept));
@@ -479,7 +525,7 @@ impl Call {
             Shape::Metadata => table::metadata_only(&object),
             Shape::Table => {
                 let revision = crate::meta::resource_version(&object).to_owned();
-                let include = Include::read(self.query.get("includeObject"));
+                let include = Include::read(self.query.get("includeObject"))?;
                 table::table(
                     &scope.definition,
                     scope.spec()?,
@@ -497,6 +543,14 @@ impl Call {
     fn list(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
         let accept = self.accept()?;
         let query = ListQuery::read(&self.query, &scope.definition)?;
+        if self.query.get("sendInitialEvents").is_some() {
+            use gardener_apimachinery::field::{Error, Path};
+            let error = Error::forbidden(
+                &Path::new("sendInitialEvents"),
+                "sendInitialEvents is forbidden for list",
+            );
+            return Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", &[error]));
+        }
         let page = scope.list(&query)?;
         let version = scope.spec()?;
         let api_version = scope.definition.api_version(&scope.version);
@@ -510,13 +564,16 @@ impl Call {
             }
         }
         if accept.shape == Shape::Object && scope.is_stored_version() && accept == Accept::JSON {
-            return Ok(self.list_of_bytes(&page, &version.list_kind, &api_version, &list_meta));
+            return Ok(self.list_of_bytes(&page, version, &api_version, &list_meta, scope.definition.is_go_type()));
         }
         let mut objects = Vec::with_capacity(page.entries.len());
         for entry in &page.entries {
             let mut object = object::value_of(entry);
             scope.to_requested(&mut object)?;
             objects.push(object);
+        }
+        if accept.shape == Shape::Object && scope.definition.is_go_type() {
+            objects.iter_mut().for_each(object::drop_type);
         }
         let shown = match accept.shape {
             Shape::Object => {
@@ -527,7 +584,7 @@ impl Call {
                 "items": objects.iter().map(table::metadata_only).collect::<Vec<_>>(),
             }),
             Shape::Table => {
-                let include = Include::read(self.query.get("includeObject"));
+                let include = Include::read(self.query.get("includeObject"))?;
                 table::table(
                     &scope.definition,
                     version,
@@ -542,8 +599,20 @@ impl Call {
         Ok(respond::value(StatusCode::OK, &shown, accept))
     }
 
-    /// A list put together from the stored bytes.
-    fn list_of_bytes(&self, page: &Page, list_kind: &str, api_version: &str, list_meta: &Value) -> Response<Body> {
+    /// A list put together from the stored bytes. Elements of Go types do not say again what they are.
+    fn list_of_bytes(
+        &self,
+        page: &Page,
+        version: &Version,
+        api_version: &str,
+        list_meta: &Value,
+        go_type: bool,
+    ) -> Response<Body> {
+        let list_kind = &version.list_kind;
+        let type_meta = match go_type {
+            true => format!("{{\"apiVersion\":\"{api_version}\",\"kind\":\"{}\",", version.kind),
+            false => "{".to_owned(),
+        };
         let across = self.cluster.name() == ALL_CLUSTERS;
         let size: usize = page.entries.iter().map(|entry| entry.value.len() + 64).sum();
         let mut out = BytesMut::with_capacity(size + 256);
@@ -558,7 +627,13 @@ impl Call {
             if across {
                 watch::put_located(&mut out, entry, &entry.value)
             } else {
-                out.put_slice(&entry.value)
+                match entry.value.strip_prefix(type_meta.as_bytes()) {
+                    Some(rest) => {
+                        out.put_u8(b'{');
+                        out.put_slice(rest);
+                    }
+                    None => out.put_slice(&entry.value),
+                }
             }
         }
         out.put_slice(b"]}");
@@ -647,7 +722,10 @@ impl Call {
 
     async fn delete_collection(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
         let query = ListQuery::read(&self.query, &scope.definition)?;
-        let items = scope.delete_collection(&query, &self.delete_options()?).await?;
+        let mut items = scope.delete_collection(&query, &self.delete_options()?).await?;
+        if scope.definition.is_go_type() {
+            items.iter_mut().for_each(object::drop_type);
+        }
         let revision = self.cluster.store().revision().to_string();
         let list = json!({
             "kind": scope.spec()?.list_kind, "apiVersion": scope.definition.api_version(&scope.version),
@@ -661,6 +739,14 @@ impl Call {
             return scale::call(self, scope, verb).await;
         }
         subresource::call(self, scope, verb).await
+    }
+}
+
+/// Why a body cannot be read: says what it should have been.
+fn unreadable(scope: &Scope, error: ApiError) -> ApiError {
+    match error.code() {
+        400 => scope.unrecognized(error.message()),
+        _ => error,
     }
 }
 

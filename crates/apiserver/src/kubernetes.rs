@@ -12,6 +12,7 @@ mod nodes;
 mod pods;
 mod printers;
 mod recorded;
+mod roles;
 mod serviceaccounts;
 mod services;
 mod storage;
@@ -232,6 +233,7 @@ fn add(
         list_kind: format!("{kind}List"),
         schema: schemas.for_kind(group, version, &kind),
         prunes: true,
+        completes: true,
         served: true,
         // HorizontalPodAutoscaler is the one kind with two versions; autoscaling/v2 comes first and is stored
         stored: first,

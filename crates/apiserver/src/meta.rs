@@ -144,10 +144,9 @@ pub fn validate(object: &Value, check_name: impl Fn(&str) -> Vec<String>) -> Err
     if total > ANNOTATIONS_LIMIT {
         errors.push(Error::too_long(&path.child("annotations"), ANNOTATIONS_LIMIT));
     }
-    for (index, finalizer) in finalizers(object).iter().enumerate() {
-        let at = path.child("finalizers").index(index);
+    for finalizer in &finalizers(object) {
         for error in qualified_name(finalizer) {
-            errors.push(Error::invalid(&at, finalizer.as_str(), error));
+            errors.push(Error::invalid(&path.child("finalizers"), finalizer.as_str(), error));
         }
     }
     let owners = object
@@ -172,6 +171,11 @@ pub fn validate(object: &Value, check_name: impl Fn(&str) -> Vec<String>) -> Err
                     detail,
                 ));
             }
+        }
+        let of_event = owner.get("kind").and_then(Value::as_str) == Some("Event");
+        if of_event && owner.get("apiVersion").and_then(Value::as_str) == Some("v1") {
+            let why = "/v1, Kind=Event is disallowed from being an owner";
+            errors.push(Error::invalid(&at, owner.clone(), why));
         }
         if owner.get("controller").and_then(Value::as_bool) == Some(true) {
             controllers.push(owner.get("kind").and_then(Value::as_str).unwrap_or_default());
@@ -257,7 +261,7 @@ mod tests {
                 "metadata.name",
                 "metadata.labels",
                 "metadata.labels",
-                "metadata.finalizers[1]"
+                "metadata.finalizers"
             ]
         );
         let old = json!({"metadata": {"name": "a", "deletionTimestamp": "2020-01-01T00:00:00Z"}});

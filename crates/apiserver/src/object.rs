@@ -130,6 +130,14 @@ impl Head {
     }
 }
 
+/// Takes away what an object says of its kind, as elements of lists of Go types go without it.
+pub(crate) fn drop_type(object: &mut Value) {
+    if let Some(members) = object.as_object_mut() {
+        members.remove("apiVersion");
+        members.remove("kind");
+    }
+}
+
 /// An entry's object, parsed.
 pub fn value_of(entry: &Entry) -> Value {
     serde_json::from_slice(&entry.value).unwrap_or(Value::Null)

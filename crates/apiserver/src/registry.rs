@@ -209,11 +209,21 @@ impl Scope {
     ) -> Result<(), ApiError> {
         let version = self.spec()?;
         let api_version = self.definition.api_version(&self.version);
+        if object.is_null() {
+            *object = Value::Object(serde_json::Map::new());
+        }
         if !object.is_object() {
-            return Err(ApiError::bad_request(format!(
-                "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: json: cannot unmarshal into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
-                version.kind
-            )));
+            let shown: String = object
+                .to_string()
+                .bytes()
+                .take(30)
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
+            let why = format!(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }} ({shown})",
+                gardener_schema::json::type_of(object)
+            );
+            return Err(self.unrecognized(&why));
         }
         let (own_version, own_kind) = (
             meta::text(object, "/apiVersion").to_owned(),
@@ -222,7 +232,13 @@ impl Scope {
         if (!own_kind.is_empty() && own_kind != version.kind) || (!own_version.is_empty() && own_version != api_version)
         {
             let own_group_version = own_version.rsplit('/').next().unwrap_or_default();
-            if own_kind == version.kind || own_version != api_version {
+            if own_kind == version.kind {
+                return Err(ApiError::bad_request(format!(
+                    "{own_kind} in version {:?} cannot be handled as a {own_kind}: no kind \"{own_kind}\" is registered for version \"{own_version}\" in scheme \"pkg/runtime/scheme.go:111\"",
+                    self.version
+                )));
+            }
+            if own_version != api_version {
                 return Err(ApiError::bad_request(format!(
                     "the API version in the data ({own_version}) does not match the expected API version ({api_version})"
                 )));
@@ -259,6 +275,9 @@ impl Scope {
             if version.prunes {
                 schema.prune(object);
             }
+            if version.completes {
+                schema.drop_empty(object);
+            }
         }
         if !findings.is_empty() {
             match options.field_validation {
@@ -287,6 +306,24 @@ impl Scope {
         }
         self.definition.strategy.default(context, object);
         Ok(())
+    }
+
+    /// A body that is no object of the kind at all.
+    pub(crate) fn unrecognized(&self, why: &str) -> ApiError {
+        let kind = self.spec().map_or("", |version| version.kind.as_str());
+        ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {why}"
+        ))
+    }
+
+    /// Brings an object into the form in which it is stored.
+    fn canonicalize(&self, object: &mut Value) {
+        self.definition.strategy.canonicalize(object);
+        if let Some(version) = self.definition.stored_version().filter(|version| version.completes)
+            && let Some(schema) = &version.schema
+        {
+            schema.complete(object);
+        }
     }
 
     fn validate_schema(&self, object: &Value, old: Option<&Value>) -> ErrorList {

@@ -129,11 +129,10 @@ impl Query {
     pub fn number<T: std::str::FromStr>(&self, key: &str) -> Result<Option<T>, ApiError> {
         match self.get(key) {
             None => Ok(None),
-            Some(text) => text.parse().map(Some).map_err(|_| {
-                ApiError::bad_request(format!(
-                    "strconv.ParseInt: parsing {text:?}: invalid syntax (query parameter {key})"
-                ))
-            }),
+            Some(text) => text
+                .parse()
+                .map(Some)
+                .map_err(|_| ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))),
         }
     }
 }

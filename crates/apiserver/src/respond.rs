@@ -148,6 +148,11 @@ pub fn with_type(code: StatusCode, body: Body, content_type: HeaderValue) -> Res
     response
 }
 
+/// What lies outside of all APIs that are served.
+pub fn page_not_found() -> Response<Body> {
+    text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
 /// A refusal.
 pub fn error(error: &ApiError) -> Response<Body> {
     let mut status = serde_json::to_value(error.status()).unwrap_or(Value::Null);

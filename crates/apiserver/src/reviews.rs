@@ -71,11 +71,7 @@ pub(crate) fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Response
         return Ok(None);
     };
     if call.method != Method::POST || !path.name.is_empty() {
-        return Err(ApiError::method_not_supported(
-            group,
-            review.plural,
-            call.method.as_str(),
-        ));
+        return Err(ApiError::method_not_allowed());
     }
     let may_ask = Attributes {
         user: &call.user,
@@ -110,20 +106,30 @@ pub(crate) fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Response
         )));
     }
     let status = match review.plural {
-        "selfsubjectreviews" => json!({"userInfo": user_value(&call.user)}),
+        "selfsubjectreviews" => {
+            let now = meta::rfc3339(call.cluster.clock().now());
+            meta::set(&mut body, "creationTimestamp", Some(now.into()));
+            json!({"userInfo": user_value(&call.user)})
+        }
+        "tokenreviews" if meta::text(&body, "/spec/token").is_empty() => {
+            return Err(ApiError::bad_request(
+                "token is required for TokenReview in authentication",
+            ));
+        }
         "tokenreviews" => token_review(call, &body),
         "selfsubjectaccessreviews" => access_review(call, &body, &call.user, "")?,
         "localsubjectaccessreviews" => access_review(call, &body, &subject(&body)?, &path.namespace)?,
         "subjectaccessreviews" => access_review(call, &body, &subject(&body)?, "")?,
-        _ => rules_review(call, meta::text(&body, "/spec/namespace")),
+        _ => match meta::text(&body, "/spec/namespace") {
+            "" => return Err(ApiError::bad_request("no namespace on request")),
+            namespace => rules_review(call, namespace),
+        },
     };
     if let Value::Object(members) = &mut body {
         members.insert("apiVersion".into(), format!("{group}/{version}").into());
         members.insert("kind".into(), review.kind.into());
         members.insert("status".into(), status);
-        members
-            .entry("metadata")
-            .or_insert_with(|| json!({"creationTimestamp": null}));
+        members.entry("metadata").or_insert_with(|| json!({}));
     }
     Ok(Some(respond::value(
         StatusCode::CREATED,
@@ -156,7 +162,7 @@ fn token_review(call: &Call, body: &Value) -> Value {
         .token_user(&call.cluster, meta::text(body, "/spec/token"), &audiences)
     {
         Ok((user, audiences)) => json!({"authenticated": true, "user": user_value(&user), "audiences": audiences}),
-        Err(_) => json!({"user": {}, "error": "[invalid bearer token]"}),
+        Err(_) => json!({"user": {}, "error": "invalid bearer token"}),
     }
 }
 
@@ -170,12 +176,7 @@ fn subject(body: &Value) -> Result<UserInfo, ApiError> {
             "",
             "at least one of user or group must be specified",
         );
-        return Err(ApiError::invalid(
-            "authorization.k8s.io",
-            meta::text(body, "/kind"),
-            "",
-            &[error],
-        ));
+        return Err(ApiError::invalid("authorization.k8s.io", "", "", &[error]));
     }
     Ok(UserInfo {
         name,
@@ -198,12 +199,7 @@ fn access_review(call: &Call, body: &Value, user: &UserInfo, local_namespace: &s
             resource.cloned().unwrap_or(Value::Null),
             detail,
         );
-        return Err(ApiError::invalid(
-            "authorization.k8s.io",
-            meta::text(body, "/kind"),
-            "",
-            &[error],
-        ));
+        return Err(ApiError::invalid("authorization.k8s.io", "", "", &[error]));
     }
     let of = |value: Option<&Value>, key: &str| {
         value
@@ -219,12 +215,7 @@ fn access_review(call: &Call, body: &Value, user: &UserInfo, local_namespace: &s
             namespace.as_str(),
             "must match metadata.namespace",
         );
-        return Err(ApiError::invalid(
-            "authorization.k8s.io",
-            meta::text(body, "/kind"),
-            "",
-            &[error],
-        ));
+        return Err(ApiError::invalid("authorization.k8s.io", "", "", &[error]));
     }
     let (verb, group, version, name) = (
         of(resource.or(path), "verb"),

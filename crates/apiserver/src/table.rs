@@ -1,6 +1,8 @@
 //! Tables: what `kubectl get` prints. Columns and cells come from a kind's strategy or a custom resource's JSON paths.
 
+use gardener_apimachinery::ApiError;
 use gardener_apimachinery::duration::{Duration, human};
+use gardener_apimachinery::field::go_quote;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -20,11 +22,18 @@ pub enum Include {
 
 impl Include {
     /// Reads the `includeObject` query parameter.
-    pub fn read(text: Option<&str>) -> Self {
+    ///
+    /// # Errors
+    /// 400 for what it cannot be.
+    pub fn read(text: Option<&str>) -> Result<Self, ApiError> {
         match text {
-            Some("None") => Self::None,
-            Some("Object") => Self::Object,
-            _ => Self::Metadata,
+            Some("None") => Ok(Self::None),
+            Some("Object") => Ok(Self::Object),
+            None | Some("" | "Metadata") => Ok(Self::Metadata),
+            Some(other) => Err(ApiError::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {}: must be 'Metadata', 'Object', 'None', or empty",
+                go_quote(other)
+            ))),
         }
     }
 }
@@ -204,7 +213,7 @@ pub fn table(
                 Include::Metadata => metadata_only(object),
                 Include::Object => object.clone(),
             };
-            if let (Value::Object(row), false) = (&mut row, shown.is_null()) {
+            if let Value::Object(row) = &mut row {
                 row.insert("object".into(), shown);
             }
             row

@@ -97,7 +97,7 @@ pub fn start(
         scope: scope.clone(),
         query: list_query,
         shape,
-        include: Include::read(query.get("includeObject")),
+        include: Include::read(query.get("includeObject"))?,
         bookmarks,
         watch,
         ready: VecDeque::new(),
@@ -126,10 +126,17 @@ fn check_initial_events(initial: Option<bool>, query: &ListQuery, bookmarks: boo
     let refuse = |errors: &[Error]| Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", errors));
     let by_match = query.resource_version_match.as_deref();
     match initial {
-        Some(_) if by_match != Some("NotOlderThan") => refuse(&[Error::forbidden(
-            &Path::new("resourceVersionMatch"),
-            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        )]),
+        Some(_) if by_match != Some("NotOlderThan") => {
+            let path = Path::new("resourceVersionMatch");
+            let mut errors = vec![Error::forbidden(
+                &path,
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            )];
+            if let Some(other) = by_match.filter(|other| !other.is_empty()) {
+                errors.push(Error::not_supported(&path, other, &["NotOlderThan"]));
+            }
+            refuse(&errors)
+        }
         Some(true) if !bookmarks => refuse(&[Error::forbidden(
             &Path::new("sendInitialEvents"),
             "sendInitialEvents requires setting allowWatchBookmarks to true",
@@ -307,7 +314,7 @@ impl State {
             .version(&self.scope.version)
             .map(|version| version.kind.clone())
             .unwrap_or_default();
-        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
         if let (true, Value::Object(metadata)) = (initial, &mut metadata) {
             metadata.insert("annotations".into(), json!({INITIAL_EVENTS_END: "true"}));
         }
@@ -326,7 +333,7 @@ impl State {
                         json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}),
                     );
                 }
-                json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": revision.to_string()}, "columnDefinitions": [], "rows": [row]})
+                json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": revision.to_string()}, "columnDefinitions": null, "rows": [row]})
             }
         };
         line(&json!({"type": "BOOKMARK", "object": object}))

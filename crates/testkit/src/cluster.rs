@@ -12,10 +12,14 @@ use gardener_apiserver::kubernetes::{
 };
 use gardener_apiserver::openapi::Documents;
 use gardener_apiserver::rbac::Rbac;
+use gardener_apiserver::tokens::SigningKey;
 use gardener_apiserver::user::MASTERS;
 use gardener_apiserver::{ALL_CLUSTERS, ClusterConfig, ResourceSet, Server, Shared, UserInfo, object};
 use gardener_store::MemoryStore;
 use k8s_openapi::jiff::Timestamp;
+
+/// Who issues the clusters' service account tokens, and whom they are for.
+const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
 /// A server whose clusters are in memory. Its time starts at the epoch of 2026 and follows the paused runtime.
 pub struct MemoryClusters {
@@ -23,11 +27,12 @@ pub struct MemoryClusters {
     pub server: Server,
     resources: Arc<ResourceSet>,
     documents: Arc<Documents>,
+    authenticator: Arc<Authenticator>,
 }
 
 impl MemoryClusters {
     /// A server without clusters but [`ALL_CLUSTERS`].
-    #[allow(clippy::unwrap_used)] // the recordings are part of the program
+    #[allow(clippy::unwrap_used)] // the recordings are part of the program, and keys can be made
     pub fn new() -> Self {
         let (resources, documents) = kubernetes::resources().unwrap();
         let store = MemoryStore::new(object::stamp, gardener_store::Options::default());
@@ -40,6 +45,14 @@ impl MemoryClusters {
             server,
             resources: Arc::new(resources),
             documents: Arc::new(documents),
+            authenticator: Arc::new(Authenticator::new(Settings {
+                signer: Some(Arc::new(
+                    SigningKey::from_pem(&SigningKey::generate_pem().unwrap()).unwrap(),
+                )),
+                issuer: ISSUER.to_owned(),
+                audiences: vec![ISSUER.to_owned()],
+                ..Settings::default()
+            })),
         };
         clusters.server.open(ALL_CLUSTERS, clusters.config());
         clusters
@@ -56,7 +69,7 @@ impl MemoryClusters {
             resources: Arc::clone(&self.resources),
             custom_resources: true,
             admission,
-            authenticator: Arc::new(Authenticator::new(Settings::default())),
+            authenticator: Arc::clone(&self.authenticator),
             authorizer: Arc::new(Union(vec![Arc::new(Node), Arc::new(Rbac)])),
             git_version: "v1.36.0".into(),
             openapi: Arc::clone(&self.documents),

@@ -576,7 +576,8 @@ pub(super) fn role_binding(value: &mut Value) {
             set(subject, "apiGroup", json!(crate::rbac::GROUP));
         }
     }
-    if let Some(role) = member(binding, "roleRef") {
+    let role = binding.entry("roleRef").or_insert_with(|| json!({}));
+    if let Some(role) = role.as_object_mut() {
         set(role, "apiGroup", json!(crate::rbac::GROUP));
     }
 }

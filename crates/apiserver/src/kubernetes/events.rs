@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::{Error, Path};
 use serde_json::{Map, Value, json};
 
 use super::strategy::Kind;
@@ -24,6 +25,18 @@ pub(super) fn core_kind(mut kind: Kind) -> Kind {
             for key in ["reportingComponent", "reportingInstance"] {
                 members.entry(key).or_insert_with(|| json!(""));
             }
+        }
+    };
+    kind.validate = |event| {
+        let about = meta::text(event, "/involvedObject/namespace");
+        // events about what is in no namespace are in the default one
+        let fits = about == meta::namespace(event) || about.is_empty() && meta::namespace(event) == "default";
+        let path = Path::new("involvedObject").child("namespace");
+        let why = "does not match event.namespace";
+        if fits {
+            Vec::new()
+        } else {
+            vec![Error::invalid(&path, about, why)]
         }
     };
     kind.fields = |event| {
@@ -52,6 +65,10 @@ pub(super) fn core_kind(mut kind: Kind) -> Kind {
 /// `events.k8s.io/v1`: other names for the same fields.
 pub(super) fn kind(kind: Kind) -> Kind {
     let mut kind = core_kind(kind);
+    kind.validate = |event| match meta::text(event, "/eventTime") {
+        "" => vec![Error::required(&Path::new("eventTime"), "")],
+        _ => Vec::new(),
+    };
     kind.default = |event| {
         if let Some(members) = event.as_object_mut() {
             members.entry("deprecatedSource").or_insert_with(|| json!({}));

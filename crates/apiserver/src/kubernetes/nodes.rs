@@ -1,8 +1,10 @@
 //! Nodes keep the status they register with.
 
+use gardener_apimachinery::field::{Error, Path};
 use serde_json::{Value, json};
 
 use super::strategy::Kind;
+use crate::meta;
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.keeps_status = true;
@@ -29,6 +31,32 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
             }
         }
         Ok(())
+    };
+    kind.validate = |node| {
+        let taints = node.pointer("/spec/taints").and_then(Value::as_array);
+        let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+        let mut errors = Vec::new();
+        for (index, taint) in taints.into_iter().flatten().enumerate() {
+            let path = Path::new("metadata").child("taints").index(index);
+            match meta::text(taint, "/effect") {
+                "" => errors.push(Error::required(&path.child("effect"), "")),
+                effect if !effects.contains(&effect) => {
+                    errors.push(Error::not_supported(&path.child("effect"), effect, &effects));
+                }
+                _ => {}
+            }
+        }
+        errors
+    };
+    kind.validate_update = |node, old| {
+        let ranges = |node: &Value| node.pointer("/spec/podCIDRs").cloned().filter(|all| !all.is_null());
+        match ranges(old) {
+            Some(before) if ranges(node) != Some(before.clone()) => vec![Error::forbidden(
+                &Path::new("spec").child("podCIDRs"),
+                "node updates may not change podCIDR except from \"\" to valid",
+            )],
+            _ => Vec::new(),
+        }
     };
     kind.fields = |node| {
         vec![(

@@ -12,6 +12,11 @@ use crate::tokens::{Claims, KubernetesClaims, Reference};
 
 const DEFAULT_SECONDS: i64 = 3600;
 const MIN_SECONDS: i64 = 600;
+const MAX_SECONDS: i64 = 1 << 32;
+
+fn refused(name: &str, error: Error) -> ApiError {
+    ApiError::invalid("authentication.k8s.io", "TokenRequest", name, &[error])
+}
 
 pub(super) fn kind(kind: Kind) -> Kind {
     kind
@@ -35,35 +40,24 @@ impl Subresource for Token {
                 "this cluster has no key to sign service account tokens with",
             ));
         };
+        let named = meta::name(&body);
+        if !named.is_empty() && named != meta::name(account) {
+            let path = Path::new("metadata").child("name");
+            let error = Error::invalid(&path, named, "must match the service account name if specified");
+            return Err(refused(meta::name(account), error));
+        }
         let seconds = body
             .pointer("/spec/expirationSeconds")
             .and_then(Value::as_i64)
             .unwrap_or(DEFAULT_SECONDS);
-        if seconds < MIN_SECONDS {
-            let error = Error::invalid(
-                &Path::new("spec.expirationSeconds"),
-                seconds,
-                "may not specify a duration less than 10 minutes",
-            );
-            return Err(ApiError::invalid(
-                "authentication.k8s.io",
-                "TokenRequest",
-                meta::name(account),
-                &[error],
-            ));
-        }
-        if seconds > 1 << 32 {
-            let error = Error::invalid(
-                &Path::new("spec.expirationSeconds"),
-                seconds,
-                "may not specify a duration larger than 2^32 seconds",
-            );
-            return Err(ApiError::invalid(
-                "authentication.k8s.io",
-                "TokenRequest",
-                meta::name(account),
-                &[error],
-            ));
+        let wrong = match seconds {
+            ..MIN_SECONDS => Some("may not specify a duration less than 10 minutes"),
+            seconds if seconds > MAX_SECONDS => Some("may not specify a duration larger than 2^32 seconds"),
+            _ => None,
+        };
+        if let Some(why) = wrong {
+            let path = Path::new("spec").child("expirationSeconds");
+            return Err(refused(named, Error::invalid(&path, seconds, why)));
         }
         let asked: Vec<String> = body
             .pointer("/spec/audiences")
@@ -133,8 +127,11 @@ fn bind(context: &Context<'_>, account: &Value, bound: &Value, claims: &mut Kube
         "Secret" => "secrets",
         other => {
             return Err(ApiError::bad_request(format!(
-                "cannot bind token for serviceaccount {:?} to type {other:?}: it must be a Pod or a Secret",
-                meta::name(account)
+                "cannot bind token to object of type {}, Kind={other}",
+                match meta::text(bound, "/apiVersion") {
+                    core if !core.contains('/') => format!("/{core}"),
+                    other => other.to_owned(),
+                }
             )));
         }
     };

@@ -15,7 +15,7 @@ use crate::meta;
 const NODE_PORTS: std::ops::Range<i64> = 30_000..32_768;
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
-    kind.name = meta::dns1035_label;
+    kind.name = meta::dns1123_label;
     kind.prepare_create = |context, service| allocate(context, service, None);
     kind.prepare_update = |context, service, old| allocate(context, service, Some(old));
     kind.validate = validate;
@@ -64,6 +64,19 @@ fn validate(service: &Value) -> ErrorList {
             errors.push(Error::invalid(
                 &at.child("port"),
                 number,
+                "must be between 1 and 65535, inclusive",
+            ));
+        }
+        let (protocol, protocols) = (meta::text(port, "/protocol"), ["SCTP", "TCP", "UDP"]);
+        if !protocols.contains(&protocol) {
+            errors.push(Error::not_supported(&at.child("protocol"), protocol, &protocols));
+        }
+        if let Some(target) = port.get("targetPort").and_then(Value::as_i64)
+            && !(1..=65_535).contains(&target)
+        {
+            errors.push(Error::invalid(
+                &at.child("targetPort"),
+                target,
                 "must be between 1 and 65535, inclusive",
             ));
         }

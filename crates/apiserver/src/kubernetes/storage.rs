@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::names::config_key;
 use serde_json::{Value, json};
 
 use super::strategy::Kind;
@@ -38,12 +39,27 @@ pub(super) fn secrets(mut kind: Kind) -> Kind {
             "kubernetes.io/ssh-auth" => &["ssh-privatekey"],
             _ => &[],
         };
-        errors.extend(
-            required
-                .iter()
-                .filter(|key| !data(key))
-                .map(|key| Error::required(&Path::new("data").key(key), "")),
-        );
+        let missing = |key: &str| Error::required(&Path::new("data").key(key), "");
+        match meta::text(secret, "/type") {
+            "kubernetes.io/dockerconfigjson" => errors.extend(no_json(secret, ".dockerconfigjson")),
+            "kubernetes.io/dockercfg" => errors.extend(no_json(secret, ".dockercfg")),
+            // one of the two is enough
+            "kubernetes.io/basic-auth" if !data("username") && !data("password") => {
+                errors.extend(["username", "password"].map(missing));
+            }
+            "kubernetes.io/service-account-token" => {
+                let key = "kubernetes.io/service-account.name";
+                let named = secret.pointer("/metadata/annotations").and_then(|all| all.get(key));
+                if named.and_then(Value::as_str).unwrap_or_default().is_empty() {
+                    errors.push(Error::required(
+                        &Path::new("metadata").child("annotations").key(key),
+                        "",
+                    ));
+                }
+            }
+            _ => {}
+        }
+        errors.extend(required.iter().filter(|key| !data(key)).map(|key| missing(key)));
         errors
     };
     kind.validate_update = |secret, old| {
@@ -61,9 +77,38 @@ pub(super) fn secrets(mut kind: Kind) -> Kind {
     kind
 }
 
+/// What is wrong with a value that has to be JSON, in Go's words; none where there is no value.
+fn no_json(secret: &Value, key: &str) -> Option<Error> {
+    let encoded = secret.get("data")?.get(key)?.as_str()?;
+    let bytes = STANDARD.decode(encoded).ok()?;
+    let error = serde_json::from_slice::<Value>(&bytes).err()?;
+    let why = match bytes.get(error.column().saturating_sub(1)) {
+        Some(first) if !error.is_eof() && error.line() == 1 && error.column() == 1 => {
+            format!(
+                "invalid character '{}' looking for beginning of value",
+                first.escape_ascii()
+            )
+        }
+        _ if error.is_eof() => "unexpected end of JSON input".to_owned(),
+        _ => error.to_string(),
+    };
+    let path = Path::new("data").key(key);
+    Some(Error::invalid(&path, "<secret contents redacted>", why))
+}
+
 pub(super) fn config_maps(mut kind: Kind) -> Kind {
     kind.validate = |map| {
         let mut errors = validate_keys(map, "data");
+        let binary = map.get("binaryData").and_then(Value::as_object);
+        let texts = map.get("data").and_then(Value::as_object).into_iter().flatten();
+        for (key, _) in texts.filter(|(key, _)| binary.is_some_and(|binary| binary.contains_key(*key))) {
+            let at = Path::new("data").key(key);
+            errors.push(Error::invalid(
+                &at,
+                key.as_str(),
+                "duplicate of key present in binaryData",
+            ));
+        }
         errors.extend(validate_keys(map, "binaryData"));
         errors
     };
@@ -79,18 +124,8 @@ fn validate_keys(object: &Value, member: &str) -> ErrorList {
     let path = Path::new(member);
     let mut total = 0;
     for (key, value) in object.get(member).and_then(Value::as_object).into_iter().flatten() {
-        let valid = !key.is_empty()
-            && key.len() <= 253
-            && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
-            && key != "."
-            && !key.starts_with("..");
-        if !valid {
-            errors.push(Error::invalid(
-                &path.key(key),
-                key.as_str(),
-                "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
-            ));
-        }
+        let wrong = config_key(key).into_iter();
+        errors.extend(wrong.map(|why| Error::invalid(&path.key(key), key.as_str(), why)));
         total += value.as_str().map_or(0, str::len);
     }
     if total > MAX_DATA {
@@ -128,6 +163,21 @@ fn add_finalizer(object: &mut Value, finalizer: &str) {
 }
 
 pub(super) fn claims(mut kind: Kind) -> Kind {
+    kind.validate = |claim| {
+        let spec = Path::new("spec");
+        let mut errors = Vec::new();
+        let modes = claim.pointer("/spec/accessModes").and_then(Value::as_array);
+        if modes.is_none_or(Vec::is_empty) {
+            errors.push(Error::required(
+                &spec.child("accessModes"),
+                "at least 1 access mode is required",
+            ));
+        }
+        if claim.pointer("/spec/resources/requests/storage").is_none() {
+            errors.push(Error::required(&spec.child("resources").key("storage"), ""));
+        }
+        errors
+    };
     kind.prepare_create = |_, claim| {
         add_finalizer(claim, "kubernetes.io/pvc-protection");
         if let Some(members) = claim.as_object_mut() {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::ErrorList;
+use gardener_apimachinery::field::{Error, ErrorList, Path};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    certificates, crds, defaults, events, namespaces, nodes, pods, printers, serviceaccounts, services, storage,
+    certificates, crds, defaults, events, namespaces, nodes, pods, printers, roles, serviceaccounts, services, storage,
     workloads,
 };
 use crate::definition::{Context, Strategy, Subresource};
@@ -23,6 +23,8 @@ pub(super) struct Kind {
     pub(super) prepare_update: fn(&Context<'_>, &mut Value, &Value) -> Result<(), ApiError>,
     pub(super) validate: fn(&Value) -> ErrorList,
     pub(super) validate_update: fn(&Value, &Value) -> ErrorList,
+    /// Whether an update's whole object is judged before what it changes.
+    pub(super) whole_first: bool,
     pub(super) row: fn(Timestamp, &Value) -> Vec<Value>,
     pub(super) fields: fn(&Value) -> Vec<(String, String)>,
     pub(super) name: fn(&str) -> Vec<String>,
@@ -42,6 +44,7 @@ impl Kind {
             prepare_update: |_, _, _| Ok(()),
             validate: |_| Vec::new(),
             validate_update: |_, _| Vec::new(),
+            whole_first: false,
             row,
             fields: |_| Vec::new(),
             name: meta::dns1123_subdomain,
@@ -54,7 +57,7 @@ impl Kind {
         }
     }
 
-    fn defaulted(mut self, default: fn(&mut Value)) -> Self {
+    pub(super) fn defaulted(mut self, default: fn(&mut Value)) -> Self {
         self.default = default;
         self
     }
@@ -63,6 +66,18 @@ impl Kind {
         self.generation = true;
         self
     }
+}
+
+/// Finalizers of Kubernetes' own kinds have a domain, but for Kubernetes' own.
+fn finalizers(object: &Value) -> ErrorList {
+    let unknown = |name: &str| !name.contains('/') && !["orphan", "foregroundDeletion", "kubernetes"].contains(&name);
+    let path = Path::new("metadata").child("finalizers");
+    let why = "name is neither a standard finalizer name nor is it fully qualified";
+    let all = crate::meta::finalizers(object);
+    let wrong = all.iter().enumerate().filter(|(_, name)| unknown(name));
+    wrong
+        .map(|(at, name)| Error::invalid(&path.index(at), name.as_str(), why))
+        .collect()
 }
 
 impl Strategy for Kind {
@@ -79,13 +94,19 @@ impl Strategy for Kind {
     }
 
     fn validate(&self, _: &Context<'_>, object: &Value) -> ErrorList {
-        (self.validate)(object)
+        let mut errors = (self.validate)(object);
+        errors.extend(finalizers(object));
+        errors
     }
 
     fn validate_update(&self, _: &Context<'_>, object: &Value, old: &Value) -> ErrorList {
-        let mut errors = (self.validate)(object);
-        errors.extend((self.validate_update)(object, old));
-        errors
+        let (whole, change) = ((self.validate)(object), (self.validate_update)(object, old));
+        let (first, second) = if self.whole_first {
+            (whole, change)
+        } else {
+            (change, whole)
+        };
+        first.into_iter().chain(second).chain(finalizers(object)).collect()
     }
 
     fn has_generation(&self) -> bool {
@@ -176,9 +197,11 @@ pub(super) fn of(group: &str, resource: &str) -> Arc<dyn Strategy> {
         ),
         ("apps", "controllerrevisions") => Kind::new(printers::apps::controller_revision),
         ("batch", "jobs") => workloads::jobs(Kind::new(printers::apps::job).defaulted(defaults::job).generation()),
-        ("batch", "cronjobs") => Kind::new(printers::apps::cron_job)
-            .defaulted(defaults::cron_job)
-            .generation(),
+        ("batch", "cronjobs") => workloads::cron_jobs(
+            Kind::new(printers::apps::cron_job)
+                .defaulted(defaults::cron_job)
+                .generation(),
+        ),
         ("autoscaling", "horizontalpodautoscalers") => {
             Kind::new(printers::apps::horizontal_pod_autoscaler).defaulted(defaults::horizontal_pod_autoscaler)
         }
@@ -207,9 +230,11 @@ pub(super) fn of(group: &str, resource: &str) -> Arc<dyn Strategy> {
             Kind::new(printers::storage::volume_attachment).defaulted(defaults::volume_attachment)
         }
         ("storage.k8s.io", "volumeattributesclasses") => Kind::new(printers::storage::volume_attributes_class),
-        ("rbac.authorization.k8s.io", "clusterroles" | "roles") => rbac_names(Kind::new(printers::rbac::role)),
-        ("rbac.authorization.k8s.io", "clusterrolebindings" | "rolebindings") => {
-            rbac_bindings(Kind::new(printers::rbac::binding))
+        ("rbac.authorization.k8s.io", "roles") => roles::roles(Kind::new(printers::rbac::role)),
+        ("rbac.authorization.k8s.io", "clusterroles") => roles::cluster_roles(Kind::new(printers::rbac::role)),
+        ("rbac.authorization.k8s.io", "rolebindings") => roles::bindings(Kind::new(printers::rbac::binding)),
+        ("rbac.authorization.k8s.io", "clusterrolebindings") => {
+            roles::cluster_bindings(Kind::new(printers::rbac::binding))
         }
         ("certificates.k8s.io", "certificatesigningrequests") => {
             certificates::kind(Kind::new(printers::rbac::certificate_signing_request))
@@ -270,28 +295,6 @@ pub(super) fn subresources(group: &str, resource: &str) -> BTreeMap<&'static str
         _ => {}
     }
     map
-}
-
-fn rbac_names(mut kind: Kind) -> Kind {
-    kind.name = meta::path_segment;
-    kind.create_on_update = true;
-    kind
-}
-
-fn rbac_bindings(kind: Kind) -> Kind {
-    let mut kind = rbac_names(kind).defaulted(defaults::role_binding);
-    kind.validate_update = |object, old| {
-        use gardener_apimachinery::field::{Error, Path};
-        if object.get("roleRef") == old.get("roleRef") {
-            return Vec::new();
-        }
-        vec![Error::invalid(
-            &Path::new("roleRef"),
-            object.get("roleRef").cloned().unwrap_or(Value::Null),
-            "cannot change roleRef",
-        )]
-    };
-    kind
 }
 
 fn leases(mut kind: Kind) -> Kind {

@@ -1,5 +1,6 @@
 //! Workload kinds: selectors that must fit their templates, and what may not change.
 
+use gardener_apimachinery::cron::Schedule;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::selector::LabelSelector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as SelectorObject;
@@ -10,7 +11,7 @@ use super::strategy::Kind;
 use crate::meta;
 
 fn validate_template(object: &Value) -> ErrorList {
-    let mut errors = Vec::new();
+    let mut errors = validate_replicas(object);
     let spec = Path::new("spec");
     let selector = object.pointer("/spec/selector").cloned().unwrap_or(Value::Null);
     let labels = meta::string_map(object.pointer("/spec/template/metadata/labels"));
@@ -24,7 +25,15 @@ fn validate_template(object: &Value) -> ErrorList {
                 ));
             }
         }
-        _ if selector.is_null() => errors.push(Error::required(&spec.child("selector"), "")),
+        _ if selector.is_null() => {
+            errors.push(Error::required(&spec.child("selector"), ""));
+            let labels = object.pointer("/spec/template/metadata/labels");
+            errors.push(Error::invalid(
+                &spec.child("template").child("metadata").child("labels"),
+                labels.cloned().unwrap_or(Value::Null),
+                "`selector` does not match template `labels`",
+            ));
+        }
         _ => errors.push(Error::invalid(
             &spec.child("selector"),
             selector,
@@ -44,8 +53,53 @@ fn validate_template(object: &Value) -> ErrorList {
             &["Always"],
         ));
     }
-    errors.extend(validate_replicas(object));
     errors
+}
+
+/// How a Deployment replaces its pods.
+fn validate_strategy(object: &Value) -> ErrorList {
+    let path = Path::new("spec").child("strategy").child("rollingUpdate");
+    let rolling = object
+        .pointer("/spec/strategy/rollingUpdate")
+        .filter(|value| value.is_object());
+    match (meta::text(object, "/spec/strategy/type"), rolling) {
+        ("Recreate", Some(_)) => vec![Error::forbidden(
+            &path,
+            "may not be specified when strategy `type` is 'Recreate'",
+        )],
+        ("RollingUpdate", Some(rolling)) => {
+            let is_none = |member: &str| {
+                rolling
+                    .get(member)
+                    .is_some_and(|value| value.as_i64() == Some(0) || value.as_str() == Some("0%"))
+            };
+            match is_none("maxSurge") && is_none("maxUnavailable") {
+                true => vec![Error::invalid(
+                    &path.child("maxUnavailable"),
+                    rolling.get("maxUnavailable").cloned().unwrap_or_default(),
+                    "may not be 0 when `maxSurge` is 0",
+                )],
+                false => Vec::new(),
+            }
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Jobs by the clock.
+pub(super) fn cron_jobs(mut kind: Kind) -> Kind {
+    kind.validate = |object| match meta::text(object, "/spec/schedule") {
+        "" => vec![Error::required(&Path::new("spec").child("schedule"), "")],
+        text => match Schedule::parse(text) {
+            Ok(_) => Vec::new(),
+            Err(error) => vec![Error::invalid(
+                &Path::new("spec").child("schedule"),
+                text,
+                error.to_string(),
+            )],
+        },
+    };
+    kind
 }
 
 fn validate_replicas(object: &Value) -> ErrorList {
@@ -72,8 +126,13 @@ fn selector_unchanged(object: &Value, old: &Value) -> ErrorList {
 }
 
 pub(super) fn deployments(mut kind: Kind) -> Kind {
-    kind.validate = validate_template;
+    kind.validate = |object| {
+        let mut errors = validate_template(object);
+        errors.extend(validate_strategy(object));
+        errors
+    };
     kind.validate_update = selector_unchanged;
+    kind.whole_first = true;
     kind
 }
 
@@ -147,6 +206,7 @@ fn set_status(object: &mut Value, status: Value) {
 pub(super) fn daemon_sets(mut kind: Kind) -> Kind {
     kind.validate = validate_template;
     kind.validate_update = selector_unchanged;
+    kind.whole_first = true;
     kind.prepare_create = |_, set| {
         set_status(
             set,

@@ -99,7 +99,7 @@ impl Scope {
                 return Err(self.invalid(&name, &errors));
             }
             warnings.extend(self.definition.strategy.warnings(context, &candidate, None));
-            self.definition.strategy.canonicalize(&mut candidate);
+            self.canonicalize(&mut candidate);
             let candidate = scope
                 .admit_final(context, Operation::Create, Some(candidate), None, &mut warnings)
                 .await?
@@ -154,7 +154,7 @@ impl Scope {
             meta::set(object, "namespace", None);
         }
         if !meta::resource_version(object).is_empty() {
-            return Err(ApiError::bad_request(
+            return Err(ApiError::unclassified(
                 "resourceVersion should not be set on objects to be created",
             ));
         }
@@ -176,6 +176,6 @@ impl Scope {
     }
 }
 
-fn namespace_mismatch() -> ApiError {
+pub(super) fn namespace_mismatch() -> ApiError {
     ApiError::bad_request("the namespace of the provided object does not match the namespace sent on the request")
 }

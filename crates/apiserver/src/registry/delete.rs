@@ -62,7 +62,7 @@ impl DeleteOptions {
             errors.push(Error::not_supported(
                 &Path::new("propagationPolicy"),
                 policy.as_str(),
-                &["Background", "Foreground", "Orphan"],
+                &["Foreground", "Background", "Orphan", "nil"],
             ));
         }
         if self.dry_run.iter().flatten().any(|value| value != "All") {
@@ -139,6 +139,12 @@ impl Scope {
         Err(self.modified())
     }
 
+    /// A conflict that names the kind where others name the resource, as upstream's deletion does.
+    fn precondition_failed(&self, why: &str) -> ApiError {
+        let kind = self.spec().map_or("", |version| version.kind.as_str());
+        ApiError::conflict(&self.definition.group, kind, &self.name, why)
+    }
+
     fn check_preconditions(&self, options: &DeleteOptions, old: &Value, revision: u64) -> Result<(), ApiError> {
         let Some(preconditions) = &options.preconditions else {
             return Ok(());
@@ -147,15 +153,15 @@ impl Scope {
         if let Some(wanted) = &preconditions.uid
             && wanted != uid
         {
-            return Err(self.conflict(&format!(
-                "Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
+            return Err(self.precondition_failed(&format!(
+                "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
             )));
         }
         if let Some(wanted) = &preconditions.resource_version
             && *wanted != revision.to_string()
         {
-            return Err(self.conflict(&format!(
-                "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {revision}"
+            return Err(self.precondition_failed(&format!(
+                "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({revision}). The object might have been modified"
             )));
         }
         Ok(())

@@ -50,6 +50,9 @@ impl Scope {
     /// # Errors
     /// 400 for a patch that cannot be read, 404, 409 for conflicts, 415 for kinds that have no such patch, 422 for invalid results.
     pub async fn patch(&self, kind: PatchKind, body: &[u8], options: &WriteOptions) -> Result<Written, ApiError> {
+        if options.force && kind != PatchKind::Apply {
+            return Err(force_without_apply());
+        }
         let now = self.cluster.clock().now();
         let context = self.context(now, options.dry_run);
         let format = if kind == PatchKind::Apply {
@@ -158,12 +161,12 @@ impl Scope {
         let api_version = self.definition.api_version(&self.version);
         let own = (meta::text(config, "/apiVersion"), meta::text(config, "/kind"));
         if own.0.is_empty() || own.1.is_empty() {
-            return Err(ApiError::bad_request(format!(
-                "error decoding YAML: Object 'Kind' or 'apiVersion' is missing: expected apiVersion {api_version:?} and kind {:?}",
-                version.kind
-            )));
+            return Err(not_of_this_type(own.0, own.1));
         }
-        if own != (api_version.as_str(), version.kind.as_str()) {
+        if own.1 != version.kind {
+            return Err(not_of_this_type(own.0, own.1));
+        }
+        if own.0 != api_version {
             return Err(ApiError::bad_request(format!(
                 "Incorrect version specified in apply patch. Specified patch version: {}, expected: {api_version}",
                 own.0
@@ -224,8 +227,11 @@ impl Scope {
         context: &Context<'_>,
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
-        if !meta::text(&config, "/metadata/uid").is_empty() || !meta::resource_version(&config).is_empty() {
-            return Err(self.conflict("uid mismatch: the provided object specified a uid or resourceVersion, and no existing object was found"));
+        let uid = meta::text(&config, "/metadata/uid");
+        if !uid.is_empty() {
+            return Err(self.conflict(&format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            )));
         }
         let mut warnings = Vec::new();
         // unknown fields are judged before they reach the merge, which knows only the schema's
@@ -243,12 +249,27 @@ impl Scope {
             &mut warnings,
         )?;
         meta::set(&mut object, "name", Some(self.name.clone().into()));
+        meta::set(&mut object, "resourceVersion", None);
         self.place(&mut object)?;
         self.prepare_metadata(&mut object, context.now);
         meta::set(&mut object, "managedFields", managed);
         self.to_stored(&mut object)?;
         self.create_owned(object, context, options, warnings).await
     }
+}
+
+fn not_of_this_type(api_version: &str, kind: &str) -> ApiError {
+    let group_version = match api_version.contains('/') {
+        true => api_version.to_owned(),
+        false => format!("/{api_version}"),
+    };
+    ApiError::bad_request(format!("invalid object type: {group_version}, Kind={kind}"))
+}
+
+fn force_without_apply() -> ApiError {
+    use gardener_apimachinery::field::{Error, Path};
+    let error = Error::forbidden(&Path::new("force"), "may not be specified for non-apply patch");
+    ApiError::invalid("meta.k8s.io", "PatchOptions", "", &[error])
 }
 
 fn apply_needs_manager() -> ApiError {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::{Error, Path, go_quote};
 use gardener_apimachinery::selector::{FieldSelector, LabelSelector};
 use gardener_store::{Entry, ListOptions, ReadError, Revision};
 use serde::{Deserialize, Serialize};
@@ -47,7 +48,10 @@ impl ListQuery {
                 || (path == "metadata.namespace")
                 || supported.iter().any(|(key, _)| key == path);
             if !known {
-                return Err(ApiError::bad_request(format!("field label not supported: {path}")));
+                let mut known: Vec<&str> = supported.iter().map(|(key, _)| key.as_str()).collect();
+                known.extend(["metadata.name", "metadata.namespace"]);
+                known.sort_unstable();
+                return Err(unknown_field(path, &known, definition));
             }
         }
         let limit = query
@@ -62,6 +66,26 @@ impl ListQuery {
             resource_version: query.get("resourceVersion").map(str::to_owned),
             resource_version_match: query.get("resourceVersionMatch").map(str::to_owned),
         })
+    }
+
+    /// Checks how revision and match rule go together.
+    fn check_match(&self) -> Result<(), ApiError> {
+        let path = Path::new("resourceVersionMatch");
+        let revision = self.resource_version.as_deref().unwrap_or_default();
+        let error = match self.resource_version_match.as_deref() {
+            None | Some("") => return Ok(()),
+            Some(_) if revision.is_empty() => Error::forbidden(
+                &path,
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            ),
+            Some("Exact") if revision == "0" => Error::forbidden(
+                &path,
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+            ),
+            Some("Exact" | "NotOlderThan") => return Ok(()),
+            Some(other) => Error::not_supported(&path, other, &["Exact", "NotOlderThan", ""]),
+        };
+        Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", &[error]))
     }
 
     /// Whether an object is selected.
@@ -106,12 +130,24 @@ impl Scope {
             after: None,
             limit: None,
         };
+        if query.continue_token.is_some()
+            && query
+                .resource_version
+                .as_deref()
+                .is_some_and(|revision| !revision.is_empty())
+        {
+            return Err(ApiError::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
+        }
         if let Some(token) = &query.continue_token {
             let start = read_token(token)?;
             options.after = Some(format!("{prefix}{}", start.after));
             options.at = (start.revision > 0).then_some(start.revision);
         } else {
-            let wanted = parse_revision(query.resource_version.as_deref())?;
+            query.check_match()?;
+            let wanted = parse_revision(query.resource_version.as_deref())
+                .map_err(|error| ApiError::bad_request(format!("invalid resource version: {}", error.message())))?;
             match query.resource_version_match.as_deref() {
                 Some("Exact") => options.at = wanted.filter(|revision| *revision > 0),
                 Some("NotOlderThan") | None => {
@@ -123,12 +159,7 @@ impl Scope {
                         self.not_before(revision)?;
                     }
                 }
-                Some(other) => {
-                    use gardener_apimachinery::field::{Error, Path};
-                    let error =
-                        Error::not_supported(&Path::new("resourceVersionMatch"), other, &["Exact", "NotOlderThan"]);
-                    return Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", &[error]));
-                }
+                Some(_) => {}
             }
         }
         let selective = !(query.labels.is_empty() && query.fields.is_empty());
@@ -214,11 +245,33 @@ pub(crate) fn parse_revision(text: Option<&str>) -> Result<Option<Revision>, Api
     match text {
         None | Some("") => Ok(None),
         Some(text) => text.parse().map(Some).map_err(|_| {
-            ApiError::bad_request(format!(
-                "Invalid value: {text:?}: resourceVersion must be a decimal number that an earlier answer carried"
+            ApiError::unclassified(format!(
+                "resourceVersion: Invalid value: {}: {}",
+                go_quote(text),
+                not_a_number(text)
             ))
         }),
     }
+}
+
+/// What Go says of a text that is no unsigned number.
+pub(super) fn not_a_number(text: &str) -> String {
+    format!("strconv.ParseUint: parsing {}: invalid syntax", go_quote(text))
+}
+
+/// A field that selectors of this kind do not know.
+fn unknown_field(path: &str, known: &[&str], definition: &Definition) -> ApiError {
+    let plain = known == ["metadata.name", "metadata.namespace"];
+    ApiError::bad_request(if plain && definition.is_go_type() {
+        let known: Vec<String> = known.iter().map(|field| go_quote(field)).collect();
+        format!(
+            "{} is not a known field selector: only {}",
+            go_quote(path),
+            known.join(", ")
+        )
+    } else {
+        format!("field label not supported: {path}")
+    })
 }
 
 fn read_token(token: &str) -> Result<Continue, ApiError> {

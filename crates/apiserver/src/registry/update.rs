@@ -8,6 +8,8 @@ use gardener_store::{CommitError, Entry, Expect, Revision};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::create::namespace_mismatch;
+use super::read::not_a_number;
 use super::{RETRIES, Scope, WriteOptions, Written, commit_failed, committed};
 use crate::definition::{Context, Operation};
 use crate::{meta, object};
@@ -31,13 +33,10 @@ impl Scope {
         self.accept(&context, &mut body, options, duplicates, &mut warnings)?;
         let own_name = meta::name(&body).to_owned();
         if own_name.is_empty() {
-            return Err(self.invalid(
-                "",
-                &vec![Error::required(
-                    &Path::new("metadata").child("name"),
-                    "name must be provided",
-                )],
-            ));
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({} based on URL) was undeterminable: name must be provided",
+                self.name
+            )));
         }
         if own_name != self.name {
             return Err(ApiError::bad_request(format!(
@@ -45,7 +44,14 @@ impl Scope {
                 self.name
             )));
         }
+        let own_namespace = meta::namespace(&body);
+        if !own_namespace.is_empty() && own_namespace != self.namespace {
+            return Err(namespace_mismatch());
+        }
         let wanted = meta::resource_version(&body).to_owned();
+        if !wanted.is_empty() && wanted.parse::<Revision>().is_err() {
+            return Err(ApiError::unclassified(not_a_number(&wanted)));
+        }
         for _ in 0..RETRIES {
             let Some(entry) = self.cluster.store().get(&self.key(&self.name)) else {
                 if !self.definition.strategy.allow_create_on_update() || !self.subresource.is_empty() {
@@ -141,7 +147,7 @@ impl Scope {
         if !status_update {
             warnings.extend(strategy.warnings(context, &object, Some(old)));
         }
-        strategy.canonicalize(&mut object);
+        self.canonicalize(&mut object);
         let object = self
             .admit_final(context, Operation::Update, Some(object), Some(old), warnings)
             .await?
@@ -161,16 +167,17 @@ impl Scope {
             meta::set(&mut object, "resourceVersion", Some(revision.to_string().into()));
             object
         } else if goes_away(&object) {
-            let done = self
-                .commit_delete(&self.name, expect)
+            self.commit_delete(&self.name, expect)
                 .await
                 .map_err(Attempt::from_commit)?;
             self.cluster.written(&self.definition);
-            meta::set(&mut object, "resourceVersion", Some(done.revision.to_string().into()));
+            // the object as it was when nothing held it any more
+            meta::set(&mut object, "resourceVersion", Some(revision.to_string().into()));
             object
         } else {
             meta::set(&mut old, "resourceVersion", None);
-            if old == object {
+            if same_but_for_times(&old, &object) {
+                object = old;
                 meta::set(&mut object, "resourceVersion", Some(revision.to_string().into()));
                 object
             } else {
@@ -223,7 +230,7 @@ impl Scope {
             if !errors.is_empty() {
                 return Err(self.invalid(&self.name, &errors));
             }
-            strategy.canonicalize(&mut object);
+            self.canonicalize(&mut object);
         }
         let object = self
             .admit_final(context, Operation::Update, Some(object), Some(old), &mut warnings)
@@ -236,13 +243,27 @@ impl Scope {
         }
     }
 
+    /// The object's key in the etcd of a kube-apiserver, which some messages tell.
+    fn registry_path(&self) -> String {
+        let parts = [
+            "/registry",
+            &self.definition.group,
+            &self.definition.plural,
+            &self.namespace,
+            &self.name,
+        ];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join("/")
+    }
+
     fn check_uid(&self, object: &Value, old: &Value) -> Result<(), ApiError> {
         let (new_uid, old_uid) = (meta::text(object, "/metadata/uid"), meta::text(old, "/metadata/uid"));
         if new_uid.is_empty() || new_uid == old_uid {
             return Ok(());
         }
         Err(self.conflict(&format!(
-            "Precondition failed: UID in precondition: {new_uid}, UID in object meta: {old_uid}"
+            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {new_uid}, UID in object meta: {old_uid}",
+            self.registry_path()
         )))
     }
 
@@ -322,6 +343,37 @@ fn copy_member(object: &mut Value, old: &Value, key: &str) {
         Some(value) => drop(members.insert(key.to_owned(), value.clone())),
         None => drop(members.remove(key)),
     }
+}
+
+/// Whether nothing differs but when managers wrote what they wrote already: that is no change.
+fn same_but_for_times(old: &Value, new: &Value) -> bool {
+    fn timeless(entry: &Value) -> impl Iterator<Item = (&String, &Value)> {
+        let members = entry.as_object().into_iter().flatten();
+        members.filter(|(key, _)| *key != "time")
+    }
+    let same_entries = |one: &Value, other: &Value| match (one.as_array(), other.as_array()) {
+        (Some(one), Some(other)) => {
+            one.len() == other.len()
+                && one
+                    .iter()
+                    .zip(other)
+                    .all(|(one, other)| timeless(one).eq(timeless(other)))
+        }
+        _ => one == other,
+    };
+    let same_members = |one: &Value, other: &Value, apart: &str, same: &dyn Fn(&Value, &Value) -> bool| {
+        let (Some(one), Some(other)) = (one.as_object(), other.as_object()) else {
+            return one == other;
+        };
+        one.len() == other.len()
+            && one.iter().all(|(key, value)| match other.get(key) {
+                Some(own) if key == apart => same(value, own),
+                own => own == Some(value),
+            })
+    };
+    same_members(old, new, "metadata", &|old, new| {
+        same_members(old, new, "managedFields", &same_entries)
+    })
 }
 
 /// Puts back the metadata that only the server writes.

@@ -194,6 +194,7 @@ pub fn definitions(options: &Options) -> Result<Vec<Arc<Definition>>, RecordedEr
                     list_kind: format!("{kind}List"),
                     schema: schemas.for_kind(&group_name, &version.version, &kind),
                     prunes: true,
+                    completes: false,
                     served: true,
                     stored,
                     status: has("status"),

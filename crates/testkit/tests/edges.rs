@@ -32,7 +32,7 @@ const ROWS: [&[&str]; 14] = [
     ],
     &["gardener-provider-local"],
     &["gardener-landscape"],
-    &["gardener-testkit", "gardener", "gardener-bench"],
+    &["gardener-testkit", "gardener", "gardener-bench", "gardener-conformance"],
 ];
 
 /// Pairs that must not meet, whatever their rows say: components meet at the API only, and the API machinery knows no kind of Gardener.

@@ -1,0 +1,126 @@
+//! Tells how two answers differ, in words that lead to the place.
+
+use serde_json::Value;
+
+use crate::sequence::{Answer, Recording, Sequence};
+
+/// How our answers differ from the recorded ones where they should not, and which steps are excused without need: a line per place;
+/// empty when all is well.
+pub fn differences(sequence: &Sequence, recorded: &Recording, ours: &Recording) -> Vec<String> {
+    let mut found = Vec::new();
+    if recorded.answers.len() != ours.answers.len() {
+        found.push(format!(
+            "{} answers are recorded, the sequence has {} steps: record it anew",
+            recorded.answers.len(),
+            ours.answers.len()
+        ));
+    }
+    let pairs = recorded.answers.iter().zip(&ours.answers).zip(&sequence.steps);
+    for (number, ((recorded, ours), step)) in (1..).zip(pairs) {
+        let mut of_step = Vec::new();
+        answer(recorded, ours, &mut of_step);
+        if step.differs.is_some() {
+            of_step = match of_step.is_empty() {
+                true => vec!["no longer differs: take away its `differs`".to_owned()],
+                false => Vec::new(),
+            };
+        }
+        found.extend(of_step.into_iter().map(|line| format!("step {number} {line}")));
+    }
+    found
+}
+
+fn answer(recorded: &Answer, ours: &Answer, found: &mut Vec<String>) {
+    let pairs = [
+        ("status", Value::from(recorded.status), Value::from(ours.status)),
+        (
+            "content type",
+            recorded.content_type.as_str().into(),
+            ours.content_type.as_str().into(),
+        ),
+        (
+            "warnings",
+            recorded.warnings.clone().into(),
+            ours.warnings.clone().into(),
+        ),
+    ];
+    for (what, recorded, ours) in pairs {
+        if recorded != ours {
+            found.push(format!("{what}: {ours} instead of {recorded}"));
+        }
+    }
+    // an object instead of a refusal has nothing in common with it
+    if recorded.status != ours.status {
+        for (what, answer) in [("recorded", recorded), ("ours", ours)] {
+            let message = answer.body.get("message").unwrap_or(&Value::Null);
+            found.push(format!("{what}: {message}"));
+        }
+        return;
+    }
+    value("", &recorded.body, &ours.body, found);
+}
+
+fn value(path: &str, recorded: &Value, ours: &Value, found: &mut Vec<String>) {
+    match (recorded, ours) {
+        (Value::Object(recorded), Value::Object(ours)) => {
+            for (key, wanted) in recorded {
+                let path = format!("{path}/{key}");
+                match ours.get(key) {
+                    Some(own) => value(&path, wanted, own, found),
+                    None => found.push(format!("{path}: missing, should be {wanted}")),
+                }
+            }
+            for (key, own) in ours.iter().filter(|(key, _)| !recorded.contains_key(*key)) {
+                found.push(format!("{path}/{key}: {own}, should be absent"));
+            }
+        }
+        (Value::Array(recorded), Value::Array(ours)) if recorded.len() == ours.len() => {
+            for (at, (wanted, own)) in recorded.iter().zip(ours).enumerate() {
+                value(&format!("{path}/{at}"), wanted, own, found);
+            }
+        }
+        (recorded, ours) if recorded != ours => found.push(format!("{path}: {ours} instead of {recorded}")),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_place_is_named() {
+        let answer = |status: u16, body: Value| Answer {
+            status,
+            content_type: "application/json".into(),
+            warnings: Vec::new(),
+            body,
+        };
+        let sequence = |differs: &str| -> Sequence {
+            serde_saphyr::from_str(&format!("{{name: n, steps: [{{request: GET /{differs}}}]}}")).unwrap()
+        };
+        let recording = |answers: Vec<Answer>| Recording {
+            name: "n".into(),
+            answers,
+        };
+        let recorded = recording(vec![answer(200, json!({"a": [1, 2], "b": "x", "c": 1}))]);
+        let ours = recording(vec![answer(200, json!({"a": [1, 3], "b": "x", "d": 1}))]);
+        assert_eq!(
+            differences(&sequence(""), &recorded, &ours),
+            [
+                "step 1 /a/1: 3 instead of 2",
+                "step 1 /c: missing, should be 1",
+                "step 1 /d: 1, should be absent",
+            ]
+        );
+        assert!(differences(&sequence(""), &recorded, &recorded).is_empty());
+        let excused = sequence(", differs: for now");
+        assert!(differences(&excused, &recorded, &ours).is_empty());
+        assert_eq!(
+            differences(&excused, &recorded, &recorded),
+            ["step 1 no longer differs: take away its `differs`"]
+        );
+    }
+}

@@ -1,0 +1,53 @@
+//! `conformance record`: asks the real kube-apiserver what the sequences ask, and writes down what it answers.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+use gardener_conformance::reference::{self, Reference};
+use gardener_conformance::{player, sequence};
+
+/// Compares API servers with kube-apiserver.
+#[derive(Parser)]
+#[command(name = "conformance", about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Records kube-apiserver's answers. Builds it first, which takes some minutes the first time and needs Go.
+    Record {
+        /// Only these topics.
+        topics: Vec<String>,
+        /// Where the programs are, or are built to [default: a folder of this user's cache].
+        #[arg(long)]
+        programs: Option<PathBuf>,
+    },
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let Command::Record { topics, programs } = Cli::parse().command;
+    let programs = programs.unwrap_or_else(|| {
+        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+        let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+        cache.unwrap_or_else(std::env::temp_dir).join("gardener-conformance")
+    });
+    reference::build(&programs).await?;
+    let reference = Reference::start(&programs).await?;
+    for topic in sequence::topics()? {
+        if !topics.is_empty() && !topics.contains(&topic.name) {
+            continue;
+        }
+        let mut recordings = Vec::with_capacity(topic.sequences.len());
+        for (number, sequence) in topic.sequences.iter().enumerate() {
+            let namespace = format!("{}-{number}", topic.name);
+            recordings.push(player::play(&reference.client, sequence, &namespace).await?);
+        }
+        topic.record(&recordings)?;
+        println!("{}: {} sequences", topic.name, recordings.len());
+    }
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! Takes out of answers what differs from run to run: times, uids, revisions, generated names. What was equal stays equal: the second uid
+//! that a sequence meets is `uid-2` wherever it stands.
+
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+use serde_json::{Map, Value};
+
+fn pattern(text: &str) -> Regex {
+    #[allow(clippy::expect_used)] // constants of this file
+    Regex::new(text).expect("a valid pattern")
+}
+
+static TIME: LazyLock<Regex> = LazyLock::new(|| pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"));
+static UID: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
+static REVISION_IN_TEXT: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(ResourceVersion in \w+ ?\w*:? ?\(?|resource version: )(\d+)"));
+static TOKEN_VOLUME: LazyLock<Regex> = LazyLock::new(|| pattern(r"kube-api-access-[a-z0-9]{5}"));
+static TOKEN: LazyLock<Regex> = LazyLock::new(|| pattern(r"^eyJ[\w-]+\.[\w-]+\.[\w-]+$"));
+
+/// What one sequence has met so far.
+#[derive(Default)]
+pub struct Normalizer {
+    namespace: String,
+    uids: Vec<String>,
+    revisions: Vec<String>,
+}
+
+fn nth(known: &mut Vec<String>, value: &str) -> usize {
+    match known.iter().position(|own| own == value) {
+        Some(at) => at + 1,
+        None => {
+            known.push(value.to_owned());
+            known.len()
+        }
+    }
+}
+
+impl Normalizer {
+    /// For a sequence whose namespace has this name.
+    pub fn new(namespace: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// A text without times, uids and the namespace's name.
+    pub fn text(&mut self, text: &str) -> String {
+        let text = text.replace(&self.namespace, "${ns}");
+        let text = TIME.replace_all(&text, "<time>");
+        let text = TOKEN_VOLUME.replace_all(&text, "kube-api-access-xxxxx");
+        let text = TOKEN.replace_all(&text, "<token>");
+        let text = REVISION_IN_TEXT.replace_all(&text, "$1<revision>");
+        let uids = &mut self.uids;
+        UID.replace_all(&text, |found: &Captures<'_>| format!("uid-{}", nth(uids, &found[0])))
+            .into_owned()
+    }
+
+    /// A JSON value in the same manner; revisions too.
+    pub fn value(&mut self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.text(text)),
+            Value::Array(elements) => elements.iter().map(|element| self.value(element)).collect(),
+            Value::Object(members) => Value::Object(self.object(members)),
+            other => other.clone(),
+        }
+    }
+
+    fn object(&mut self, members: &Map<String, Value>) -> Map<String, Value> {
+        let generated = members
+            .get("generateName")
+            .and_then(Value::as_str)
+            .filter(|prefix| !prefix.is_empty());
+        // the revision of a list or bookmark is the store's, which others move too
+        let is_list = members
+            .get("kind")
+            .and_then(Value::as_str)
+            .is_some_and(|kind| kind.ends_with("List") || kind == "Table");
+        let is_bookmark = members.get("type").and_then(Value::as_str) == Some("BOOKMARK");
+        let mut found = Map::new();
+        for (key, value) in members {
+            let normalized = match (key.as_str(), value) {
+                ("object", bookmark) if is_bookmark => {
+                    let mut bookmark = bookmark.clone();
+                    if let Some(revision) = bookmark.pointer_mut("/metadata/resourceVersion") {
+                        *revision = "<revision>".into();
+                    }
+                    self.value(&bookmark)
+                }
+                ("metadata", Value::Object(metadata)) if is_list => {
+                    let mut metadata = metadata.clone();
+                    if let Some(revision) = metadata.get_mut("resourceVersion") {
+                        *revision = "<revision>".into();
+                    }
+                    Value::Object(self.object(&metadata))
+                }
+                ("resourceVersion", Value::String(revision)) if revision.len() > 1 && is_number(revision) => {
+                    format!("revision-{}", nth(&mut self.revisions, revision)).into()
+                }
+                // of prose only whether there is any
+                ("description", Value::String(prose)) if members.contains_key("priority") && !prose.is_empty() => {
+                    "<prose>".into()
+                }
+                ("continue", Value::String(token)) if !token.is_empty() => "<token>".into(),
+                ("name", Value::String(name)) => match generated {
+                    Some(prefix) if name.strip_prefix(prefix).is_some_and(|rest| rest.len() == 5) => {
+                        format!("{}xxxxx", self.text(prefix)).into()
+                    }
+                    _ => self.value(value),
+                },
+                _ => self.value(value),
+            };
+            found.insert(self.text(key), normalized);
+        }
+        found
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_equal_stays_equal() {
+        let mut normalizer = Normalizer::new("seq-7");
+        let (one, two) = (
+            "0a1b2c3d-0000-4000-8000-000000000001",
+            "0a1b2c3d-0000-4000-8000-000000000002",
+        );
+        let object = json!({
+            "metadata": {"generateName": "a-", "name": "a-x7zzq", "namespace": "seq-7", "uid": two, "resourceVersion": "1234", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "owner": one, "text": format!("uid {two} in seq-7"), format!("k:{{\"uid\":\"{one}\"}}"): {},
+        });
+        assert_eq!(
+            normalizer.value(&object),
+            json!({
+                "metadata": {"generateName": "a-", "name": "a-xxxxx", "namespace": "${ns}", "uid": "uid-2", "resourceVersion": "revision-1", "creationTimestamp": "<time>"},
+                "owner": "uid-1", "text": "uid uid-2 in ${ns}", "k:{\"uid\":\"uid-1\"}": {},
+            })
+        );
+        assert_eq!(
+            normalizer.value(&json!({"resourceVersion": "0"})),
+            json!({"resourceVersion": "0"})
+        );
+    }
+}

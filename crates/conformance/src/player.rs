@@ -1,0 +1,144 @@
+//! Plays sequences against a server.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, bail};
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT, WARNING};
+use http::{Method, Request};
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use crate::normalize::Normalizer;
+use crate::sequence::{Answer, Recording, Sequence, Step};
+
+/// Whom servers take for the manager of fields.
+const AGENT: &str = "player/1.0";
+/// How long to wait before a step asks again.
+const AGAIN: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// Puts values in the place of `${name}`.
+fn filled(text: &str, variables: &BTreeMap<String, String>) -> String {
+    variables.iter().fold(text.to_owned(), |text, (name, value)| {
+        text.replace(&format!("${{{name}}}"), value)
+    })
+}
+
+/// Plays one sequence in a namespace of the given name, which it makes.
+///
+/// # Errors
+/// The server cannot be reached, or a step asks for what cannot be sent.
+pub async fn play(client: &Client, sequence: &Sequence, namespace: &str) -> anyhow::Result<Recording> {
+    prepare(client, namespace).await?;
+    let mut variables = BTreeMap::from([("ns".to_owned(), namespace.to_owned())]);
+    let mut normalizer = Normalizer::new(namespace);
+    let mut answers = Vec::with_capacity(sequence.steps.len());
+    for step in &sequence.steps {
+        let (answer, body) = ask(client, step, &variables, &mut normalizer)
+            .await
+            .with_context(|| format!("{}: {}", sequence.name, step.request))?;
+        answers.push(answer);
+        for (name, pointer) in &step.save {
+            let value = match body.pointer(pointer) {
+                Some(Value::String(text)) => text.clone(),
+                Some(other) => other.to_string(),
+                None => String::new(),
+            };
+            variables.insert(name.clone(), value);
+        }
+    }
+    Ok(Recording {
+        name: sequence.name.clone(),
+        answers,
+    })
+}
+
+/// Makes the namespace, and the service account that a controller manager would make in it.
+async fn prepare(client: &Client, namespace: &str) -> anyhow::Result<()> {
+    for (path, object) in [
+        (
+            "/api/v1/namespaces".to_owned(),
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+        ),
+        (
+            format!("/api/v1/namespaces/{namespace}/serviceaccounts"),
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}),
+        ),
+    ] {
+        let request = Request::post(path)
+            .header(USER_AGENT, AGENT)
+            .header(CONTENT_TYPE, "application/json")
+            .body(Body::from(object.to_string().into_bytes()))?;
+        let response = client.send(request).await?;
+        if !response.status().is_success() {
+            bail!("namespace {namespace} cannot be prepared: {}", response.status());
+        }
+    }
+    Ok(())
+}
+
+/// Sends one request. Answers what is compared, and the body as it came.
+async fn ask(
+    client: &Client,
+    step: &Step,
+    variables: &BTreeMap<String, String>,
+    normalizer: &mut Normalizer,
+) -> anyhow::Result<(Answer, Value)> {
+    let response = loop {
+        let response = client.send(request(step, variables)?).await?;
+        match step.until {
+            Some(status) if status != response.status().as_u16() => tokio::time::sleep(AGAIN).await,
+            _ => break response,
+        }
+    };
+    let is_watch = step.request.contains("watch=");
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await?.to_bytes();
+    let text = String::from_utf8_lossy(&bytes);
+    let raw: Value = match serde_json::from_slice(&bytes) {
+        Ok(value) if !is_watch => value,
+        _ if is_watch && parts.status.is_success() => serde_json::Deserializer::from_slice(&bytes)
+            .into_iter::<Value>()
+            .collect::<Result<Vec<_>, _>>()?
+            .into(),
+        Ok(value) => value,
+        Err(_) => text.as_ref().into(),
+    };
+    let header = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
+    let answer = Answer {
+        status: parts.status.as_u16(),
+        content_type: parts.headers.get(CONTENT_TYPE).map(header).unwrap_or_default(),
+        warnings: parts
+            .headers
+            .get_all(WARNING)
+            .iter()
+            .map(|value| normalizer.text(&header(value)))
+            .collect(),
+        body: normalizer.value(&raw),
+    };
+    Ok((answer, raw))
+}
+
+fn request(step: &Step, variables: &BTreeMap<String, String>) -> anyhow::Result<Request<Body>> {
+    let request = filled(&step.request, variables);
+    let (method, path) = request.split_once(' ').context("a request is `METHOD /path`")?;
+    let body = match (&step.body, &step.text) {
+        (Some(body), None) => filled(&body.to_string(), variables),
+        (None, Some(text)) => filled(text, variables),
+        (None, None) => String::new(),
+        (Some(_), Some(_)) => bail!("a step has a body or a text, not both"),
+    };
+    let mut built = Request::builder()
+        .method(method.parse::<Method>()?)
+        .uri(path)
+        .header(USER_AGENT, AGENT);
+    if !body.is_empty() {
+        built = built.header(CONTENT_TYPE, step.content_type.as_deref().unwrap_or("application/json"));
+    }
+    for (name, value) in &step.headers {
+        let value = HeaderValue::from_str(&filled(value, variables))?;
+        built = built.header(name.parse::<HeaderName>()?, value);
+    }
+    Ok(built.body(Body::from(body.into_bytes()))?)
+}

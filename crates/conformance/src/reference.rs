@@ -1,0 +1,176 @@
+//! The real kube-apiserver with etcd: built from the Go module in `reference/`, which pins both, and run on free ports.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use kube::config::{
+    AuthInfo, Cluster, Context as NamedContext, KubeConfigOptions, Kubeconfig, NamedAuthInfo, NamedCluster,
+    NamedContext as Named,
+};
+use kube::{Client, Config};
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
+
+/// Where the programs are built from, and the names they get.
+const PROGRAMS: [(&str, &str); 2] = [
+    ("go.etcd.io/etcd/server/v3", "etcd"),
+    ("k8s.io/kubernetes/cmd/kube-apiserver", "kube-apiserver"),
+];
+/// What a release build would be told of itself.
+const LINKED: &str = "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3 \
+    -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36";
+const TOKEN: &str = "recorder";
+
+/// A running kube-apiserver; ends with this value.
+pub struct Reference {
+    _processes: [Child; 2],
+    _folder: TempDir,
+    /// An administrator's client.
+    pub client: Client,
+}
+
+/// Builds what is not built yet. Go's own cache keeps later builds short.
+///
+/// # Errors
+/// There is no Go, or a build fails.
+pub async fn build(into: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(into).with_context(|| format!("{} cannot be made", into.display()))?;
+    for (package, name) in PROGRAMS {
+        let status = Command::new("go")
+            .args(["build", "-trimpath", "-ldflags", LINKED, "-o"])
+            .arg(into.join(name))
+            .arg(package)
+            .current_dir(crate::sequence::root().join("reference"))
+            .status()
+            .await
+            .context("`go` does not start: recording needs Go 1.26 or later")?;
+        ensure!(status.success(), "{package} does not build");
+    }
+    Ok(())
+}
+
+fn free_port() -> anyhow::Result<u16> {
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+fn started(program: PathBuf, arguments: &[String], log: &Path) -> anyhow::Result<Child> {
+    let log = std::fs::File::create(log)?;
+    Command::new(&program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .kill_on_drop(true)
+        .spawn()
+        .with_context(|| format!("{} does not start", program.display()))
+}
+
+impl Reference {
+    /// Starts both programs and waits until the API server is ready.
+    ///
+    /// # Errors
+    /// A program does not start, or is not ready within two minutes.
+    pub async fn start(programs: &Path) -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let (etcd, peers, secure) = (free_port()?, free_port()?, free_port()?);
+        let etcd_url = format!("http://127.0.0.1:{etcd}");
+        let peer_url = format!("http://127.0.0.1:{peers}");
+        let arguments = [
+            format!("--data-dir={}", path("etcd")),
+            format!("--listen-client-urls={etcd_url}"),
+            format!("--advertise-client-urls={etcd_url}"),
+            format!("--listen-peer-urls={peer_url}"),
+            format!("--initial-advertise-peer-urls={peer_url}"),
+            format!("--initial-cluster=default={peer_url}"),
+        ];
+        let store = started(programs.join("etcd"), &arguments, &folder.path().join("etcd.log"))?;
+        // only the keys count; nobody looks when the certificate is valid
+        let issuer = gardener_pki::authority("service-accounts", 0, Duration::from_secs(1))?;
+        std::fs::write(path("sa.key"), &issuer.key)?;
+        std::fs::write(path("sa.crt"), &issuer.certificate)?;
+        std::fs::write(path("tokens.csv"), format!("{TOKEN},admin,admin,system:masters\n"))?;
+        let arguments = [
+            format!("--etcd-servers={etcd_url}"),
+            format!("--secure-port={secure}"),
+            format!("--cert-dir={}", path("certificates")),
+            format!("--token-auth-file={}", path("tokens.csv")),
+            format!("--service-account-signing-key-file={}", path("sa.key")),
+            format!("--service-account-key-file={}", path("sa.crt")),
+            "--bind-address=127.0.0.1".to_owned(),
+            "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
+            "--service-cluster-ip-range=10.96.0.0/12".to_owned(),
+            "--authorization-mode=Node,RBAC".to_owned(),
+            "--allow-privileged=true".to_owned(),
+        ];
+        let log = folder.path().join("kube-apiserver.log");
+        let server = started(programs.join("kube-apiserver"), &arguments, &log)?;
+        let client = client(secure).await?;
+        let mut processes = [store, server];
+        let deadline = Instant::now() + Duration::from_secs(120);
+        loop {
+            let ready = http::Request::get("/readyz").body(Vec::new())?;
+            if client.request_text(ready).await.is_ok() {
+                break;
+            }
+            for process in &mut processes {
+                if let Some(status) = process.try_wait()? {
+                    bail!(
+                        "a server ended ({status}):\n{}",
+                        std::fs::read_to_string(&log).unwrap_or_default()
+                    );
+                }
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "kube-apiserver is not ready after two minutes"
+            );
+            sleep(Duration::from_millis(200)).await;
+        }
+        Ok(Self {
+            _processes: processes,
+            _folder: folder,
+            client,
+        })
+    }
+}
+
+/// The server makes a certificate for itself, which nobody knows: nothing but this process talks to it.
+async fn client(port: u16) -> anyhow::Result<Client> {
+    let name = "reference".to_owned();
+    let kubeconfig = Kubeconfig {
+        clusters: vec![NamedCluster {
+            name: name.clone(),
+            cluster: Some(Cluster {
+                server: Some(format!("https://127.0.0.1:{port}")),
+                insecure_skip_tls_verify: Some(true),
+                ..Cluster::default()
+            }),
+            ..NamedCluster::default()
+        }],
+        auth_infos: vec![NamedAuthInfo {
+            name: name.clone(),
+            auth_info: Some(AuthInfo {
+                token: Some(TOKEN.to_owned().into()),
+                ..AuthInfo::default()
+            }),
+            ..NamedAuthInfo::default()
+        }],
+        contexts: vec![Named {
+            name: name.clone(),
+            context: Some(NamedContext {
+                cluster: name.clone(),
+                user: Some(name.clone()),
+                ..NamedContext::default()
+            }),
+            ..Named::default()
+        }],
+        current_context: Some(name),
+        ..Kubeconfig::default()
+    };
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    Ok(Client::try_from(config)?)
+}

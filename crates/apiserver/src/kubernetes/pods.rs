@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::quantity::Amount;
 use gardener_apimachinery::selector::LabelSelector;
 use serde_json::{Value, json};
 
@@ -62,12 +63,17 @@ pub(super) fn quality_of_service(pod: &Value) -> &'static str {
 
 fn validate(pod: &Value) -> ErrorList {
     let mut errors = Vec::new();
-    validate_spec(pod.get("spec").unwrap_or(&Value::Null), &Path::new("spec"), &mut errors);
+    validate_spec(
+        pod.get("spec").unwrap_or(&Value::Null),
+        &[],
+        &Path::new("spec"),
+        &mut errors,
+    );
     errors
 }
 
-/// What every pod spec must have, in pods and in templates.
-pub(super) fn validate_spec(spec: &Value, path: &Path, errors: &mut ErrorList) {
+/// What every pod spec must have, in pods and in templates. `claims` are volumes that pods get besides the spec's own.
+pub(super) fn validate_spec(spec: &Value, claims: &[&str], path: &Path, errors: &mut ErrorList) {
     let containers = spec
         .get("containers")
         .and_then(Value::as_array)
@@ -76,6 +82,8 @@ pub(super) fn validate_spec(spec: &Value, path: &Path, errors: &mut ErrorList) {
     if containers.is_empty() {
         errors.push(Error::required(&path.child("containers"), ""));
     }
+    let mut volumes = validate_volumes(spec, &path.child("volumes"), errors);
+    volumes.extend(claims);
     let mut names: Vec<&str> = Vec::new();
     for (list, required) in [("containers", true), ("initContainers", false)] {
         let list_path = path.child(list);
@@ -104,6 +112,14 @@ pub(super) fn validate_spec(spec: &Value, path: &Path, errors: &mut ErrorList) {
             if required && meta::text(container, "/image").is_empty() {
                 errors.push(Error::required(&at.child("image"), ""));
             }
+            validate_ports(container, &at.child("ports"), errors);
+            validate_mounts(container, &volumes, &at.child("volumeMounts"), errors);
+            let policies = ["Always", "IfNotPresent", "Never"];
+            let policy = meta::text(container, "/imagePullPolicy");
+            if !policy.is_empty() && !policies.contains(&policy) {
+                errors.push(Error::not_supported(&at.child("imagePullPolicy"), policy, &policies));
+            }
+            validate_resources(container, &at.child("resources"), errors);
         }
     }
     let policy = meta::text(spec, "/restartPolicy");
@@ -113,6 +129,105 @@ pub(super) fn validate_spec(spec: &Value, path: &Path, errors: &mut ErrorList) {
             policy,
             &["Always", "OnFailure", "Never"],
         ));
+    }
+    let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
+    let policy = meta::text(spec, "/dnsPolicy");
+    if !policy.is_empty() && !policies.contains(&policy) {
+        errors.push(Error::not_supported(&path.child("dnsPolicy"), policy, &policies));
+    }
+}
+
+fn elements<'a>(value: &'a Value, member: &str) -> &'a [Value] {
+    value.get(member).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// The names of a pod's volumes.
+fn validate_volumes<'a>(spec: &'a Value, path: &Path, errors: &mut ErrorList) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for (index, volume) in elements(spec, "volumes").iter().enumerate() {
+        let at = path.index(index).child("name");
+        match meta::text(volume, "/name") {
+            "" => errors.push(Error::required(&at, "")),
+            name if names.contains(&name) => errors.push(Error::duplicate(&at, name)),
+            name => {
+                let wrong = meta::dns1123_label(name).into_iter();
+                errors.extend(wrong.map(|why| Error::invalid(&at, name, why)));
+                names.push(name);
+            }
+        }
+    }
+    names
+}
+
+fn validate_ports(container: &Value, path: &Path, errors: &mut ErrorList) {
+    for (index, port) in elements(container, "ports").iter().enumerate() {
+        let at = path.index(index);
+        for (member, required) in [("containerPort", true), ("hostPort", false)] {
+            match port.get(member).and_then(Value::as_i64).unwrap_or(0) {
+                0 if required => errors.push(Error::required(&at.child(member), "")),
+                0 | 1..=65_535 => {}
+                number => errors.push(Error::invalid(
+                    &at.child(member),
+                    number,
+                    "must be between 1 and 65535, inclusive",
+                )),
+            }
+        }
+        let (protocol, protocols) = (meta::text(port, "/protocol"), ["SCTP", "TCP", "UDP"]);
+        if !protocol.is_empty() && !protocols.contains(&protocol) {
+            errors.push(Error::not_supported(&at.child("protocol"), protocol, &protocols));
+        }
+    }
+}
+
+fn validate_mounts(container: &Value, volumes: &[&str], path: &Path, errors: &mut ErrorList) {
+    let mut places: Vec<&str> = Vec::new();
+    for (index, mount) in elements(container, "volumeMounts").iter().enumerate() {
+        let at = path.index(index);
+        match meta::text(mount, "/name") {
+            "" => errors.push(Error::required(&at.child("name"), "")),
+            name if !volumes.contains(&name) => errors.push(Error::not_found(&at.child("name"), name)),
+            _ => {}
+        }
+        match meta::text(mount, "/mountPath") {
+            "" => errors.push(Error::required(&at.child("mountPath"), "")),
+            place if places.contains(&place) => {
+                errors.push(Error::invalid(&at.child("mountPath"), place, "must be unique"));
+            }
+            place => places.push(place),
+        }
+    }
+}
+
+/// Nothing is negative, and no request is above its limit.
+fn validate_resources(container: &Value, path: &Path, errors: &mut ErrorList) {
+    let amount = |list: &str, name: &str| -> Option<Amount> {
+        let value = container.get("resources")?.get(list)?.get(name)?;
+        value
+            .as_str()
+            .map_or_else(|| value.to_string().parse().ok(), |text| text.parse().ok())
+    };
+    for list in ["limits", "requests"] {
+        let named = container.get("resources").and_then(|resources| resources.get(list));
+        for (name, value) in named.and_then(Value::as_object).into_iter().flatten() {
+            let Some(asked) = amount(list, name) else { continue };
+            if asked.is_negative() {
+                errors.push(Error::invalid(
+                    &path.child(list).key(name),
+                    value.clone(),
+                    "must be greater than or equal to 0",
+                ));
+            }
+            if list == "requests"
+                && let Some(limit) = amount("limits", name).filter(|limit| asked > *limit)
+            {
+                errors.push(Error::invalid(
+                    &path.child("requests"),
+                    value.clone(),
+                    format!("must be less than or equal to {name} limit of {limit}"),
+                ));
+            }
+        }
     }
 }
 

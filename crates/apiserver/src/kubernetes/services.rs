@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use ipnet::IpNet;
 use serde_json::{Value, json};
 
 use super::strategy::Kind;
@@ -126,10 +127,23 @@ fn allocate(context: &Context<'_>, service: &mut Value, old: Option<&Value>) -> 
         let addresses = context.lister.field_values("", "services", "spec.clusterIP");
         addresses.into_iter().collect()
     };
+    let range = service_range(context);
+    let outside = |ip: &str| match (ip.parse::<IpAddr>(), range.parse::<IpNet>()) {
+        (Ok(ip), Ok(range)) => !range.contains(&ip) && ip.is_ipv4() == range.addr().is_ipv4(),
+        _ => false,
+    };
+    if old.is_none() && outside(&asked) {
+        let error = Error::invalid(
+            &Path::new("spec").child("clusterIPs"),
+            json!([asked]),
+            format!("failed to allocate IP {asked}: the provided network does not match the current range"),
+        );
+        return Err(ApiError::invalid("", "Service", meta::name(service), &[error]));
+    }
     let ip = match (asked.is_empty(), kept) {
         (false, _) => asked.clone(),
         (true, Some(kept)) => kept,
-        (true, None) => free_ip(context, &service_range(context), &used())?,
+        (true, None) => free_ip(context, &range, &used())?,
     };
     if old.is_none() && !asked.is_empty() && asked != "None" && used().contains(&asked) {
         let error = Error::invalid(

@@ -178,6 +178,31 @@ pub(super) fn claims(mut kind: Kind) -> Kind {
         }
         errors
     };
+    kind.validate_update = |claim, old| {
+        // what binding sets, and what may grow
+        let bound = !meta::text(old, "/spec/volumeName").is_empty();
+        let fixed = |claim: &Value| {
+            let mut spec = claim.get("spec").cloned().unwrap_or_default();
+            if let Some(spec) = spec.as_object_mut() {
+                spec.remove("resources");
+                spec.remove("volumeAttributesClassName");
+                if !bound {
+                    spec.remove("volumeName");
+                }
+                if old.pointer("/spec/storageClassName").is_none() {
+                    spec.remove("storageClassName");
+                }
+            }
+            spec
+        };
+        match fixed(claim) == fixed(old) {
+            true => Vec::new(),
+            false => vec![Error::forbidden(
+                &Path::new("spec"),
+                "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
+            )],
+        }
+    };
     kind.prepare_create = |_, claim| {
         add_finalizer(claim, "kubernetes.io/pvc-protection");
         if let Some(members) = claim.as_object_mut() {

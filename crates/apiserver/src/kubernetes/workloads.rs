@@ -40,8 +40,11 @@ fn validate_template(object: &Value) -> ErrorList {
             "empty selector is invalid for deployment",
         )),
     }
+    let claims = object.pointer("/spec/volumeClaimTemplates").and_then(Value::as_array);
+    let claims: Vec<&str> = claims.into_iter().flatten().map(meta::name).collect();
     pods::validate_spec(
         object.pointer("/spec/template/spec").unwrap_or(&Value::Null),
+        &claims,
         &spec.child("template").child("spec"),
         &mut errors,
     );
@@ -142,6 +145,7 @@ pub(super) fn scaled(mut kind: Kind) -> Kind {
         let template = Path::new("spec").child("template").child("spec");
         pods::validate_spec(
             object.pointer("/spec/template/spec").unwrap_or(&Value::Null),
+            &[],
             &template,
             &mut errors,
         );
@@ -287,6 +291,7 @@ pub(super) fn jobs(mut kind: Kind) -> Kind {
         let template = Path::new("spec").child("template").child("spec");
         pods::validate_spec(
             job.pointer("/spec/template/spec").unwrap_or(&Value::Null),
+            &[],
             &template,
             &mut errors,
         );

@@ -1,6 +1,6 @@
 use gardener_controller::operation;
 use gardener_testkit::seed::{Seed, eventually, pass};
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaimVolumeSource, Service, Volume};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
@@ -55,6 +55,19 @@ async fn run_pods(seed: &Seed, replicas: i32) {
             status: None,
         };
         pod.metadata.name = Some(name.clone());
+        // as the StatefulSet's controller does
+        for claim in set.spec.volume_claim_templates.iter().flatten() {
+            let volume = Volume {
+                name: claim.name_any(),
+                persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
+                    claim_name: format!("{}-{name}", claim.name_any()),
+                    ..PersistentVolumeClaimVolumeSource::default()
+                }),
+                ..Volume::default()
+            };
+            let spec = pod.spec.get_or_insert_default();
+            spec.volumes.get_or_insert_default().push(volume);
+        }
         if pods.get_opt(&name).await.unwrap().is_none() {
             pods.create(&PostParams::default(), &pod).await.unwrap();
         }

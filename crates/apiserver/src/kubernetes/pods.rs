@@ -165,7 +165,7 @@ fn validate_ports(container: &Value, path: &Path, errors: &mut ErrorList) {
         for (member, required) in [("containerPort", true), ("hostPort", false)] {
             match port.get(member).and_then(Value::as_i64).unwrap_or(0) {
                 0 if required => errors.push(Error::required(&at.child(member), "")),
-                0 | 1..=65_535 => {}
+                0..=65_535 => {}
                 number => errors.push(Error::invalid(
                     &at.child(member),
                     number,

@@ -8,7 +8,7 @@ use gardener_testkit::cluster::MemoryClusters;
 /// How many sequences run at a time.
 const AT_ONCE: usize = 16;
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(start_paused = true)]
 async fn our_answers_are_kube_apiservers() -> anyhow::Result<()> {
     let clusters = MemoryClusters::new();
     let client = clusters.open("conformance").await;

@@ -83,19 +83,9 @@ impl Normalizer {
         for (key, value) in members {
             let normalized = match (key.as_str(), value) {
                 ("object", bookmark) if is_bookmark => {
-                    let mut bookmark = bookmark.clone();
-                    if let Some(revision) = bookmark.pointer_mut("/metadata/resourceVersion") {
-                        *revision = "<revision>".into();
-                    }
-                    self.value(&bookmark)
+                    self.value(&without_revision(bookmark, "/metadata/resourceVersion"))
                 }
-                ("metadata", Value::Object(metadata)) if is_list => {
-                    let mut metadata = metadata.clone();
-                    if let Some(revision) = metadata.get_mut("resourceVersion") {
-                        *revision = "<revision>".into();
-                    }
-                    Value::Object(self.object(&metadata))
-                }
+                ("metadata", metadata) if is_list => self.value(&without_revision(metadata, "/resourceVersion")),
                 ("resourceVersion", Value::String(revision)) if revision.len() > 1 && is_number(revision) => {
                     format!("revision-{}", nth(&mut self.revisions, revision)).into()
                 }
@@ -116,6 +106,14 @@ impl Normalizer {
         }
         found
     }
+}
+
+fn without_revision(value: &Value, pointer: &str) -> Value {
+    let mut value = value.clone();
+    if let Some(revision) = value.pointer_mut(pointer) {
+        *revision = "<revision>".into();
+    }
+    value
 }
 
 fn is_number(text: &str) -> bool {

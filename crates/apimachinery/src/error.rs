@@ -172,9 +172,7 @@ impl ApiError {
 
     /// 500 without a reason: what upstream answers where it does not classify an error.
     pub fn unclassified(message: impl Into<String>) -> Self {
-        let mut error = Self::new(500, "", message);
-        error.0.reason = None;
-        error
+        Self::new(500, "", message)
     }
 
     /// 410: the requested revision is compacted; clients list anew.

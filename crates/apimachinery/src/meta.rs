@@ -10,6 +10,12 @@ use crate::names;
 /// The most bytes that keys and values of all annotations may have together.
 pub const ANNOTATIONS_MAX: usize = 256 * 1024;
 
+/// A kind as Go prints a `GroupVersionKind`, which some messages show: `apps/v1, Kind=Deployment`, and `/v1, Kind=Pod` in the core group.
+pub fn go_kind(api_version: &str, kind: &str) -> String {
+    let slash = if api_version.contains('/') { "" } else { "/" };
+    format!("{slash}{api_version}, Kind={kind}")
+}
+
 /// Checks the metadata of an object to be created or updated. `name_errors` says what is wrong with a name.
 pub fn validate_object_meta(
     meta: &ObjectMeta,

@@ -16,7 +16,6 @@ use crate::authz::{self, Attributes, Decision};
 use crate::cluster::LogicalCluster;
 use crate::decode::{self, Decoded, Format};
 use crate::definition::{Definition, Version};
-
 use crate::registry::{
     DeleteOptions, FieldValidation, ListQuery, Page, PatchKind, Scope, WriteOptions, Written, parse_revision,
 };

@@ -11,6 +11,14 @@ pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// A list inside an object by JSON pointer; empty when absent.
+pub fn elements<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
 /// `metadata.name`.
 pub fn name(object: &Value) -> &str {
     text(object, "/metadata/name")

@@ -264,17 +264,14 @@ impl Scope {
             schema
                 .decode(object, &version.kind)
                 .map_err(|error| error.into_api_error(&self.version, &version.kind))?;
-            if options.field_validation != FieldValidation::Ignore {
-                findings.extend(
-                    schema
-                        .unknown_fields(object)
-                        .into_iter()
-                        .map(|path| format!("unknown field \"{path}\"")),
-                );
-            }
-            if version.prunes {
+            let looked = options.field_validation != FieldValidation::Ignore;
+            let unknown = looked.then(|| schema.unknown_fields(object));
+            // where every field is known, as in most bodies, there is nothing to prune
+            if version.prunes && unknown.as_ref().is_none_or(|unknown| !unknown.is_empty()) {
                 schema.prune(object);
             }
+            let unknown = unknown.into_iter().flatten();
+            findings.extend(unknown.map(|path| format!("unknown field \"{path}\"")));
             if version.completes {
                 schema.drop_empty(object);
             }

@@ -166,6 +166,11 @@ fn token_review(call: &Call, body: &Value) -> Value {
     }
 }
 
+/// What is wrong with a review; upstream names no kind.
+fn refused(error: Error) -> ApiError {
+    ApiError::invalid("authorization.k8s.io", "", "", &[error])
+}
+
 fn subject(body: &Value) -> Result<UserInfo, ApiError> {
     let groups: Vec<String> =
         serde_json::from_value(body.pointer("/spec/groups").cloned().unwrap_or_else(|| json!([]))).unwrap_or_default();
@@ -176,7 +181,7 @@ fn subject(body: &Value) -> Result<UserInfo, ApiError> {
             "",
             "at least one of user or group must be specified",
         );
-        return Err(ApiError::invalid("authorization.k8s.io", "", "", &[error]));
+        return Err(refused(error));
     }
     Ok(UserInfo {
         name,
@@ -199,7 +204,7 @@ fn access_review(call: &Call, body: &Value, user: &UserInfo, local_namespace: &s
             resource.cloned().unwrap_or(Value::Null),
             detail,
         );
-        return Err(ApiError::invalid("authorization.k8s.io", "", "", &[error]));
+        return Err(refused(error));
     }
     let of = |value: Option<&Value>, key: &str| {
         value
@@ -215,7 +220,7 @@ fn access_review(call: &Call, body: &Value, user: &UserInfo, local_namespace: &s
             namespace.as_str(),
             "must match metadata.namespace",
         );
-        return Err(ApiError::invalid("authorization.k8s.io", "", "", &[error]));
+        return Err(refused(error));
     }
     let (verb, group, version, name) = (
         of(resource.or(path), "verb"),

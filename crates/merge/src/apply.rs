@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
+use gardener_apimachinery::meta::go_kind;
 use gardener_schema::Schema;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusCause;
 use serde_json::{Map, Value};
@@ -233,11 +234,7 @@ fn refuse(conflicts: Vec<(Identity, Set)>) -> ApplyError {
 fn subject(config: &Value) -> String {
     let text = |pointer: &str| config.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
-    let api_version = match text("/apiVersion") {
-        core if !core.contains('/') => format!("/{core}"),
-        other => other.to_owned(),
-    };
-    format!("{namespace}/{name}; {api_version}, Kind={}", text("/kind"))
+    format!("{namespace}/{name}; {}", go_kind(text("/apiVersion"), text("/kind")))
 }
 
 struct Task<'a> {

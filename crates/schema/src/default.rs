@@ -60,7 +60,12 @@ impl Schema {
     /// resources.
     pub fn zero_value(&self, field: &str) -> Option<&Value> {
         self.definition_name()?;
-        self.field(field)?.default_value().filter(|value| match value {
+        self.field(field)?.zero_default()
+    }
+
+    /// The default, if it is Go's zero value.
+    fn zero_default(&self) -> Option<&Value> {
+        self.default_value().filter(|value| match value {
             Value::Object(members) => members.is_empty(),
             Value::String(text) => text.is_empty(),
             Value::Number(number) => number.as_f64() == Some(0.0),
@@ -80,11 +85,11 @@ impl Schema {
                     Value::Object(members) => members.is_empty() && child.fields().next().is_none(),
                     _ => false,
                 };
-                let is_field = self.definition_name().is_some() && self.field(name).is_some();
-                !(is_field
-                    && is_empty
-                    && child.definition_name().is_none()
-                    && !self.required().any(|required| required == name))
+                let is_optional = || {
+                    let is_field = self.definition_name().is_some() && self.field(name).is_some();
+                    is_field && child.definition_name().is_none() && !self.required().any(|required| required == name)
+                };
+                !(is_empty && is_optional())
             }),
             Value::Array(elements) => {
                 let Some(items) = self.items() else { return };
@@ -98,11 +103,13 @@ impl Schema {
     pub fn complete(&self, value: &mut Value) {
         match value {
             Value::Object(members) => {
-                for (name, _) in self.fields().filter(|_| self.definition_name().is_some()) {
-                    if let Some(zero) = self.zero_value(name)
-                        && !members.contains_key(name)
-                    {
-                        members.insert(name.to_owned(), zero.clone());
+                if self.definition_name().is_some() {
+                    for (name, field) in self.fields() {
+                        if let Some(zero) = field.zero_default()
+                            && !members.contains_key(name)
+                        {
+                            members.insert(name.to_owned(), zero.clone());
+                        }
                     }
                 }
                 for (name, value) in members {
@@ -130,6 +137,30 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn built_in_kinds_are_as_go_writes_them() {
+        let schema = crate::fixtures::deployment();
+        let mut value = json!({
+            "metadata": {"name": "a", "labels": {}, "finalizers": []},
+            "spec": {"selector": {}, "template": {"spec": {"containers": [{"name": "c", "args": []}], "volumes": [{"name": "v", "emptyDir": {}}]}}},
+        });
+        schema.drop_empty(&mut value);
+        schema.complete(&mut value);
+        assert_eq!(
+            (&value["metadata"], &value["status"], &value["spec"]["strategy"]),
+            (&json!({"name": "a"}), &json!({}), &json!({}))
+        );
+        let spec = &value["spec"]["template"]["spec"];
+        assert_eq!(spec["containers"][0].get("args"), None);
+        assert_eq!(spec["containers"][0]["resources"], json!({}));
+        assert_eq!(spec["volumes"][0]["emptyDir"], json!({}), "a pointer that is set stays");
+        assert_eq!(value["spec"]["selector"], json!({}), "as is what is required");
+        let once = value.clone();
+        schema.drop_empty(&mut value);
+        schema.complete(&mut value);
+        assert_eq!(value, once);
+    }
 
     #[test]
     fn defaults_go_into_objects_that_exist() {

@@ -33,10 +33,9 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         Ok(())
     };
     kind.validate = |node| {
-        let taints = node.pointer("/spec/taints").and_then(Value::as_array);
         let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
         let mut errors = Vec::new();
-        for (index, taint) in taints.into_iter().flatten().enumerate() {
+        for (index, taint) in meta::elements(node, "/spec/taints").iter().enumerate() {
             let path = Path::new("metadata").child("taints").index(index);
             match meta::text(taint, "/effect") {
                 "" => errors.push(Error::required(&path.child("effect"), "")),

@@ -137,14 +137,10 @@ pub(super) fn validate_spec(spec: &Value, claims: &[&str], path: &Path, errors: 
     }
 }
 
-fn elements<'a>(value: &'a Value, member: &str) -> &'a [Value] {
-    value.get(member).and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
 /// The names of a pod's volumes.
 fn validate_volumes<'a>(spec: &'a Value, path: &Path, errors: &mut ErrorList) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
-    for (index, volume) in elements(spec, "volumes").iter().enumerate() {
+    for (index, volume) in meta::elements(spec, "/volumes").iter().enumerate() {
         let at = path.index(index).child("name");
         match meta::text(volume, "/name") {
             "" => errors.push(Error::required(&at, "")),
@@ -160,29 +156,38 @@ fn validate_volumes<'a>(spec: &'a Value, path: &Path, errors: &mut ErrorList) ->
 }
 
 fn validate_ports(container: &Value, path: &Path, errors: &mut ErrorList) {
-    for (index, port) in elements(container, "ports").iter().enumerate() {
+    for (index, port) in meta::elements(container, "/ports").iter().enumerate() {
         let at = path.index(index);
         for (member, required) in [("containerPort", true), ("hostPort", false)] {
             match port.get(member).and_then(Value::as_i64).unwrap_or(0) {
                 0 if required => errors.push(Error::required(&at.child(member), "")),
-                0..=65_535 => {}
-                number => errors.push(Error::invalid(
-                    &at.child(member),
-                    number,
-                    "must be between 1 and 65535, inclusive",
-                )),
+                0 => {}
+                number => errors.extend(port_number(number, &at.child(member))),
             }
         }
-        let (protocol, protocols) = (meta::text(port, "/protocol"), ["SCTP", "TCP", "UDP"]);
-        if !protocol.is_empty() && !protocols.contains(&protocol) {
-            errors.push(Error::not_supported(&at.child("protocol"), protocol, &protocols));
-        }
+        let named = port
+            .get("protocol")
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty());
+        errors.extend(named.and_then(|protocol| port_protocol(protocol, &at.child("protocol"))));
     }
+}
+
+/// What is wrong with the number of a port.
+pub(super) fn port_number(number: i64, path: &Path) -> Option<Error> {
+    let why = "must be between 1 and 65535, inclusive";
+    (!(1..=65_535).contains(&number)).then(|| Error::invalid(path, number, why))
+}
+
+/// What is wrong with the protocol of a port.
+pub(super) fn port_protocol(protocol: &str, path: &Path) -> Option<Error> {
+    let known = ["SCTP", "TCP", "UDP"];
+    (!known.contains(&protocol)).then(|| Error::not_supported(path, protocol, &known))
 }
 
 fn validate_mounts(container: &Value, volumes: &[&str], path: &Path, errors: &mut ErrorList) {
     let mut places: Vec<&str> = Vec::new();
-    for (index, mount) in elements(container, "volumeMounts").iter().enumerate() {
+    for (index, mount) in meta::elements(container, "/volumeMounts").iter().enumerate() {
         let at = path.index(index);
         match meta::text(mount, "/name") {
             "" => errors.push(Error::required(&at.child("name"), "")),

@@ -29,7 +29,7 @@ pub(super) fn cluster_roles(kind: Kind) -> Kind {
     kind.validate = |role| {
         let mut errors = rules(role, false);
         if role.get("aggregationRule").is_some_and(Value::is_object)
-            && elements(role.pointer("/aggregationRule/clusterRoleSelectors")).is_empty()
+            && meta::elements(role, "/aggregationRule/clusterRoleSelectors").is_empty()
         {
             errors.push(Error::required(
                 &Path::new("aggregationRule").child("clusterRoleSelectors"),
@@ -57,15 +57,11 @@ pub(super) fn cluster_bindings(kind: Kind) -> Kind {
     kind
 }
 
-fn elements(value: Option<&Value>) -> &[Value] {
-    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
 fn rules(role: &Value, namespaced: bool) -> ErrorList {
     let mut errors = Vec::new();
-    for (index, rule) in elements(role.get("rules")).iter().enumerate() {
+    for (index, rule) in meta::elements(role, "/rules").iter().enumerate() {
         let path = Path::new("rules").index(index);
-        let has = |member: &str| !elements(rule.get(member)).is_empty();
+        let has = |member: &str| !meta::elements(rule, &format!("/{member}")).is_empty();
         if !has("verbs") {
             errors.push(Error::required(
                 &path.child("verbs"),
@@ -93,19 +89,15 @@ fn rules(role: &Value, namespaced: bool) -> ErrorList {
     errors
 }
 
-fn text<'a>(value: &'a Value, member: &str) -> &'a str {
-    value.get(member).and_then(Value::as_str).unwrap_or_default()
-}
-
 fn binding_errors(binding: &Value, namespaced: bool) -> ErrorList {
     let path = Path::new("roleRef");
     let none = json!({});
     let role = binding.get("roleRef").unwrap_or(&none);
     let mut errors = Vec::new();
-    if text(role, "apiGroup") != GROUP {
+    if meta::text(role, "/apiGroup") != GROUP {
         errors.push(Error::not_supported(
             &path.child("apiGroup"),
-            text(role, "apiGroup"),
+            meta::text(role, "/apiGroup"),
             &[GROUP],
         ));
     }
@@ -114,34 +106,38 @@ fn binding_errors(binding: &Value, namespaced: bool) -> ErrorList {
     } else {
         &["ClusterRole"]
     };
-    if !kinds.contains(&text(role, "kind")) {
-        errors.push(Error::not_supported(&path.child("kind"), text(role, "kind"), kinds));
+    if !kinds.contains(&meta::text(role, "/kind")) {
+        errors.push(Error::not_supported(
+            &path.child("kind"),
+            meta::text(role, "/kind"),
+            kinds,
+        ));
     }
-    match text(role, "name") {
+    match meta::text(role, "/name") {
         "" => errors.push(Error::required(&path.child("name"), "")),
         name => {
             let wrong = meta::path_segment(name).into_iter();
             errors.extend(wrong.map(|why| Error::invalid(&path.child("name"), name, why)));
         }
     }
-    for (index, subject) in elements(binding.get("subjects")).iter().enumerate() {
+    for (index, subject) in meta::elements(binding, "/subjects").iter().enumerate() {
         subject_errors(subject, namespaced, &Path::new("subjects").index(index), &mut errors);
     }
     errors
 }
 
 fn subject_errors(subject: &Value, namespaced: bool, path: &Path, errors: &mut ErrorList) {
-    let (name, group) = (text(subject, "name"), text(subject, "apiGroup"));
+    let (name, group) = (meta::text(subject, "/name"), meta::text(subject, "/apiGroup"));
     if name.is_empty() {
         errors.push(Error::required(&path.child("name"), ""));
     }
-    let wanted = match text(subject, "kind") {
+    let wanted = match meta::text(subject, "/kind") {
         "ServiceAccount" => {
             if !name.is_empty() {
                 let wrong = meta::dns1123_subdomain(name).into_iter();
                 errors.extend(wrong.map(|why| Error::invalid(&path.child("name"), name, why)));
             }
-            if !namespaced && text(subject, "namespace").is_empty() {
+            if !namespaced && meta::text(subject, "/namespace").is_empty() {
                 errors.push(Error::required(&path.child("namespace"), ""));
             }
             ""
@@ -164,6 +160,6 @@ fn role_ref_stays(object: &Value, old: &Value) -> ErrorList {
     }
     let none = json!({});
     let role = object.get("roleRef").unwrap_or(&none);
-    let shown = json!({"APIGroup": text(role, "apiGroup"), "Kind": text(role, "kind"), "Name": text(role, "name")});
+    let shown = json!({"APIGroup": meta::text(role, "/apiGroup"), "Kind": meta::text(role, "/kind"), "Name": meta::text(role, "/name")});
     vec![Error::invalid(&Path::new("roleRef"), shown, "cannot change roleRef")]
 }

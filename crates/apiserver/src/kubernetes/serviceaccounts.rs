@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path};
+use gardener_apimachinery::meta::go_kind;
 use serde_json::{Value, json};
 
 use super::strategy::Kind;
@@ -127,11 +128,8 @@ fn bind(context: &Context<'_>, account: &Value, bound: &Value, claims: &mut Kube
         "Secret" => "secrets",
         other => {
             return Err(ApiError::bad_request(format!(
-                "cannot bind token to object of type {}, Kind={other}",
-                match meta::text(bound, "/apiVersion") {
-                    core if !core.contains('/') => format!("/{core}"),
-                    other => other.to_owned(),
-                }
+                "cannot bind token to object of type {}",
+                go_kind(meta::text(bound, "/apiVersion"), other)
             )));
         }
     };

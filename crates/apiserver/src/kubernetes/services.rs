@@ -8,6 +8,7 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use ipnet::IpNet;
 use serde_json::{Value, json};
 
+use super::pods::{port_number, port_protocol};
 use super::strategy::Kind;
 use crate::definition::Context;
 use crate::meta;
@@ -61,26 +62,10 @@ fn validate(service: &Value) -> ErrorList {
     for (index, port) in ports.iter().enumerate() {
         let at = path.index(index);
         let number = port.get("port").and_then(Value::as_i64).unwrap_or(0);
-        if !(1..=65_535).contains(&number) {
-            errors.push(Error::invalid(
-                &at.child("port"),
-                number,
-                "must be between 1 and 65535, inclusive",
-            ));
-        }
-        let (protocol, protocols) = (meta::text(port, "/protocol"), ["SCTP", "TCP", "UDP"]);
-        if !protocols.contains(&protocol) {
-            errors.push(Error::not_supported(&at.child("protocol"), protocol, &protocols));
-        }
-        if let Some(target) = port.get("targetPort").and_then(Value::as_i64)
-            && !(1..=65_535).contains(&target)
-        {
-            errors.push(Error::invalid(
-                &at.child("targetPort"),
-                target,
-                "must be between 1 and 65535, inclusive",
-            ));
-        }
+        errors.extend(port_number(number, &at.child("port")));
+        errors.extend(port_protocol(meta::text(port, "/protocol"), &at.child("protocol")));
+        let target = port.get("targetPort").and_then(Value::as_i64);
+        errors.extend(target.and_then(|target| port_number(target, &at.child("targetPort"))));
         let name = meta::text(port, "/name");
         if name.is_empty() {
             if ports.len() > 1 {

@@ -1,6 +1,7 @@
 //! `patch`: JSON, merge, strategic merge, and server-side apply.
 
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::meta::go_kind;
 use gardener_merge::Manager;
 use serde_json::Value;
 
@@ -259,11 +260,7 @@ impl Scope {
 }
 
 fn not_of_this_type(api_version: &str, kind: &str) -> ApiError {
-    let group_version = match api_version.contains('/') {
-        true => api_version.to_owned(),
-        false => format!("/{api_version}"),
-    };
-    ApiError::bad_request(format!("invalid object type: {group_version}, Kind={kind}"))
+    ApiError::bad_request(format!("invalid object type: {}", go_kind(api_version, kind)))
 }
 
 fn force_without_apply() -> ApiError {

@@ -23,6 +23,8 @@ pub(super) struct Kind {
     pub(super) prepare_update: fn(&Context<'_>, &mut Value, &Value) -> Result<(), ApiError>,
     pub(super) validate: fn(&Value) -> ErrorList,
     pub(super) validate_update: fn(&Value, &Value) -> ErrorList,
+    /// What is wrong with the finalizers.
+    finalizers: fn(&Value) -> ErrorList,
     /// Whether an update's whole object is judged before what it changes.
     pub(super) whole_first: bool,
     pub(super) row: fn(Timestamp, &Value) -> Vec<Value>,
@@ -44,6 +46,7 @@ impl Kind {
             prepare_update: |_, _, _| Ok(()),
             validate: |_| Vec::new(),
             validate_update: |_, _| Vec::new(),
+            finalizers,
             whole_first: false,
             row,
             fields: |_| Vec::new(),
@@ -95,7 +98,7 @@ impl Strategy for Kind {
 
     fn validate(&self, _: &Context<'_>, object: &Value) -> ErrorList {
         let mut errors = (self.validate)(object);
-        errors.extend(finalizers(object));
+        errors.extend((self.finalizers)(object));
         errors
     }
 
@@ -106,7 +109,11 @@ impl Strategy for Kind {
         } else {
             (change, whole)
         };
-        first.into_iter().chain(second).chain(finalizers(object)).collect()
+        first
+            .into_iter()
+            .chain(second)
+            .chain((self.finalizers)(object))
+            .collect()
     }
 
     fn has_generation(&self) -> bool {
@@ -148,7 +155,21 @@ impl Strategy for Kind {
 
 /// The rules of a resource.
 pub(super) fn of(group: &str, resource: &str) -> Arc<dyn Strategy> {
-    let kind = match (group, resource) {
+    Arc::new(kind_of(group, resource))
+}
+
+/// Groups whose finalizers upstream leaves to their authors: that of CustomResourceDefinitions has no domain itself.
+const ANY_FINALIZER: [&str; 6] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "policy",
+];
+
+fn kind_of(group: &str, resource: &str) -> Kind {
+    let mut kind = match (group, resource) {
         ("", "pods") => pods::kind(Kind::new(printers::core::pod).defaulted(defaults::pod).generation()),
         ("", "services") => services::kind(Kind::new(printers::core::service).defaulted(defaults::service)),
         ("", "namespaces") => namespaces::kind(Kind::new(printers::core::namespace)),
@@ -269,7 +290,10 @@ pub(super) fn of(group: &str, resource: &str) -> Arc<dyn Strategy> {
         ("resource.k8s.io", "resourceslices") => Kind::new(printers::extensions::resource_slice).generation(),
         _ => Kind::new(crate::table::default_row),
     };
-    Arc::new(kind)
+    if ANY_FINALIZER.contains(&group) {
+        kind.finalizers = |_| Vec::new();
+    }
+    kind
 }
 
 /// Subresources of a resource, besides `status` and `scale`.
@@ -321,4 +345,35 @@ fn leases(mut kind: Kind) -> Kind {
         errors
     };
     kind
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn finalizers_need_a_domain_where_upstream_wants_one() {
+        for (group, resource, finalizer, is_refused) in [
+            ("", "configmaps", "none", true),
+            ("", "configmaps", "kubernetes", false),
+            ("apps", "deployments", "none", true),
+            ("coordination.k8s.io", "leases", "none", false),
+            (
+                "apiextensions.k8s.io",
+                "customresourcedefinitions",
+                "customresourcecleanup.apiextensions.k8s.io",
+                false,
+            ),
+        ] {
+            let object = json!({"metadata": {"name": "a", "finalizers": [finalizer]}});
+            let errors = (kind_of(group, resource).finalizers)(&object);
+            assert_eq!(
+                !errors.is_empty(),
+                is_refused,
+                "{group}/{resource} {finalizer}: {errors:?}"
+            );
+        }
+    }
 }

@@ -3,9 +3,11 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 /// How long something that must happen may take, in kubectl's words.
 pub const PATIENCE: &str = "--timeout=180s";
@@ -246,11 +248,13 @@ impl Kubectl {
         serde_json::from_str(&text).expect("JSON")
     }
 
-    /// Asks until `wanted` holds of the answer; `kubectl` itself takes the time between.
+    /// Asks until `wanted` holds of the answer, for as long as a loaded machine may need; `kubectl` itself takes the
+    /// time between.
     pub fn until(&self, line: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
         let arguments: Vec<&str> = line.split_whitespace().collect();
+        let began = Instant::now();
         let mut answer = self.run(&arguments, "");
-        for _ in 0..600 {
+        while began.elapsed() < Duration::from_secs(300) {
             if wanted(&answer) {
                 return answer;
             }

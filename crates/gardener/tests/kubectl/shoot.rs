@@ -45,17 +45,18 @@ pub fn life(landscape: &Landscape) {
     gone(&seed, &seed_before);
 }
 
-/// Waits until the operation for the present generation has succeeded.
+/// Waits until the operation for the present generation has succeeded. Each look compares one object's two
+/// generations: the scheduler's binding makes a new one at any moment after the creation.
 fn succeeded(garden: &Kubectl, operation: &str) {
-    let generation = garden.json("get -n garden-local shoot local")["metadata"]["generation"].clone();
-    let wait = |path: &str, value: &str| {
-        garden.ok(&format!(
-            "wait -n garden-local shoot/local --for=jsonpath={{{path}}}={value} --timeout=300s"
-        ));
+    let done = |shoot: &Value| {
+        shoot["status"]["observedGeneration"] == shoot["metadata"]["generation"]
+            && shoot["status"]["lastOperation"]["state"] == "Succeeded"
     };
-    wait(".status.observedGeneration", &generation.to_string());
-    wait(".status.lastOperation.state", "Succeeded");
-    let operation_done = garden.json("get -n garden-local shoot local")["status"]["lastOperation"].clone();
+    let answer = garden.until("get -n garden-local shoot local -o json", |answer| {
+        serde_json::from_str(&answer.out).is_ok_and(|shoot| done(&shoot))
+    });
+    let shoot: Value = serde_json::from_str(&answer.out).expect("JSON");
+    let operation_done = &shoot["status"]["lastOperation"];
     assert_eq!(
         (&operation_done["type"], &operation_done["progress"]),
         (&json!(operation), &json!(100))

@@ -217,6 +217,17 @@ impl ApiError {
         )
     }
 
+    /// 406: none of the accepted types is one that the route of a resource writes.
+    pub fn no_representation(available: &[&str]) -> Self {
+        let text = format!(
+            "406: Not Acceptable\n\nAvailable representations: {}",
+            available.join(", ")
+        );
+        let mut error = Self::new(406, "NotAcceptable", text);
+        error.0.details = Some(StatusDetails::default());
+        error
+    }
+
     /// 500: a failure that is not the client's.
     pub fn internal(message: impl std::fmt::Display) -> Self {
         let text = message.to_string();

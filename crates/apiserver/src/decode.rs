@@ -60,14 +60,30 @@ pub fn decode(bytes: &[u8], format: Format) -> Result<Decoded, ApiError> {
 }
 
 fn json_message(error: &serde_json::Error, bytes: &[u8]) -> String {
-    let head: String = String::from_utf8_lossy(bytes).chars().take(30).collect();
     let why = if error.is_eof() {
         "unexpected end of JSON input".to_owned()
     } else {
         error.to_string()
     };
-    let shown = if bytes.len() > 30 { format!("{head} ...") } else { head };
-    format!("couldn't get version/kind; json parse error: {why} ({shown})")
+    format!(
+        "couldn't get version/kind; json parse error: {why} ({})",
+        summary(bytes)
+    )
+}
+
+/// How a body that cannot be read begins: text if it may be JSON, else its bytes in hexadecimal digits.
+pub(crate) fn summary(bytes: &[u8]) -> String {
+    const LENGTH: usize = 30;
+    let head = bytes.get(..LENGTH).unwrap_or(bytes);
+    let shown = match bytes.first() {
+        None => return "<empty>".to_owned(),
+        Some(b'{') => String::from_utf8_lossy(head).into_owned(),
+        Some(_) => head.iter().map(|byte| format!("{byte:02x}")).collect(),
+    };
+    match bytes.len() > LENGTH {
+        true => format!("{shown} ..."),
+        false => shown,
+    }
 }
 
 struct Node<'a> {

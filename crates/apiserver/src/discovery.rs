@@ -8,9 +8,10 @@ use http::header::{ACCEPT, HeaderMap, HeaderValue};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
+use crate::accept::{Accept, Offer, Wanted};
 use crate::cluster::LogicalCluster;
 use crate::definition::{Definition, Version};
-use crate::respond::{self, Accept, Body};
+use crate::respond::{self, Body};
 use crate::reviews;
 use crate::user::{AUTHENTICATED, UserInfo};
 
@@ -24,11 +25,13 @@ pub fn is_public(path: &str, user: &UserInfo) -> bool {
 ///
 /// # Errors
 /// 406 when no form is accepted, 404 for groups that are not served.
-pub fn answer(cluster: &LogicalCluster, path: &str, headers: &HeaderMap) -> Result<Option<Response<Body>>, ApiError> {
+pub fn answer(
+    cluster: &LogicalCluster,
+    path: &str,
+    headers: &HeaderMap,
+    wanted: &Wanted,
+) -> Result<Option<Response<Body>>, ApiError> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-    let accept = Accept {
-        ..Accept::read(headers, false).unwrap_or(Accept::JSON)
-    };
     let found = match parts.as_slice() {
         ["api"] => match aggregated(headers) {
             Some(form) => return Ok(Some(form.answer(&aggregated_list(cluster, true)))),
@@ -68,13 +71,11 @@ pub fn answer(cluster: &LogicalCluster, path: &str, headers: &HeaderMap) -> Resu
         }
         _ => return Ok(None),
     };
+    wanted.check_route(false)?;
     Ok(Some(respond::value(
         StatusCode::OK,
         &found,
-        Accept {
-            shape: respond::Shape::Object,
-            ..accept
-        },
+        Accept::choose(wanted, Offer::ONE_SHAPE)?,
     )))
 }
 

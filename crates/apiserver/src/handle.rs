@@ -6,12 +6,14 @@ use std::sync::Arc;
 use bytes::{BufMut, Bytes, BytesMut};
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
+use gardener_store::Entry;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::accept::{Accept, Encoding, MEDIA_TYPES, Offer, Shape, Wanted};
 use crate::authz::{self, Attributes, Decision};
 use crate::cluster::LogicalCluster;
 use crate::decode::{self, Decoded, Format};
@@ -20,9 +22,9 @@ use crate::registry::{
     DeleteOptions, FieldValidation, ListQuery, Page, PatchKind, Scope, WriteOptions, Written, parse_revision,
 };
 use crate::request::{self, Query, ResourcePath, Target};
-use crate::respond::{self, Accept, Body, Shape};
+use crate::respond::{self, Body};
 use crate::server::{ALL_CLUSTERS, Server};
-use crate::table::{self, Include};
+use crate::table::{self, Include, PARTIAL};
 use crate::user::{AUTHENTICATED, UserInfo};
 use crate::{discovery, health, object, openapi, protobuf, reviews, scale, subresource, watch};
 
@@ -49,6 +51,7 @@ pub(crate) struct Call {
     pub(crate) path: String,
     pub(crate) query: Query,
     pub(crate) headers: HeaderMap,
+    pub(crate) wanted: Wanted,
     pub(crate) body: Bytes,
 }
 
@@ -58,9 +61,10 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let asked = Asked::of(&caller, &request);
-    let response = match serve(server, caller, request).await {
+    let wanted = Wanted::of(request.headers(), request.uri().query().unwrap_or_default());
+    let response = match serve(server, caller, request, wanted.clone()).await {
         Ok(response) => response,
-        Err(error) => respond::error(&error),
+        Err(error) => respond::error(&error, &wanted),
     };
     if let Some(asked) = asked {
         asked.log(response.status());
@@ -102,7 +106,12 @@ impl Asked {
     }
 }
 
-async fn serve<B>(server: &Server, caller: Caller, request: Request<B>) -> Result<Response<Body>, ApiError>
+async fn serve<B>(
+    server: &Server,
+    caller: Caller,
+    request: Request<B>,
+    wanted: Wanted,
+) -> Result<Response<Body>, ApiError>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -146,6 +155,7 @@ where
         query: Query::parse(parts.uri.query().unwrap_or_default()),
         path,
         headers: parts.headers,
+        wanted,
         body,
     };
     match request::target(&call.path) {
@@ -256,8 +266,29 @@ fn impersonated(cluster: &LogicalCluster, user: UserInfo, headers: &HeaderMap) -
 }
 
 impl Call {
-    fn accept(&self) -> Result<Accept, ApiError> {
-        Accept::read(&self.headers, self.query.flag("pretty"))
+    /// The form of answers about a resource's objects.
+    fn accept(&self, scope: &Scope) -> Result<Accept, ApiError> {
+        if scope.definition.is_go_type() {
+            self.wanted
+                .check_route(self.method == Method::GET && scope.name.is_empty())?;
+        }
+        Accept::choose(&self.wanted, self.offer(scope)?)
+    }
+
+    fn offer(&self, scope: &Scope) -> Result<Offer, ApiError> {
+        let api_version = scope.definition.api_version(&scope.version);
+        Ok(Offer {
+            protobuf: scope.definition.is_go_type()
+                && self.cluster.name() != ALL_CLUSTERS
+                && protobuf::knows(&api_version, &scope.spec()?.kind),
+            shapes: true,
+        })
+    }
+
+    /// The form of answers that have one shape only.
+    pub(crate) fn accept_one_shape(&self) -> Result<Accept, ApiError> {
+        self.wanted.check_route(false)?;
+        Accept::choose(&self.wanted, Offer::ONE_SHAPE)
     }
 
     fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
@@ -300,7 +331,7 @@ impl Call {
         if let Some(answer) = openapi::answer(&self.cluster, path, &self.headers)? {
             return Ok(answer);
         }
-        if let Some(answer) = discovery::answer(&self.cluster, path, &self.headers)? {
+        if let Some(answer) = discovery::answer(&self.cluster, path, &self.headers, &self.wanted)? {
             return Ok(answer);
         }
         Ok(respond::page_not_found())
@@ -384,6 +415,10 @@ impl Call {
             subresource: path.subresource.clone(),
             user: self.user.clone(),
         };
+        if matches!(path.subresource.as_str(), "" | "status") {
+            // a write must not happen when its answer cannot be given
+            self.accept(&scope)?;
+        }
         match verb {
             "watch" => self.watch(scope),
             "list" => self.list(&scope),
@@ -444,18 +479,16 @@ impl Call {
             "" | "application/json" => Format::Json,
             "application/yaml" => Format::Yaml,
             protobuf::CONTENT_TYPE => {
+                let value = protobuf::decode(&self.body).map_err(|error| match error.code() {
+                    400 => ApiError::bad_request(format!("{} ({})", error.message(), decode::summary(&self.body))),
+                    _ => error,
+                })?;
                 return Ok(Decoded {
-                    value: protobuf::decode(&self.body)?,
+                    value,
                     duplicates: Vec::new(),
                 });
             }
-            _ => {
-                return Err(ApiError::unsupported_media_type(&[
-                    "application/json",
-                    "application/yaml",
-                    protobuf::CONTENT_TYPE,
-                ]));
-            }
+            _ => return Err(ApiError::unsupported_media_type(&MEDIA_TYPES)),
         };
         decode::decode(&self.body, format)
     }
@@ -505,32 +538,45 @@ impl Call {
     }
 
     fn get(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
-        let accept = self.accept()?;
+        let accept = self.accept(scope)?;
         parse_revision(self.query.get("resourceVersion"))?;
         let entry = scope.entry()?;
-        if accept.shape == Shape::Object && scope.is_stored_version() && accept == Accept::JSON {
+        if scope.is_stored_version() && accept.is_plain_json() {
             return Ok(respond::raw(StatusCode::OK, entry.value.clone(), accept));
+        }
+        if scope.is_stored_version()
+            && let Some(kind) = scope.protobuf_kind(accept)
+        {
+            return Ok(respond::raw(StatusCode::OK, kind.encode(&entry.value)?, accept));
         }
         let mut object = object::value_of(&entry);
         scope.to_requested(&mut object)?;
-        self.object(StatusCode::OK, object, scope)
+        self.shown(StatusCode::OK, object, scope, accept)
     }
 
     /// An object in the form the client accepts.
     pub(crate) fn object(&self, code: StatusCode, object: Value, scope: &Scope) -> Result<Response<Body>, ApiError> {
-        let accept = self.accept()?;
+        self.shown(code, object, scope, self.accept(scope)?)
+    }
+
+    fn shown(
+        &self,
+        code: StatusCode,
+        object: Value,
+        scope: &Scope,
+        accept: Accept,
+    ) -> Result<Response<Body>, ApiError> {
         let shown = match accept.shape {
             Shape::Object => object,
-            Shape::Metadata => table::metadata_only(&object),
+            Shape::Metadata => table::metadata_only(&object, accept.meta_version()),
             Shape::Table => {
                 let revision = crate::meta::resource_version(&object).to_owned();
-                let include = Include::read(self.query.get("includeObject"))?;
                 table::table(
                     &scope.definition,
                     scope.spec()?,
                     self.cluster.clock().now(),
                     &[object],
-                    include,
+                    self.table_style(accept)?,
                     json!({"resourceVersion": revision}),
                     true,
                 )
@@ -539,8 +585,15 @@ impl Call {
         Ok(respond::value(code, &shown, accept))
     }
 
+    fn table_style(&self, accept: Accept) -> Result<table::Style, ApiError> {
+        Ok(table::Style {
+            include: Include::read(self.query.get("includeObject"))?,
+            meta_version: accept.meta_version(),
+        })
+    }
+
     fn list(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
-        let accept = self.accept()?;
+        let accept = self.accept(scope)?;
         let query = ListQuery::read(&self.query, &scope.definition)?;
         if self.query.get("sendInitialEvents").is_some() {
             use gardener_apimachinery::field::{Error, Path};
@@ -562,8 +615,24 @@ impl Call {
                 meta.insert("remainingItemCount".into(), remaining.into());
             }
         }
-        if accept.shape == Shape::Object && scope.is_stored_version() && accept == Accept::JSON {
-            return Ok(self.list_of_bytes(&page, version, &api_version, &list_meta, scope.definition.is_go_type()));
+        if scope.is_stored_version() && !accept.pretty {
+            let list = ListOf {
+                page: &page,
+                list_meta: &list_meta,
+                across: self.cluster.name() == ALL_CLUSTERS,
+            };
+            let partial = (PARTIAL, accept.meta_version());
+            match (accept.shape, accept.encoding) {
+                (Shape::Object, Encoding::Json) => return Ok(list.objects(version, &api_version, scope)),
+                (Shape::Metadata, Encoding::Json) => return Ok(list.metadata(partial.1)),
+                (Shape::Object, Encoding::Protobuf) => {
+                    return list.protobuf((&api_version, &version.list_kind), (&api_version, &version.kind));
+                }
+                (Shape::Metadata, Encoding::Protobuf) => {
+                    return list.protobuf((partial.1, &format!("{PARTIAL}List")), (partial.1, partial.0));
+                }
+                _ => {}
+            }
         }
         let mut objects = Vec::with_capacity(page.entries.len());
         for entry in &page.entries {
@@ -579,85 +648,39 @@ impl Call {
                 json!({"kind": version.list_kind, "apiVersion": api_version, "metadata": list_meta, "items": objects})
             }
             Shape::Metadata => json!({
-                "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": list_meta,
-                "items": objects.iter().map(table::metadata_only).collect::<Vec<_>>(),
+                "kind": format!("{PARTIAL}List"), "apiVersion": accept.meta_version(), "metadata": list_meta,
+                "items": objects.iter().map(|object| table::metadata_only(object, accept.meta_version())).collect::<Vec<_>>(),
             }),
-            Shape::Table => {
-                let include = Include::read(self.query.get("includeObject"))?;
-                table::table(
-                    &scope.definition,
-                    version,
-                    self.cluster.clock().now(),
-                    &objects,
-                    include,
-                    list_meta,
-                    true,
-                )
-            }
+            Shape::Table => table::table(
+                &scope.definition,
+                version,
+                self.cluster.clock().now(),
+                &objects,
+                self.table_style(accept)?,
+                list_meta,
+                true,
+            ),
         };
         Ok(respond::value(StatusCode::OK, &shown, accept))
     }
 
-    /// A list put together from the stored bytes. Elements of Go types do not say again what they are.
-    fn list_of_bytes(
-        &self,
-        page: &Page,
-        version: &Version,
-        api_version: &str,
-        list_meta: &Value,
-        go_type: bool,
-    ) -> Response<Body> {
-        let list_kind = &version.list_kind;
-        let type_meta = match go_type {
-            true => format!("{{\"apiVersion\":\"{api_version}\",\"kind\":\"{}\",", version.kind),
-            false => "{".to_owned(),
-        };
-        let across = self.cluster.name() == ALL_CLUSTERS;
-        let size: usize = page.entries.iter().map(|entry| entry.value.len() + 64).sum();
-        let mut out = BytesMut::with_capacity(size + 256);
-        out.put_slice(
-            format!("{{\"kind\":\"{list_kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{list_meta},\"items\":[")
-                .as_bytes(),
-        );
-        for (index, entry) in page.entries.iter().enumerate() {
-            if index > 0 {
-                out.put_u8(b',');
-            }
-            if across {
-                watch::put_located(&mut out, entry, &entry.value)
-            } else {
-                match entry.value.strip_prefix(type_meta.as_bytes()) {
-                    Some(rest) => {
-                        out.put_u8(b'{');
-                        out.put_slice(rest);
-                    }
-                    None => out.put_slice(&entry.value),
-                }
-            }
-        }
-        out.put_slice(b"]}");
-        respond::raw(StatusCode::OK, out.freeze(), Accept::JSON)
-    }
-
     fn watch(&self, mut scope: Scope) -> Result<Response<Body>, ApiError> {
-        let accept = self.accept()?;
+        self.accept(&scope)?;
+        let accept = Accept::choose_stream(&self.wanted, self.offer(&scope)?)?;
         scope.spec()?;
-        if !scope.name.is_empty() {
-            // the legacy watch of one object
-            let query = Query::parse(&format!("fieldSelector=metadata.name={}", scope.name));
-            scope.name.clear();
-            let stream = watch::start(&scope, &query, accept.shape, self.closed.clone())?;
-            return Ok(respond::with_type(
-                StatusCode::OK,
-                respond::streamed(stream),
-                http::HeaderValue::from_static("application/json"),
-            ));
-        }
-        let stream = watch::start(&scope, &self.query, accept.shape, self.closed.clone())?;
+        // the legacy watch of one object
+        let one = (!scope.name.is_empty()).then(|| {
+            Query::parse(&format!(
+                "fieldSelector=metadata.name={}",
+                std::mem::take(&mut scope.name)
+            ))
+        });
+        let query = one.as_ref().unwrap_or(&self.query);
+        let stream = watch::start(&scope, query, accept, self.closed.clone())?;
         Ok(respond::with_type(
             StatusCode::OK,
             respond::streamed(stream),
-            http::HeaderValue::from_static("application/json"),
+            http::HeaderValue::from_static(accept.stream_type()),
         ))
     }
 
@@ -713,7 +736,7 @@ impl Call {
                 Ok(respond::value(
                     StatusCode::OK,
                     &success(&scope.definition, &object),
-                    Accept::JSON,
+                    self.accept(scope)?,
                 ))
             }
         }
@@ -730,7 +753,7 @@ impl Call {
             "kind": scope.spec()?.list_kind, "apiVersion": scope.definition.api_version(&scope.version),
             "metadata": {"resourceVersion": revision}, "items": items,
         });
-        Ok(respond::value(StatusCode::OK, &list, self.accept()?))
+        Ok(respond::value(StatusCode::OK, &list, self.accept(scope)?))
     }
 
     async fn subresource(&self, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
@@ -738,6 +761,75 @@ impl Call {
             return scale::call(self, scope, verb).await;
         }
         subresource::call(self, scope, verb).await
+    }
+}
+
+/// A list that is put together from the stored bytes of its elements.
+struct ListOf<'p> {
+    page: &'p Page,
+    list_meta: &'p Value,
+    across: bool,
+}
+
+impl ListOf<'_> {
+    /// The objects. Elements of Go types do not say again what they are.
+    fn objects(&self, version: &Version, api_version: &str, scope: &Scope) -> Response<Body> {
+        let type_meta = match scope.definition.is_go_type() {
+            true => format!("{{\"apiVersion\":\"{api_version}\",\"kind\":\"{}\",", version.kind),
+            false => "{".to_owned(),
+        };
+        self.json(&version.list_kind, api_version, |out, entry| {
+            if self.across {
+                return watch::put_located(out, entry, &entry.value);
+            }
+            match entry.value.strip_prefix(type_meta.as_bytes()) {
+                Some(rest) => {
+                    out.put_u8(b'{');
+                    out.put_slice(rest);
+                }
+                None => out.put_slice(&entry.value),
+            }
+        })
+    }
+
+    /// The objects' metadata.
+    fn metadata(&self, meta_version: &str) -> Response<Body> {
+        self.json(&format!("{PARTIAL}List"), meta_version, |out, entry| {
+            table::put_metadata(out, &entry.value, meta_version);
+        })
+    }
+
+    fn json(&self, kind: &str, api_version: &str, put: impl Fn(&mut BytesMut, &Entry)) -> Response<Body> {
+        let Self { page, list_meta, .. } = self;
+        let size: usize = page.entries.iter().map(|entry| entry.value.len() + 64).sum();
+        let mut out = BytesMut::with_capacity(size + 256);
+        out.put_slice(
+            format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{list_meta},\"items\":[")
+                .as_bytes(),
+        );
+        for (index, entry) in page.entries.iter().enumerate() {
+            if index > 0 {
+                out.put_u8(b',');
+            }
+            put(&mut out, entry);
+        }
+        out.put_slice(b"]}");
+        respond::raw(StatusCode::OK, out.freeze(), Accept::JSON)
+    }
+
+    /// The list as protobuf; `list` and `element` are version and kind.
+    fn protobuf(&self, list: (&str, &str), element: (&str, &str)) -> Result<Response<Body>, ApiError> {
+        let kind = |(api_version, kind): (&str, &str)| {
+            protobuf::Kind::of(api_version, kind)
+                .ok_or_else(|| ApiError::internal(format!("{kind} has no protobuf form")))
+        };
+        let items = self.page.entries.iter().map(|entry| entry.value.as_ref());
+        let bytes = kind(list)?.encode_list(self.list_meta, &kind(element)?, items)?;
+        let accept = Accept {
+            encoding: Encoding::Protobuf,
+            ..Accept::JSON
+        };
+        Ok(respond::raw(StatusCode::OK, bytes, accept))
     }
 }
 

@@ -3,9 +3,10 @@
 use http::{Response, StatusCode};
 use serde_json::json;
 
+use crate::accept::Accept;
 use crate::cluster::LogicalCluster;
 use crate::request::Query;
-use crate::respond::{self, Accept, Body};
+use crate::respond::{self, Body};
 
 /// Whether a path may be read without credentials.
 pub fn is_public(path: &str) -> bool {

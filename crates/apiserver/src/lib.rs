@@ -5,6 +5,7 @@
 //! [`kubernetes`], custom ones come from CRDs ([`crd`]). No kind of Gardener is known here, and no controller lives here.
 #![forbid(unsafe_code)]
 
+pub mod accept;
 pub mod authn;
 pub mod authz;
 pub mod cluster;

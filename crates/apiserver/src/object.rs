@@ -11,6 +11,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use gardener_store::{Entry, Revision};
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::definition::Definition;
 
@@ -141,6 +142,16 @@ pub(crate) fn drop_type(object: &mut Value) {
 /// An entry's object, parsed.
 pub fn value_of(entry: &Entry) -> Value {
     serde_json::from_slice(&entry.value).unwrap_or(Value::Null)
+}
+
+/// The bytes of an encoded object's metadata.
+pub fn metadata_of(value: &[u8]) -> &str {
+    #[derive(Deserialize)]
+    struct Object<'v> {
+        #[serde(borrow)]
+        metadata: &'v RawValue,
+    }
+    serde_json::from_slice::<Object<'_>>(value).map_or("{}", |object| object.metadata.get())
 }
 
 /// An entry's object, parsed into a type.

@@ -11,10 +11,11 @@ use http::{Response, StatusCode};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
+use crate::accept::Accept;
 use crate::cluster::LogicalCluster;
 use crate::definition::{Definition, Lister, Version};
 use crate::discovery;
-use crate::respond::{self, Accept, Body};
+use crate::respond::{self, Body};
 
 /// Recorded documents by path (`api/v1`, `apis/apps/v1`), and what was built from them.
 #[derive(Default)]

@@ -23,10 +23,11 @@ use gardener_store::{Change, CommitError, Committed, Entry, Expect, Key};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
+use crate::accept::{Accept, Encoding, Shape};
 use crate::cluster::LogicalCluster;
 use crate::definition::{Attributes, Context, Definition, Operation, Version};
 use crate::user::UserInfo;
-use crate::{meta, object};
+use crate::{decode, meta, object, protobuf, table};
 
 /// How often a write without a resourceVersion is decided anew before the client is told to try again.
 const RETRIES: usize = 20;
@@ -213,12 +214,7 @@ impl Scope {
             *object = Value::Object(serde_json::Map::new());
         }
         if !object.is_object() {
-            let shown: String = object
-                .to_string()
-                .bytes()
-                .take(30)
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
+            let shown = decode::summary(object.to_string().as_bytes());
             let why = format!(
                 "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }} ({shown})",
                 gardener_schema::json::type_of(object)
@@ -320,6 +316,18 @@ impl Scope {
             && let Some(schema) = &version.schema
         {
             schema.complete(object);
+        }
+    }
+
+    /// The protobuf kind of what `accept` shows of an object, when it is to be protobuf.
+    pub(crate) fn protobuf_kind(&self, accept: Accept) -> Option<protobuf::Kind> {
+        match (accept.encoding, accept.shape) {
+            (Encoding::Protobuf, Shape::Object) => {
+                let api_version = self.definition.api_version(&self.version);
+                protobuf::Kind::of(&api_version, &self.spec().ok()?.kind)
+            }
+            (Encoding::Protobuf, Shape::Metadata) => protobuf::Kind::of(accept.meta_version(), table::PARTIAL),
+            _ => None,
         }
     }
 

@@ -15,7 +15,7 @@ use crate::{meta, object};
 /// Serves `get`, `update` and `patch` of an object's scale.
 pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
     let paths = scope.spec()?.scale.clone().ok_or_else(ApiError::no_such_path)?;
-    let accept = respond::Accept::read(&call.headers, false)?;
+    let accept = call.accept_one_shape()?;
     for _ in 0..5 {
         let entry = scope.entry()?;
         let mut parent = object::value_of(&entry);

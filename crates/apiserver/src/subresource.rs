@@ -24,7 +24,11 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         return Err(ApiError::method_not_supported(&scope.definition.group, &plural, verb));
     }
     let options = call.write_options()?;
-    let accept = respond::Accept::read(&call.headers, call.query.flag("pretty"));
+    // what is read may be text; a write must not happen when its answer cannot be given
+    let accept = match call.accept_one_shape() {
+        Err(error) if verb != "get" => return Err(error),
+        accept => accept,
+    };
     for _ in 0..20 {
         let entry = scope.entry()?;
         let parent = object::value_of(&entry);

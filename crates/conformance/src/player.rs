@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, bail};
+use gardener_apiserver::protobuf;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT, WARNING};
 use http::{Method, Request};
 use http_body_util::BodyExt;
@@ -96,7 +97,14 @@ async fn ask(
     let (parts, body) = response.into_parts();
     let bytes = body.collect().await?.to_bytes();
     let text = String::from_utf8_lossy(&bytes);
+    let header = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
+    let content_type = parts.headers.get(CONTENT_TYPE).map(header).unwrap_or_default();
     let raw: Value = match serde_json::from_slice(&bytes) {
+        _ if content_type == format!("{};stream=watch", protobuf::CONTENT_TYPE) => {
+            protobuf::decode_watch(&bytes)?.into()
+        }
+        _ if content_type == protobuf::CONTENT_TYPE => protobuf::decode(&bytes)?,
+        _ if content_type == "application/yaml" => serde_saphyr::from_str(&text)?,
         Ok(value) if !is_watch => value,
         _ if is_watch && parts.status.is_success() => serde_json::Deserializer::from_slice(&bytes)
             .into_iter::<Value>()
@@ -105,10 +113,9 @@ async fn ask(
         Ok(value) => value,
         Err(_) => text.as_ref().into(),
     };
-    let header = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
     let answer = Answer {
         status: parts.status.as_u16(),
-        content_type: parts.headers.get(CONTENT_TYPE).map(header).unwrap_or_default(),
+        content_type,
         warnings: parts
             .headers
             .get_all(WARNING)
@@ -140,5 +147,16 @@ fn request(step: &Step, variables: &BTreeMap<String, String>) -> anyhow::Result<
         let value = HeaderValue::from_str(&filled(value, variables))?;
         built = built.header(name.parse::<HeaderName>()?, value);
     }
-    Ok(built.body(Body::from(body.into_bytes()))?)
+    let body = match step.content_type.as_deref() {
+        Some(protobuf::CONTENT_TYPE) if step.body.is_some() => as_protobuf(&serde_json::from_str(&body)?)?,
+        _ => body.into_bytes(),
+    };
+    Ok(built.body(Body::from(body))?)
+}
+
+fn as_protobuf(object: &Value) -> anyhow::Result<Vec<u8>> {
+    let member = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+    let kind = protobuf::Kind::of(member("apiVersion"), member("kind"))
+        .with_context(|| format!("{} has no protobuf form", member("kind")))?;
+    Ok(kind.encode_value(object)?.to_vec())
 }

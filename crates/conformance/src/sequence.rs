@@ -27,7 +27,7 @@ pub struct Step {
     /// than it must be.
     #[serde(default)]
     pub differs: Option<String>,
-    /// The body as JSON.
+    /// The body as JSON; sent as protobuf if that is the content type.
     #[serde(default)]
     pub body: Option<Value>,
     /// The body as it is.

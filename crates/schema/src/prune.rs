@@ -1,5 +1,6 @@
 //! Fields that the schema does not know: naming them, dropping them; and dropping nulls as Go's decoder does.
 
+use gardener_apimachinery::quantity;
 use serde_json::Value;
 
 use crate::schema::{Kind, Schema};
@@ -97,10 +98,22 @@ impl Schema {
         }
     }
 
-    /// Drops null members of known fields, as decoding into Go's types does: there a null is the field's absence.
-    /// Nulls in lists, in maps and in free-form objects stay.
+    /// Brings a value into the form that decoding into Go's types gives it. Null members of known fields go: there a null is the field's
+    /// absence. (Nulls in lists, in maps and in free-form objects stay.) Quantities are written in their canonical form.
     pub fn canonicalize(&self, value: &mut Value) {
         match value {
+            Value::String(text) if self.kind() == Kind::Quantity => {
+                if let Ok(canonical) = quantity::canonical(text.trim())
+                    && canonical != *text
+                {
+                    *text = canonical;
+                }
+            }
+            Value::Number(number) if self.kind() == Kind::Quantity => {
+                if let Ok(canonical) = quantity::canonical(&number.to_string()) {
+                    *value = canonical.into();
+                }
+            }
             Value::Object(members) => members.retain(|name, value| match self.field(name) {
                 Some(_) if value.is_null() => false,
                 Some(child) => {

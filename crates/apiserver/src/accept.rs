@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 
 use gardener_apimachinery::ApiError;
 use http::HeaderMap;
-use http::header::{ACCEPT, HeaderValue, USER_AGENT};
+use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderValue, USER_AGENT};
 
 use crate::protobuf;
 use crate::request::Query;
@@ -61,6 +61,8 @@ pub struct Accept {
 pub struct Wanted {
     accept: Option<HeaderValue>,
     pretty: bool,
+    /// Whether large answers may be compressed.
+    pub gzip: bool,
 }
 
 /// What an endpoint can answer.
@@ -102,6 +104,10 @@ impl Wanted {
         Self {
             accept: headers.get(ACCEPT).cloned(),
             pretty,
+            gzip: headers
+                .get(ACCEPT_ENCODING)
+                .and_then(|encodings| encodings.to_str().ok())
+                .is_some_and(|encodings| encodings.split(',').any(|encoding| encoding.trim() == "gzip")),
         }
     }
 

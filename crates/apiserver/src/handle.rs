@@ -66,6 +66,7 @@ where
         Ok(response) => response,
         Err(error) => respond::error(&error, &wanted),
     };
+    let response = respond::compressed(response, &wanted).await;
     if let Some(asked) = asked {
         asked.log(response.status());
     }

@@ -1,9 +1,13 @@
 //! Answers: bodies, `Status` objects and headers. Which form a client accepts is found out in [`crate::accept`].
 
+use std::io::Write as _;
+
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use futures::{Stream, StreamExt};
 use gardener_apimachinery::ApiError;
-use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY};
 use http::{Response, StatusCode};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -12,6 +16,9 @@ use serde_json::Value;
 
 use crate::accept::{Accept, Encoding, Offer, Wanted};
 use crate::{meta, protobuf};
+
+/// Above this many bytes answers are worth compressing.
+const COMPRESSED_FROM: u64 = 128 * 1024;
 
 /// An answer's body.
 pub type Body = UnsyncBoxBody<Bytes, std::io::Error>;
@@ -108,6 +115,35 @@ pub fn status(error: &ApiError) -> Value {
     status
 }
 
+/// The answer, compressed where that is worth it and the client can read it. What comes piece by piece is not.
+pub async fn compressed(response: Response<Body>, wanted: &Wanted) -> Response<Body> {
+    let worth_it = |size: u64| size > COMPRESSED_FROM;
+    let size = http_body::Body::size_hint(response.body()).exact();
+    if !wanted.gzip || !size.is_some_and(worth_it) || response.headers().contains_key(CONTENT_ENCODING) {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let bytes = match body.collect().await {
+        Ok(collected) => collected.to_bytes(),
+        Err(failed) => return error(&ApiError::internal(failed), wanted),
+    };
+    let plain = bytes.clone();
+    let packed = tokio::task::spawn_blocking(move || {
+        let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::fast());
+        encoder.write_all(&bytes)?;
+        encoder.finish()
+    });
+    match packed.await {
+        Ok(Ok(packed)) => {
+            parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            parts.headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+            parts.headers.remove(CONTENT_LENGTH);
+            Response::from_parts(parts, full(packed))
+        }
+        _ => Response::from_parts(parts, full(plain)),
+    }
+}
+
 /// Adds `Warning` headers; control characters in the sentences are dropped.
 pub fn warn(response: &mut Response<Body>, warnings: &[String]) {
     let mut seen: Vec<&String> = Vec::new();
@@ -130,5 +166,36 @@ pub fn warn(response: &mut Response<Body>, warnings: &[String]) {
         if let Ok(header) = HeaderValue::from_bytes(format!("299 - \"{quoted}\"").as_bytes()) {
             response.headers_mut().append(http::header::WARNING, header);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use flate2::read::GzDecoder;
+    use http::HeaderMap;
+    use http::header::ACCEPT_ENCODING;
+
+    use super::*;
+
+    async fn answered(size: usize, encodings: &'static str) -> (bool, Vec<u8>) {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(encodings));
+        let plain = raw(StatusCode::OK, vec![b'x'; size], Accept::JSON);
+        let (parts, body) = compressed(plain, &Wanted::of(&headers, "")).await.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes().to_vec();
+        (parts.headers.contains_key(CONTENT_ENCODING), bytes)
+    }
+
+    #[tokio::test]
+    async fn large_answers_are_compressed_for_those_who_can_read_them() {
+        const LARGE: usize = 200 * 1024;
+        let (packed, bytes) = answered(LARGE, "deflate, gzip").await;
+        let mut text = Vec::new();
+        GzDecoder::new(bytes.as_slice()).read_to_end(&mut text).unwrap();
+        assert!(packed && bytes.len() < LARGE / 10 && text == vec![b'x'; LARGE]);
+        assert_eq!(answered(LARGE, "identity").await, (false, vec![b'x'; LARGE]));
+        assert_eq!(answered(1000, "gzip").await, (false, vec![b'x'; 1000]));
     }
 }

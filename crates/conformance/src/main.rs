@@ -30,11 +30,7 @@ enum Command {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let Command::Record { topics, programs } = Cli::parse().command;
-    let programs = programs.unwrap_or_else(|| {
-        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
-        cache.unwrap_or_else(std::env::temp_dir).join("gardener-conformance")
-    });
+    let programs = programs.unwrap_or_else(reference::default_folder);
     reference::build(&programs).await?;
     let reference = Reference::start(&programs).await?;
     for topic in sequence::topics()? {

@@ -22,10 +22,19 @@ const TOKEN: &str = "recorder";
 
 /// A running kube-apiserver; ends with this value.
 pub struct Reference {
-    _processes: [Child; 2],
+    processes: [Child; 2],
     _folder: TempDir,
+    /// How an administrator reaches it.
+    pub config: Config,
     /// An administrator's client.
     pub client: Client,
+}
+
+/// Where the programs are kept: a folder of this user's cache.
+pub fn default_folder() -> PathBuf {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+    cache.unwrap_or_else(std::env::temp_dir).join("gardener-conformance")
 }
 
 /// Builds what is not built yet. Go's own cache keeps later builds short.
@@ -104,7 +113,8 @@ impl Reference {
         ];
         let log = folder.path().join("kube-apiserver.log");
         let server = started(programs.join("kube-apiserver"), &arguments, &log)?;
-        let client = client(secure)?;
+        let config = config(secure)?;
+        let client = Client::try_from(config.clone())?;
         let mut processes = [store, server];
         let deadline = Instant::now() + Duration::from_secs(120);
         loop {
@@ -127,17 +137,27 @@ impl Reference {
             sleep(Duration::from_millis(200)).await;
         }
         Ok(Self {
-            _processes: processes,
+            processes,
             _folder: folder,
+            config,
             client,
         })
+    }
+
+    /// The processes: etcd and kube-apiserver.
+    ///
+    /// # Errors
+    /// One of them has ended.
+    pub fn pids(&self) -> anyhow::Result<Vec<u32>> {
+        let pids = self.processes.iter().map(Child::id);
+        pids.collect::<Option<_>>().context("a server has ended")
     }
 }
 
 /// The server makes a certificate for itself, which nobody knows: nothing but this process talks to it.
-fn client(port: u16) -> anyhow::Result<Client> {
+fn config(port: u16) -> anyhow::Result<Config> {
     let mut config = Config::new(format!("https://127.0.0.1:{port}").parse()?);
     config.accept_invalid_certs = true;
     config.auth_info.token = Some(TOKEN.to_owned().into());
-    Ok(Client::try_from(config)?)
+    Ok(config)
 }

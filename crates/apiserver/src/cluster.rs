@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::authn::Authenticator;
 use crate::authz::{Attributes as AuthzAttributes, Authorizer, Decision};
 use crate::definition::{Admission, Definition, Lister};
+use crate::metrics::Metrics;
 use crate::object::{self, Head};
 use crate::user::UserInfo;
 
@@ -83,6 +84,7 @@ pub struct LogicalCluster {
     reloading: Mutex<()>,
     /// Values taken by requests that may still be running, and when.
     reserved: Mutex<BTreeMap<String, Timestamp>>,
+    metrics: Metrics,
 }
 
 /// How long a value stays taken by a request: longer than any takes from its allocation to the store.
@@ -97,6 +99,7 @@ impl LogicalCluster {
             custom: ArcSwap::default(),
             reloading: Mutex::default(),
             reserved: Mutex::default(),
+            metrics: Metrics::default(),
         };
         cluster.reload_custom_resources();
         cluster
@@ -125,6 +128,11 @@ impl LogicalCluster {
     /// The cluster's setup.
     pub fn config(&self) -> &ClusterConfig {
         &self.config
+    }
+
+    /// What the cluster's API counts of itself.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     pub(crate) fn admission(&self) -> &[Arc<dyn Admission>] {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use futures::StreamExt;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
 use gardener_store::Entry;
@@ -11,6 +12,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::accept::{Accept, Encoding, MEDIA_TYPES, Offer, Shape, Wanted};
@@ -18,6 +20,7 @@ use crate::authz::{self, Attributes, Decision};
 use crate::cluster::LogicalCluster;
 use crate::decode::{self, Decoded, Format};
 use crate::definition::{Definition, Version};
+use crate::metrics::{self, Asked, Watching};
 use crate::registry::{
     DeleteOptions, FieldValidation, ListQuery, Page, PatchKind, Scope, WriteOptions, Written, parse_revision,
 };
@@ -60,28 +63,28 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let asked = Asked::of(&caller, &request);
+    let logged = Logged::of(&caller, &request);
     let wanted = Wanted::of(request.headers(), request.uri().query().unwrap_or_default());
     let response = match serve(server, caller, request, wanted.clone()).await {
         Ok(response) => response,
         Err(error) => respond::error(&error, &wanted),
     };
     let response = respond::compressed(response, &wanted).await;
-    if let Some(asked) = asked {
-        asked.log(response.status());
+    if let Some(logged) = logged {
+        logged.log(response.status());
     }
     response
 }
 
 /// What the log of requests tells; gathered only when somebody reads it (`--log gardener_apiserver::handle=debug`).
-struct Asked {
+struct Logged {
     cluster: String,
     method: Method,
     uri: http::Uri,
     agent: String,
 }
 
-impl Asked {
+impl Logged {
     fn of<B>(caller: &Caller, request: &Request<B>) -> Option<Self> {
         tracing::enabled!(tracing::Level::DEBUG).then(|| Self {
             cluster: caller.cluster.clone(),
@@ -161,7 +164,7 @@ where
     };
     match request::target(&call.path) {
         Target::Other(path) => call.other(&path),
-        Target::Resource(resource) => call.resource(resource).await,
+        Target::Resource(resource) => call.counted(resource).await,
     }
 }
 
@@ -326,6 +329,11 @@ impl Call {
                 is_resource: false,
             })?;
         }
+        if path == "/metrics" {
+            let text = self.cluster.metrics().text(&self.cluster);
+            let content_type = http::HeaderValue::from_static(metrics::CONTENT_TYPE);
+            return Ok(respond::with_type(StatusCode::OK, respond::full(text), content_type));
+        }
         if let Some(answer) = health::answer(&self.cluster, path, &self.query) {
             return Ok(answer);
         }
@@ -336,6 +344,25 @@ impl Call {
             return Ok(answer);
         }
         Ok(respond::page_not_found())
+    }
+
+    /// Serves a request for a resource, and counts it.
+    async fn counted(&self, path: ResourcePath) -> Result<Response<Body>, ApiError> {
+        if self.cluster.find(&path.group, &path.resource).is_none() {
+            return self.resource(path).await;
+        }
+        let asked = Asked::of(&self.method, &path, &self.query, &self.content_type());
+        let metrics = self.cluster.metrics();
+        let started = Instant::now();
+        let running = metrics.begin(&asked);
+        let outcome = self.resource(path).await;
+        drop(running);
+        let code = match &outcome {
+            Ok(response) => response.status().as_u16(),
+            Err(error) => error.code(),
+        };
+        metrics.count(asked, code, started.elapsed());
+        outcome
     }
 
     async fn resource(&self, path: ResourcePath) -> Result<Response<Body>, ApiError> {
@@ -421,7 +448,7 @@ impl Call {
             self.accept(&scope)?;
         }
         match verb {
-            "watch" => self.watch(scope),
+            "watch" => self.watch(scope, &path),
             "list" => self.list(&scope),
             _ if !path.subresource.is_empty() && path.subresource != "status" => self.subresource(&scope, verb).await,
             "get" => {
@@ -665,7 +692,7 @@ impl Call {
         Ok(respond::value(StatusCode::OK, &shown, accept))
     }
 
-    fn watch(&self, mut scope: Scope) -> Result<Response<Body>, ApiError> {
+    fn watch(&self, mut scope: Scope, path: &ResourcePath) -> Result<Response<Body>, ApiError> {
         self.accept(&scope)?;
         let accept = Accept::choose_stream(&self.wanted, self.offer(&scope)?)?;
         scope.spec()?;
@@ -677,7 +704,11 @@ impl Call {
             ))
         });
         let query = one.as_ref().unwrap_or(&self.query);
-        let stream = watch::start(&scope, query, accept, self.closed.clone())?;
+        let watching = Watching::begin(self.cluster.clone(), &Asked::of(&self.method, path, query, ""));
+        let stream = watch::start(&scope, query, accept, self.closed.clone())?.inspect(move |_| {
+            // counted for as long as the stream is there
+            let _ = &watching;
+        });
         Ok(respond::with_type(
             StatusCode::OK,
             respond::streamed(stream),

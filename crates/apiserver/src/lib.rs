@@ -18,6 +18,7 @@ mod health;
 pub mod kubernetes;
 pub mod listen;
 pub mod meta;
+pub mod metrics;
 pub mod object;
 pub mod openapi;
 pub mod protobuf;

@@ -29,7 +29,7 @@ use crate::respond::{self, Body};
 use crate::server::{ALL_CLUSTERS, Server};
 use crate::table::{self, Include, PARTIAL};
 use crate::user::{AUTHENTICATED, UserInfo};
-use crate::{discovery, health, object, openapi, protobuf, reviews, scale, subresource, watch};
+use crate::{discovery, health, object, oidc, openapi, protobuf, reviews, scale, subresource, watch};
 
 /// Largest body that is read.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
@@ -333,6 +333,9 @@ impl Call {
             let text = self.cluster.metrics().text(&self.cluster);
             let content_type = http::HeaderValue::from_static(metrics::CONTENT_TYPE);
             return Ok(respond::with_type(StatusCode::OK, respond::full(text), content_type));
+        }
+        if let Some(answer) = oidc::answer(&self.cluster.config().authenticator.settings(), path) {
+            return Ok(answer);
         }
         if let Some(answer) = health::answer(&self.cluster, path, &self.query) {
             return Ok(answer);

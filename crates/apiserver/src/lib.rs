@@ -20,6 +20,7 @@ pub mod listen;
 pub mod meta;
 pub mod metrics;
 pub mod object;
+mod oidc;
 pub mod openapi;
 pub mod protobuf;
 pub mod rbac;

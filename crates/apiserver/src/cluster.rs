@@ -16,6 +16,7 @@ use crate::authz::{Attributes as AuthzAttributes, Authorizer, Decision};
 use crate::definition::{Admission, Definition, Lister};
 use crate::object::{self, Head};
 use crate::user::UserInfo;
+use crate::webhooks::Webhooks;
 
 /// What all logical clusters of a server share.
 #[derive(Clone)]
@@ -83,6 +84,7 @@ pub struct LogicalCluster {
     reloading: Mutex<()>,
     /// Values taken by requests that may still be running, and when.
     reserved: Mutex<BTreeMap<String, Timestamp>>,
+    webhooks: Webhooks,
 }
 
 /// How long a value stays taken by a request: longer than any takes from its allocation to the store.
@@ -97,6 +99,7 @@ impl LogicalCluster {
             custom: ArcSwap::default(),
             reloading: Mutex::default(),
             reserved: Mutex::default(),
+            webhooks: Webhooks::default(),
         };
         cluster.reload_custom_resources();
         cluster
@@ -125,6 +128,11 @@ impl LogicalCluster {
     /// The cluster's setup.
     pub fn config(&self) -> &ClusterConfig {
         &self.config
+    }
+
+    /// The cluster's admission and conversion webhooks, and the way to them.
+    pub fn webhooks(&self) -> &Webhooks {
+        &self.webhooks
     }
 
     pub(crate) fn admission(&self) -> &[Arc<dyn Admission>] {
@@ -247,5 +255,9 @@ impl Lister for LogicalCluster {
 
     fn token_settings(&self) -> crate::authn::Settings {
         self.config.authenticator.settings()
+    }
+
+    fn cluster(&self) -> Option<&LogicalCluster> {
+        Some(self)
     }
 }

@@ -16,6 +16,12 @@ impl std::fmt::Display for ApiError {
     }
 }
 
+impl From<Status> for ApiError {
+    fn from(status: Status) -> Self {
+        Self(Box::new(status))
+    }
+}
+
 fn qualified(group: &str, resource: &str) -> String {
     if group.is_empty() {
         resource.to_owned()

@@ -17,6 +17,7 @@ use crate::definition::{Admission, Definition, Lister};
 use crate::metrics::Metrics;
 use crate::object::{self, Head};
 use crate::user::UserInfo;
+use crate::webhooks::Webhooks;
 
 /// What all logical clusters of a server share.
 #[derive(Clone)]
@@ -85,6 +86,7 @@ pub struct LogicalCluster {
     /// Values taken by requests that may still be running, and when.
     reserved: Mutex<BTreeMap<String, Timestamp>>,
     metrics: Metrics,
+    webhooks: Webhooks,
 }
 
 /// How long a value stays taken by a request: longer than any takes from its allocation to the store.
@@ -100,6 +102,7 @@ impl LogicalCluster {
             reloading: Mutex::default(),
             reserved: Mutex::default(),
             metrics: Metrics::default(),
+            webhooks: Webhooks::default(),
         };
         cluster.reload_custom_resources();
         cluster
@@ -133,6 +136,11 @@ impl LogicalCluster {
     /// What the cluster's API counts of itself.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    /// The cluster's admission and conversion webhooks, and the way to them.
+    pub fn webhooks(&self) -> &Webhooks {
+        &self.webhooks
     }
 
     pub(crate) fn admission(&self) -> &[Arc<dyn Admission>] {
@@ -255,5 +263,9 @@ impl Lister for LogicalCluster {
 
     fn token_settings(&self) -> crate::authn::Settings {
         self.config.authenticator.settings()
+    }
+
+    fn cluster(&self) -> Option<&LogicalCluster> {
+        Some(self)
     }
 }

@@ -22,7 +22,8 @@ use crate::decode::{self, Decoded, Format};
 use crate::definition::{Definition, Version};
 use crate::metrics::{self, Asked, Watching};
 use crate::registry::{
-    DeleteOptions, FieldValidation, ListQuery, Page, PatchKind, Scope, WriteOptions, Written, parse_revision,
+    AskedOptions, DeleteOptions, FieldValidation, ListQuery, Page, PatchKind, Scope, WriteOptions, Written,
+    parse_revision,
 };
 use crate::request::{self, Query, ResourcePath, Target};
 use crate::respond::{self, Body};
@@ -445,22 +446,35 @@ impl Call {
             name: path.name.clone(),
             subresource: path.subresource.clone(),
             user: self.user.clone(),
+            admitted: false,
+            with_collection: false,
+            refused_with: Arc::default(),
         };
         if matches!(path.subresource.as_str(), "" | "status") {
             // a write must not happen when its answer cannot be given
             self.accept(&scope)?;
         }
+        let refused_with = Arc::clone(&scope.refused_with);
+        self.act(scope, verb, &path).await.or_else(|error| {
+            let mut response = respond::error(&error, &self.wanted);
+            respond::warn(&mut response, &refused_with.take());
+            Ok(response)
+        })
+    }
+
+    /// Does what a request for a resource asks for.
+    async fn act(&self, scope: Scope, verb: &str, path: &ResourcePath) -> Result<Response<Body>, ApiError> {
         match verb {
-            "watch" => self.watch(scope, &path),
+            "watch" => self.watch(scope, path),
             "list" => self.list(&scope),
-            _ if !path.subresource.is_empty() && path.subresource != "status" => self.subresource(&scope, verb).await,
+            _ if !scope.subresource.is_empty() && scope.subresource != "status" => self.subresource(&scope, verb).await,
             "get" => {
-                if path.subresource == "status" && !scope.spec()?.status {
+                if scope.subresource == "status" && !scope.spec()?.status {
                     return Err(ApiError::no_such_path());
                 }
                 self.get(&scope)
             }
-            "create" if path.name.is_empty() => {
+            "create" if scope.name.is_empty() => {
                 let decoded = self.decoded().map_err(|error| unreadable(&scope, error))?;
                 self.written(
                     scope
@@ -469,10 +483,10 @@ impl Call {
                     &scope,
                 )
             }
-            "update" | "patch" if path.subresource == "status" && !scope.spec()?.status => {
+            "update" | "patch" if scope.subresource == "status" && !scope.spec()?.status => {
                 Err(ApiError::no_such_path())
             }
-            "update" if !path.name.is_empty() => {
+            "update" if !scope.name.is_empty() => {
                 let decoded = self.decoded().map_err(|error| unreadable(&scope, error))?;
                 self.written(
                     scope
@@ -481,11 +495,11 @@ impl Call {
                     &scope,
                 )
             }
-            "patch" if !path.name.is_empty() => {
+            "patch" if !scope.name.is_empty() => {
                 let kind = self.patch_kind()?;
                 self.written(scope.patch(kind, &self.body, &self.write_options()?).await?, &scope)
             }
-            "delete" if path.subresource.is_empty() => self.delete(&scope).await,
+            "delete" if scope.subresource.is_empty() => self.delete(&scope).await,
             "deletecollection" => self.delete_collection(&scope).await,
             _ => Err(ApiError::method_not_allowed()),
         }
@@ -560,9 +574,14 @@ impl Call {
                 if name.is_empty() { "unknown".to_owned() } else { name }
             }
         };
+        let asked = |name: &str| self.query.get(name).unwrap_or_default().to_owned();
         Ok(WriteOptions {
             dry_run: !dry_run.is_empty(),
             field_manager,
+            asked: AskedOptions {
+                field_manager: asked("fieldManager"),
+                field_validation: asked("fieldValidation"),
+            },
             field_validation,
             force: self.query.flag("force"),
         })
@@ -761,25 +780,31 @@ impl Call {
 
     async fn delete(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
         let options = self.delete_options()?;
-        match scope.delete(&options).await? {
-            crate::registry::Deleted::Pending(object) => self.object(StatusCode::OK, object, scope),
-            crate::registry::Deleted::Gone(object) => {
-                // kinds that end gracefully answer their last state, the others a plain success
-                if scope.definition.strategy.grace_period(&object, None).is_some() {
-                    return self.object(StatusCode::OK, object, scope);
-                }
-                Ok(respond::value(
-                    StatusCode::OK,
-                    &success(&scope.definition, &object),
-                    self.accept(scope)?,
-                ))
+        let mut warnings = Vec::new();
+        let mut response = match scope.delete(&options, &mut warnings).await? {
+            crate::registry::Deleted::Pending(object) => self.object(StatusCode::OK, object, scope)?,
+            // kinds that end gracefully answer their last state, the others a plain success
+            crate::registry::Deleted::Gone(object)
+                if scope.definition.strategy.grace_period(&object, None).is_some() =>
+            {
+                self.object(StatusCode::OK, object, scope)?
             }
-        }
+            crate::registry::Deleted::Gone(object) => respond::value(
+                StatusCode::OK,
+                &success(&scope.definition, &object),
+                self.accept(scope)?,
+            ),
+        };
+        respond::warn(&mut response, &warnings);
+        Ok(response)
     }
 
     async fn delete_collection(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
         let query = ListQuery::read(&self.query, &scope.definition)?;
-        let mut items = scope.delete_collection(&query, &self.delete_options()?).await?;
+        let mut warnings = Vec::new();
+        let mut items = scope
+            .delete_collection(&query, &self.delete_options()?, &mut warnings)
+            .await?;
         if scope.definition.is_go_type() {
             items.iter_mut().for_each(object::drop_type);
         }
@@ -788,7 +813,9 @@ impl Call {
             "kind": scope.spec()?.list_kind, "apiVersion": scope.definition.api_version(&scope.version),
             "metadata": {"resourceVersion": revision}, "items": items,
         });
-        Ok(respond::value(StatusCode::OK, &list, self.accept(scope)?))
+        let mut response = respond::value(StatusCode::OK, &list, self.accept(scope)?);
+        respond::warn(&mut response, &warnings);
+        Ok(response)
     }
 
     async fn subresource(&self, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {

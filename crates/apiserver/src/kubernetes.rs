@@ -17,6 +17,7 @@ mod serviceaccounts;
 mod services;
 mod storage;
 mod strategy;
+mod webhooks;
 mod workloads;
 
 use std::collections::BTreeMap;
@@ -27,7 +28,10 @@ use gardener_store::Topic;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub use admission::{DefaultTolerationSeconds, NamespaceLifecycle, Priority, ServiceAccountPlugin};
+pub use admission::{
+    CertificateSigning, CertificateSubjectRestriction, DefaultTolerationSeconds, NamespaceLifecycle, Priority,
+    ServiceAccountPlugin, plugins as admission_plugins,
+};
 pub use bootstrap::{BOOTSTRAP_NAMESPACES, BootstrapError, bootstrap};
 pub use events::EVENT_TIME_TO_LIVE;
 

@@ -35,6 +35,7 @@ pub mod table;
 pub mod tokens;
 pub mod user;
 pub mod watch;
+pub mod webhooks;
 
 pub use cluster::{ClusterConfig, LogicalCluster, ResourceSet, Shared};
 pub use server::{ALL_CLUSTERS, Server};

@@ -25,8 +25,9 @@ use serde_json::Value;
 
 use crate::accept::{Accept, Encoding, Shape};
 use crate::cluster::LogicalCluster;
-use crate::definition::{Attributes, Context, Definition, Operation, Version};
+use crate::definition::{Attributes, Context, Definition, Operation, Version, Warnings};
 use crate::user::UserInfo;
+use crate::webhooks::Reinvocation;
 use crate::{decode, meta, object, protobuf, table};
 
 /// How often a write without a resourceVersion is decided anew before the client is told to try again.
@@ -51,10 +52,42 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// Who owns the fields written.
     pub field_manager: String,
+    /// The query parameters `fieldManager` and `fieldValidation` as they came.
+    pub asked: AskedOptions,
     /// What to do about unknown fields.
     pub field_validation: FieldValidation,
     /// Take over fields that others own (server-side apply only).
     pub force: bool,
+}
+
+/// What a client said of its own accord, as admission shows it.
+#[derive(Clone, Debug, Default)]
+pub struct AskedOptions {
+    /// `fieldManager`; empty: not given.
+    pub field_manager: String,
+    /// `fieldValidation`; empty: not given.
+    pub field_validation: String,
+}
+
+impl WriteOptions {
+    /// `CreateOptions` or `UpdateOptions`, as admission shows them.
+    pub(crate) fn object(&self, kind: &str) -> Value {
+        let mut options = serde_json::Map::new();
+        options.insert("kind".into(), kind.into());
+        options.insert("apiVersion".into(), "meta.k8s.io/v1".into());
+        if self.dry_run {
+            options.insert("dryRun".into(), serde_json::json!(["All"]));
+        }
+        for (key, value) in [
+            ("fieldManager", &self.asked.field_manager),
+            ("fieldValidation", &self.asked.field_validation),
+        ] {
+            if !value.is_empty() {
+                options.insert(key.into(), value.clone().into());
+            }
+        }
+        options.into()
+    }
 }
 
 /// One resource of one cluster, as one request addresses it.
@@ -74,6 +107,12 @@ pub struct Scope {
     pub subresource: String,
     /// The caller.
     pub user: Arc<UserInfo>,
+    /// Whether plugins do not look at what is done: it is part of something that they looked at.
+    pub admitted: bool,
+    /// Whether the object is deleted with its collection.
+    pub with_collection: bool,
+    /// Sentences for `Warning` headers of a request that is refused.
+    pub refused_with: Arc<Warnings>,
 }
 
 /// The outcome of a write.
@@ -177,18 +216,7 @@ impl Scope {
     }
 
     fn convert(&self, object: &mut Value, from: &str, to: &str) -> Result<(), ApiError> {
-        let shared_topic = meta::text(object, "/apiVersion") != self.definition.api_version(from);
-        if from == to && !shared_topic {
-            return Ok(());
-        }
-        self.definition.strategy.convert(object, from, to)?;
-        if let (Value::Object(members), Some(version)) =
-            (&mut *object, self.definition.versions.iter().find(|v| v.name == to))
-        {
-            members.insert("apiVersion".into(), self.definition.api_version(to).into());
-            members.insert("kind".into(), version.kind.clone().into());
-        }
-        Ok(())
+        self.definition.convert(object, from, to)
     }
 
     /// Whether stored bytes can be sent as they are.
@@ -344,43 +372,104 @@ impl Scope {
         }
     }
 
+    /// Runs every plugin's `admit`, and once more when a webhook changed the object after plugins had seen it.
     async fn admit(
         &self,
         context: &Context<'_>,
         operation: Operation,
+        options: &Value,
         object: &mut Option<Value>,
         old: Option<&Value>,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        let mut attributes = self.attributes(context, operation, object.take(), old);
-        for plugin in self.cluster.admission() {
-            plugin.admit(&mut attributes).await?;
+        if self.admitted {
+            return Ok(());
         }
+        let mut attributes = self.attributes(context, operation, options, object.take(), old);
+        let admitted = self.admit_rounds(&mut attributes).await;
         *object = attributes.object;
-        warnings.append(&mut attributes.warnings);
-        Ok(())
+        warnings.extend(attributes.warnings.into_vec());
+        admitted.inspect_err(|_| self.refused_with.extend(warnings.drain(..)))
+    }
+
+    async fn admit_rounds(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
+        loop {
+            for plugin in self.cluster.admission() {
+                plugin.admit(attributes).await?;
+            }
+            if !attributes.reinvocation.begin() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Runs all plugins on the body of a subresource with a kind of its own: on one that is posted, or on a change of `old`.
+    pub(crate) async fn admit_body(
+        &self,
+        context: &Context<'_>,
+        options: &WriteOptions,
+        body: Value,
+        old: Option<&Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Value, ApiError> {
+        let (operation, kind) = match old {
+            Some(_) => (Operation::Update, "UpdateOptions"),
+            None => (Operation::Create, "CreateOptions"),
+        };
+        let options = options.object(kind);
+        let mut body = Some(body);
+        self.admit(context, operation, &options, &mut body, old, warnings)
+            .await?;
+        let body = self.admit_final(context, operation, &options, body, old, warnings);
+        Ok(body.await?.unwrap_or(Value::Null))
     }
 
     async fn admit_final(
         &self,
         context: &Context<'_>,
         operation: Operation,
+        options: &Value,
         object: Option<Value>,
         old: Option<&Value>,
         warnings: &mut Vec<String>,
     ) -> Result<Option<Value>, ApiError> {
-        let attributes = self.attributes(context, operation, object, old);
-        for plugin in self.cluster.admission() {
-            plugin.validate(&attributes).await?;
+        if self.admitted {
+            return Ok(object);
         }
-        warnings.extend(attributes.warnings);
-        Ok(attributes.object)
+        let attributes = self.attributes(context, operation, options, object, old);
+        let mut validated = Ok(());
+        for plugin in self.cluster.admission() {
+            validated = plugin.validate(&attributes).await;
+            if validated.is_err() {
+                break;
+            }
+        }
+        warnings.extend(attributes.warnings.into_vec());
+        validated.inspect_err(|_| self.refused_with.extend(warnings.drain(..)))?;
+        let mut object = attributes.object;
+        if let Some(object) = &mut object {
+            self.prune_changed(object);
+        }
+        Ok(object)
+    }
+
+    /// Drops what webhooks added to a custom resource that its schema does not know.
+    fn prune_changed(&self, object: &mut Value) {
+        let custom = self.definition.strategy.validates_schema() && self.subresource != "scale";
+        if custom
+            && !self.cluster.webhooks().mutating(&self.cluster).is_empty()
+            && let Some(version) = self.definition.stored_version().filter(|version| version.prunes)
+            && let Some(schema) = &version.schema
+        {
+            schema.prune(object);
+        }
     }
 
     fn attributes<'c>(
         &'c self,
         context: &'c Context<'c>,
         operation: Operation,
+        options: &'c Value,
         object: Option<Value>,
         old: Option<&'c Value>,
     ) -> Attributes<'c> {
@@ -394,7 +483,10 @@ impl Scope {
             object,
             old,
             context,
-            warnings: Vec::new(),
+            options,
+            with_collection: self.with_collection,
+            warnings: Warnings::default(),
+            reinvocation: Reinvocation::default(),
         }
     }
 

@@ -42,7 +42,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
                 ));
             }
         };
-        let asked_revision = meta::resource_version(&wanted);
+        let asked_revision = meta::resource_version(&wanted).to_owned();
         let unchanged = asked_revision.is_empty() || asked_revision == entry.mod_revision.to_string();
         if !unchanged {
             return Err(ApiError::conflict(
@@ -52,6 +52,18 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
                 "the object has been modified; please apply your changes to the latest version and try again",
             ));
         }
+        let options = call.write_options()?;
+        let context = scope.context(call.cluster.clock().now(), options.dry_run);
+        let mut warnings = Vec::new();
+        let mut wanted = wanted;
+        meta::set(
+            &mut wanted,
+            "resourceVersion",
+            Some(entry.mod_revision.to_string().into()),
+        );
+        let wanted = scope
+            .admit_body(&context, &options, wanted, Some(&current), &mut warnings)
+            .await?;
         let replicas = wanted.pointer("/spec/replicas").cloned().unwrap_or_else(|| json!(0));
         let number = replicas.as_i64().ok_or_else(|| {
             ApiError::bad_request(format!(
@@ -69,15 +81,14 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         set_path(&mut parent, &paths.spec_replicas, json!(number));
         let main = Scope {
             subresource: String::new(),
+            admitted: true,
             ..scope.clone()
         };
-        match main.update(parent, &[], &call.write_options()?).await {
+        match main.update(parent, &[], &options).await {
             Ok(written) => {
-                return Ok(respond::value(
-                    StatusCode::OK,
-                    &scale_of(&written.object, &paths),
-                    accept,
-                ));
+                let mut response = respond::value(StatusCode::OK, &scale_of(&written.object, &paths), accept);
+                respond::warn(&mut response, &warnings);
+                return Ok(response);
             }
             Err(error) if error.reason() == "Conflict" && asked_revision.is_empty() => {}
             Err(error) => return Err(error),

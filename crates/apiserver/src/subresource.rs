@@ -53,6 +53,13 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             _ => call.decoded()?.value,
         };
         let context = scope.context(call.cluster.clock().now(), options.dry_run);
+        let mut warnings = Vec::new();
+        // what is posted goes through admission itself, not as a change of its parent
+        let posted = verb == "create";
+        let body = match posted {
+            true => scope.admit_body(&context, &options, body, None, &mut warnings).await?,
+            false => body,
+        };
         let effect = subresource.call(&context, verb, &parent, body).await?;
         let created = if verb == "create" {
             StatusCode::CREATED
@@ -60,35 +67,48 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             StatusCode::OK
         };
         let (object, answer) = match effect {
-            Effect::Answer(value) => return Ok(respond::value(created, &value, accept?)),
+            Effect::Answer(value) => return Ok(warned(respond::value(created, &value, accept?), &warnings)),
             Effect::Text(text) => return Ok(respond::text(StatusCode::OK, text)),
             Effect::Delete(grace_period_seconds, answer) => {
                 let main = Scope {
                     subresource: String::new(),
+                    admitted: true,
                     ..scope.clone()
                 };
                 let dry_run = options.dry_run.then(|| vec!["All".to_owned()]);
                 match main
-                    .delete(&DeleteOptions {
-                        grace_period_seconds,
-                        dry_run,
-                        ..DeleteOptions::default()
-                    })
+                    .delete(
+                        &DeleteOptions {
+                            grace_period_seconds,
+                            dry_run,
+                            ..DeleteOptions::default()
+                        },
+                        &mut warnings,
+                    )
                     .await?
                 {
-                    Deleted::Gone(_) | Deleted::Pending(_) => return Ok(respond::value(created, &answer, accept?)),
+                    Deleted::Gone(_) | Deleted::Pending(_) => {
+                        return Ok(warned(respond::value(created, &answer, accept?), &warnings));
+                    }
                 }
             }
             Effect::Store(object) => (object, None),
             Effect::StoreAndAnswer(object, answer) => (object, Some(answer)),
         };
         if let Some(stored) = scope
-            .store_by_subresource(&entry, object, &context, &options, subresource.validates_as_update())
+            .store_by_subresource(
+                &entry,
+                object,
+                &context,
+                &options,
+                subresource.validates_as_update(),
+                posted,
+            )
             .await?
         {
             return match answer {
-                Some(answer) => Ok(respond::value(created, &answer, accept?)),
-                None => call.object(created, stored, scope),
+                Some(answer) => Ok(warned(respond::value(created, &answer, accept?), &warnings)),
+                None => Ok(warned(call.object(created, stored, scope)?, &warnings)),
             };
         }
     }
@@ -98,4 +118,9 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         &scope.name,
         "the object changes too often; try again",
     ))
+}
+
+fn warned(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
+    respond::warn(&mut response, warnings);
+    response
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use gardener_conformance::reference::{self, Reference};
+use gardener_conformance::webhook::Webhook;
 use gardener_conformance::{player, sequence};
 
 /// Compares API servers with kube-apiserver.
@@ -33,6 +34,7 @@ async fn main() -> anyhow::Result<()> {
     let programs = programs.unwrap_or_else(reference::default_folder);
     reference::build(&programs).await?;
     let reference = Reference::start(&programs).await?;
+    let webhook = Webhook::serve().await?;
     for topic in sequence::topics()? {
         if !topics.is_empty() && !topics.contains(&topic.name) {
             continue;
@@ -40,7 +42,7 @@ async fn main() -> anyhow::Result<()> {
         let mut recordings = Vec::with_capacity(topic.sequences.len());
         for (number, sequence) in topic.sequences.iter().enumerate() {
             let namespace = format!("{}-{number}", topic.name);
-            recordings.push(player::play(&reference.client, sequence, &namespace).await?);
+            recordings.push(player::play(&reference.client, &webhook, sequence, &namespace).await?);
         }
         topic.record(&recordings)?;
         println!("{}: {} sequences", topic.name, recordings.len());

@@ -13,11 +13,14 @@ use serde_json::{Value, json};
 
 use crate::normalize::Normalizer;
 use crate::sequence::{Answer, Recording, Sequence, Step};
+use crate::webhook::Webhook;
 
 /// Whom servers take for the manager of fields.
 const AGENT: &str = "player/1.0";
 /// How long to wait before a step asks again.
 const AGAIN: std::time::Duration = std::time::Duration::from_millis(50);
+/// How long kube-apiserver may take to follow a change of its webhooks, or of an object that webhooks are asked about.
+const FOLLOWS: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// Puts values in the place of `${name}`.
 fn filled(text: &str, variables: &BTreeMap<String, String>) -> String {
@@ -30,15 +33,33 @@ fn filled(text: &str, variables: &BTreeMap<String, String>) -> String {
 ///
 /// # Errors
 /// The server cannot be reached, or a step asks for what cannot be sent.
-pub async fn play(client: &Client, sequence: &Sequence, namespace: &str) -> anyhow::Result<Recording> {
+pub async fn play(
+    client: &Client,
+    webhook: &Webhook,
+    sequence: &Sequence,
+    namespace: &str,
+) -> anyhow::Result<Recording> {
     prepare(client, namespace).await?;
-    let mut variables = BTreeMap::from([("ns".to_owned(), namespace.to_owned())]);
+    webhook.script(namespace, &sequence.webhooks);
+    let known = [("ns", namespace), ("webhook", &webhook.url), ("ca", &webhook.ca_bundle)];
+    let mut variables: BTreeMap<String, String> = known
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
     let mut normalizer = Normalizer::new(namespace);
+    normalizer.hide(&webhook.url, "${webhook}");
+    normalizer.hide(webhook.url.trim_start_matches("https://"), "${webhook host}");
+    normalizer.hide(&webhook.ca_bundle, "${ca}");
     let mut answers = Vec::with_capacity(sequence.steps.len());
     for step in &sequence.steps {
-        let (answer, body) = ask(client, step, &variables, &mut normalizer)
+        let (mut answer, body) = ask(client, step, &variables, &mut normalizer)
             .await
             .with_context(|| format!("{}: {}", sequence.name, step.request))?;
+        if !sequence.webhooks.is_empty() {
+            tokio::time::sleep(FOLLOWS).await;
+        }
+        let asked = webhook.take_asked(namespace);
+        answer.asked = asked.iter().map(|asked| normalizer.value(asked)).collect();
         answers.push(answer);
         for (name, pointer) in &step.save {
             let value = match body.pointer(pointer) {
@@ -123,6 +144,7 @@ async fn ask(
             .map(|value| normalizer.text(&header(value)))
             .collect(),
         body: normalizer.value(&raw),
+        asked: Vec::new(),
     };
     Ok((answer, raw))
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     certificates, crds, defaults, events, namespaces, nodes, pods, printers, roles, serviceaccounts, services, storage,
-    workloads,
+    webhooks, workloads,
 };
 use crate::definition::{Context, Strategy, Subresource};
 use crate::meta;
@@ -22,6 +22,8 @@ pub(super) struct Kind {
     pub(super) prepare_create: fn(&Context<'_>, &mut Value) -> Result<(), ApiError>,
     pub(super) prepare_update: fn(&Context<'_>, &mut Value, &Value) -> Result<(), ApiError>,
     pub(super) validate: fn(&Value) -> ErrorList,
+    /// What is wrong with a new object only.
+    pub(super) validate_new: fn(&Value) -> ErrorList,
     pub(super) validate_update: fn(&Value, &Value) -> ErrorList,
     /// What is wrong with the finalizers.
     finalizers: fn(&Value) -> ErrorList,
@@ -45,6 +47,7 @@ impl Kind {
             prepare_create: |_, _| Ok(()),
             prepare_update: |_, _, _| Ok(()),
             validate: |_| Vec::new(),
+            validate_new: |_| Vec::new(),
             validate_update: |_, _| Vec::new(),
             finalizers,
             whole_first: false,
@@ -98,6 +101,7 @@ impl Strategy for Kind {
 
     fn validate(&self, _: &Context<'_>, object: &Value) -> ErrorList {
         let mut errors = (self.validate)(object);
+        errors.extend((self.validate_new)(object));
         errors.extend((self.finalizers)(object));
         errors
     }
@@ -272,9 +276,12 @@ fn kind_of(group: &str, resource: &str) -> Kind {
             Kind::new(printers::extensions::api_service).defaulted(defaults::api_service)
         }
         ("admissionregistration.k8s.io", "validatingwebhookconfigurations" | "mutatingwebhookconfigurations") => {
-            Kind::new(printers::extensions::webhook_configuration)
+            let mut kind = Kind::new(printers::extensions::webhook_configuration)
                 .defaulted(defaults::webhook_configuration)
-                .generation()
+                .generation();
+            kind.validate_update = webhooks::validate_update;
+            kind.validate_new = webhooks::validate;
+            kind
         }
         ("admissionregistration.k8s.io", "validatingadmissionpolicies" | "mutatingadmissionpolicies") => {
             Kind::new(printers::extensions::admission_policy)

@@ -42,6 +42,33 @@ impl DeleteOptions {
         self.dry_run.as_ref().is_some_and(|list| !list.is_empty())
     }
 
+    /// The options as admission shows them.
+    fn object(&self) -> Value {
+        let preconditions = self.preconditions.as_ref().map(|preconditions| {
+            let members = [
+                ("uid", &preconditions.uid),
+                ("resourceVersion", &preconditions.resource_version),
+            ];
+            let set = members
+                .into_iter()
+                .filter_map(|(key, value)| Some((key, value.clone()?)));
+            set.map(|(key, value)| (key.to_owned(), value.into())).collect()
+        });
+        let members = [
+            ("kind", Some(json!("DeleteOptions"))),
+            ("apiVersion", Some(json!("meta.k8s.io/v1"))),
+            ("gracePeriodSeconds", self.grace_period_seconds.map(Value::from)),
+            ("preconditions", preconditions.map(Value::Object)),
+            ("orphanDependents", self.orphan_dependents.map(Value::from)),
+            ("propagationPolicy", self.propagation_policy.clone().map(Value::from)),
+            ("dryRun", self.dry_run.clone().map(Value::from)),
+        ];
+        let set = members
+            .into_iter()
+            .filter_map(|(key, value)| Some((key.to_owned(), value?)));
+        Value::Object(set.collect())
+    }
+
     /// Checks the options.
     ///
     /// # Errors
@@ -89,21 +116,22 @@ pub enum Deleted {
 }
 
 impl Scope {
-    /// Deletes one object, or marks it for deletion.
+    /// Deletes one object, or marks it for deletion. Sentences for `Warning` headers are added to `warnings`.
     ///
     /// # Errors
     /// 404, 409 when a precondition does not hold, whatever admission says.
-    pub async fn delete(&self, options: &DeleteOptions) -> Result<Deleted, ApiError> {
+    pub async fn delete(&self, options: &DeleteOptions, warnings: &mut Vec<String>) -> Result<Deleted, ApiError> {
         options.validate()?;
+        let asked = options.object();
         let context = self.context(self.cluster.clock().now(), options.is_dry_run());
         for _ in 0..RETRIES {
             let entry = self.entry()?;
             let found = Found::of(&entry);
             let old = &found.object;
             self.check_preconditions(options, old, entry.mod_revision)?;
-            self.admit(&context, Operation::Delete, &mut None, Some(old), &mut Vec::new())
+            self.admit(&context, Operation::Delete, &asked, &mut None, Some(old), warnings)
                 .await?;
-            self.admit_final(&context, Operation::Delete, None, Some(old), &mut Vec::new())
+            self.admit_final(&context, Operation::Delete, &asked, None, Some(old), warnings)
                 .await?;
             let (object, changed) = self.marked(old, options, context.now);
             if goes_away(&object) {
@@ -231,7 +259,12 @@ impl Scope {
     ///
     /// # Errors
     /// The first refusal.
-    pub async fn delete_collection(&self, query: &ListQuery, options: &DeleteOptions) -> Result<Vec<Value>, ApiError> {
+    pub async fn delete_collection(
+        &self,
+        query: &ListQuery,
+        options: &DeleteOptions,
+        warnings: &mut Vec<String>,
+    ) -> Result<Vec<Value>, ApiError> {
         let page = self.list(&ListQuery {
             limit: None,
             continue_token: None,
@@ -240,8 +273,11 @@ impl Scope {
         let mut deleted = Vec::new();
         for entry in page.entries {
             let mut object = object::value_of(&entry);
-            let scope = self.at(meta::namespace(&object), meta::name(&object));
-            match scope.delete(options).await {
+            let scope = Self {
+                with_collection: true,
+                ..self.at(meta::namespace(&object), meta::name(&object))
+            };
+            match scope.delete(options, warnings).await {
                 Ok(_) => {}
                 Err(error) if error.code() == 404 => continue,
                 Err(error) => return Err(error),

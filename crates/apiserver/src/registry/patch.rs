@@ -252,7 +252,6 @@ impl Scope {
         meta::set(&mut object, "name", Some(self.name.clone().into()));
         meta::set(&mut object, "resourceVersion", None);
         self.place(&mut object)?;
-        self.prepare_metadata(&mut object, context.now);
         meta::set(&mut object, "managedFields", managed);
         self.to_stored(&mut object)?;
         self.create_owned(object, context, options, warnings).await

@@ -11,6 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use crate::aggregation::Aggregation;
 use crate::authn::Authenticator;
 use crate::authz::{Attributes as AuthzAttributes, Authorizer, Decision};
 use crate::definition::{Admission, Definition, Lister};
@@ -87,6 +88,7 @@ pub struct LogicalCluster {
     reserved: Mutex<BTreeMap<String, Timestamp>>,
     metrics: Metrics,
     webhooks: Webhooks,
+    aggregation: Aggregation,
 }
 
 /// How long a value stays taken by a request: longer than any takes from its allocation to the store.
@@ -103,6 +105,7 @@ impl LogicalCluster {
             reserved: Mutex::default(),
             metrics: Metrics::default(),
             webhooks: Webhooks::default(),
+            aggregation: Aggregation::default(),
         };
         cluster.reload_custom_resources();
         cluster
@@ -141,6 +144,11 @@ impl LogicalCluster {
     /// The cluster's admission and conversion webhooks, and the way to them.
     pub fn webhooks(&self) -> &Webhooks {
         &self.webhooks
+    }
+
+    /// The servers behind the cluster.
+    pub fn aggregation(&self) -> &Aggregation {
+        &self.aggregation
     }
 
     pub(crate) fn admission(&self) -> &[Arc<dyn Admission>] {

@@ -9,6 +9,7 @@ use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use crate::accept::{Accept, Offer, Wanted};
+use crate::aggregation::Backend;
 use crate::cluster::LogicalCluster;
 use crate::definition::{Definition, Version};
 use crate::respond::{self, Body};
@@ -141,6 +142,13 @@ fn groups(cluster: &LogicalCluster) -> BTreeMap<String, Vec<String>> {
     for versions in groups.values_mut() {
         versions.sort_by_key(|version| std::cmp::Reverse(version_rank(version)));
     }
+    // other servers' versions are in the order of their priorities
+    for backend in cluster.aggregation().backends(cluster).iter() {
+        let versions = groups.entry(backend.group.clone()).or_default();
+        if !versions.contains(&backend.version) {
+            versions.push(backend.version.clone());
+        }
+    }
     groups.retain(|_, versions| !versions.is_empty());
     groups
 }
@@ -244,6 +252,9 @@ fn aggregated_list(cluster: &LogicalCluster, core: bool) -> Value {
         let versions: Vec<Value> = versions
             .iter()
             .map(|version| {
+                if let Some(backend) = cluster.aggregation().backend(cluster, &group, version) {
+                    return version_elsewhere(cluster, &backend);
+                }
                 let mut resources: Vec<Value> = served(&definitions, &group, version)
                     .into_iter()
                     .map(|(definition, served)| {
@@ -285,6 +296,19 @@ fn aggregated_list(cluster: &LogicalCluster, core: bool) -> Value {
         items.push(json!({"metadata": metadata, "versions": versions}));
     }
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
+}
+
+/// A version that another server serves, as it told last.
+fn version_elsewhere(cluster: &LogicalCluster, backend: &Backend) -> Value {
+    let told = cluster.aggregation().told(&backend.group, &backend.version);
+    let mut version = told
+        .and_then(|told| told.discovery.clone())
+        .unwrap_or_else(|| json!({"version": backend.version, "resources": []}));
+    if let Value::Object(version) = &mut version {
+        let freshness = if backend.available { "Current" } else { "Stale" };
+        version.insert("freshness".into(), freshness.into());
+    }
+    version
 }
 
 /// Kubernetes' own groups come first, in their fixed order; clients that look a short name up take the first hit.

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::accept::{Accept, Encoding, MEDIA_TYPES, Offer, Shape, Wanted};
+use crate::aggregation::{self, Backend, Forwarded};
 use crate::authz::{self, Attributes, Decision};
 use crate::cluster::LogicalCluster;
 use crate::decode::{self, Decoded, Format};
@@ -53,6 +54,8 @@ pub(crate) struct Call {
     pub(crate) user: Arc<UserInfo>,
     pub(crate) method: Method,
     pub(crate) path: String,
+    /// Path and query as they came.
+    pub(crate) uri: String,
     pub(crate) query: Query,
     pub(crate) headers: HeaderMap,
     pub(crate) wanted: Wanted,
@@ -159,12 +162,13 @@ where
         method: parts.method,
         query: Query::parse(parts.uri.query().unwrap_or_default()),
         path,
+        uri: parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
         headers: parts.headers,
         wanted,
         body,
     };
     match request::target(&call.path) {
-        Target::Other(path) => call.other(&path),
+        Target::Other(path) => call.other(&path).await,
         Target::Resource(resource) => call.counted(resource).await,
     }
 }
@@ -311,7 +315,7 @@ impl Call {
     }
 
     /// Everything that is no resource: discovery, OpenAPI, health, version.
-    fn other(&self, path: &str) -> Result<Response<Body>, ApiError> {
+    async fn other(&self, path: &str) -> Result<Response<Body>, ApiError> {
         if self.method != Method::GET && self.method != Method::HEAD {
             return Err(ApiError::no_such_path());
         }
@@ -329,6 +333,9 @@ impl Call {
                 path,
                 is_resource: false,
             })?;
+        }
+        if let Some(backend) = self.backend_of(path) {
+            return Ok(self.forward(&backend).await);
         }
         if path == "/metrics" {
             let text = self.cluster.metrics().text(&self.cluster);
@@ -367,6 +374,25 @@ impl Call {
         };
         metrics.count(asked, code, started.elapsed());
         outcome
+    }
+
+    /// The other server that a document about a version comes from.
+    fn backend_of(&self, path: &str) -> Option<Arc<Backend>> {
+        let path = path.strip_prefix("/openapi/v3").unwrap_or(path);
+        let (group, version) = path.strip_prefix("/apis/")?.trim_end_matches('/').split_once('/')?;
+        self.cluster.aggregation().backend(&self.cluster, group, version)
+    }
+
+    /// Sends the request on to the server that serves it.
+    async fn forward(&self, backend: &Backend) -> Response<Body> {
+        let request = Forwarded {
+            method: &self.method,
+            path: &self.uri,
+            headers: &self.headers,
+            body: self.body.clone(),
+            user: &self.user,
+        };
+        aggregation::forward(&self.cluster, backend, request).await
     }
 
     async fn resource(&self, path: ResourcePath) -> Result<Response<Body>, ApiError> {
@@ -417,6 +443,13 @@ impl Call {
             path: "",
             is_resource: true,
         })?;
+        if let Some(backend) = self
+            .cluster
+            .aggregation()
+            .backend(&self.cluster, &path.group, &path.version)
+        {
+            return Ok(self.forward(&backend).await);
+        }
         if definition.is_none() && !self.cluster.groups().contains(&path.group) {
             return Ok(respond::page_not_found());
         }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accept;
+pub mod aggregation;
 pub mod authn;
 pub mod authz;
 pub mod cluster;
@@ -13,6 +14,7 @@ pub mod crd;
 pub mod decode;
 pub mod definition;
 mod discovery;
+mod followed;
 pub mod handle;
 mod health;
 pub mod kubernetes;

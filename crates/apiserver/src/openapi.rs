@@ -111,6 +111,14 @@ pub(crate) fn answer(
                 json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}),
             );
         }
+        for backend in cluster.aggregation().backends(cluster).iter() {
+            let told = cluster.aggregation().told(&backend.group, &backend.version);
+            if let Some(hash) = told.and_then(|told| told.openapi.clone()) {
+                let path = group_path(&backend.group, &backend.version);
+                let url = format!("/openapi/v3/{path}?hash={hash}");
+                paths.insert(path, json!({"serverRelativeURL": url}));
+            }
+        }
         return Ok(Some(respond::value(
             StatusCode::OK,
             &json!({"paths": paths}),

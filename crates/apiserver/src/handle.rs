@@ -384,6 +384,7 @@ impl Call {
             subresource: path.subresource.clone(),
             user: self.user.clone(),
         };
+        self.catch_up(verb).await?;
         match verb {
             "watch" => self.watch(scope),
             "list" => self.list(&scope),
@@ -423,6 +424,16 @@ impl Call {
             "deletecollection" => self.delete_collection(&scope).await,
             _ => Err(ApiError::method_not_allowed()),
         }
+    }
+
+    /// Makes sure that what follows sees everything written before this request, by other servers on the same store, too. Readers who are content
+    /// with any state (`resourceVersion=0`) do not wait for it.
+    async fn catch_up(&self, verb: &str) -> Result<(), ApiError> {
+        if matches!(verb, "get" | "list" | "watch") && self.query.get("resourceVersion") == Some("0") {
+            return Ok(());
+        }
+        let caught_up = self.cluster.store().catch_up().await;
+        caught_up.map_err(|behind| ApiError::new(504, "Timeout", behind.to_string()))
     }
 
     pub(crate) fn patch_kind(&self) -> Result<PatchKind, ApiError> {

@@ -7,6 +7,7 @@ mod certificates;
 mod crds;
 mod defaults;
 mod events;
+mod layout;
 mod namespaces;
 mod nodes;
 mod pods;
@@ -30,6 +31,7 @@ use serde_json::Value;
 pub use admission::{DefaultTolerationSeconds, NamespaceLifecycle, Priority, ServiceAccountPlugin};
 pub use bootstrap::{BOOTSTRAP_NAMESPACES, BootstrapError, bootstrap};
 pub use events::EVENT_TIME_TO_LIVE;
+pub use layout::EtcdLayout;
 
 use crate::cluster::ResourceSet;
 use crate::definition::{Column, Columns, Definition, Scale, Version};

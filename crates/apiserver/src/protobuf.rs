@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 /// The content type.
 pub const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
 /// What every body begins with.
-const MAGIC: &[u8] = b"k8s\0";
+pub(crate) const MAGIC: &[u8] = b"k8s\0";
 /// How deep messages may nest.
 const MAX_DEPTH: usize = 100;
 

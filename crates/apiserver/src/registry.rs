@@ -426,7 +426,11 @@ pub(crate) fn commit_failed(error: &CommitError) -> ApiError {
     match error {
         CommitError::TooLarge { .. } => ApiError::new(413, "RequestEntityTooLarge", error.to_string()),
         CommitError::Conflict { .. } => ApiError::new(409, "Conflict", error.to_string()),
-        CommitError::Unavailable { .. } | CommitError::Closed => ApiError::unavailable(error.to_string()),
+        CommitError::Unavailable { .. } | CommitError::Closed | CommitError::Unreachable { .. } => {
+            ApiError::unavailable(error.to_string())
+        }
+        CommitError::Unknown { .. } => ApiError::new(504, "Timeout", error.to_string()),
+        CommitError::Repeated { .. } | CommitError::Refused { .. } => ApiError::unclassified(error.to_string()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::{BufMut, Bytes, BytesMut};
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, USER_AGENT};
+use http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use serde_json::{Value, json};
@@ -38,6 +38,10 @@ pub struct Caller {
     pub user: Option<UserInfo>,
     /// The client certificate (DER) that TLS verified against the cluster's client CAs.
     pub certificate: Option<Vec<u8>>,
+    /// The client certificate (DER) that TLS verified against the CAs of front proxies.
+    pub front_proxy: Option<Vec<u8>>,
+    /// Whether the client showed a certificate that nobody answers for.
+    pub refused_certificate: bool,
 }
 
 /// One request with all that was found out about it.
@@ -118,12 +122,10 @@ where
     let user = match caller.user {
         Some(user) => user,
         None => {
-            let authorization = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-            let authenticated =
-                cluster
-                    .config()
-                    .authenticator
-                    .authenticate(&cluster, caller.certificate.as_deref(), authorization);
+            let authenticated = cluster
+                .config()
+                .authenticator
+                .authenticate(&cluster, &caller, &parts.headers);
             match authenticated {
                 // probes come without credentials
                 Err(_) if health::is_public(&path) => UserInfo::anonymous(),
@@ -149,7 +151,7 @@ where
         body,
     };
     match request::target(&call.path) {
-        Target::Other(path) => call.other(&path),
+        Target::Other(path) => call.other(&path).await,
         Target::Resource(resource) => call.resource(resource).await,
     }
 }
@@ -275,7 +277,7 @@ impl Call {
     }
 
     /// Everything that is no resource: discovery, OpenAPI, health, version.
-    fn other(&self, path: &str) -> Result<Response<Body>, ApiError> {
+    async fn other(&self, path: &str) -> Result<Response<Body>, ApiError> {
         if self.method != Method::GET && self.method != Method::HEAD {
             return Err(ApiError::no_such_path());
         }
@@ -294,7 +296,7 @@ impl Call {
                 is_resource: false,
             })?;
         }
-        if let Some(answer) = health::answer(&self.cluster, path, &self.query) {
+        if let Some(answer) = health::answer(&self.cluster, path, &self.query).await {
             return Ok(answer);
         }
         if let Some(answer) = openapi::answer(&self.cluster, path, &self.headers)? {

@@ -29,7 +29,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use admission::{DefaultTolerationSeconds, NamespaceLifecycle, Priority, ServiceAccountPlugin};
-pub use bootstrap::{BOOTSTRAP_NAMESPACES, BootstrapError, bootstrap};
+pub use bootstrap::{BOOTSTRAP_NAMESPACES, BootstrapError, bootstrap, complete};
 pub use events::EVENT_TIME_TO_LIVE;
 pub use layout::EtcdLayout;
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use gardener_apimachinery::chance::Chance;
@@ -84,6 +85,8 @@ pub struct LogicalCluster {
     config: ClusterConfig,
     custom: ArcSwap<ResourceSet>,
     reloading: Mutex<()>,
+    /// Whether it is about to be closed.
+    ending: AtomicBool,
     /// Values taken by requests that may still be running, and when.
     reserved: Mutex<BTreeMap<String, Timestamp>>,
     metrics: Metrics,
@@ -102,6 +105,7 @@ impl LogicalCluster {
             config,
             custom: ArcSwap::default(),
             reloading: Mutex::default(),
+            ending: AtomicBool::new(false),
             reserved: Mutex::default(),
             metrics: Metrics::default(),
             webhooks: Webhooks::default(),
@@ -202,6 +206,38 @@ impl LogicalCluster {
         {
             self.reload_custom_resources();
         }
+    }
+
+    /// Follows the CustomResourceDefinitions that other servers write into the store. Does not end.
+    pub async fn follow_custom_resources(&self) {
+        let Some(definition) = self.find("apiextensions.k8s.io", "customresourcedefinitions") else {
+            return std::future::pending().await;
+        };
+        let prefix = self.path("", "");
+        loop {
+            let start = self.store().revision();
+            self.reload_custom_resources();
+            // a revision of just now is always there to watch from
+            let Ok(mut watch) = self.store().watch(&definition.topic, &prefix, start) else {
+                tokio::task::yield_now().await;
+                continue;
+            };
+            while watch.next().await.is_ok() {
+                // what came meanwhile is read at once with it
+                while let Ok(Some(_)) = watch.try_next() {}
+                self.reload_custom_resources();
+            }
+        }
+    }
+
+    /// Tells those who ask whether the cluster is ready that it soon will not be.
+    pub fn end_soon(&self) {
+        self.ending.store(true, Ordering::Release);
+    }
+
+    /// Whether the cluster will be closed soon.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Acquire)
     }
 
     fn reload_custom_resources(&self) {

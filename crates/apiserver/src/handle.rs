@@ -8,7 +8,7 @@ use futures::StreamExt;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
 use gardener_store::Entry;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, USER_AGENT};
+use http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use serde_json::{Value, json};
@@ -45,6 +45,10 @@ pub struct Caller {
     pub user: Option<UserInfo>,
     /// The client certificate (DER) that TLS verified against the cluster's client CAs.
     pub certificate: Option<Vec<u8>>,
+    /// The client certificate (DER) that TLS verified against the CAs of front proxies.
+    pub front_proxy: Option<Vec<u8>>,
+    /// Whether the client showed a certificate that nobody answers for.
+    pub refused_certificate: bool,
 }
 
 /// One request with all that was found out about it.
@@ -135,12 +139,10 @@ where
     let user = match caller.user {
         Some(user) => user,
         None => {
-            let authorization = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-            let authenticated =
-                cluster
-                    .config()
-                    .authenticator
-                    .authenticate(&cluster, caller.certificate.as_deref(), authorization);
+            let authenticated = cluster
+                .config()
+                .authenticator
+                .authenticate(&cluster, &caller, &parts.headers);
             match authenticated {
                 // probes come without credentials
                 Err(_) if health::is_public(&path) => UserInfo::anonymous(),
@@ -345,7 +347,7 @@ impl Call {
         if let Some(answer) = oidc::answer(&self.cluster.config().authenticator.settings(), path) {
             return Ok(answer);
         }
-        if let Some(answer) = health::answer(&self.cluster, path, &self.query) {
+        if let Some(answer) = health::answer(&self.cluster, path, &self.query).await {
             return Ok(answer);
         }
         if let Some(answer) = openapi::answer(&self.cluster, path, &self.headers)? {
@@ -487,6 +489,7 @@ impl Call {
             // a write must not happen when its answer cannot be given
             self.accept(&scope)?;
         }
+        self.catch_up(verb).await?;
         let refused_with = Arc::clone(&scope.refused_with);
         self.act(scope, verb, &path).await.or_else(|error| {
             let mut response = respond::error(&error, &self.wanted);
@@ -536,6 +539,16 @@ impl Call {
             "deletecollection" => self.delete_collection(&scope).await,
             _ => Err(ApiError::method_not_allowed()),
         }
+    }
+
+    /// Makes sure that what follows sees everything written before this request, by other servers on the same store, too. Readers who are content
+    /// with any state (`resourceVersion=0`) do not wait for it.
+    async fn catch_up(&self, verb: &str) -> Result<(), ApiError> {
+        if matches!(verb, "get" | "list" | "watch") && self.query.get("resourceVersion") == Some("0") {
+            return Ok(());
+        }
+        let caught_up = self.cluster.store().catch_up().await;
+        caught_up.map_err(|behind| ApiError::new(504, "Timeout", behind.to_string()))
     }
 
     pub(crate) fn patch_kind(&self) -> Result<PatchKind, ApiError> {

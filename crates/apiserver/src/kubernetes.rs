@@ -7,6 +7,7 @@ mod certificates;
 mod crds;
 mod defaults;
 mod events;
+mod layout;
 mod namespaces;
 mod nodes;
 mod pods;
@@ -32,8 +33,9 @@ pub use admission::{
     CertificateSigning, CertificateSubjectRestriction, DefaultTolerationSeconds, NamespaceLifecycle, Priority,
     ServiceAccountPlugin, plugins as admission_plugins,
 };
-pub use bootstrap::{BOOTSTRAP_NAMESPACES, BootstrapError, bootstrap};
+pub use bootstrap::{BOOTSTRAP_NAMESPACES, BootstrapError, bootstrap, complete};
 pub use events::EVENT_TIME_TO_LIVE;
+pub use layout::EtcdLayout;
 
 use crate::cluster::ResourceSet;
 use crate::definition::{Column, Columns, Definition, Scale, Version};

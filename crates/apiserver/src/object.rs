@@ -46,6 +46,24 @@ pub fn encode(object: &Value) -> Bytes {
     Bytes::from(out)
 }
 
+/// Whether bytes of a JSON object are in the persisted form: they begin with `apiVersion`, `kind` and `metadata`.
+pub fn is_encoded(value: &[u8]) -> bool {
+    let text = |rest: &[u8]| -> Option<usize> {
+        let end = rest.iter().position(|byte| *byte == b'"')?;
+        // names of kinds and versions have nothing to escape
+        (!rest.get(..end)?.contains(&b'\\')).then_some(end)
+    };
+    let mut rest = value;
+    for member in [&b"{\"apiVersion\":\""[..], b",\"kind\":\""] {
+        let Some(behind) = rest.strip_prefix(member) else {
+            return false;
+        };
+        let Some(end) = text(behind) else { return false };
+        rest = behind.get(end + 1..).unwrap_or_default();
+    }
+    rest.starts_with(b",\"metadata\":{")
+}
+
 /// Writes the revision into an encoded object as `metadata.resourceVersion`. This is the store's [`gardener_store::Stamp`].
 pub fn stamp(value: &Bytes, revision: Revision) -> Bytes {
     let Some(at) = value.windows(METADATA.len()).position(|window| window == METADATA) else {

@@ -20,7 +20,7 @@ use write::Fields;
 /// The content type.
 pub const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
 /// What every body begins with.
-const MAGIC: &[u8] = b"k8s\0";
+pub(crate) const MAGIC: &[u8] = b"k8s\0";
 
 fn malformed(what: &str) -> ApiError {
     ApiError::bad_request(format!("the body is no valid {CONTENT_TYPE}: {what}"))

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::ErrorList;
-use gardener_store::{Change, CommitError, Committed, Entry, Expect, Key};
+use gardener_store::{Change, CommitError, Committed, Entry, Expect, Key, Topic};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
@@ -490,7 +490,28 @@ impl Scope {
         }
     }
 
+    /// Turns an object of an API that shows another one's objects (`events.k8s.io`) into the form of the other one, or back.
+    fn turn(&self, object: &mut Value) -> Result<(), ApiError> {
+        if !self.shows_anothers() {
+            return Ok(());
+        }
+        let version = &self.stored()?.name;
+        self.definition.strategy.convert(object, version, version)
+    }
+
+    /// Whether the objects are kept as those of another API.
+    fn shows_anothers(&self) -> bool {
+        self.definition.topic != Topic::new(&self.definition.group, &self.definition.plural)
+    }
+
     async fn commit_put(&self, name: &str, expect: Expect, object: &Value) -> Result<Committed, CommitError> {
+        let mut turned = Cow::Borrowed(object);
+        if self.shows_anothers() {
+            self.turn(turned.to_mut()).map_err(|error| CommitError::Refused {
+                reason: error.message().into(),
+            })?;
+        }
+        let object = &*turned;
         self.cluster
             .store()
             .commit(Change::Put {
@@ -526,7 +547,11 @@ pub(crate) fn commit_failed(error: &CommitError) -> ApiError {
     match error {
         CommitError::TooLarge { .. } => ApiError::new(413, "RequestEntityTooLarge", error.to_string()),
         CommitError::Conflict { .. } => ApiError::new(409, "Conflict", error.to_string()),
-        CommitError::Unavailable { .. } | CommitError::Closed => ApiError::unavailable(error.to_string()),
+        CommitError::Unavailable { .. } | CommitError::Closed | CommitError::Unreachable { .. } => {
+            ApiError::unavailable(error.to_string())
+        }
+        CommitError::Unknown { .. } => ApiError::new(504, "Timeout", error.to_string()),
+        CommitError::Repeated { .. } | CommitError::Refused { .. } => ApiError::unclassified(error.to_string()),
     }
 }
 

@@ -97,7 +97,7 @@ impl Server {
         let caller = Caller {
             cluster: cluster.to_owned(),
             user: Some(user),
-            certificate: None,
+            ..Caller::default()
         };
         self.client_of(caller, None)
     }
@@ -107,8 +107,8 @@ impl Server {
     pub fn client_with_certificate(&self, cluster: &str, certificate: Vec<u8>) -> kube::Client {
         let caller = Caller {
             cluster: cluster.to_owned(),
-            user: None,
             certificate: Some(certificate),
+            ..Caller::default()
         };
         self.client_of(caller, None)
     }

@@ -48,6 +48,7 @@ impl MemoryClusters {
                 )),
                 issuer: ISSUER.to_owned(),
                 audiences: vec![ISSUER.to_owned()],
+                bootstrap_tokens: true,
                 ..Settings::default()
             })),
         };

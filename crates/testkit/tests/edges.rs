@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Rows from top to bottom; crates of one row do not use each other.
-const ROWS: [&[&str]; 16] = [
+const ROWS: [&[&str]; 17] = [
     &["gardener-apimachinery"],
     &["gardener-pki"],
     &["gardener-apis"],
@@ -32,6 +32,7 @@ const ROWS: [&[&str]; 16] = [
     ],
     &["gardener-provider-local"],
     &["gardener-landscape"],
+    &["gardener-kube-apiserver"],
     &["gardener-testkit", "gardener"],
     &["gardener-conformance"],
     &["gardener-bench"],

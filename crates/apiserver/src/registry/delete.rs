@@ -126,7 +126,7 @@ impl Scope {
         let context = self.context(self.cluster.clock().now(), options.is_dry_run());
         for _ in 0..RETRIES {
             let entry = self.entry()?;
-            let found = Found::of(&entry);
+            let found = Found::of(&entry, self);
             let old = &found.object;
             self.check_preconditions(options, old, entry.mod_revision)?;
             self.admit(&context, Operation::Delete, &asked, &mut None, Some(old), warnings)

@@ -79,7 +79,7 @@ impl Scope {
                     .apply_new(decoded.value, &decoded.duplicates, &context, options)
                     .await;
             };
-            let found = Found::of(&entry);
+            let found = Found::of(&entry, self);
             let current = self.requested(&found.object)?;
             let mut patched = match kind {
                 PatchKind::Apply => self.applied(Some(&current), &decoded.value, options, &context)?,

@@ -81,7 +81,7 @@ impl Scope {
             let mut object = body.clone();
             self.to_stored(&mut object)?;
             match self
-                .replace(Found::of(&entry), object, &context, options, &mut warnings, true)
+                .replace(Found::of(&entry, self), object, &context, options, &mut warnings, true)
                 .await
             {
                 Err(Attempt::Raced) if wanted.is_empty() => {}
@@ -231,7 +231,7 @@ impl Scope {
         validate: bool,
         admitted: bool,
     ) -> Result<Option<Value>, ApiError> {
-        let found = Found::of(entry);
+        let found = Found::of(entry, self);
         let old = &found.object;
         let strategy = &self.definition.strategy;
         let wanted = meta::resource_version(&object);
@@ -355,10 +355,14 @@ pub(super) struct Found {
 }
 
 impl Found {
-    pub(super) fn of(entry: &Entry) -> Self {
+    pub(super) fn of(entry: &Entry, scope: &Scope) -> Self {
+        let mut object = object::value_of(entry);
+        if let Err(error) = scope.turn(&mut object) {
+            tracing::warn!(key = %entry.key, %error, "a stored object cannot be converted");
+        }
         Self {
             revision: entry.mod_revision,
-            object: object::value_of(entry),
+            object,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use gardener_apiserver::LogicalCluster;
 use gardener_apiserver::UserInfo;
+use gardener_apiserver::aggregation::ProxyIdentity;
 use gardener_apiserver::authn::{FrontProxies, Settings};
 use gardener_apiserver::authz::{Attributes, Authorizer, Decision, Node, Union};
 use gardener_apiserver::rbac::Rbac;
@@ -197,6 +198,18 @@ impl Authorizer for Always {
     fn authorize(&self, _: &LogicalCluster, _: &Attributes<'_>) -> Decision {
         self.0.clone()
     }
+}
+
+/// What this server shows to the servers behind APIServices; nothing without both flags.
+///
+/// # Errors
+/// A file cannot be read.
+pub(crate) fn proxy_identity(flags: &Flags) -> Result<Option<ProxyIdentity>, FileError> {
+    let certificate = read_optional("proxy-client-cert-file", flags.proxy_client_cert_file.as_ref())?;
+    let key = read_optional("proxy-client-key-file", flags.proxy_client_key_file.as_ref())?;
+    Ok(certificate
+        .zip(key)
+        .map(|(certificate, key)| ProxyIdentity { certificate, key }))
 }
 
 /// Who says what is allowed, in the order of the flag.

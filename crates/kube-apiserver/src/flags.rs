@@ -69,6 +69,12 @@ pub struct Flags {
     /// How long events are kept.
     #[arg(long, default_value = "1h0m0s", value_name = "DURATION")]
     pub event_ttl: Duration,
+    /// Certificate (PEM) to show to the servers behind APIServices, which believe its bearer whom it asks for.
+    #[arg(long, value_name = "FILE")]
+    pub proxy_client_cert_file: Option<PathBuf>,
+    /// Key (PEM) of the certificate to show to the servers behind APIServices.
+    #[arg(long, value_name = "FILE")]
+    pub proxy_client_key_file: Option<PathBuf>,
     /// Common names of front proxies' certificates; all if empty.
     #[arg(long, value_delimiter = ',', value_name = "STRINGS")]
     pub requestheader_allowed_names: Vec<String>,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
 use gardener_apiserver::kubernetes::{self, BootstrapError, EtcdLayout, RecordedError};
-use gardener_apiserver::{ClusterConfig, Server, Shared, UserInfo, object};
+use gardener_apiserver::{ClusterConfig, Server, Shared, UserInfo, aggregation, object};
 use gardener_landscape::embedded::EmbeddedKubernetes;
 use gardener_store::{EtcdConfig, EtcdError, EtcdStore, Store};
 use tokio::net::TcpListener;
@@ -83,7 +83,10 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
         CLUSTER,
         UserInfo::new("system:apiserver", &[gardener_apiserver::user::MASTERS]),
     );
-    let upkeep = upkeep::Upkeep::new(own, &flags, port);
+    if let Some(identity) = access::proxy_identity(&flags)? {
+        cluster.aggregation().identify(identity);
+    }
+    let upkeep = upkeep::Upkeep::new(own.clone(), &flags, port);
     upkeep.once().await;
     let follower = Arc::clone(&cluster);
     let background = CancellationToken::new();
@@ -94,6 +97,8 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
         });
     };
     aside(Box::pin(async move { follower.follow_custom_resources().await }));
+    let (front, stopped) = (Arc::clone(&cluster), background.clone());
+    aside(Box::pin(async move { aggregation::run(front, own, stopped).await }));
     let entrances = serving.entrances.clone();
     aside(Box::pin(serving.follow()));
     let upkeep = Arc::new(upkeep);

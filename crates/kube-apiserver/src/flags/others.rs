@@ -32,7 +32,7 @@ const SWITCHES: [&str; 25] = [
 ];
 
 /// Accepted without effect: with a value.
-const VALUES: [&str; 89] = [
+const VALUES: [&str; 87] = [
     "cors-allowed-origins",
     "external-hostname",
     "feature-gates",
@@ -119,8 +119,6 @@ const VALUES: [&str; 89] = [
     "peer-advertise-ip",
     "peer-advertise-port",
     "peer-ca-file",
-    "proxy-client-cert-file",
-    "proxy-client-key-file",
     "service-node-port-range",
 ];
 

@@ -65,11 +65,14 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
                 };
                 let dry_run = options.dry_run.then(|| vec!["All".to_owned()]);
                 match main
-                    .delete(&DeleteOptions {
-                        grace_period_seconds,
-                        dry_run,
-                        ..DeleteOptions::default()
-                    })
+                    .delete(
+                        &DeleteOptions {
+                            grace_period_seconds,
+                            dry_run,
+                            ..DeleteOptions::default()
+                        },
+                        &mut Vec::new(),
+                    )
                     .await?
                 {
                     Deleted::Gone(_) | Deleted::Pending(_) => return Ok(respond::value(created, &answer, accept?)),

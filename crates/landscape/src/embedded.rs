@@ -57,7 +57,7 @@ impl EmbeddedKubernetes {
     pub fn config(&self, version: &str, settings: Settings) -> ClusterConfig {
         let admission: Vec<Arc<dyn Admission>> = vec![
             Arc::new(NamespaceLifecycle),
-            Arc::new(ServiceAccountPlugin),
+            Arc::new(ServiceAccountPlugin::default()),
             Arc::new(Priority),
             Arc::new(DefaultTolerationSeconds),
         ];

@@ -61,7 +61,7 @@ impl MemoryClusters {
     fn config(&self) -> ClusterConfig {
         let admission: Vec<Arc<dyn Admission>> = vec![
             Arc::new(NamespaceLifecycle),
-            Arc::new(ServiceAccountPlugin),
+            Arc::new(ServiceAccountPlugin { mounts_tokens: true }),
             Arc::new(Priority),
             Arc::new(DefaultTolerationSeconds),
         ];

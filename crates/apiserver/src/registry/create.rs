@@ -5,6 +5,7 @@ use gardener_store::{CommitError, Expect};
 use serde_json::{Value, json};
 
 use super::{RETRIES, Scope, WriteOptions, Written, commit_failed, committed};
+use crate::decode::Source;
 use crate::definition::Operation;
 use crate::meta;
 
@@ -12,20 +13,20 @@ use crate::meta;
 const MAX_STEM: usize = 58;
 
 impl Scope {
-    /// Stores a new object. `duplicates` are the fields the body gave twice.
+    /// Stores a new object; `source` is the body it comes from.
     ///
     /// # Errors
     /// 400 for a body that does not fit, 409 when the name is taken, 422 for invalid fields, whatever admission says.
     pub async fn create(
         &self,
         mut object: Value,
-        duplicates: &[String],
+        source: &Source,
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
         let now = self.cluster.clock().now();
         let context = self.context(now, options.dry_run);
         let mut warnings = Vec::new();
-        self.accept(&context, &mut object, options, duplicates, &mut warnings)?;
+        self.accept(&context, &mut object, options, source, &mut warnings)?;
         self.place(&mut object)?;
         self.prepare_metadata(&mut object, now);
         self.to_stored(&mut object)?;
@@ -153,7 +154,7 @@ impl Scope {
             }
             meta::set(object, "namespace", None);
         }
-        if !meta::resource_version(object).is_empty() {
+        if !matches!(meta::resource_version(object), "" | "0") {
             return Err(ApiError::unclassified(
                 "resourceVersion should not be set on objects to be created",
             ));
@@ -166,7 +167,6 @@ impl Scope {
             "deletionTimestamp",
             "deletionGracePeriodSeconds",
             "selfLink",
-            "generation",
             "resourceVersion",
         ] {
             meta::set(object, key, None);

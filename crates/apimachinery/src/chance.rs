@@ -80,6 +80,18 @@ impl Chance {
     }
 }
 
+/// `length` characters as of [`Chance::name_suffix`], from a number that was drawn before. A number is good for at most twelve.
+pub fn suffix_of(mut number: u64, length: usize) -> String {
+    let base = NAME_CHARACTERS.len() as u64;
+    let mut suffix = String::with_capacity(length);
+    for _ in 0..length {
+        let at = usize::try_from(number % base).unwrap_or_default();
+        suffix.extend(NAME_CHARACTERS.get(at).map(|byte| char::from(*byte)));
+        number /= base;
+    }
+    suffix
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,5 +103,7 @@ mod tests {
         assert_eq!(one.name_suffix(5), two.name_suffix(5));
         assert_ne!(one.uid(), one.uid());
         assert_eq!(one.below(0), 0);
+        assert_eq!(suffix_of(0, 5), "bbbbb");
+        assert_ne!(suffix_of(one.number(), 5), suffix_of(one.number(), 5));
     }
 }

@@ -130,6 +130,8 @@ pub struct Error {
     pub value: Value,
     /// What was expected, in words; may be empty.
     pub detail: String,
+    /// What is shown of the value where that is not JSON as we write it, such as a Go struct with its fields in their order.
+    shown: Option<String>,
 }
 
 /// Findings, in the order in which they were made.
@@ -142,7 +144,21 @@ impl Error {
             path: path.clone(),
             value: value.into(),
             detail: detail.into(),
+            shown: None,
         }
+    }
+
+    /// A malformed value that is shown as this text, without quotes.
+    pub fn literal(path: &Path, shown: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self {
+            shown: Some(shown.into()),
+            ..Self::new(ErrorType::Invalid, path, Value::Null, detail)
+        }
+    }
+
+    /// Shows the value as this text, without quotes.
+    pub fn show_as(&mut self, shown: impl Into<String>) {
+        self.shown = Some(shown.into());
     }
 
     /// A reference to something that does not exist.
@@ -217,7 +233,10 @@ impl Error {
         let head = match self.kind {
             ErrorType::Required | ErrorType::Forbidden | ErrorType::TooLong | ErrorType::Internal => title.to_owned(),
             ErrorType::TooMany => format!("{title}: {}", self.value),
-            _ => format!("{title}: {}", shown(&self.value)),
+            _ => match &self.shown {
+                Some(text) => format!("{title}: {text}"),
+                None => format!("{title}: {}", shown(&self.value)),
+            },
         };
         if self.detail.is_empty() {
             head

@@ -14,7 +14,13 @@ pub const LABEL_MAX: usize = 63;
 /// The longest DNS-1123 subdomain, in bytes.
 pub const SUBDOMAIN_MAX: usize = 253;
 
+/// Of names that upstream checks by themselves.
 fn too_long(max: usize) -> String {
+    format!("must be no more than {max} characters")
+}
+
+/// Of labels and their keys.
+fn too_many_bytes(max: usize) -> String {
     format!("must be no more than {max} bytes")
 }
 
@@ -66,8 +72,8 @@ pub fn dns_label(text: &str) -> Vec<String> {
 /// What is wrong with a DNS-1035 label, the form of service names: a DNS label that starts with a letter.
 pub fn dns1035_label(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
-    if text.len() > 63 {
-        errors.push("must be no more than 63 bytes".to_owned());
+    if text.len() > LABEL_MAX {
+        errors.push(too_long(LABEL_MAX));
     }
     let valid = text
         .bytes()
@@ -87,12 +93,33 @@ pub fn dns1035_label(text: &str) -> Vec<String> {
 
 /// Checks a DNS-1123 subdomain, such as the name of most objects.
 pub fn dns_subdomain(text: &str) -> Vec<String> {
+    subdomain(text, too_long)
+}
+
+fn subdomain(text: &str, too_long: fn(usize) -> String) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > SUBDOMAIN_MAX {
         errors.push(too_long(SUBDOMAIN_MAX));
     }
     if !text.split('.').all(is_label) {
         errors.push(SUBDOMAIN.to_owned());
+    }
+    errors
+}
+
+/// Checks a DNS-1123 subdomain whose labels may have underscores inside, such as a search path of DNS.
+pub fn dns_subdomain_with_underscore(text: &str) -> Vec<String> {
+    const WHY: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
+    let mut errors = Vec::new();
+    if text.len() > SUBDOMAIN_MAX {
+        errors.push(too_long(SUBDOMAIN_MAX));
+    }
+    // inside a label an underscore is as good as a dash
+    if !text
+        .split('.')
+        .all(|label| is_label(&label.strip_prefix('_').unwrap_or(label).replace('_', "-")))
+    {
+        errors.push(WHY.to_owned());
     }
     errors
 }
@@ -108,7 +135,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
                 errors.push("prefix part must be non-empty".to_owned());
             } else {
                 errors.extend(
-                    dns_subdomain(prefix)
+                    subdomain(prefix, too_many_bytes)
                         .into_iter()
                         .map(|error| format!("prefix part {error}")),
                 );
@@ -125,7 +152,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
     if name.is_empty() {
         errors.push("name part must be non-empty".to_owned());
     } else if name.len() > LABEL_MAX {
-        errors.push(format!("name part {}", too_long(LABEL_MAX)));
+        errors.push(format!("name part {}", too_many_bytes(LABEL_MAX)));
     }
     if !is_name_part(name) {
         errors.push(format!("name part {QUALIFIED}"));
@@ -137,7 +164,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
 pub fn label_value(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > LABEL_MAX {
-        errors.push(too_long(LABEL_MAX));
+        errors.push(too_many_bytes(LABEL_MAX));
     }
     if !text.is_empty() && !is_name_part(text) {
         errors.push(LABEL_VALUE.to_owned());
@@ -187,7 +214,7 @@ mod tests {
         for bad in ["", "-a", "a-", "A", "a.b", "a_b"] {
             assert_eq!(dns_label(bad).len(), 1, "{bad}");
         }
-        assert_eq!(dns_label(&"a".repeat(64)), ["must be no more than 63 bytes"]);
+        assert_eq!(dns_label(&"a".repeat(64)), ["must be no more than 63 characters"]);
         for good in ["a.b", "example.com", "a"] {
             assert!(dns_subdomain(good).is_empty(), "{good}");
         }

@@ -1,10 +1,14 @@
 //! Reads request bodies: JSON and YAML into JSON values, with the duplicate fields that strict validation reports.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
+use bytes::Bytes;
 use gardener_apimachinery::ApiError;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+
+use crate::go_json;
 
 /// How deep objects and lists may nest; more is refused before it can exhaust the stack.
 const MAX_DEPTH: usize = 120;
@@ -23,71 +27,135 @@ pub enum Format {
 pub struct Decoded {
     /// The value; of a field given twice, the last.
     pub value: Value,
+    /// What is known of the body besides.
+    pub source: Source,
+}
+
+/// What the value does not tell of the body it comes from.
+#[derive(Debug, Default)]
+pub struct Source {
     /// Paths of fields that were given twice.
-    pub duplicates: Vec<String>,
+    duplicates: Vec<String>,
+    /// Whether a whole number is written like `2.0`.
+    whole_floats: bool,
+    body: Bytes,
+    format: Option<Format>,
+}
+
+impl Source {
+    /// Whether a field was given twice.
+    pub(crate) fn has_duplicates(&self) -> bool {
+        !self.duplicates.is_empty()
+    }
+
+    /// Whether a whole number is written like `2.0`: a number that is none of Go's integers, but one of custom resources'.
+    pub(crate) fn has_whole_floats(&self) -> bool {
+        self.whole_floats
+    }
+
+    /// What strict decoding finds: these unknown fields and those given twice, in the order of the body.
+    pub(crate) fn findings(&self, unknown: Vec<String>) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut unknown: BTreeSet<String> = unknown.into_iter().collect();
+        let mut seen: BTreeSet<String> = BTreeSet::new();
+        if self.duplicates.len() + unknown.len() > 1 {
+            for path in self.paths() {
+                if unknown.remove(&path) {
+                    found.push(format!("unknown field \"{path}\""));
+                }
+                if self.duplicates.contains(&path) && !seen.insert(path.clone()) {
+                    found.push(format!("duplicate field \"{path}\""));
+                }
+            }
+        } else {
+            found.extend(self.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")));
+        }
+        found.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
+        found
+    }
+
+    /// The paths of all fields in the order of the body.
+    fn paths(&self) -> Vec<String> {
+        let mut notes = Notes {
+            paths: Some(Vec::new()),
+            ..Notes::default()
+        };
+        let seed = Node {
+            notes: &mut notes,
+            path: String::new(),
+            depth: 0,
+        };
+        match self.format {
+            Some(Format::Json) => drop(seed.deserialize(&mut serde_json::Deserializer::from_slice(&self.body))),
+            // a value from YAML has its members in the order of their names already
+            Some(Format::Yaml) | None => {}
+        }
+        notes.paths.unwrap_or_default()
+    }
 }
 
 /// Reads a body.
 ///
 /// # Errors
-/// 400 with the parser's message.
-pub fn decode(bytes: &[u8], format: Format) -> Result<Decoded, ApiError> {
-    let mut duplicates = Vec::new();
+/// 400 with what is wrong, in Go's words.
+pub fn decode(body: &Bytes, format: Format) -> Result<Decoded, ApiError> {
+    let mut notes = Notes::default();
     let seed = Node {
-        duplicates: &mut duplicates,
+        notes: &mut notes,
         path: String::new(),
         depth: 0,
     };
     let value = match format {
         Format::Json => {
-            let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-            let value = seed
-                .deserialize(&mut deserializer)
-                .map_err(|error| ApiError::bad_request(json_message(&error, bytes)))?;
-            deserializer
-                .end()
-                .map_err(|error| ApiError::bad_request(json_message(&error, bytes)))?;
-            value
+            let mut deserializer = serde_json::Deserializer::from_slice(body);
+            seed.deserialize(&mut deserializer)
+                .and_then(|value| deserializer.end().map(|()| value))
+                .map_err(|error| {
+                    let why = go_json::syntax_error(body).unwrap_or_else(|| error.to_string());
+                    ApiError::bad_request(why)
+                })?
         }
         Format::Yaml => {
-            let text = std::str::from_utf8(bytes)
-                .map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: {error}")))?;
-            serde_saphyr::from_str::<Value>(text)
-                .map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: yaml: {error}")))?
+            let text =
+                std::str::from_utf8(body).map_err(|_| ApiError::bad_request("yaml: invalid leading UTF-8 octet"))?;
+            serde_saphyr::from_str::<Value>(text).map_err(|error| ApiError::bad_request(format!("yaml: {error}")))?
         }
     };
-    Ok(Decoded { value, duplicates })
-}
-
-fn json_message(error: &serde_json::Error, bytes: &[u8]) -> String {
-    let why = if error.is_eof() {
-        "unexpected end of JSON input".to_owned()
-    } else {
-        error.to_string()
+    let source = Source {
+        duplicates: notes.duplicates,
+        whole_floats: notes.whole_floats,
+        body: body.clone(),
+        format: Some(format),
     };
-    format!(
-        "couldn't get version/kind; json parse error: {why} ({})",
-        summary(bytes)
-    )
+    Ok(Decoded { value, source })
 }
 
-/// How a body that cannot be read begins: text if it may be JSON, else its bytes in hexadecimal digits.
-pub(crate) fn summary(bytes: &[u8]) -> String {
-    const LENGTH: usize = 30;
-    let head = bytes.get(..LENGTH).unwrap_or(bytes);
-    let shown = match bytes.first() {
-        None => return "<empty>".to_owned(),
+/// The start of a body, as messages show it.
+pub(crate) fn summary(body: &[u8]) -> String {
+    const SHOWN: usize = 30;
+    let (head, rest) = body.split_at(body.len().min(SHOWN));
+    let mut shown = match head.first() {
+        None => "<empty>".to_owned(),
         Some(b'{') => String::from_utf8_lossy(head).into_owned(),
         Some(_) => head.iter().map(|byte| format!("{byte:02x}")).collect(),
     };
-    match bytes.len() > LENGTH {
-        true => format!("{shown} ..."),
-        false => shown,
+    if !rest.is_empty() {
+        shown.push_str(" ...");
     }
+    shown
+}
+
+/// What is found out about a body on the way.
+#[derive(Default)]
+struct Notes {
+    duplicates: Vec<String>,
+    whole_floats: bool,
+    /// All fields in their order, where asked for.
+    paths: Option<Vec<String>>,
 }
 
 struct Node<'a> {
-    duplicates: &'a mut Vec<String>,
+    notes: &'a mut Notes,
     path: String,
     depth: usize,
 }
@@ -120,10 +188,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        // a float that is a whole number is an integer to Kubernetes
-        if value.fract() == 0.0 && value.abs() < 9.0e15 {
-            return Ok(Value::Number((value as i64).into()));
-        }
+        self.notes.whole_floats |= value.fract() == 0.0;
         Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
     }
 
@@ -149,7 +214,7 @@ impl<'de> Visitor<'de> for Node<'_> {
         }
         let mut items = Vec::new();
         while let Some(item) = access.next_element_seed(Node {
-            duplicates: self.duplicates,
+            notes: &mut *self.notes,
             path: format!("{}[{}]", self.path, items.len()),
             depth: self.depth + 1,
         })? {
@@ -169,13 +234,16 @@ impl<'de> Visitor<'de> for Node<'_> {
             } else {
                 format!("{}.{key}", self.path)
             };
+            if let Some(paths) = &mut self.notes.paths {
+                paths.push(path.clone());
+            }
             let value = access.next_value_seed(Node {
-                duplicates: self.duplicates,
+                notes: &mut *self.notes,
                 path: path.clone(),
                 depth: self.depth + 1,
             })?;
             if map.insert(key, value).is_some() {
-                self.duplicates.push(path);
+                self.notes.duplicates.push(path);
             }
         }
         Ok(Value::Object(map))
@@ -188,26 +256,49 @@ mod tests {
 
     #[test]
     fn duplicates_are_told_and_the_last_wins() {
-        let decoded = decode(br#"{"a":1,"b":{"c":1,"c":2},"a":3}"#, Format::Json).unwrap();
-        assert_eq!(decoded.value, serde_json::json!({"a": 3, "b": {"c": 2}}));
-        assert_eq!(decoded.duplicates, ["b.c", "a"]);
+        let body = Bytes::from_static(br#"{"z":0,"a":1,"b":{"c":1,"c":2},"a":3}"#);
+        let decoded = decode(&body, Format::Json).unwrap();
+        assert_eq!(decoded.value, serde_json::json!({"a": 3, "b": {"c": 2}, "z": 0}));
+        assert_eq!(
+            decoded.source.findings(vec!["b".to_owned(), "z".to_owned()]),
+            [
+                "unknown field \"z\"",
+                "unknown field \"b\"",
+                "duplicate field \"b.c\"",
+                "duplicate field \"a\""
+            ]
+        );
     }
 
     #[test]
     fn depth_and_truncation_are_refused() {
         let deep = "[".repeat(100_000);
-        assert!(decode(deep.as_bytes(), Format::Json).is_err());
-        let error = decode(br#"{"apiVersion": "core.gardener.cloud/v1beta1","#, Format::Json).unwrap_err();
-        assert_eq!(
-            error.message(),
-            r#"couldn't get version/kind; json parse error: unexpected end of JSON input ({"apiVersion": "core.gardener. ...)"#
-        );
+        assert!(decode(&Bytes::from(deep), Format::Json).is_err());
+        let error = decode(&Bytes::from_static(br#"{"apiVersion": "v1","#), Format::Json).unwrap_err();
+        assert_eq!(error.message(), "unexpected end of JSON input");
+    }
+
+    #[test]
+    fn bodies_are_shown_by_their_start() {
+        for (body, expected) in [
+            ("", "<empty>"),
+            ("[1]", "5b315d"),
+            ("{\"a\":1}", "{\"a\":1}"),
+            (
+                "{\"apiVersion\": \"core.gardener.cloud\"}",
+                "{\"apiVersion\": \"core.gardener. ...",
+            ),
+        ] {
+            assert_eq!(summary(body.as_bytes()), expected);
+        }
     }
 
     #[test]
     fn yaml_is_read() {
         assert_eq!(
-            decode(b"a: 1\nb: [x, '2']\n", Format::Yaml).unwrap().value,
+            decode(&Bytes::from_static(b"a: 1\nb: [x, '2']\n"), Format::Yaml)
+                .unwrap()
+                .value,
             serde_json::json!({"a": 1, "b": ["x", "2"]})
         );
     }

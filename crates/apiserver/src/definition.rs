@@ -305,6 +305,21 @@ pub trait Strategy: Send + Sync + 'static {
         None
     }
 
+    /// Whether a deletion answers the deleted object where others answer a plain success.
+    fn answers_deleted_object(&self) -> bool {
+        false
+    }
+
+    /// Whether dependents outlive a deletion that does not say what becomes of them.
+    fn orphans_by_default(&self) -> bool {
+        false
+    }
+
+    /// What a client is told whose deletion does not say what becomes of dependents.
+    fn warning_of_default_propagation(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What field selectors may select besides `metadata.name` and `metadata.namespace`. Every supported field is told for every object.
     fn selectable_fields(&self, object: &Value) -> Vec<(String, String)> {
         Vec::new()

@@ -19,13 +19,10 @@ use crate::accept::{Accept, Encoding, MEDIA_TYPES, Offer, Shape, Wanted};
 use crate::aggregation::{self, Backend, Forwarded};
 use crate::authz::{self, Attributes, Decision};
 use crate::cluster::LogicalCluster;
-use crate::decode::{self, Decoded, Format};
+use crate::decode::{self, Decoded, Format, Source};
 use crate::definition::{Definition, Version};
 use crate::metrics::{self, Asked, Watching};
-use crate::registry::{
-    AskedOptions, DeleteOptions, FieldValidation, ListQuery, Page, PatchKind, Scope, WriteOptions, Written,
-    parse_revision,
-};
+use crate::registry::{ListQuery, Page, PatchKind, Scope, WriteOptions, Written, parse_revision, unreadable};
 use crate::request::{self, Query, ResourcePath, Target};
 use crate::respond::{self, Body};
 use crate::server::{ALL_CLUSTERS, Server};
@@ -73,11 +70,15 @@ where
 {
     let logged = Logged::of(&caller, &request);
     let wanted = Wanted::of(request.headers(), request.uri().query().unwrap_or_default());
+    let without_body = request.method() == Method::HEAD;
     let response = match serve(server, caller, request, wanted.clone()).await {
         Ok(response) => response,
         Err(error) => respond::error(&error, &wanted),
     };
-    let response = respond::compressed(response, &wanted).await;
+    let mut response = respond::compressed(response, &wanted).await;
+    if without_body {
+        *response.body_mut() = respond::full(Bytes::new());
+    }
     if let Some(logged) = logged {
         logged.log(response.status());
     }
@@ -414,13 +415,8 @@ impl Call {
             (&Method::PATCH, _) => "patch",
             (&Method::DELETE, true) => "deletecollection",
             (&Method::DELETE, false) => "delete",
-            _ => {
-                return Err(ApiError::method_not_supported(
-                    &path.group,
-                    &path.resource,
-                    self.method.as_str(),
-                ));
-            }
+            // not of any resource; refused once it is clear that the caller may know
+            _ => "",
         };
         // a list or watch of one name is a question about that name
         let selected = self
@@ -461,18 +457,24 @@ impl Call {
         if self.cluster.name() == ALL_CLUSTERS && !matches!(verb, "list" | "watch") {
             return Err(ApiError::method_not_supported(&path.group, &path.resource, verb));
         }
-        let namespace = if definition.namespaced {
-            path.namespace.clone()
-        } else {
-            String::new()
-        };
-        if definition.namespaced && namespace.is_empty() && (!path.name.is_empty() || verb == "create") {
-            return Err(if verb == "create" {
-                ApiError::bad_request("an empty namespace may not be set during creation")
-            } else {
-                ApiError::bad_request("namespace is required")
+        if verb.is_empty() || self.method == Method::HEAD {
+            return Err(ApiError::method_not_allowed());
+        }
+        let is_namespace = path.group.is_empty() && path.resource == "namespaces";
+        if definition.namespaced && path.namespace.is_empty() && !matches!(verb, "list" | "watch") {
+            // across namespaces there are but lists
+            return Err(match path.name.is_empty() && definition.is_go_type() {
+                true => ApiError::method_not_allowed(),
+                false => ApiError::no_such_path(),
             });
         }
+        if !definition.namespaced && !path.namespace.is_empty() && !is_namespace {
+            return Err(ApiError::no_such_path());
+        }
+        let namespace = match definition.namespaced {
+            true => path.namespace.clone(),
+            false => String::new(),
+        };
         let scope = Scope {
             cluster: self.cluster.clone(),
             definition,
@@ -511,29 +513,21 @@ impl Call {
                 self.get(&scope)
             }
             "create" if scope.name.is_empty() => {
-                let decoded = self.decoded().map_err(|error| unreadable(&scope, error))?;
-                self.written(
-                    scope
-                        .create(decoded.value, &decoded.duplicates, &self.write_options()?)
-                        .await?,
-                    &scope,
-                )
+                let (decoded, options) = self.decoded_object(&scope)?;
+                let written = scope.create(decoded.value, &decoded.source, &options).await?;
+                self.written(written, &scope)
             }
             "update" | "patch" if scope.subresource == "status" && !scope.spec()?.status => {
                 Err(ApiError::no_such_path())
             }
             "update" if !scope.name.is_empty() => {
-                let decoded = self.decoded().map_err(|error| unreadable(&scope, error))?;
-                self.written(
-                    scope
-                        .update(decoded.value, &decoded.duplicates, &self.write_options()?)
-                        .await?,
-                    &scope,
-                )
+                let (decoded, options) = self.decoded_object(&scope)?;
+                let written = scope.update(decoded.value, &decoded.source, &options).await?;
+                self.written(written, &scope)
             }
             "patch" if !scope.name.is_empty() => {
-                let kind = self.patch_kind()?;
-                self.written(scope.patch(kind, &self.body, &self.write_options()?).await?, &scope)
+                let (kind, options) = (self.patch_kind()?, self.write_options()?);
+                self.written(scope.patch(kind, &self.body, &options).await?, &scope)
             }
             "delete" if scope.subresource.is_empty() => self.delete(&scope).await,
             "deletecollection" => self.delete_collection(&scope).await,
@@ -564,73 +558,49 @@ impl Call {
             .to_owned()
     }
 
-    /// The body as JSON value.
-    pub(crate) fn decoded(&self) -> Result<Decoded, ApiError> {
-        let format = match self.content_type().split(';').next().unwrap_or_default().trim() {
-            "" | "application/json" => Format::Json,
-            "application/yaml" => Format::Yaml,
-            protobuf::CONTENT_TYPE => {
-                let value = protobuf::decode(&self.body).map_err(|error| match error.code() {
-                    400 => ApiError::bad_request(format!("{} ({})", error.message(), decode::summary(&self.body))),
-                    _ => error,
-                })?;
-                return Ok(Decoded {
-                    value,
-                    duplicates: Vec::new(),
-                });
-            }
-            _ => return Err(ApiError::unsupported_media_type(&MEDIA_TYPES)),
+    /// The body as an object that the resource may have, and the options beside it.
+    fn decoded_object(&self, scope: &Scope) -> Result<(Decoded, WriteOptions), ApiError> {
+        let format = self.format()?;
+        let options = self.write_options()?;
+        let decoded = match format {
+            None => self.decoded().map_err(|error| match error.code() {
+                400 => scope.unrecognized(error.message(), &self.body),
+                _ => error,
+            })?,
+            Some(format) => decode::decode(&self.body, format).map_err(|error| {
+                let why = error.message();
+                let why = match format {
+                    Format::Json => format!("couldn't get version/kind; json parse error: {why}"),
+                    Format::Yaml => why.to_owned(),
+                };
+                scope.unrecognized(&why, &self.body)
+            })?,
         };
-        decode::decode(&self.body, format)
+        match unreadable(&decoded.value) {
+            Some(why) => Err(scope.unrecognized(&why, &self.body)),
+            None => Ok((decoded, options)),
+        }
     }
 
-    pub(crate) fn write_options(&self) -> Result<WriteOptions, ApiError> {
-        let dry_run = self
-            .query
-            .all("dryRun")
-            .filter(|value| !value.is_empty())
-            .collect::<Vec<_>>();
-        if dry_run.iter().any(|value| *value != "All") {
-            use gardener_apimachinery::field::{Error, Path};
-            let error = Error::not_supported(&Path::new("dryRun"), json!(dry_run), &["All"]);
-            return Err(ApiError::invalid("meta.k8s.io", "CreateOptions", "", &[error]));
+    /// The format of the body; none for protobuf.
+    fn format(&self) -> Result<Option<Format>, ApiError> {
+        match self.content_type().split(';').next().unwrap_or_default().trim() {
+            "" | "application/json" => Ok(Some(Format::Json)),
+            "application/yaml" => Ok(Some(Format::Yaml)),
+            protobuf::CONTENT_TYPE => Ok(None),
+            _ => Err(ApiError::unsupported_media_type(&MEDIA_TYPES)),
         }
-        let field_validation = match self.query.get("fieldValidation") {
-            None | Some("" | "Warn") => FieldValidation::Warn,
-            Some("Ignore") => FieldValidation::Ignore,
-            Some("Strict") => FieldValidation::Strict,
-            Some(other) => {
-                use gardener_apimachinery::field::{Error, Path};
-                let error =
-                    Error::not_supported(&Path::new("fieldValidation"), other, &["", "Ignore", "Strict", "Warn"]);
-                return Err(ApiError::invalid("meta.k8s.io", "CreateOptions", "", &[error]));
-            }
-        };
-        let is_apply = PatchKind::of(&self.content_type()) == Some(PatchKind::Apply) && self.method == Method::PATCH;
-        let field_manager = match self.query.get("fieldManager") {
-            Some(manager) => manager.to_owned(),
-            None if is_apply => String::new(),
-            None => {
-                let agent = self
-                    .headers
-                    .get(USER_AGENT)
-                    .and_then(|value| value.to_str().ok())
-                    .unwrap_or_default();
-                let name: String = agent.split('/').next().unwrap_or_default().chars().take(128).collect();
-                if name.is_empty() { "unknown".to_owned() } else { name }
-            }
-        };
-        let asked = |name: &str| self.query.get(name).unwrap_or_default().to_owned();
-        Ok(WriteOptions {
-            dry_run: !dry_run.is_empty(),
-            field_manager,
-            asked: AskedOptions {
-                field_manager: asked("fieldManager"),
-                field_validation: asked("fieldValidation"),
-            },
-            field_validation,
-            force: self.query.flag("force"),
-        })
+    }
+
+    /// The body as JSON value.
+    pub(crate) fn decoded(&self) -> Result<Decoded, ApiError> {
+        match self.format()? {
+            Some(format) => decode::decode(&self.body, format),
+            None => Ok(Decoded {
+                value: protobuf::decode(&self.body)?,
+                source: Source::default(),
+            }),
+        }
     }
 
     fn get(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
@@ -690,27 +660,11 @@ impl Call {
 
     fn list(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
         let accept = self.accept(scope)?;
-        let query = ListQuery::read(&self.query, &scope.definition)?;
-        if self.query.get("sendInitialEvents").is_some() {
-            use gardener_apimachinery::field::{Error, Path};
-            let error = Error::forbidden(
-                &Path::new("sendInitialEvents"),
-                "sendInitialEvents is forbidden for list",
-            );
-            return Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", &[error]));
-        }
+        let query = ListQuery::read(&self.query, &scope.definition, false)?;
         let page = scope.list(&query)?;
         let version = scope.spec()?;
         let api_version = scope.definition.api_version(&scope.version);
-        let mut list_meta = json!({"resourceVersion": page.revision.to_string()});
-        if let Value::Object(meta) = &mut list_meta {
-            if let Some(token) = &page.continue_token {
-                meta.insert("continue".into(), token.clone().into());
-            }
-            if let Some(remaining) = page.remaining {
-                meta.insert("remainingItemCount".into(), remaining.into());
-            }
-        }
+        let list_meta = list_meta(&page);
         if scope.is_stored_version() && !accept.pretty {
             let list = ListOf {
                 page: &page,
@@ -795,44 +749,17 @@ impl Call {
         Ok(response)
     }
 
-    fn delete_options(&self) -> Result<DeleteOptions, ApiError> {
-        let mut options: DeleteOptions = if self.body.is_empty() {
-            DeleteOptions::default()
-        } else {
-            let value = self.decoded()?.value;
-            serde_json::from_value(value)
-                .map_err(|error| ApiError::bad_request(format!("DeleteOptions cannot be read: {error}")))?
-        };
-        if let Some(seconds) = self.query.number("gracePeriodSeconds")? {
-            options.grace_period_seconds = Some(seconds);
-        }
-        if let Some(policy) = self.query.get("propagationPolicy") {
-            options.propagation_policy = Some(policy.to_owned());
-        }
-        if self.query.has("orphanDependents") {
-            options.orphan_dependents = Some(self.query.flag("orphanDependents"));
-        }
-        let dry_run: Vec<String> = self
-            .query
-            .all("dryRun")
-            .filter(|value| !value.is_empty())
-            .map(str::to_owned)
-            .collect();
-        if !dry_run.is_empty() {
-            options.dry_run = Some(dry_run);
-        }
-        Ok(options)
-    }
-
     async fn delete(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
         let options = self.delete_options()?;
         let mut warnings = Vec::new();
-        let mut response = match scope.delete(&options, &mut warnings).await? {
+        let deleted = scope.delete(&options, &mut warnings).await?;
+        let mut response = match deleted {
+            // what old clients of cascading deletions rely on
+            crate::registry::Deleted::Pending(object) if options.orphan_dependents == Some(false) => {
+                self.object(StatusCode::ACCEPTED, object, scope)?
+            }
             crate::registry::Deleted::Pending(object) => self.object(StatusCode::OK, object, scope)?,
-            // kinds that end gracefully answer their last state, the others a plain success
-            crate::registry::Deleted::Gone(object)
-                if scope.definition.strategy.grace_period(&object, None).is_some() =>
-            {
+            crate::registry::Deleted::Gone(object) if scope.definition.strategy.answers_deleted_object() => {
                 self.object(StatusCode::OK, object, scope)?
             }
             crate::registry::Deleted::Gone(object) => respond::value(
@@ -846,18 +773,24 @@ impl Call {
     }
 
     async fn delete_collection(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
-        let query = ListQuery::read(&self.query, &scope.definition)?;
+        let query = ListQuery::read(&self.query, &scope.definition, false)?;
         let mut warnings = Vec::new();
-        let mut items = scope
+        let page = scope
             .delete_collection(&query, &self.delete_options()?, &mut warnings)
             .await?;
+        let version = scope.spec()?;
+        let mut items = Vec::with_capacity(page.entries.len());
+        for entry in &page.entries {
+            let mut object = object::value_of(entry);
+            scope.to_requested(&mut object)?;
+            items.push(object);
+        }
         if scope.definition.is_go_type() {
             items.iter_mut().for_each(object::drop_type);
         }
-        let revision = self.cluster.store().revision().to_string();
         let list = json!({
-            "kind": scope.spec()?.list_kind, "apiVersion": scope.definition.api_version(&scope.version),
-            "metadata": {"resourceVersion": revision}, "items": items,
+            "kind": version.list_kind, "apiVersion": scope.definition.api_version(&scope.version),
+            "metadata": list_meta(&page), "items": items,
         });
         let mut response = respond::value(StatusCode::OK, &list, self.accept(scope)?);
         respond::warn(&mut response, &warnings);
@@ -941,12 +874,16 @@ impl ListOf<'_> {
     }
 }
 
-/// Why a body cannot be read: says what it should have been.
-fn unreadable(scope: &Scope, error: ApiError) -> ApiError {
-    match error.code() {
-        400 => scope.unrecognized(error.message()),
-        _ => error,
+/// The metadata of a list.
+fn list_meta(page: &Page) -> Value {
+    let mut meta = json!({"resourceVersion": page.revision.to_string()});
+    if let Some(token) = &page.continue_token {
+        meta["continue"] = token.clone().into();
     }
+    if let Some(remaining) = page.remaining {
+        meta["remainingItemCount"] = remaining.into();
+    }
+    meta
 }
 
 /// The `Status` of a completed deletion.

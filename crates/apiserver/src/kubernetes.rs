@@ -4,9 +4,11 @@
 mod admission;
 mod bootstrap;
 mod certificates;
+mod checks;
 mod crds;
 mod defaults;
 mod events;
+mod jobs;
 mod layout;
 mod namespaces;
 mod nodes;

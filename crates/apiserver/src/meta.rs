@@ -120,118 +120,199 @@ pub fn validate(object: &Value, check_name: impl Fn(&str) -> Vec<String>) -> Err
     let name = name(object);
     let generate_name = text(object, "/metadata/generateName");
     if !generate_name.is_empty() {
-        let stem = generate_name
-            .strip_suffix('-')
-            .map_or_else(|| generate_name.to_owned(), |stem| format!("{stem}a"));
-        for error in check_name(&stem) {
-            errors.push(Error::invalid(&path.child("generateName"), generate_name, error));
-        }
+        let at = path.child("generateName");
+        let wrong = check_name(&without_trailing_dash(generate_name)).into_iter();
+        errors.extend(wrong.map(|error| Error::invalid(&at, generate_name, error)));
     }
     if name.is_empty() {
         errors.push(Error::required(&path.child("name"), "name or generateName is required"));
     } else {
-        for error in check_name(name) {
-            errors.push(Error::invalid(&path.child("name"), name, error));
-        }
+        let at = path.child("name");
+        let wrong = check_name(name).into_iter();
+        errors.extend(wrong.map(|error| Error::invalid(&at, name, error)));
     }
-    for (key, value) in string_map(object.pointer("/metadata/labels")) {
-        for error in qualified_name(&key) {
-            errors.push(Error::invalid(&path.child("labels"), key.as_str(), error));
-        }
-        for error in label_value(&value) {
-            errors.push(Error::invalid(&path.child("labels"), value.as_str(), error));
-        }
+    let generation = object.pointer("/metadata/generation").and_then(Value::as_i64);
+    if let Some(generation) = generation.filter(|generation| *generation < 0) {
+        let why = "must be greater than or equal to 0";
+        errors.push(Error::invalid(&path.child("generation"), generation, why));
     }
+    validate_maps(object, &path, &mut errors);
+    validate_owners(object, &path, &mut errors);
+    let at = path.child("finalizers");
+    let finalizers = finalizers(object);
+    for finalizer in &finalizers {
+        let wrong = qualified_name(finalizer).into_iter();
+        errors.extend(wrong.map(|error| Error::invalid(&at, finalizer.as_str(), error)));
+    }
+    if ["orphan", "foregroundDeletion"]
+        .iter()
+        .all(|name| finalizers.iter().any(|own| own == name))
+    {
+        let why = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.push(Error::invalid(&at, json!(finalizers), why));
+    }
+    validate_managed_fields(object, &path, &mut errors);
+    errors
+}
+
+/// A prefix of names may end in a dash: something follows.
+fn without_trailing_dash(prefix: &str) -> String {
+    match prefix.strip_suffix('-') {
+        Some(stem) if !stem.is_empty() => {
+            let mut stem = stem.to_owned();
+            stem.pop();
+            stem + "a"
+        }
+        _ => prefix.to_owned(),
+    }
+}
+
+fn validate_maps(object: &Value, path: &Path, errors: &mut ErrorList) {
+    let members = |key: &str| object.get("metadata")?.get(key)?.as_object();
+    let at = path.child("labels");
+    for (key, value) in members("labels").into_iter().flatten() {
+        let value = value.as_str().unwrap_or_default();
+        let wrong = qualified_name(key).into_iter();
+        errors.extend(wrong.map(|error| Error::invalid(&at, key.as_str(), error)));
+        errors.extend(
+            label_value(value)
+                .into_iter()
+                .map(|error| Error::invalid(&at, value, error)),
+        );
+    }
+    let at = path.child("annotations");
     let mut total = 0;
-    for (key, value) in string_map(object.pointer("/metadata/annotations")) {
-        for error in qualified_name(&key.to_lowercase()) {
-            errors.push(Error::invalid(&path.child("annotations"), key.as_str(), error));
-        }
-        total += key.len() + value.len();
+    for (key, value) in members("annotations").into_iter().flatten() {
+        let wrong = qualified_name(&key.to_lowercase()).into_iter();
+        errors.extend(wrong.map(|error| Error::invalid(&at, key.as_str(), error)));
+        total += key.len() + value.as_str().map_or(0, str::len);
     }
     if total > ANNOTATIONS_LIMIT {
-        errors.push(Error::too_long(&path.child("annotations"), ANNOTATIONS_LIMIT));
+        errors.push(Error::too_long(&at, ANNOTATIONS_LIMIT));
     }
-    for finalizer in &finalizers(object) {
-        for error in qualified_name(finalizer) {
-            errors.push(Error::invalid(&path.child("finalizers"), finalizer.as_str(), error));
-        }
-    }
-    let owners = object
-        .pointer("/metadata/ownerReferences")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
-    let mut controllers: Vec<&str> = Vec::new();
-    for owner in &owners {
-        let at = path.child("ownerReferences");
-        let required = [
-            ("apiVersion", "version must not be empty"),
-            ("kind", "must not be empty"),
-            ("name", "must not be empty"),
-            ("uid", "must not be empty"),
-        ];
-        for (key, detail) in required {
-            if owner.get(key).and_then(Value::as_str).unwrap_or_default().is_empty() {
-                errors.push(Error::invalid(
-                    &at.child(key),
-                    owner.get(key).cloned().unwrap_or_else(|| json!("")),
-                    detail,
-                ));
+}
+
+fn validate_owners(object: &Value, path: &Path, errors: &mut ErrorList) {
+    let at = path.child("ownerReferences");
+    let owners = elements(object, "/metadata/ownerReferences");
+    let mut controller: Option<String> = None;
+    for owner in owners {
+        let member = |key: &str| owner.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (member("apiVersion"), member("kind"));
+        let version = if api_version.matches('/').count() > 1 {
+            ""
+        } else {
+            api_version
+        };
+        for (key, value, why) in [
+            ("apiVersion", version, "version must not be empty"),
+            ("kind", kind, "must not be empty"),
+            ("name", member("name"), "must not be empty"),
+            ("uid", member("uid"), "must not be empty"),
+        ] {
+            if value.is_empty() {
+                errors.push(Error::invalid(&at.child(key), member(key), why));
             }
         }
-        let of_event = owner.get("kind").and_then(Value::as_str) == Some("Event");
-        if of_event && owner.get("apiVersion").and_then(Value::as_str) == Some("v1") {
+        if (api_version, kind) == ("v1", "Event") {
             let why = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(Error::invalid(&at, owner.clone(), why));
+            errors.push(Error::literal(&at, owner_text(owner), why));
         }
-        if owner.get("controller").and_then(Value::as_bool) == Some(true) {
-            controllers.push(owner.get("kind").and_then(Value::as_str).unwrap_or_default());
+        if owner.get("controller") == Some(&Value::Bool(true)) {
+            let own = format!("{kind}/{}", member("name"));
+            match &controller {
+                None => controller = Some(own),
+                Some(first) => {
+                    let all: Vec<String> = owners.iter().map(owner_text).collect();
+                    let why = format!(
+                        "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {own}"
+                    );
+                    errors.push(Error::literal(&at, format!("[{}]", all.join(",")), why));
+                }
+            }
         }
     }
-    if controllers.len() > 1 {
-        errors.push(Error::invalid(
-            &path.child("ownerReferences"),
-            Value::Array(owners.clone()),
-            format!(
-                "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
-                controllers[0], controllers[1]
-            ),
-        ));
+}
+
+/// A reference as Go writes it: in the order of the type's fields.
+fn owner_text(owner: &Value) -> String {
+    let empty = Value::from("");
+    let always = ["apiVersion", "kind", "name", "uid"];
+    let always = always.map(|key| (key, Some(owner.get(key).unwrap_or(&empty))));
+    let optional = ["controller", "blockOwnerDeletion"].map(|key| (key, owner.get(key)));
+    let parts: Vec<String> = always
+        .into_iter()
+        .chain(optional)
+        .filter_map(|(key, value)| Some(format!("\"{key}\":{}", value?)))
+        .collect();
+    format!("{{{}}}", parts.join(","))
+}
+
+fn validate_managed_fields(object: &Value, path: &Path, errors: &mut ErrorList) {
+    let at = path.child("managedFields");
+    for (index, entry) in elements(object, "/metadata/managedFields").iter().enumerate() {
+        let at = at.index(index);
+        let member = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
+        let operation = member("operation");
+        if !matches!(operation, "Apply" | "Update") {
+            let why = "must be `Apply` or `Update`";
+            errors.push(Error::invalid(&at.child("operation"), operation, why));
+        }
+        let fields_type = member("fieldsType");
+        if !matches!(fields_type, "" | "FieldsV1") {
+            errors.push(Error::invalid(
+                &at.child("fieldsType"),
+                fields_type,
+                "must be `FieldsV1`",
+            ));
+        }
+        if member("manager").len() > 128 {
+            errors.push(Error::too_long(&at.child("fieldManager"), 128));
+        }
+        if member("subresource").len() > 256 {
+            errors.push(Error::too_long(&at.child("subresource"), 256));
+        }
     }
-    errors
 }
 
 /// Finds what is wrong with a change of metadata. Fields that clients cannot change at all were already put back by the registry.
 pub fn validate_update(object: &Value, old: &Value) -> ErrorList {
     let path = Path::new("metadata");
     let mut errors = Vec::new();
-    for key in ["name", "namespace", "uid"] {
-        let pointer = format!("/metadata/{key}");
-        if text(object, &pointer) != text(old, &pointer) {
-            errors.push(Error::invalid(
-                &path.child(key),
-                text(object, &pointer),
-                "field is immutable",
-            ));
-        }
-    }
     if is_deleting(old) {
         let before = finalizers(old);
-        let added: Vec<String> = finalizers(object)
+        let mut added: Vec<String> = finalizers(object)
             .into_iter()
             .filter(|finalizer| !before.contains(finalizer))
+            .map(|finalizer| field::go_quote(&finalizer))
             .collect();
+        added.sort_unstable();
+        added.dedup();
         if !added.is_empty() {
-            errors.push(Error::forbidden(
-                &path.child("finalizers"),
-                format!(
-                    "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-                    added.iter().map(|finalizer| field::go_quote(finalizer)).collect::<Vec<_>>().join(", ")
-                ),
-            ));
+            let why = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                added.join(", ")
+            );
+            errors.push(Error::forbidden(&path.child("finalizers"), why));
         }
     }
+    for key in [
+        "name",
+        "namespace",
+        "uid",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ] {
+        let value = |object: &Value| object.get("metadata").and_then(|metadata| metadata.get(key)).cloned();
+        let new = value(object);
+        if new != value(old) {
+            let new = new.unwrap_or(Value::Null);
+            errors.push(Error::invalid(&path.child(key), new, "field is immutable"));
+        }
+    }
+    validate_maps(object, &path, &mut errors);
+    validate_owners(object, &path, &mut errors);
+    validate_managed_fields(object, &path, &mut errors);
     errors
 }
 
@@ -273,7 +354,8 @@ mod tests {
             ]
         );
         let old = json!({"metadata": {"name": "a", "deletionTimestamp": "2020-01-01T00:00:00Z"}});
-        let new = json!({"metadata": {"name": "a", "finalizers": ["x/y"]}});
+        let new =
+            json!({"metadata": {"name": "a", "finalizers": ["x/y"], "deletionTimestamp": "2020-01-01T00:00:00Z"}});
         assert_eq!(validate_update(&new, &old).len(), 1);
     }
 }

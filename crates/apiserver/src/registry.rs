@@ -3,12 +3,14 @@
 //! Every write is a read-decide-commit loop: the commit carries the revision the decision was made on, and is made anew when another
 //! write came first.
 
+mod accept;
 mod create;
 mod delete;
 mod patch;
 mod read;
 mod update;
 
+pub(crate) use accept::unreadable;
 pub use delete::{DeleteOptions, Deleted};
 pub use patch::PatchKind;
 pub use read::{ListQuery, Page};
@@ -28,7 +30,7 @@ use crate::cluster::LogicalCluster;
 use crate::definition::{Attributes, Context, Definition, Operation, Version, Warnings};
 use crate::user::UserInfo;
 use crate::webhooks::Reinvocation;
-use crate::{decode, meta, object, protobuf, table};
+use crate::{meta, object, protobuf, table};
 
 /// How often a write without a resourceVersion is decided anew before the client is told to try again.
 const RETRIES: usize = 20;
@@ -58,6 +60,8 @@ pub struct WriteOptions {
     pub field_validation: FieldValidation,
     /// Take over fields that others own (server-side apply only).
     pub force: bool,
+    /// The subresource through which the object itself is written, such as `scale`; managedFields name it.
+    pub through: Option<&'static str>,
 }
 
 /// What a client said of its own accord, as admission shows it.
@@ -225,116 +229,6 @@ impl Scope {
             .stored_version()
             .is_some_and(|version| version.name == self.version)
             && self.definition.topic.as_str() == format!("{}/{}", self.definition.group, self.definition.plural)
-    }
-
-    /// Brings a decoded body into shape: right kind, known fields only, schema's and kind's defaults.
-    fn accept(
-        &self,
-        context: &Context<'_>,
-        object: &mut Value,
-        options: &WriteOptions,
-        duplicates: &[String],
-        warnings: &mut Vec<String>,
-    ) -> Result<(), ApiError> {
-        let version = self.spec()?;
-        let api_version = self.definition.api_version(&self.version);
-        if object.is_null() {
-            *object = Value::Object(serde_json::Map::new());
-        }
-        if !object.is_object() {
-            let shown = decode::summary(object.to_string().as_bytes());
-            let why = format!(
-                "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }} ({shown})",
-                gardener_schema::json::type_of(object)
-            );
-            return Err(self.unrecognized(&why));
-        }
-        let (own_version, own_kind) = (
-            meta::text(object, "/apiVersion").to_owned(),
-            meta::text(object, "/kind").to_owned(),
-        );
-        if (!own_kind.is_empty() && own_kind != version.kind) || (!own_version.is_empty() && own_version != api_version)
-        {
-            let own_group_version = own_version.rsplit('/').next().unwrap_or_default();
-            if own_kind == version.kind {
-                return Err(ApiError::bad_request(format!(
-                    "{own_kind} in version {:?} cannot be handled as a {own_kind}: no kind \"{own_kind}\" is registered for version \"{own_version}\" in scheme \"pkg/runtime/scheme.go:111\"",
-                    self.version
-                )));
-            }
-            if own_version != api_version {
-                return Err(ApiError::bad_request(format!(
-                    "the API version in the data ({own_version}) does not match the expected API version ({api_version})"
-                )));
-            }
-            return Err(ApiError::bad_request(format!(
-                "{own_kind} in version {:?} cannot be handled as a {}: converting ({own_group_version}.{own_kind}) to ({}.{}): unknown conversion",
-                own_group_version,
-                version.kind,
-                group_name(&self.definition.group),
-                version.kind
-            )));
-        }
-        if let Value::Object(members) = object {
-            members.insert("apiVersion".into(), api_version.into());
-            members.insert("kind".into(), version.kind.clone().into());
-        }
-        let mut findings: Vec<String> = duplicates
-            .iter()
-            .map(|path| format!("duplicate field \"{path}\""))
-            .collect();
-        if let Some(schema) = &version.schema {
-            schema.canonicalize(object);
-            schema
-                .decode(object, &version.kind)
-                .map_err(|error| error.into_api_error(&self.version, &version.kind))?;
-            let looked = options.field_validation != FieldValidation::Ignore;
-            let unknown = looked.then(|| schema.unknown_fields(object));
-            // where every field is known, as in most bodies, there is nothing to prune
-            if version.prunes && unknown.as_ref().is_none_or(|unknown| !unknown.is_empty()) {
-                schema.prune(object);
-            }
-            let unknown = unknown.into_iter().flatten();
-            findings.extend(unknown.map(|path| format!("unknown field \"{path}\"")));
-            if version.completes {
-                schema.drop_empty(object);
-            }
-        }
-        if !findings.is_empty() {
-            match options.field_validation {
-                FieldValidation::Strict => {
-                    return Err(ApiError::bad_request(format!(
-                        "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
-                        version.kind,
-                        self.version,
-                        version.kind,
-                        findings.join(", ")
-                    )));
-                }
-                FieldValidation::Warn => warnings.append(&mut findings),
-                FieldValidation::Ignore => {}
-            }
-        }
-        self.fill_defaults(context, object)
-    }
-
-    fn fill_defaults(&self, context: &Context<'_>, object: &mut Value) -> Result<(), ApiError> {
-        // the defaults in built-in kinds' documents only tell which Go fields are no pointers
-        if self.definition.strategy.validates_schema()
-            && let Some(schema) = &self.spec()?.schema
-        {
-            schema.apply_defaults(object);
-        }
-        self.definition.strategy.default(context, object);
-        Ok(())
-    }
-
-    /// A body that is no object of the kind at all.
-    pub(crate) fn unrecognized(&self, why: &str) -> ApiError {
-        let kind = self.spec().map_or("", |version| version.kind.as_str());
-        ApiError::bad_request(format!(
-            "the object provided is unrecognized (must be of type {kind}): {why}"
-        ))
     }
 
     /// Brings an object into the form in which it is stored.
@@ -530,15 +424,6 @@ impl Scope {
                 expect,
             })
             .await
-    }
-}
-
-/// The last part of a group's first name, as upstream's Go packages are called: `core.gardener.cloud` is `core`.
-fn group_name(group: &str) -> &str {
-    if group.is_empty() {
-        "core"
-    } else {
-        group.split('.').next().unwrap_or(group)
     }
 }
 

@@ -1,21 +1,41 @@
 //! The `scale` subresource: desired and observed counts of any kind that tells where it keeps them.
 
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::{Error, Path};
+use gardener_apimachinery::field::{Error, Path, go_quote};
+use gardener_schema::json::type_of;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
+use crate::decode::Source;
 use crate::definition::Scale;
 use crate::handle::Call;
-use crate::registry::{PatchKind, Scope};
+use crate::registry::{PatchKind, Scope, WriteOptions};
 use crate::respond::{self, Body};
 use crate::table::json_path;
 use crate::{meta, object};
+
+/// The subresource, as managedFields name it.
+const SCALE: &str = "scale";
 
 /// Serves `get`, `update` and `patch` of an object's scale.
 pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
     let paths = scope.spec()?.scale.clone().ok_or_else(ApiError::no_such_path)?;
     let accept = call.accept_one_shape()?;
+    if !matches!(verb, "get" | "update" | "patch") {
+        return Err(ApiError::method_not_allowed());
+    }
+    let options = match verb {
+        "get" => WriteOptions::default(),
+        _ => WriteOptions {
+            through: Some(SCALE),
+            ..call.write_options()?
+        },
+    };
+    let main = Scope {
+        subresource: String::new(),
+        admitted: true,
+        ..scope.clone()
+    };
     for _ in 0..5 {
         let entry = scope.entry()?;
         let mut parent = object::value_of(&entry);
@@ -24,27 +44,27 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         let wanted = match verb {
             "get" => return Ok(respond::value(StatusCode::OK, &current, accept)),
             "update" => call.decoded()?.value,
-            "patch" => {
+            _ => {
                 let patch = crate::decode::decode(&call.body, crate::decode::Format::Yaml)?.value;
                 match call.patch_kind()? {
                     PatchKind::Json => gardener_merge::json_patch(&current, &patch).map_err(ApiError::from)?,
-                    // a scale has no lists: the three merging patches do the same to it
-                    PatchKind::Merge | PatchKind::Strategic | PatchKind::Apply => {
+                    // a scale has no lists: the two merging patches do the same to it
+                    PatchKind::Merge | PatchKind::Strategic => {
                         gardener_merge::merge_patch(&current, &patch).map_err(ApiError::from)?
+                    }
+                    PatchKind::Apply => {
+                        check(scope, &patch)?;
+                        let body = applied(scope, &patch, &paths);
+                        let body = bytes::Bytes::from(body.to_string());
+                        let written = main.patch(PatchKind::Apply, &body, &options).await?;
+                        let scale = scale_of(&written.object, &paths);
+                        return Ok(respond::value(StatusCode::OK, &scale, accept));
                     }
                 }
             }
-            other => {
-                return Err(ApiError::method_not_supported(
-                    &scope.definition.group,
-                    &format!("{}/scale", scope.definition.plural),
-                    other,
-                ));
-            }
         };
         let asked_revision = meta::resource_version(&wanted).to_owned();
-        let unchanged = asked_revision.is_empty() || asked_revision == entry.mod_revision.to_string();
-        if !unchanged {
+        if !asked_revision.is_empty() && asked_revision != entry.mod_revision.to_string() {
             return Err(ApiError::conflict(
                 &scope.definition.group,
                 &scope.definition.plural,
@@ -52,7 +72,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
                 "the object has been modified; please apply your changes to the latest version and try again",
             ));
         }
-        let options = call.write_options()?;
+        check(scope, &wanted)?;
         let context = scope.context(call.cluster.clock().now(), options.dry_run);
         let mut warnings = Vec::new();
         let mut wanted = wanted;
@@ -64,27 +84,9 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         let wanted = scope
             .admit_body(&context, &options, wanted, Some(&current), &mut warnings)
             .await?;
-        let replicas = wanted.pointer("/spec/replicas").cloned().unwrap_or_else(|| json!(0));
-        let number = replicas.as_i64().ok_or_else(|| {
-            ApiError::bad_request(format!(
-                "Scale in version \"v1\" cannot be handled as a Scale: spec.replicas: expected a number, got {replicas}"
-            ))
-        })?;
-        if number < 0 {
-            let error = Error::invalid(
-                &Path::new("spec.replicas"),
-                number,
-                "must be greater than or equal to 0",
-            );
-            return Err(ApiError::invalid("autoscaling", "Scale", &scope.name, &[error]));
-        }
-        set_path(&mut parent, &paths.spec_replicas, json!(number));
-        let main = Scope {
-            subresource: String::new(),
-            admitted: true,
-            ..scope.clone()
-        };
-        match main.update(parent, &[], &options).await {
+        let replicas = check(scope, &wanted)?;
+        set_path(&mut parent, &paths.spec_replicas, json!(replicas));
+        match main.update(parent, &Source::default(), &options).await {
             Ok(written) => {
                 let mut response = respond::value(StatusCode::OK, &scale_of(&written.object, &paths), accept);
                 respond::warn(&mut response, &warnings);
@@ -100,6 +102,61 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         &scope.name,
         "the object changes too often; try again",
     ))
+}
+
+/// The count that a scale asks for.
+fn check(scope: &Scope, scale: &Value) -> Result<i64, ApiError> {
+    let cannot = |version: &str, kind: &str, why: &str| {
+        ApiError::bad_request(format!(
+            "{kind} in version {} cannot be handled as a Scale: {why}",
+            go_quote(version)
+        ))
+    };
+    let (api_version, kind) = (meta::text(scale, "/apiVersion"), meta::text(scale, "/kind"));
+    if !matches!(kind, "" | "Scale") {
+        let version = api_version.rsplit('/').next().unwrap_or_default();
+        let why = format!("converting ({version}.{kind}) to (autoscaling.Scale): unknown conversion");
+        return Err(cannot(version, kind, &why));
+    }
+    let found = scale.pointer("/spec/replicas").filter(|count| !count.is_null());
+    let replicas = match found {
+        None => 0,
+        Some(count) => match count.as_i64().filter(|count| i32::try_from(*count).is_ok()) {
+            Some(count) => count,
+            None => {
+                let what = match count {
+                    Value::Number(number) => format!("number {number}"),
+                    other => type_of(other).to_owned(),
+                };
+                let why =
+                    format!("json: cannot unmarshal {what} into Go struct field ScaleSpec.spec.replicas of type int32");
+                return Err(cannot("v1", "Scale", &why));
+            }
+        },
+    };
+    match meta::name(scale) {
+        "" => return Err(scope.no_name()),
+        name if name != scope.name => return Err(scope.other_name(name)),
+        _ => {}
+    }
+    if replicas < 0 {
+        let at = Path::new("spec.replicas");
+        let error = Error::invalid(&at, replicas, "must be greater than or equal to 0");
+        return Err(ApiError::invalid("autoscaling", "Scale", &scope.name, &[error]));
+    }
+    Ok(replicas)
+}
+
+/// What the applied scale means for the object itself.
+fn applied(scope: &Scope, scale: &Value, paths: &Scale) -> Value {
+    let kind = scope.spec().map_or("", |version| version.kind.as_str());
+    let mut config = json!({
+        "apiVersion": scope.definition.api_version(&scope.version), "kind": kind, "metadata": {"name": scope.name},
+    });
+    if let Some(replicas) = scale.pointer("/spec/replicas") {
+        set_path(&mut config, &paths.spec_replicas, replicas.clone());
+    }
+    config
 }
 
 fn scale_of(object: &Value, paths: &Scale) -> Value {

@@ -55,10 +55,8 @@ pub fn start(
     accept: Accept,
     closed: CancellationToken,
 ) -> Result<impl Stream<Item = Bytes> + Send + use<>, ApiError> {
-    let list_query = ListQuery::read(query, &scope.definition)?;
-    let bookmarks = query.flag("allowWatchBookmarks");
-    let initial_events = query.has("sendInitialEvents").then(|| query.flag("sendInitialEvents"));
-    check_initial_events(initial_events, &list_query, bookmarks)?;
+    let list_query = ListQuery::read(query, &scope.definition, true)?;
+    let (bookmarks, initial_events) = (list_query.bookmarks, list_query.initial_events);
     let wanted = parse_revision(list_query.resource_version.as_deref())?;
     let listing_wanted = initial_events.unwrap_or_else(|| wanted.unwrap_or(0) == 0);
     let prefix = scope.cluster.path(&scope.namespace, "");
@@ -125,34 +123,6 @@ pub fn start(
     Ok(stream::unfold(state, |mut state| async move {
         state.next().await.map(|bytes| (bytes, state))
     }))
-}
-
-fn check_initial_events(initial: Option<bool>, query: &ListQuery, bookmarks: bool) -> Result<(), ApiError> {
-    use gardener_apimachinery::field::{Error, Path};
-    let refuse = |errors: &[Error]| Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", errors));
-    let by_match = query.resource_version_match.as_deref();
-    match initial {
-        Some(_) if by_match != Some("NotOlderThan") => {
-            let path = Path::new("resourceVersionMatch");
-            let mut errors = vec![Error::forbidden(
-                &path,
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            )];
-            if let Some(other) = by_match.filter(|other| !other.is_empty()) {
-                errors.push(Error::not_supported(&path, other, &["NotOlderThan"]));
-            }
-            refuse(&errors)
-        }
-        Some(true) if !bookmarks => refuse(&[Error::forbidden(
-            &Path::new("sendInitialEvents"),
-            "sendInitialEvents requires setting allowWatchBookmarks to true",
-        )]),
-        None if by_match.is_some() => refuse(&[Error::forbidden(
-            &Path::new("resourceVersionMatch"),
-            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-        )]),
-        _ => Ok(()),
-    }
 }
 
 impl State {

@@ -14,8 +14,9 @@ fn pattern(text: &str) -> Regex {
 static TIME: LazyLock<Regex> = LazyLock::new(|| pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"));
 static UID: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
-static REVISION_IN_TEXT: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(ResourceVersion in \w+ ?\w*:? ?\(?|resource version: )(\d+)"));
+static REVISION_IN_TEXT: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r#"(ResourceVersion in \w+ ?\w*:? ?\(?|resource version: |resourceVersion\\?":\\?")(\d+)"#)
+});
 static TOKEN_VOLUME: LazyLock<Regex> = LazyLock::new(|| pattern(r"kube-api-access-[a-z0-9]{5}"));
 static TOKEN: LazyLock<Regex> = LazyLock::new(|| pattern(r"^eyJ[\w-]+\.[\w-]+\.[\w-]+$"));
 
@@ -27,6 +28,8 @@ pub struct Normalizer {
     hidden: Vec<(String, &'static str)>,
     uids: Vec<String>,
     revisions: Vec<String>,
+    addresses: Vec<String>,
+    ports: Vec<String>,
 }
 
 fn nth(known: &mut Vec<String>, value: &str) -> usize {
@@ -77,6 +80,13 @@ impl Normalizer {
         }
     }
 
+    fn address(&mut self, address: &str) -> String {
+        match address.starts_with("10.") {
+            true => format!("ip-{}", nth(&mut self.addresses, address)),
+            false => address.to_owned(),
+        }
+    }
+
     fn object(&mut self, members: &Map<String, Value>) -> Map<String, Value> {
         let of_object = || members.get("object")?.pointer("/metadata/generateName");
         let generated = members
@@ -99,6 +109,15 @@ impl Normalizer {
                 ("metadata", metadata) if is_list => self.value(&without_revision(metadata, "/resourceVersion")),
                 ("resourceVersion", Value::String(revision)) if revision.len() > 1 && is_number(revision) => {
                     format!("revision-{}", nth(&mut self.revisions, revision)).into()
+                }
+                // what servers choose at random
+                ("clusterIP", Value::String(address)) => self.address(address).into(),
+                ("clusterIPs", Value::Array(addresses)) => addresses
+                    .iter()
+                    .map(|address| self.address(address.as_str().unwrap_or_default()))
+                    .collect(),
+                ("nodePort" | "healthCheckNodePort", Value::Number(port)) => {
+                    format!("port-{}", nth(&mut self.ports, &port.to_string())).into()
                 }
                 // of prose only whether there is any
                 ("description", Value::String(prose)) if members.contains_key("priority") && !prose.is_empty() => {

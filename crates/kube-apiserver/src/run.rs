@@ -162,6 +162,8 @@ async fn open_store(flags: &Flags, kubernetes: &EmbeddedKubernetes) -> Result<Ar
 /// The cluster's setup as flags want it.
 fn with_flags(mut config: ClusterConfig, flags: &Flags) -> ClusterConfig {
     config.authorizer = access::authorizer(flags);
+    // pods here may run on real nodes
+    config.admission = kubernetes::admission_plugins(true);
     let disabled = &flags.disable_admission_plugins;
     for plugin in &flags.enable_admission_plugins {
         if !config.admission.iter().any(|own| own.name() == plugin) {

@@ -56,7 +56,7 @@ impl EmbeddedKubernetes {
         ClusterConfig {
             resources: self.resources.clone(),
             custom_resources: true,
-            admission: kubernetes::admission_plugins(),
+            admission: kubernetes::admission_plugins(false),
             authenticator: Arc::new(Authenticator::new(settings)),
             authorizer,
             git_version: format!("v{}", version.trim_start_matches('v')),

@@ -69,6 +69,11 @@ impl<'a> Type<'a> {
         schema.zero_value(name).or(required_list.then_some(&NO_ELEMENTS))
     }
 
+    /// The members that Go writes as null where nobody set them.
+    fn nulls(self) -> impl Iterator<Item = &'a str> {
+        self.0.into_iter().flat_map(Schema::null_fields)
+    }
+
     fn items(self) -> Self {
         Self(self.0.and_then(Schema::items))
     }
@@ -282,16 +287,29 @@ fn differ_as(shape: Shape, kind: Type<'_>, old: Option<&Value>, new: Option<&Val
         return;
     }
     if shape == Shape::Map {
+        let part = match (old, new) {
+            (None, Some(new)) => Some((new, &mut found.added)),
+            (Some(old), None) => Some((old, &mut found.removed)),
+            _ => None,
+        };
+        if let Some((value, node)) = part {
+            for name in kind.nulls().filter(|name| value.get(*name).is_none()) {
+                node.below.place(PathElement::field(name), true, Set::default());
+            }
+        }
         let old = old.and_then(Value::as_object);
         let new = new.and_then(Value::as_object);
         for (name, value) in old.into_iter().flatten() {
             let other = new.and_then(|new| new.get(name));
+            // Go writes nothing and null for the same
+            if new.is_some() && other.is_none() && value.is_null() && kind.is_go_type() {
+                continue;
+            }
             differ_member(kind, name, Some(value), other, found);
         }
         for (name, value) in new.into_iter().flatten() {
             match old {
                 Some(old) if old.contains_key(name) => {}
-                // Go writes nothing and null for the same
                 Some(_) if value.is_null() && kind.is_go_type() => {}
                 Some(_) => differ_member(kind, name, kind.zero(name), Some(value), found),
                 None => differ_member(kind, name, None, Some(value), found),

@@ -6,9 +6,9 @@ use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
 use serde_json::Value;
 
-use crate::formats;
 use crate::json::type_of;
 use crate::schema::{Kind, Schema};
+use crate::{formats, go_types};
 
 /// A value that does not decode: the message of Go's decoder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,15 +41,36 @@ fn cannot_be_handled(version: &str, kind: &str, why: &str) -> ApiError {
 /// Where the decoder is: Go names the innermost struct and the fields on the way to it.
 struct Place<'a> {
     parent: Option<&'a Place<'a>>,
+    /// The full name of the struct's definition, where it has one.
+    definition: Option<&'a str>,
     structure: &'a str,
     field: &'a str,
 }
 
 impl Place<'_> {
     fn path(&self) -> String {
-        match self.parent.map(Place::path) {
-            Some(parent) => format!("{parent}.{}", self.field),
-            None => self.field.to_owned(),
+        let embedding = self.go_type().and_then(|go| go.embedding(self.field));
+        let parts = [
+            self.parent.map(Place::path),
+            embedding.map(str::to_owned),
+            Some(self.field.to_owned()),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(".")
+    }
+
+    fn go_type(&self) -> Option<&'static go_types::GoType<'static>> {
+        go_types::of(self.definition?)
+    }
+
+    /// The named type of the field or, for a `value` inside the field's list or map, of its elements.
+    fn named(&self, is_list: bool) -> Option<&'static str> {
+        let mut named = self.go_type()?.named(self.field)?;
+        loop {
+            let is_collection = named.starts_with('[') || named.starts_with("map[");
+            if is_list == named.starts_with('[') || !is_collection {
+                return Some(named);
+            }
+            named = named.split_once(']')?.1;
         }
     }
 }
@@ -74,6 +95,7 @@ impl Schema {
                     if let Some(child) = self.field(name) {
                         let inner = Place {
                             parent: place,
+                            definition: self.definition_name(),
                             structure,
                             field: name,
                         };
@@ -96,19 +118,16 @@ impl Schema {
                 Some("byte") => decode_bytes(text),
                 _ => Ok(()),
             },
-            (Kind::String, other) if matches!(self.format(), Some("date-time" | "go-duration")) => Err(DecodeError(
-                format!("json: cannot unmarshal {} into Go value of type string", type_of(other)),
-            )),
+            (Kind::String, other) if matches!(self.format(), Some("date-time" | "go-duration")) => {
+                Err(misfit(type_of(other), "string", kind, place))
+            }
             (Kind::Quantity, Value::String(text)) => {
                 formats::quantity(text.trim()).map_err(|why| DecodeError(why.to_owned()))
             }
             (Kind::Quantity, other) => formats::quantity(&other.to_string()).map_err(|why| DecodeError(why.to_owned())),
             (Kind::IntOrString, Value::String(_)) => Ok(()),
             (Kind::IntOrString, Value::Number(number)) if in_range(number, "int32") => Ok(()),
-            (Kind::IntOrString, other) => Err(DecodeError(format!(
-                "json: cannot unmarshal {} into Go value of type int32",
-                literal(other)
-            ))),
+            (Kind::IntOrString, other) => Err(misfit(&literal(other), "int32", kind, place)),
             (Kind::Integer, Value::Number(number)) => {
                 let go = self.go_type(kind);
                 if in_range(number, &go) {
@@ -118,7 +137,11 @@ impl Schema {
                 }
             }
             (Kind::Number, Value::Number(_)) | (Kind::Boolean, Value::Bool(_)) => Ok(()),
-            (_, other) => Err(misfit(type_of(other), &self.go_type(kind), kind, place)),
+            (_, other) => {
+                let named = place.and_then(|place| place.named(self.kind() == Kind::Array));
+                let go = named.map_or_else(|| self.go_type(kind), str::to_owned);
+                Err(misfit(type_of(other), &go, kind, place))
+            }
         }
     }
 
@@ -270,7 +293,7 @@ mod tests {
             ),
             (
                 json!({"spec": {"strategy": {"rollingUpdate": {"maxSurge": true}}}}),
-                "json: cannot unmarshal bool into Go value of type int32",
+                "json: cannot unmarshal bool into Go struct field RollingUpdateDeployment.spec.strategy.rollingUpdate.maxSurge of type int32",
             ),
         ] {
             assert_eq!(

@@ -67,27 +67,36 @@ impl Schema {
     fn zero_default(&self) -> Option<&Value> {
         self.default_value().filter(|value| match value {
             Value::Object(members) => members.is_empty(),
-            Value::String(text) => text.is_empty(),
+            Value::String(text) => text.is_empty() || self.kind() == crate::Kind::Quantity,
             Value::Number(number) => number.as_f64() == Some(0.0),
             Value::Bool(flag) => !flag,
-            Value::Null | Value::Array(_) => false,
+            Value::Null => true,
+            Value::Array(_) => false,
         })
     }
 
-    /// Drops the members that Go leaves out of an object of a built-in kind: optional lists and maps without an element.
+    /// Drops the members that Go leaves out of an object of a built-in kind: optional lists and maps without an element, and zero values of
+    /// scalars that are no pointers.
     pub fn drop_empty(&self, value: &mut Value) {
         match value {
             Value::Object(members) => members.retain(|name, value| {
                 let Some(child) = self.child(name) else { return true };
                 child.drop_empty(value);
                 let is_empty = match value {
+                    Value::Bool(false) => return !child.omits_zero,
+                    Value::String(text) if text.is_empty() => return !child.omits_zero,
+                    Value::Number(number) if number.as_i64() == Some(0) => return !child.omits_zero,
                     Value::Array(elements) => elements.is_empty(),
                     Value::Object(members) => members.is_empty() && child.fields().next().is_none(),
                     _ => false,
                 };
                 let is_optional = || {
                     let is_field = self.definition_name().is_some() && self.field(name).is_some();
-                    is_field && child.definition_name().is_none() && !self.required().any(|required| required == name)
+                    let is_written = child.default_value() == Some(&Value::Null);
+                    is_field
+                        && !is_written
+                        && child.definition_name().is_none()
+                        && !self.required().any(|required| required == name)
                 };
                 !(is_empty && is_optional())
             }),
@@ -115,6 +124,10 @@ impl Schema {
                 for (name, value) in members {
                     if let Some(child) = self.child(name) {
                         child.complete(value);
+                        // what is stored as protobuf comes back without the difference between none and nothing
+                        if value.as_array().is_some_and(Vec::is_empty) && child.default_value() == Some(&Value::Null) {
+                            *value = Value::Null;
+                        }
                     }
                 }
             }
@@ -143,7 +156,8 @@ mod tests {
         let schema = crate::fixtures::deployment();
         let mut value = json!({
             "metadata": {"name": "a", "labels": {}, "finalizers": []},
-            "spec": {"selector": {}, "template": {"spec": {"containers": [{"name": "c", "args": []}], "volumes": [{"name": "v", "emptyDir": {}}]}}},
+            "spec": {"selector": {}, "replicas": 0, "paused": false, "template": {"spec": {"hostNetwork": false, "shareProcessNamespace": false,
+                "containers": [{"name": "c", "args": [], "env": [{"name": "A", "value": ""}]}], "volumes": [{"name": "v", "emptyDir": {}}]}}},
         });
         schema.drop_empty(&mut value);
         schema.complete(&mut value);
@@ -156,6 +170,14 @@ mod tests {
         assert_eq!(spec["containers"][0]["resources"], json!({}));
         assert_eq!(spec["volumes"][0]["emptyDir"], json!({}), "a pointer that is set stays");
         assert_eq!(value["spec"]["selector"], json!({}), "as is what is required");
+        assert_eq!(
+            value["spec"]["replicas"],
+            json!(0),
+            "and the zero that a pointer points to"
+        );
+        assert_eq!(spec["shareProcessNamespace"], json!(false));
+        assert_eq!((value["spec"].get("paused"), spec.get("hostNetwork")), (None, None));
+        assert_eq!(spec["containers"][0]["env"], json!([{"name": "A"}]));
         let once = value.clone();
         schema.drop_empty(&mut value);
         schema.complete(&mut value);

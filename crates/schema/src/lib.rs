@@ -15,6 +15,7 @@ mod definitions;
 #[cfg(test)]
 mod fixtures;
 pub mod formats;
+mod go_types;
 pub mod json;
 mod meta;
 pub mod openapi;

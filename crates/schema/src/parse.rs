@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use regex::Regex;
 use serde_json::{Map, Value};
 
+use crate::go_types;
 use crate::meta::object_meta;
 use crate::rules::Rule;
 use crate::schema::{Constraints, Kind, ListType, MapType, Schema, Slot};
@@ -94,6 +95,31 @@ fn as_resource(node: &mut Schema) {
     node.fields.insert("metadata".into(), Arc::new(metadata));
 }
 
+/// Adds to a definition what is known of its Go type.
+fn as_go_type(node: &mut Schema, name: &str) {
+    let go = go_types::of(name);
+    node.null_fields = go
+        .map(|go| go.nulls.iter().map(|name| (*name).into()).collect())
+        .unwrap_or_default();
+    for (field, schema) in &mut node.fields {
+        let is_null = go.is_some_and(|go| go.nulls.contains(&field.as_ref()));
+        let is_pointer = go.is_some_and(|go| go.pointers.contains(&field.as_ref()));
+        let zero = go.and_then(|go| go.zeros.get(field.as_ref()));
+        let zero = zero.cloned().or_else(|| is_null.then_some(Value::Null));
+        if go.is_some_and(|go| go.omits.contains(&field.as_ref())) {
+            Arc::make_mut(schema).default = None;
+        }
+        if schema.default.is_some() {
+            continue;
+        }
+        if let Some(zero) = zero {
+            Arc::make_mut(schema).default = Some(Box::new(zero));
+        } else if !is_pointer && matches!(schema.kind, Kind::String | Kind::Integer | Kind::Number | Kind::Boolean) {
+            Arc::make_mut(schema).omits_zero = true;
+        }
+    }
+}
+
 impl<'a> Reader<'a> {
     pub(crate) fn openapi(slots: &'a BTreeMap<&'a str, Slot>) -> Self {
         Self { slots: Some(slots) }
@@ -114,6 +140,9 @@ impl<'a> Reader<'a> {
         } else if name.ends_with(".pkg.runtime.RawExtension") {
             // what is inside belongs to one owner as a whole
             node.map_type = Some(MapType::Atomic);
+        }
+        if go_types::is_known(name) {
+            as_go_type(&mut node, name);
         }
         Ok(node)
     }

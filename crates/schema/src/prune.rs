@@ -1,6 +1,6 @@
 //! Fields that the schema does not know: naming them, dropping them; and dropping nulls as Go's decoder does.
 
-use gardener_apimachinery::quantity;
+use gardener_apimachinery::quantity::Amount;
 use serde_json::Value;
 
 use crate::schema::{Kind, Schema};
@@ -98,22 +98,10 @@ impl Schema {
         }
     }
 
-    /// Brings a value into the form that decoding into Go's types gives it. Null members of known fields go: there a null is the field's
-    /// absence. (Nulls in lists, in maps and in free-form objects stay.) Quantities are written in their canonical form.
+    /// Drops null members of known fields, as decoding into Go's types does: there a null is the field's absence. Nulls in free-form objects
+    /// stay. Writes quantities in their canonical form.
     pub fn canonicalize(&self, value: &mut Value) {
         match value {
-            Value::String(text) if self.kind() == Kind::Quantity => {
-                if let Ok(canonical) = quantity::canonical(text.trim())
-                    && canonical != *text
-                {
-                    *text = canonical;
-                }
-            }
-            Value::Number(number) if self.kind() == Kind::Quantity => {
-                if let Ok(canonical) = quantity::canonical(&number.to_string()) {
-                    *value = canonical.into();
-                }
-            }
             Value::Object(members) => members.retain(|name, value| match self.field(name) {
                 Some(_) if value.is_null() => false,
                 Some(child) => {
@@ -122,22 +110,50 @@ impl Schema {
                 }
                 None => {
                     if let Some(child) = self.additional() {
-                        child.canonicalize(value);
+                        child.canonicalize_element(value);
                     }
                     true
                 }
             }),
             Value::Array(elements) => {
                 if let Some(items) = self.items() {
-                    elements.iter_mut().for_each(|value| items.canonicalize(value));
+                    elements.iter_mut().for_each(|value| items.canonicalize_element(value));
                 }
             }
+            Value::String(_) | Value::Number(_) if self.kind() == Kind::Quantity => canonicalize_quantity(value),
+            _ => {}
+        }
+    }
+
+    /// An element of a list or map: of a null there, Go's decoder makes the zero value of a scalar type.
+    fn canonicalize_element(&self, value: &mut Value) {
+        if !value.is_null() || self.is_nullable() {
+            return self.canonicalize(value);
+        }
+        match self.kind() {
+            Kind::String => *value = Value::String(String::new()),
+            Kind::Integer | Kind::Number => *value = Value::from(0),
+            Kind::Boolean => *value = Value::Bool(false),
             _ => {}
         }
     }
 
     fn is_scalar(&self) -> bool {
         matches!(self.kind(), kind if kind.is_scalar()) || self.kind() == Kind::Array
+    }
+}
+
+/// What is no quantity stays as it is.
+fn canonicalize_quantity(value: &mut Value) {
+    let parsed: Result<Amount, _> = match &*value {
+        Value::String(text) => text.trim().parse(),
+        other => other.to_string().parse(),
+    };
+    if let Ok(amount) = parsed {
+        let canonical = amount.to_string();
+        if value.as_str() != Some(canonical.as_str()) {
+            *value = Value::String(canonical);
+        }
     }
 }
 
@@ -208,7 +224,7 @@ mod tests {
         schema.canonicalize(&mut value);
         assert_eq!(
             value,
-            json!({"metadata": {"labels": {"a": null}}, "spec": {"template": {"spec": {"containers": [{"name": "a"}]}}}})
+            json!({"metadata": {"labels": {"a": ""}}, "spec": {"template": {"spec": {"containers": [{"name": "a"}]}}}})
         );
     }
 }

@@ -133,6 +133,10 @@ pub struct Schema {
     pub(crate) format: Option<Box<str>>,
     pub(crate) nullable: bool,
     pub(crate) default: Option<Box<Value>>,
+    /// The fields whose default is null: known without looking at all of them.
+    pub(crate) null_fields: Vec<Box<str>>,
+    /// Whether Go leaves the field out where it is a scalar's zero value.
+    pub(crate) omits_zero: bool,
     pub(crate) fields: BTreeMap<Box<str>, Arc<Schema>>,
     pub(crate) required: Vec<Box<str>>,
     pub(crate) additional: Option<Arc<Schema>>,
@@ -216,6 +220,11 @@ impl Schema {
         let target = self.resolved();
         let node = if self.fields.is_empty() { target } else { self };
         node.fields.iter().map(|(name, node)| (&**name, &**node))
+    }
+
+    /// The fields that Go writes as null where nobody set them.
+    pub fn null_fields(&self) -> impl Iterator<Item = &str> {
+        self.resolved().null_fields.iter().map(|name| &**name)
     }
 
     /// Whether there is any named field.

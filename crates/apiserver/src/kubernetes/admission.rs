@@ -13,11 +13,12 @@ use crate::meta;
 use crate::user::MASTERS;
 use crate::webhooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
 
-/// The plugins of a cluster with nodes, in upstream's order.
-pub fn plugins() -> Vec<Arc<dyn Admission>> {
+/// The plugins of a cluster with nodes, in upstream's order. `mounts_tokens` tells whether pods get a volume with a token, see
+/// [`ServiceAccountPlugin::mounts_tokens`].
+pub fn plugins(mounts_tokens: bool) -> Vec<Arc<dyn Admission>> {
     vec![
         Arc::new(NamespaceLifecycle),
-        Arc::new(ServiceAccountPlugin),
+        Arc::new(ServiceAccountPlugin { mounts_tokens }),
         Arc::new(Priority),
         Arc::new(DefaultTolerationSeconds),
         Arc::new(CertificateSigning),
@@ -75,7 +76,55 @@ impl Admission for NamespaceLifecycle {
 }
 
 /// Gives pods their service account.
-pub struct ServiceAccountPlugin;
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ServiceAccountPlugin {
+    /// Whether pods get a volume with a token of their account. Simulated pods read none, and it is a good part of a small pod.
+    pub mounts_tokens: bool,
+}
+
+/// Where containers find what their service account gives them.
+const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+impl ServiceAccountPlugin {
+    /// Mounts a token into a pod, unless it or its account is against it.
+    fn mount_token(attributes: &mut Attributes<'_>, account: &Value) {
+        let suffix = gardener_apimachinery::chance::suffix_of(attributes.context.chance, 5);
+        let Some(spec) = attributes.object.as_mut().and_then(|pod| pod.get_mut("spec")) else {
+            return;
+        };
+        let wish = |object: &Value| object.get("automountServiceAccountToken").and_then(Value::as_bool);
+        if !wish(spec).or_else(|| wish(account)).unwrap_or(true) {
+            return;
+        }
+        let name = format!("kube-api-access-{suffix}");
+        let mut mounted = false;
+        for list in ["initContainers", "containers"] {
+            for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+                let Some(container) = container.as_object_mut() else {
+                    continue;
+                };
+                let mounts = container.entry("volumeMounts").or_insert_with(|| json!([]));
+                let Some(mounts) = mounts.as_array_mut() else { continue };
+                if mounts.iter().any(|mount| meta::text(mount, "/mountPath") == TOKEN_PATH) {
+                    continue;
+                }
+                mounts.push(json!({"name": name, "readOnly": true, "mountPath": TOKEN_PATH}));
+                mounted = true;
+            }
+        }
+        let Some(spec) = spec.as_object_mut().filter(|_| mounted) else {
+            return;
+        };
+        let volumes = spec.entry("volumes").or_insert_with(|| json!([]));
+        if let Some(volumes) = volumes.as_array_mut() {
+            volumes.push(json!({"name": name, "projected": {"defaultMode": 420, "sources": [
+                {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+                {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+                {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}]}},
+            ]}}));
+        }
+    }
+}
 
 #[async_trait]
 impl Admission for ServiceAccountPlugin {
@@ -94,17 +143,16 @@ impl Admission for ServiceAccountPlugin {
             .map(|pod| meta::text(pod, "/spec/serviceAccountName").to_owned())
             .unwrap_or_default();
         let name = if name.is_empty() { "default".to_owned() } else { name };
-        if attributes
+        let account = attributes
             .context
             .lister
-            .get("", "serviceaccounts", attributes.namespace, &name)
-            .is_none()
-        {
+            .get("", "serviceaccounts", attributes.namespace, &name);
+        let Some(account) = account else {
             return Err(attributes.forbidden(&format!(
                 "error looking up service account {}/{name}: serviceaccount {name:?} not found",
                 attributes.namespace
             )));
-        }
+        };
         if let Some(spec) = attributes
             .object
             .as_mut()
@@ -113,6 +161,20 @@ impl Admission for ServiceAccountPlugin {
         {
             spec.insert("serviceAccountName".into(), name.clone().into());
             spec.insert("serviceAccount".into(), name.into());
+        }
+        if self.mounts_tokens {
+            Self::mount_token(attributes, &account);
+        }
+        let secrets = account.get("imagePullSecrets").filter(|secrets| secrets.is_array());
+        if let (Some(spec), Some(secrets)) = (
+            attributes
+                .object
+                .as_mut()
+                .and_then(|pod| pod.get_mut("spec"))
+                .and_then(Value::as_object_mut),
+            secrets,
+        ) {
+            spec.entry("imagePullSecrets").or_insert_with(|| secrets.clone());
         }
         Ok(())
     }
@@ -167,11 +229,25 @@ impl Admission for Priority {
                 .as_ref()
                 .map(|class| meta::text(class, "/preemptionPolicy").to_owned())
                 .filter(|policy| !policy.is_empty());
-            spec.insert("priority".into(), json!(value));
-            spec.insert(
-                "preemptionPolicy".into(),
-                policy.unwrap_or_else(|| "PreemptLowerPriority".into()).into(),
+            let policy = policy.unwrap_or_else(|| "PreemptLowerPriority".into());
+            let own = (
+                spec.get("priority").and_then(Value::as_i64),
+                spec.get("preemptionPolicy").and_then(Value::as_str),
             );
+            let wrong = match own {
+                (Some(own), _) if own != value => Some(format!(
+                    "the integer value of priority ({own}) must not be provided in pod spec; priority admission controller computed {value} from the given PriorityClass name"
+                )),
+                (_, Some(own)) if own != policy => Some(format!(
+                    "the string value of PreemptionPolicy ({own}) must not be provided in pod spec; priority admission controller computed {policy} from the given PriorityClass name"
+                )),
+                _ => None,
+            };
+            if let Some(wrong) = wrong {
+                return Err(attributes.forbidden(&wrong));
+            }
+            spec.insert("priority".into(), json!(value));
+            spec.insert("preemptionPolicy".into(), policy.into());
             if let (true, Some(found)) = (class.is_empty(), &found) {
                 spec.insert("priorityClassName".into(), meta::name(found).into());
             }
@@ -190,8 +266,8 @@ impl Admission for DefaultTolerationSeconds {
     }
 
     async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
-        if attributes.operation != Operation::Create || !attributes.is("", "pods") || !attributes.subresource.is_empty()
-        {
+        let writes = matches!(attributes.operation, Operation::Create | Operation::Update);
+        if !writes || !attributes.is("", "pods") || !attributes.subresource.is_empty() {
             return Ok(());
         }
         let Some(spec) = attributes

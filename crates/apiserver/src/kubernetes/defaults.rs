@@ -226,7 +226,6 @@ pub(super) fn deployment(value: &mut Value) {
 
 pub(super) fn replica_set(value: &mut Value) {
     template(value, "/spec/template/spec");
-    labels_from_template(value, false);
     if let Some(spec) = object(value, "/spec") {
         set(spec, "replicas", json!(1));
     }

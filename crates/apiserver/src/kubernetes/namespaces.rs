@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::{Error, Path};
 use serde_json::{Value, json};
 
 use super::strategy::Kind;
@@ -35,6 +36,18 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
             members.insert("spec".into(), spec.clone());
         }
         Ok(())
+    };
+    kind.validate_status = |namespace, _| {
+        let phase = meta::text(namespace, "/status/phase");
+        let (expected, when) = match meta::is_deleting(namespace) {
+            false => ("Active", "empty"),
+            true => ("Terminating", "not empty"),
+        };
+        if phase == expected {
+            return Vec::new();
+        }
+        let why = format!("may only be '{expected}' if `deletionTimestamp` is {when}");
+        vec![Error::invalid(&Path::new("status.Phase"), phase, why)]
     };
     kind.fields = |namespace| {
         vec![

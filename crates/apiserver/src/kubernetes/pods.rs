@@ -1,12 +1,21 @@
-//! Pods: how they begin and end, and their subresources.
+//! Pods: how they begin and end, and their subresources. What must hold of their specs is in the modules below.
+
+mod containers;
+mod environment;
+mod probes;
+pub(super) mod scheduling;
+mod security;
+pub(super) mod spec;
+pub(super) mod volumes;
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
-use gardener_apimachinery::quantity::Amount;
 use gardener_apimachinery::selector::LabelSelector;
 use serde_json::{Value, json};
 
+use super::checks::{list, text};
+use super::defaults;
 use super::strategy::Kind;
 use crate::definition::{Context, Effect, Subresource};
 use crate::meta;
@@ -14,16 +23,34 @@ use crate::meta;
 pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.prepare_create = prepare_create;
     kind.validate = validate;
+    kind.validate_create = validate_create;
     kind.validate_update = validate_update;
+    kind.default = |pod| {
+        defaults::pod(pod);
+        // the first address stands alone, too
+        let first = meta::text(pod, "/status/podIP").to_owned();
+        if !first.is_empty() && meta::elements(pod, "/status/podIPs").is_empty() {
+            set(pod, &["status", "podIPs"], json!([{"ip": first}]));
+        }
+    };
+    kind.whole_first = true;
     kind.fields = fields;
     kind.grace = grace;
     kind
 }
 
-fn prepare_create(_: &Context<'_>, pod: &mut Value) -> Result<(), ApiError> {
+fn prepare_create(context: &Context<'_>, pod: &mut Value) -> Result<(), ApiError> {
     let class = quality_of_service(pod);
+    let mut status = json!({"phase": "Pending", "qosClass": class});
+    if !meta::elements(pod, "/spec/schedulingGates").is_empty() {
+        status["conditions"] = json!([{
+            "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+            "lastProbeTime": null, "lastTransitionTime": meta::rfc3339(context.now),
+        }]);
+    }
     if let Some(members) = pod.as_object_mut() {
-        members.insert("status".into(), json!({"phase": "Pending", "qosClass": class}));
+        members.insert("status".into(), status);
     }
     Ok(())
 }
@@ -63,181 +90,112 @@ pub(super) fn quality_of_service(pod: &Value) -> &'static str {
 
 fn validate(pod: &Value) -> ErrorList {
     let mut errors = Vec::new();
-    validate_spec(
-        pod.get("spec").unwrap_or(&Value::Null),
-        &[],
-        &Path::new("spec"),
-        &mut errors,
-    );
+    let none = Value::Null;
+    let own = pod.get("spec").unwrap_or(&none);
+    let path = Path::new("spec");
+    spec::validate(own, &[], true, &path, &mut errors);
+    if text(own, "serviceAccountName").is_empty() {
+        for (index, volume) in list(own, "volumes").iter().enumerate() {
+            let at = path.child("volumes").index(index).child("projected").child("sources");
+            let sources = volume.get("projected").map_or(&[][..], |own| list(own, "sources"));
+            let tokens = sources
+                .iter()
+                .enumerate()
+                .filter(|(_, source)| source.get("serviceAccountToken").is_some());
+            errors.extend(tokens.map(|(index, _)| {
+                let why = "must not be specified when serviceAccountName is not set";
+                Error::forbidden(&at.index(index).child("serviceAccountToken"), why)
+            }));
+        }
+    }
+    for key in ["containers", "initContainers"] {
+        for (index, container) in list(own, key).iter().enumerate() {
+            let image = text(container, "image");
+            if image.trim() != image {
+                let why = "must not have leading or trailing whitespace";
+                errors.push(Error::invalid(&path.child(key).index(index).child("image"), image, why));
+            }
+        }
+    }
     errors
 }
 
-/// What every pod spec must have, in pods and in templates. `claims` are volumes that pods get besides the spec's own.
-pub(super) fn validate_spec(spec: &Value, claims: &[&str], path: &Path, errors: &mut ErrorList) {
-    let containers = spec
-        .get("containers")
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    if containers.is_empty() {
-        errors.push(Error::required(&path.child("containers"), ""));
-    }
-    let mut volumes = validate_volumes(spec, &path.child("volumes"), errors);
-    volumes.extend(claims);
-    let mut names: Vec<&str> = Vec::new();
-    for (list, required) in [("containers", true), ("initContainers", false)] {
-        let list_path = path.child(list);
-        for (index, container) in spec
-            .get(list)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .enumerate()
-        {
-            let at = list_path.index(index);
-            let name = meta::text(container, "/name");
-            if name.is_empty() {
-                errors.push(Error::required(&at.child("name"), ""));
-            } else {
-                errors.extend(
-                    meta::dns1123_label(name)
-                        .into_iter()
-                        .map(|error| Error::invalid(&at.child("name"), name, error)),
-                );
-                if names.contains(&name) {
-                    errors.push(Error::duplicate(&at.child("name"), name));
-                }
-                names.push(name);
-            }
-            if required && meta::text(container, "/image").is_empty() {
-                errors.push(Error::required(&at.child("image"), ""));
-            }
-            validate_ports(container, &at.child("ports"), errors);
-            validate_mounts(container, &volumes, &at.child("volumeMounts"), errors);
-            let policies = ["Always", "IfNotPresent", "Never"];
-            let policy = meta::text(container, "/imagePullPolicy");
-            if !policy.is_empty() && !policies.contains(&policy) {
-                errors.push(Error::not_supported(&at.child("imagePullPolicy"), policy, &policies));
-            }
-            validate_resources(container, &at.child("resources"), errors);
-        }
-    }
-    let policy = meta::text(spec, "/restartPolicy");
-    if !policy.is_empty() && !["Always", "OnFailure", "Never"].contains(&policy) {
-        errors.push(Error::not_supported(
-            &path.child("restartPolicy"),
-            policy,
-            &["Always", "OnFailure", "Never"],
+fn validate_create(pod: &Value) -> ErrorList {
+    let mut errors = Vec::new();
+    let path = Path::new("spec");
+    if !meta::elements(pod, "/spec/ephemeralContainers").is_empty() {
+        errors.push(Error::forbidden(
+            &path.child("ephemeralContainers"),
+            "cannot be set on create",
         ));
     }
-    let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
-    let policy = meta::text(spec, "/dnsPolicy");
-    if !policy.is_empty() && !policies.contains(&policy) {
-        errors.push(Error::not_supported(&path.child("dnsPolicy"), policy, &policies));
+    if !meta::text(pod, "/spec/nodeName").is_empty() && !meta::elements(pod, "/spec/schedulingGates").is_empty() {
+        let why = "cannot be set until all schedulingGates have been cleared";
+        errors.push(Error::forbidden(&path.child("nodeName"), why));
     }
+    errors
 }
 
-/// The names of a pod's volumes.
-fn validate_volumes<'a>(spec: &'a Value, path: &Path, errors: &mut ErrorList) -> Vec<&'a str> {
-    let mut names: Vec<&str> = Vec::new();
-    for (index, volume) in meta::elements(spec, "/volumes").iter().enumerate() {
-        let at = path.index(index).child("name");
-        match meta::text(volume, "/name") {
-            "" => errors.push(Error::required(&at, "")),
-            name if names.contains(&name) => errors.push(Error::duplicate(&at, name)),
-            name => {
-                let wrong = meta::dns1123_label(name).into_iter();
-                errors.extend(wrong.map(|why| Error::invalid(&at, name, why)));
-                names.push(name);
-            }
-        }
-    }
-    names
-}
-
-fn validate_ports(container: &Value, path: &Path, errors: &mut ErrorList) {
-    for (index, port) in meta::elements(container, "/ports").iter().enumerate() {
-        let at = path.index(index);
-        for (member, required) in [("containerPort", true), ("hostPort", false)] {
-            match port.get(member).and_then(Value::as_i64).unwrap_or(0) {
-                0 if required => errors.push(Error::required(&at.child(member), "")),
-                0 => {}
-                number => errors.extend(port_number(number, &at.child(member))),
-            }
-        }
-        let named = port
-            .get("protocol")
-            .and_then(Value::as_str)
-            .filter(|text| !text.is_empty());
-        errors.extend(named.and_then(|protocol| port_protocol(protocol, &at.child("protocol"))));
-    }
-}
-
-/// What is wrong with the number of a port.
-pub(super) fn port_number(number: i64, path: &Path) -> Option<Error> {
-    let why = "must be between 1 and 65535, inclusive";
-    (!(1..=65_535).contains(&number)).then(|| Error::invalid(path, number, why))
-}
-
-/// What is wrong with the protocol of a port.
-pub(super) fn port_protocol(protocol: &str, path: &Path) -> Option<Error> {
-    let known = ["SCTP", "TCP", "UDP"];
-    (!known.contains(&protocol)).then(|| Error::not_supported(path, protocol, &known))
-}
-
-fn validate_mounts(container: &Value, volumes: &[&str], path: &Path, errors: &mut ErrorList) {
-    let mut places: Vec<&str> = Vec::new();
-    for (index, mount) in meta::elements(container, "/volumeMounts").iter().enumerate() {
-        let at = path.index(index);
-        match meta::text(mount, "/name") {
-            "" => errors.push(Error::required(&at.child("name"), "")),
-            name if !volumes.contains(&name) => errors.push(Error::not_found(&at.child("name"), name)),
-            _ => {}
-        }
-        match meta::text(mount, "/mountPath") {
-            "" => errors.push(Error::required(&at.child("mountPath"), "")),
-            place if places.contains(&place) => {
-                errors.push(Error::invalid(&at.child("mountPath"), place, "must be unique"));
-            }
-            place => places.push(place),
-        }
-    }
-}
-
-/// Nothing is negative, and no request is above its limit.
-fn validate_resources(container: &Value, path: &Path, errors: &mut ErrorList) {
-    let amount = |list: &str, name: &str| -> Option<Amount> {
-        let value = container.get("resources")?.get(list)?.get(name)?;
-        value
-            .as_str()
-            .map_or_else(|| value.to_string().parse().ok(), |text| text.parse().ok())
-    };
-    for list in ["limits", "requests"] {
-        let named = container.get("resources").and_then(|resources| resources.get(list));
-        for (name, value) in named.and_then(Value::as_object).into_iter().flatten() {
-            let Some(asked) = amount(list, name) else { continue };
-            if asked.is_negative() {
-                errors.push(Error::invalid(
-                    &path.child(list).key(name),
-                    value.clone(),
-                    "must be greater than or equal to 0",
-                ));
-            }
-            if list == "requests"
-                && let Some(limit) = amount("limits", name).filter(|limit| asked > *limit)
-            {
-                errors.push(Error::invalid(
-                    &path.child("requests"),
-                    value.clone(),
-                    format!("must be less than or equal to {name} limit of {limit}"),
-                ));
-            }
-        }
-    }
-}
-
-/// Only images, tolerations added, the active deadline and the grace period of a pod's spec may change.
+/// Only images, tolerations added, gates taken away, and the active deadline of a pod's spec may change.
 fn validate_update(pod: &Value, old: &Value) -> ErrorList {
+    let path = Path::new("spec");
+    for (key, pointer, what) in [
+        ("containers", "/spec/containers", "containers"),
+        ("initContainers", "/spec/initContainers", "containers"),
+    ] {
+        if meta::elements(pod, pointer).len() != meta::elements(old, pointer).len() {
+            let why = format!("pod updates may not add or remove {what}");
+            return vec![Error::forbidden(&path.child(key), why)];
+        }
+    }
+    let mut errors = Vec::new();
+    for key in ["containers", "initContainers"] {
+        let containers = pod.get("spec").map_or(&[][..], |spec| list(spec, key));
+        for (index, _) in containers
+            .iter()
+            .enumerate()
+            .filter(|(_, own)| text(own, "image").is_empty())
+        {
+            errors.push(Error::required(&path.child(key).index(index).child("image"), ""));
+        }
+    }
+    let at = path.child("activeDeadlineSeconds");
+    let deadline = |pod: &Value| pod.pointer("/spec/activeDeadlineSeconds").and_then(Value::as_i64);
+    match (deadline(pod), deadline(old)) {
+        (Some(new), Some(before)) if new > before => {
+            return vec![Error::invalid(&at, new, "must be less than or equal to previous value")];
+        }
+        (None, Some(_)) => {
+            let why = "must not update from a positive integer to nil value";
+            errors.push(Error::invalid(&at, Value::Null, why));
+        }
+        _ => {}
+    }
+    let without_time = |toleration: &Value| {
+        let mut toleration = toleration.clone();
+        if let Some(members) = toleration.as_object_mut() {
+            members.remove("tolerationSeconds");
+        }
+        toleration
+    };
+    let tolerations: Vec<Value> = meta::elements(pod, "/spec/tolerations")
+        .iter()
+        .map(without_time)
+        .collect();
+    let mut before = meta::elements(old, "/spec/tolerations").iter().map(without_time);
+    if before.any(|toleration| !tolerations.contains(&toleration)) {
+        let why = "existing toleration can not be modified except its tolerationSeconds";
+        errors.push(Error::forbidden(&path.child("tolerations"), why));
+    }
+    let gates = meta::elements(old, "/spec/schedulingGates");
+    let added = meta::elements(pod, "/spec/schedulingGates").iter().enumerate();
+    errors.extend(added.filter(|(_, gate)| !gates.contains(gate)).map(|(_, gate)| {
+        let why = format!(
+            "only deletion is allowed, but found new scheduling gate '{}'",
+            text(gate, "name")
+        );
+        Error::forbidden(&path.child("schedulingGates"), why)
+    }));
     let reduced = |pod: &Value| {
         let mut spec = pod.get("spec").cloned().unwrap_or(Value::Null);
         if let Some(spec) = spec.as_object_mut() {
@@ -259,13 +217,19 @@ fn validate_update(pod: &Value, old: &Value) -> ErrorList {
         }
         spec
     };
-    if reduced(pod) == reduced(old) {
-        return Vec::new();
+    let grace = |pod: &Value| {
+        pod.pointer("/spec/terminationGracePeriodSeconds")
+            .and_then(Value::as_i64)
+    };
+    let grace_kept = grace(pod) == grace(old) || grace(old).is_some_and(|seconds| seconds < 0) && grace(pod) == Some(1);
+    if reduced(pod) == reduced(old) && grace_kept {
+        return errors;
     }
-    vec![Error::forbidden(
-        &Path::new("spec"),
+    errors.push(Error::forbidden(
+        &path,
         "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
-    )]
+    ));
+    errors
 }
 
 fn fields(pod: &Value) -> Vec<(String, String)> {
@@ -313,18 +277,28 @@ impl Subresource for Binding {
 
     async fn call(&self, context: &Context<'_>, _: &str, pod: &Value, body: Value) -> Result<Effect, ApiError> {
         let node = meta::text(&body, "/target/name");
+        check_name(&body, pod, "Binding")?;
+        let mut errors = Vec::new();
+        let target = Path::new("target");
+        let kind = meta::text(&body, "/target/kind");
+        if !matches!(kind, "" | "Node") {
+            errors.push(Error::not_supported(&target.child("kind"), kind, &["Node", "<empty>"]));
+        }
         if node.is_empty() {
-            return Err(ApiError::invalid(
-                "",
-                "Binding",
-                meta::name(pod),
-                &[Error::required(&Path::new("target.name"), "")],
-            ));
+            errors.push(Error::required(&target.child("name"), ""));
+        }
+        if !errors.is_empty() {
+            // upstream answers with what is wrong, but not as what is
+            let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            return Err(ApiError::unclassified(match texts.as_slice() {
+                [one] => one.clone(),
+                many => format!("[{}]", many.join(", ")),
+            }));
         }
         if meta::is_deleting(pod) {
             return Err(ApiError::conflict(
                 "",
-                "pods",
+                "pods/binding",
                 meta::name(pod),
                 &format!("pod {} is being deleted, cannot be assigned to a host", meta::name(pod)),
             ));
@@ -340,12 +314,28 @@ impl Subresource for Binding {
         }
         let mut pod = pod.clone();
         set(&mut pod, &["spec", "nodeName"], node.into());
+        for key in ["labels", "annotations"] {
+            for (name, value) in meta::string_map(body.pointer(&format!("/metadata/{key}"))) {
+                set(&mut pod, &["metadata", key, &name], value.into());
+            }
+        }
         set_condition(&mut pod, "PodScheduled", "True", context);
         Ok(Effect::StoreAndAnswer(
             pod,
             json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
         ))
     }
+}
+
+/// Refuses a body that names another pod than the path.
+fn check_name(body: &Value, pod: &Value, kind: &str) -> Result<(), ApiError> {
+    let name = meta::name(body);
+    if name.is_empty() || name == meta::name(pod) {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!(
+        "name in URL does not match name in {kind} object"
+    )))
 }
 
 fn set(object: &mut Value, path: &[&str], value: Value) {
@@ -382,6 +372,7 @@ impl Subresource for Eviction {
 
     async fn call(&self, context: &Context<'_>, _: &str, pod: &Value, body: Value) -> Result<Effect, ApiError> {
         let success = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+        check_name(&body, pod, "Eviction")?;
         let grace = body
             .pointer("/deleteOptions/gracePeriodSeconds")
             .and_then(Value::as_i64);

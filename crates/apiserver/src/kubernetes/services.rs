@@ -8,7 +8,7 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use ipnet::IpNet;
 use serde_json::{Value, json};
 
-use super::pods::{port_number, port_protocol};
+use super::checks::{port_number, port_protocol};
 use super::strategy::Kind;
 use crate::definition::Context;
 use crate::meta;

@@ -10,11 +10,36 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    certificates, crds, defaults, events, namespaces, nodes, pods, printers, roles, serviceaccounts, services, storage,
-    webhooks, workloads,
+    certificates, crds, defaults, events, jobs, namespaces, nodes, pods, printers, roles, serviceaccounts, services,
+    storage, webhooks, workloads,
 };
 use crate::definition::{Context, Strategy, Subresource};
 use crate::meta;
+
+/// What upstream's validation of an update looks at in metadata.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MetadataAgain {
+    /// What may not change.
+    Change,
+    /// All that a new object must have.
+    Whole,
+    /// First the change, then the whole.
+    Both,
+}
+
+/// Resources whose updates look at all that a new object's metadata must have.
+fn metadata_again(group: &str, resource: &str) -> MetadataAgain {
+    match (group, resource) {
+        ("", "pods" | "configmaps" | "secrets" | "serviceaccounts" | "services" | "persistentvolumeclaims")
+        | ("rbac.authorization.k8s.io" | "certificates.k8s.io" | "resource.k8s.io", _)
+        | ("networking.k8s.io", "ingressclasses") => MetadataAgain::Both,
+        ("", "persistentvolumes" | "limitranges")
+        | ("admissionregistration.k8s.io" | "flowcontrol.apiserver.k8s.io" | "discovery.k8s.io", _) => {
+            MetadataAgain::Whole
+        }
+        _ => MetadataAgain::Change,
+    }
+}
 
 /// The rules of one kind; what is not set does nothing.
 pub(super) struct Kind {
@@ -22,13 +47,16 @@ pub(super) struct Kind {
     pub(super) prepare_create: fn(&Context<'_>, &mut Value) -> Result<(), ApiError>,
     pub(super) prepare_update: fn(&Context<'_>, &mut Value, &Value) -> Result<(), ApiError>,
     pub(super) validate: fn(&Value) -> ErrorList,
-    /// What is wrong with a new object only.
-    pub(super) validate_new: fn(&Value) -> ErrorList,
+    /// What is looked at in new objects only.
+    pub(super) validate_create: fn(&Value) -> ErrorList,
     pub(super) validate_update: fn(&Value, &Value) -> ErrorList,
+    pub(super) validate_status: fn(&Value, &Value) -> ErrorList,
     /// What is wrong with the finalizers.
     finalizers: fn(&Value) -> ErrorList,
     /// Whether an update's whole object is judged before what it changes.
     pub(super) whole_first: bool,
+    /// What an update looks at in metadata once more, after what is looked at for every kind.
+    metadata_again: MetadataAgain,
     pub(super) row: fn(Timestamp, &Value) -> Vec<Value>,
     pub(super) fields: fn(&Value) -> Vec<(String, String)>,
     pub(super) name: fn(&str) -> Vec<String>,
@@ -37,6 +65,10 @@ pub(super) struct Kind {
     pub(super) generation: bool,
     pub(super) keeps_status: bool,
     pub(super) create_on_update: bool,
+    /// Whether a deletion answers the deleted object.
+    answers_deleted: bool,
+    /// What is told when dependents outlive a deletion because it does not say what becomes of them.
+    orphans: Option<Option<&'static str>>,
     pub(super) time_to_live: Option<Duration>,
 }
 
@@ -47,10 +79,12 @@ impl Kind {
             prepare_create: |_, _| Ok(()),
             prepare_update: |_, _, _| Ok(()),
             validate: |_| Vec::new(),
-            validate_new: |_| Vec::new(),
+            validate_create: |_| Vec::new(),
             validate_update: |_, _| Vec::new(),
+            validate_status: |_, _| Vec::new(),
             finalizers,
             whole_first: false,
+            metadata_again: MetadataAgain::Change,
             row,
             fields: |_| Vec::new(),
             name: meta::dns1123_subdomain,
@@ -59,6 +93,8 @@ impl Kind {
             generation: false,
             keeps_status: false,
             create_on_update: false,
+            answers_deleted: false,
+            orphans: None,
             time_to_live: None,
         }
     }
@@ -100,24 +136,39 @@ impl Strategy for Kind {
     }
 
     fn validate(&self, _: &Context<'_>, object: &Value) -> ErrorList {
-        let mut errors = (self.validate)(object);
-        errors.extend((self.validate_new)(object));
-        errors.extend((self.finalizers)(object));
+        let mut errors = (self.finalizers)(object);
+        errors.extend((self.validate)(object));
+        errors.extend((self.validate_create)(object));
         errors
     }
 
     fn validate_update(&self, _: &Context<'_>, object: &Value, old: &Value) -> ErrorList {
-        let (whole, change) = ((self.validate)(object), (self.validate_update)(object, old));
-        let (first, second) = if self.whole_first {
-            (whole, change)
-        } else {
-            (change, whole)
+        let mut change = match self.metadata_again {
+            MetadataAgain::Whole => Vec::new(),
+            MetadataAgain::Change | MetadataAgain::Both => meta::validate_update(object, old),
         };
-        first
-            .into_iter()
-            .chain(second)
-            .chain((self.finalizers)(object))
-            .collect()
+        change.extend((self.validate_update)(object, old));
+        let mut whole = match self.metadata_again {
+            MetadataAgain::Change => Vec::new(),
+            MetadataAgain::Whole | MetadataAgain::Both => {
+                let mut errors = meta::validate(object, self.name);
+                errors.extend((self.finalizers)(object));
+                errors
+            }
+        };
+        whole.extend((self.validate)(object));
+        if self.whole_first {
+            whole.extend(change);
+            return whole;
+        }
+        change.extend(whole);
+        change
+    }
+
+    fn validate_status_update(&self, _: &Context<'_>, object: &Value, old: &Value) -> ErrorList {
+        let mut errors = meta::validate_update(object, old);
+        errors.extend((self.validate_status)(object, old));
+        errors
     }
 
     fn has_generation(&self) -> bool {
@@ -130,6 +181,18 @@ impl Strategy for Kind {
 
     fn allow_create_on_update(&self) -> bool {
         self.create_on_update
+    }
+
+    fn answers_deleted_object(&self) -> bool {
+        self.answers_deleted
+    }
+
+    fn orphans_by_default(&self) -> bool {
+        self.orphans.is_some()
+    }
+
+    fn warning_of_default_propagation(&self) -> Option<&'static str> {
+        self.orphans.flatten()
     }
 
     fn grace_period(&self, object: &Value, asked: Option<i64>) -> Option<i64> {
@@ -172,9 +235,26 @@ const ANY_FINALIZER: [&str; 6] = [
     "policy",
 ];
 
+/// Resources whose deletion answers the deleted object, besides those of `resource.k8s.io`.
+const ANSWERS_DELETED: [(&str, &str); 13] = [
+    ("", "namespaces"),
+    ("", "persistentvolumeclaims"),
+    ("", "persistentvolumes"),
+    ("", "pods"),
+    ("", "podtemplates"),
+    ("", "resourcequotas"),
+    ("", "serviceaccounts"),
+    ("", "services"),
+    ("storage.k8s.io", "csidrivers"),
+    ("storage.k8s.io", "csinodes"),
+    ("storage.k8s.io", "storageclasses"),
+    ("storage.k8s.io", "volumeattachments"),
+    ("storage.k8s.io", "volumeattributesclasses"),
+];
+
 fn kind_of(group: &str, resource: &str) -> Kind {
     let mut kind = match (group, resource) {
-        ("", "pods") => pods::kind(Kind::new(printers::core::pod).defaulted(defaults::pod).generation()),
+        ("", "pods") => pods::kind(Kind::new(printers::core::pod).generation()),
         ("", "services") => services::kind(Kind::new(printers::core::service).defaulted(defaults::service)),
         ("", "namespaces") => namespaces::kind(Kind::new(printers::core::namespace)),
         ("", "nodes") => nodes::kind(Kind::new(printers::core::node)),
@@ -190,7 +270,7 @@ fn kind_of(group: &str, resource: &str) -> Kind {
         ("", "persistentvolumes") => {
             storage::volumes(Kind::new(printers::core::persistent_volume).defaulted(defaults::persistent_volume))
         }
-        ("", "replicationcontrollers") => workloads::scaled(
+        ("", "replicationcontrollers") => workloads::replication_controllers(
             Kind::new(printers::apps::replication_controller)
                 .defaulted(defaults::replication_controller)
                 .generation(),
@@ -205,7 +285,7 @@ fn kind_of(group: &str, resource: &str) -> Kind {
                 .defaulted(defaults::deployment)
                 .generation(),
         ),
-        ("apps", "replicasets") => workloads::scaled(
+        ("apps", "replicasets") => workloads::replica_sets(
             Kind::new(printers::apps::replica_set)
                 .defaulted(defaults::replica_set)
                 .generation(),
@@ -215,23 +295,19 @@ fn kind_of(group: &str, resource: &str) -> Kind {
                 .defaulted(defaults::stateful_set)
                 .generation(),
         ),
-        ("apps", "daemonsets") => workloads::daemon_sets(
-            Kind::new(printers::apps::daemon_set)
-                .defaulted(defaults::daemon_set)
-                .generation(),
-        ),
+        ("apps", "daemonsets") => workloads::daemon_sets(Kind::new(printers::apps::daemon_set).generation()),
         ("apps", "controllerrevisions") => Kind::new(printers::apps::controller_revision),
-        ("batch", "jobs") => workloads::jobs(Kind::new(printers::apps::job).defaulted(defaults::job).generation()),
-        ("batch", "cronjobs") => workloads::cron_jobs(
+        ("batch", "jobs") => jobs::jobs(Kind::new(printers::apps::job).defaulted(defaults::job).generation()),
+        ("batch", "cronjobs") => jobs::cron_jobs(
             Kind::new(printers::apps::cron_job)
                 .defaulted(defaults::cron_job)
                 .generation(),
         ),
-        ("autoscaling", "horizontalpodautoscalers") => {
-            Kind::new(printers::apps::horizontal_pod_autoscaler).defaulted(defaults::horizontal_pod_autoscaler)
-        }
+        ("autoscaling", "horizontalpodautoscalers") => jobs::autoscalers(
+            Kind::new(printers::apps::horizontal_pod_autoscaler).defaulted(defaults::horizontal_pod_autoscaler),
+        ),
         ("policy", "poddisruptionbudgets") => {
-            workloads::budgets(Kind::new(printers::apps::pod_disruption_budget).generation())
+            jobs::budgets(Kind::new(printers::apps::pod_disruption_budget).generation())
         }
         ("networking.k8s.io", "ingresses") => Kind::new(printers::networking::ingress)
             .defaulted(defaults::load_balancer_status)
@@ -280,7 +356,7 @@ fn kind_of(group: &str, resource: &str) -> Kind {
                 .defaulted(defaults::webhook_configuration)
                 .generation();
             kind.validate_update = webhooks::validate_update;
-            kind.validate_new = webhooks::validate;
+            kind.validate_create = webhooks::validate;
             kind
         }
         ("admissionregistration.k8s.io", "validatingadmissionpolicies" | "mutatingadmissionpolicies") => {
@@ -296,6 +372,15 @@ fn kind_of(group: &str, resource: &str) -> Kind {
         ("resource.k8s.io", "resourceclaims") => Kind::new(printers::extensions::resource_claim),
         ("resource.k8s.io", "resourceslices") => Kind::new(printers::extensions::resource_slice).generation(),
         _ => Kind::new(crate::table::default_row),
+    };
+    kind.metadata_again = metadata_again(group, resource);
+    kind.answers_deleted = ANSWERS_DELETED.contains(&(group, resource)) || group == "resource.k8s.io";
+    kind.orphans = match (group, resource) {
+        ("batch", "jobs") => Some(Some(
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
+        )),
+        ("", "replicationcontrollers") => Some(None),
+        _ => None,
     };
     if ANY_FINALIZER.contains(&group) {
         kind.finalizers = |_| Vec::new();

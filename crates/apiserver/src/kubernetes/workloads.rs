@@ -1,118 +1,235 @@
 //! Workload kinds: selectors that must fit their templates, and what may not change.
 
-use gardener_apimachinery::cron::Schedule;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::selector::LabelSelector;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as SelectorObject;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector as SelectorObject, LabelSelectorRequirement};
 use serde_json::{Value, json};
 
-use super::pods;
+use super::checks::{self, label_selector, list, map, nonnegative, number, one_of, syntax, text};
 use super::strategy::Kind;
+use super::{defaults, pods};
 use crate::meta;
 
-fn validate_template(object: &Value) -> ErrorList {
-    let mut errors = validate_replicas(object);
-    let spec = Path::new("spec");
-    let selector = object.pointer("/spec/selector").cloned().unwrap_or(Value::Null);
-    let labels = meta::string_map(object.pointer("/spec/template/metadata/labels"));
-    match serde_json::from_value::<SelectorObject>(selector.clone()) {
-        Ok(parsed) if parsed != SelectorObject::default() => {
-            if !LabelSelector::from(&parsed).matches(&labels) {
-                errors.push(Error::invalid(
-                    &spec.child("template").child("metadata").child("labels"),
-                    json!(labels),
-                    "`selector` does not match template `labels`",
-                ));
+/// A selector as upstream shows it: in the order of the type's fields.
+pub(super) fn selector_text(selector: &Value) -> String {
+    let mut parts = Vec::new();
+    if let Some(labels) = selector.get("matchLabels") {
+        parts.push(format!("\"matchLabels\":{labels}"));
+    }
+    if let Some(requirements) = selector.get("matchExpressions") {
+        parts.push(format!("\"matchExpressions\":{requirements}"));
+    }
+    format!("{{{}}}", parts.join(","))
+}
+
+/// Whether a selector selects labels; None when it is malformed. Without a selector nothing is selected.
+fn selects(selector: &Value, labels: &Value) -> Option<bool> {
+    if selector.is_null() {
+        return Some(false);
+    }
+    let parsed: SelectorObject = serde_json::from_value(selector.clone()).ok()?;
+    let requirements = parsed.match_expressions.iter().flatten();
+    let is_sound = |requirement: &LabelSelectorRequirement| {
+        let has_values = requirement.values.as_ref().is_some_and(|values| !values.is_empty());
+        match requirement.operator.as_str() {
+            "In" | "NotIn" => has_values,
+            "Exists" | "DoesNotExist" => !has_values,
+            _ => false,
+        }
+    };
+    if !requirements.clone().all(is_sound) {
+        return None;
+    }
+    Some(LabelSelector::from(&parsed).matches(&meta::string_map(Some(labels))))
+}
+
+fn is_empty_selector(selector: &Value) -> bool {
+    !selector.is_null()
+        && map(selector, "matchLabels").next().is_none()
+        && list(selector, "matchExpressions").is_empty()
+}
+
+fn labels_do_not_match(labels: &Value, template: &Path) -> Error {
+    let why = "`selector` does not match template `labels`";
+    Error::invalid(&template.child("metadata").child("labels"), labels.clone(), why)
+}
+
+/// What every template must have. `claims` are volumes that pods get besides the template's own.
+pub(super) fn validate_template(template: &Value, claims: &[&str], path: &Path, errors: &mut ErrorList) {
+    let none = Value::Null;
+    let metadata = template.get("metadata").unwrap_or(&none);
+    checks::labels(metadata, "labels", path, errors);
+    for (key, _) in map(metadata, "annotations") {
+        syntax(
+            meta::qualified_name(&key.to_lowercase()),
+            key,
+            &path.child("annotations"),
+            errors,
+        );
+    }
+    let spec = template.get("spec").unwrap_or(&none);
+    pods::spec::validate(spec, claims, false, &path.child("spec"), errors);
+    if !list(spec, "ephemeralContainers").is_empty() {
+        let why = "ephemeral containers not allowed in pod template";
+        errors.push(Error::forbidden(&path.child("spec").child("ephemeralContainers"), why));
+    }
+}
+
+/// Pods that run for ever: they restart, and have no deadline.
+fn validate_endless(template: &Value, kind: &str, path: &Path, errors: &mut ErrorList) {
+    let at = path.child("spec");
+    let spec = template.get("spec").unwrap_or(&Value::Null);
+    let policy = text(spec, "restartPolicy");
+    if !matches!(policy, "" | "Always") {
+        errors.push(Error::not_supported(&at.child("restartPolicy"), policy, &["Always"]));
+    }
+    if spec.get("activeDeadlineSeconds").is_some() {
+        let why = format!("activeDeadlineSeconds in {kind} is not Supported");
+        errors.push(Error::forbidden(&at.child("activeDeadlineSeconds"), why));
+    }
+}
+
+/// A selector and the template that it selects. `of` is the kind that messages name; `kind` that of the pods' owner.
+fn validate_selected(spec: &Value, of: &str, kind: &str, claims: &[&str], errors: &mut ErrorList) {
+    let none = Value::Null;
+    let path = Path::new("spec");
+    let at = path.child("selector");
+    let selector = spec.get("selector").unwrap_or(&none);
+    if selector.is_null() {
+        errors.push(Error::required(&at, ""));
+    } else {
+        label_selector(selector, &at, errors);
+        if is_empty_selector(selector) {
+            let why = format!("empty selector is invalid for {of}");
+            errors.push(Error::invalid(&at, selector.clone(), why));
+        }
+    }
+    let template = spec.get("template").unwrap_or(&none);
+    let labels = template.pointer("/metadata/labels").unwrap_or(&none);
+    let place = path.child("template");
+    let Some(selects) = selects(selector, labels) else {
+        let why = if of == "statefulset" {
+            ""
+        } else {
+            "invalid label selector"
+        };
+        errors.push(Error::literal(&at, selector_text(selector), why));
+        return;
+    };
+    if !selects && !is_empty_selector(selector) {
+        errors.push(labels_do_not_match(labels, &place));
+    }
+    validate_template(template, claims, &place, errors);
+    validate_endless(template, kind, &place, errors);
+}
+
+/// A number, or a share like `25%`.
+pub(super) fn amount_or_share(object: &Value, key: &str, path: &Path, errors: &mut ErrorList) {
+    let at = path.child(key);
+    match object.get(key) {
+        Some(Value::String(share)) => {
+            let digits = share.strip_suffix('%').unwrap_or_default();
+            if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                let why = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
+                errors.push(Error::invalid(&at, share.as_str(), why));
             }
         }
-        _ if selector.is_null() => {
-            errors.push(Error::required(&spec.child("selector"), ""));
-            let labels = object.pointer("/spec/template/metadata/labels");
-            errors.push(Error::invalid(
-                &spec.child("template").child("metadata").child("labels"),
-                labels.cloned().unwrap_or(Value::Null),
-                "`selector` does not match template `labels`",
-            ));
-        }
-        _ => errors.push(Error::invalid(
-            &spec.child("selector"),
-            selector,
-            "empty selector is invalid for deployment",
-        )),
+        _ => nonnegative(object, key, path, errors),
     }
-    let claims = object.pointer("/spec/volumeClaimTemplates").and_then(Value::as_array);
-    let claims: Vec<&str> = claims.into_iter().flatten().map(meta::name).collect();
-    pods::validate_spec(
-        object.pointer("/spec/template/spec").unwrap_or(&Value::Null),
-        &claims,
-        &spec.child("template").child("spec"),
-        &mut errors,
-    );
-    let policy = meta::text(object, "/spec/template/spec/restartPolicy");
-    if !policy.is_empty() && policy != "Always" && ["OnFailure", "Never"].contains(&policy) {
-        errors.push(Error::not_supported(
-            &spec.child("template").child("spec").child("restartPolicy"),
-            policy,
-            &["Always"],
-        ));
+}
+
+/// A share of no more than all.
+pub(super) fn at_most_all(object: &Value, key: &str, path: &Path, errors: &mut ErrorList) {
+    let share = text(object, key);
+    let percent = share.strip_suffix('%').and_then(|digits| digits.parse::<u64>().ok());
+    if percent.is_some_and(|percent| percent > 100) {
+        let why = "must not be greater than 100%";
+        errors.push(Error::invalid(&path.child(key), share, why));
     }
-    errors
+}
+
+/// Whether an amount or share is none.
+fn is_none(object: &Value, key: &str) -> bool {
+    match object.get(key) {
+        None => true,
+        Some(Value::String(share)) => share.trim_end_matches('%').parse() == Ok(0),
+        Some(other) => other.as_i64() == Some(0),
+    }
+}
+
+/// An update strategy of an unknown type, as upstream shows it.
+fn strategy_text(strategy: &Value) -> String {
+    let rolling = strategy.get("rollingUpdate").unwrap_or(&Value::Null);
+    format!(
+        "{{\"Type\":{},\"RollingUpdate\":{rolling}}}",
+        Value::from(text(strategy, "type"))
+    )
 }
 
 /// How a Deployment replaces its pods.
-fn validate_strategy(object: &Value) -> ErrorList {
-    let path = Path::new("spec").child("strategy").child("rollingUpdate");
-    let rolling = object
-        .pointer("/spec/strategy/rollingUpdate")
-        .filter(|value| value.is_object());
-    match (meta::text(object, "/spec/strategy/type"), rolling) {
-        ("Recreate", Some(_)) => vec![Error::forbidden(
-            &path,
-            "may not be specified when strategy `type` is 'Recreate'",
-        )],
-        ("RollingUpdate", Some(rolling)) => {
-            let is_none = |member: &str| {
-                rolling
-                    .get(member)
-                    .is_some_and(|value| value.as_i64() == Some(0) || value.as_str() == Some("0%"))
-            };
-            match is_none("maxSurge") && is_none("maxUnavailable") {
-                true => vec![Error::invalid(
-                    &path.child("maxUnavailable"),
-                    rolling.get("maxUnavailable").cloned().unwrap_or_default(),
-                    "may not be 0 when `maxSurge` is 0",
-                )],
-                false => Vec::new(),
-            }
+fn validate_strategy(spec: &Value, errors: &mut ErrorList) {
+    let none = Value::Null;
+    let strategy = spec.get("strategy").unwrap_or(&none);
+    let at = Path::new("spec").child("strategy");
+    let path = at.child("rollingUpdate");
+    match (text(strategy, "type"), strategy.get("rollingUpdate")) {
+        ("Recreate", Some(_)) => {
+            let why = "may not be specified when strategy `type` is 'Recreate'";
+            errors.push(Error::forbidden(&path, why));
         }
-        _ => Vec::new(),
+        ("RollingUpdate", Some(rolling)) => {
+            amount_or_share(rolling, "maxUnavailable", &path, errors);
+            amount_or_share(rolling, "maxSurge", &path, errors);
+            if is_none(rolling, "maxSurge") && is_none(rolling, "maxUnavailable") {
+                let shown = rolling.get("maxUnavailable").cloned().unwrap_or(Value::Null);
+                let why = "may not be 0 when `maxSurge` is 0";
+                errors.push(Error::invalid(&path.child("maxUnavailable"), shown, why));
+            }
+            at_most_all(rolling, "maxUnavailable", &path, errors);
+        }
+        ("" | "Recreate" | "RollingUpdate", _) => {}
+        _ => {
+            let mut error = Error::not_supported(&at, "", &["Recreate", "RollingUpdate"]);
+            error.show_as(strategy_text(strategy));
+            errors.push(error);
+        }
     }
 }
 
-/// Jobs by the clock.
-pub(super) fn cron_jobs(mut kind: Kind) -> Kind {
-    kind.validate = |object| match meta::text(object, "/spec/schedule") {
-        "" => vec![Error::required(&Path::new("spec").child("schedule"), "")],
-        text => match Schedule::parse(text) {
-            Ok(_) => Vec::new(),
-            Err(error) => vec![Error::invalid(
-                &Path::new("spec").child("schedule"),
-                text,
-                error.to_string(),
-            )],
-        },
-    };
-    kind
+fn spec_of(object: &Value) -> &Value {
+    object.get("spec").unwrap_or(&Value::Null)
 }
 
-fn validate_replicas(object: &Value) -> ErrorList {
-    match object.pointer("/spec/replicas").and_then(Value::as_i64) {
-        Some(replicas) if replicas < 0 => vec![Error::invalid(
-            &Path::new("spec").child("replicas"),
-            replicas,
-            "must be greater than or equal to 0",
-        )],
-        _ => Vec::new(),
+/// Numbers of a status: none is negative.
+pub(super) fn counts(object: &Value, keys: &[&str], errors: &mut ErrorList) {
+    let status = object.get("status").unwrap_or(&Value::Null);
+    for key in keys {
+        nonnegative(status, key, &Path::new("status"), errors);
+    }
+}
+
+/// Numbers of a status of which none is above another; `most` as messages name it.
+fn not_above(object: &Value, keys: &[&str], of: &str, most: &str, errors: &mut ErrorList) {
+    let status = object.get("status").unwrap_or(&Value::Null);
+    let limit = number(status, of).unwrap_or(0);
+    for key in keys {
+        if let Some(count) = number(status, key).filter(|count| *count > limit) {
+            let why = format!("cannot be greater than {most}");
+            errors.push(Error::invalid(&Path::new("status").child(key), count, why));
+        }
+    }
+}
+
+fn not_decremented(object: &Value, old: &Value, key: &str, errors: &mut ErrorList) {
+    let count = |object: &Value| object.get("status").and_then(|status| number(status, key));
+    if let (Some(new), Some(before)) = (count(object), count(old))
+        && new < before
+    {
+        errors.push(Error::invalid(
+            &Path::new("status").child(key),
+            new,
+            "cannot be decremented",
+        ));
     }
 }
 
@@ -121,17 +238,99 @@ fn selector_unchanged(object: &Value, old: &Value) -> ErrorList {
     if selector(object) == selector(old) {
         return Vec::new();
     }
-    vec![Error::invalid(
+    vec![Error::literal(
         &Path::new("spec").child("selector"),
-        selector(object),
+        selector_text(&selector(object)),
         "field is immutable",
     )]
 }
 
 pub(super) fn deployments(mut kind: Kind) -> Kind {
     kind.validate = |object| {
-        let mut errors = validate_template(object);
-        errors.extend(validate_strategy(object));
+        let mut errors = Vec::new();
+        let (spec, path) = (spec_of(object), Path::new("spec"));
+        nonnegative(spec, "replicas", &path, &mut errors);
+        validate_selected(spec, "deployment", "ReplicaSet", &[], &mut errors);
+        validate_strategy(spec, &mut errors);
+        for key in ["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"] {
+            nonnegative(spec, key, &path, &mut errors);
+        }
+        let deadline = number(spec, "progressDeadlineSeconds");
+        if let Some(deadline) = deadline.filter(|own| *own <= number(spec, "minReadySeconds").unwrap_or(0)) {
+            let why = "must be greater than minReadySeconds";
+            errors.push(Error::invalid(&path.child("progressDeadlineSeconds"), deadline, why));
+        }
+        errors
+    };
+    kind.prepare_update = |_, object, old| {
+        // annotations go to the replica sets: their change is one of what is wanted
+        let annotations = |object: &Value| object.pointer("/metadata/annotations").cloned();
+        if annotations(object) != annotations(old) && object.get("spec") == old.get("spec") {
+            let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+            meta::set(object, "generation", Some(json!(generation + 1)));
+        }
+        Ok(())
+    };
+    kind.validate_update = selector_unchanged;
+    kind.validate_status = |object, old| {
+        let mut errors = Vec::new();
+        let keys = [
+            "observedGeneration",
+            "replicas",
+            "updatedReplicas",
+            "readyReplicas",
+            "availableReplicas",
+            "unavailableReplicas",
+            "terminatingReplicas",
+            "collisionCount",
+        ];
+        counts(object, &keys, &mut errors);
+        let parts = ["updatedReplicas", "readyReplicas", "availableReplicas"];
+        not_above(object, &parts, "replicas", "status.replicas", &mut errors);
+        not_above(
+            object,
+            &["availableReplicas"],
+            "readyReplicas",
+            "readyReplicas",
+            &mut errors,
+        );
+        not_decremented(object, old, "collisionCount", &mut errors);
+        errors
+    };
+    kind.whole_first = true;
+    kind
+}
+
+fn replicas_status(object: &Value, _: &Value) -> ErrorList {
+    let mut errors = Vec::new();
+    let keys = [
+        "replicas",
+        "fullyLabeledReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "observedGeneration",
+    ];
+    counts(object, &keys, &mut errors);
+    let parts = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
+    not_above(object, &parts, "replicas", "status.replicas", &mut errors);
+    not_above(
+        object,
+        &["availableReplicas"],
+        "readyReplicas",
+        "readyReplicas",
+        &mut errors,
+    );
+    errors
+}
+
+pub(super) fn replica_sets(kind: Kind) -> Kind {
+    let mut kind = scaled(kind);
+    kind.validate = |object| {
+        let mut errors = Vec::new();
+        let (spec, path) = (spec_of(object), Path::new("spec"));
+        nonnegative(spec, "replicas", &path, &mut errors);
+        nonnegative(spec, "minReadySeconds", &path, &mut errors);
+        validate_selected(spec, "deployment", "ReplicaSet", &[], &mut errors);
         errors
     };
     kind.validate_update = selector_unchanged;
@@ -139,26 +338,35 @@ pub(super) fn deployments(mut kind: Kind) -> Kind {
     kind
 }
 
-pub(super) fn scaled(mut kind: Kind) -> Kind {
+pub(super) fn replication_controllers(kind: Kind) -> Kind {
+    let mut kind = scaled(kind);
     kind.validate = |object| {
         let mut errors = Vec::new();
-        let template = Path::new("spec").child("template").child("spec");
-        pods::validate_spec(
-            object.pointer("/spec/template/spec").unwrap_or(&Value::Null),
-            &[],
-            &template,
-            &mut errors,
-        );
-        errors.extend(validate_replicas(object));
+        let (spec, path) = (spec_of(object), Path::new("spec"));
+        nonnegative(spec, "minReadySeconds", &path, &mut errors);
+        if map(spec, "selector").next().is_none() {
+            errors.push(Error::required(&path.child("selector"), ""));
+        }
+        nonnegative(spec, "replicas", &path, &mut errors);
+        let place = path.child("template");
+        let Some(template) = spec.get("template") else {
+            errors.push(Error::required(&place, ""));
+            return errors;
+        };
+        let labels = template.pointer("/metadata/labels").unwrap_or(&Value::Null);
+        let is_selected = map(spec, "selector").all(|(key, value)| labels.get(key) == Some(value));
+        if !is_selected {
+            errors.push(labels_do_not_match(labels, &place));
+        }
+        validate_template(template, &[], &place, &mut errors);
+        validate_endless(template, "ReplicationController", &place, &mut errors);
         errors
     };
-    kind.validate_update = |object, old| {
-        if meta::text(object, "/kind") == "ReplicaSet" {
-            selector_unchanged(object, old)
-        } else {
-            Vec::new()
-        }
-    };
+    kind
+}
+
+fn scaled(mut kind: Kind) -> Kind {
+    kind.validate_status = replicas_status;
     kind.fields = |object| {
         let replicas = object.pointer("/status/replicas").and_then(Value::as_i64).unwrap_or(0);
         vec![("status.replicas".into(), replicas.to_string())]
@@ -167,7 +375,62 @@ pub(super) fn scaled(mut kind: Kind) -> Kind {
 }
 
 pub(super) fn stateful_sets(mut kind: Kind) -> Kind {
-    kind.validate = validate_template;
+    kind.validate = |object| {
+        let mut errors = Vec::new();
+        let (spec, path) = (spec_of(object), Path::new("spec"));
+        let policy = text(spec, "podManagementPolicy");
+        if !matches!(policy, "" | "OrderedReady" | "Parallel") {
+            let why = "must be 'OrderedReady' or 'Parallel'";
+            errors.push(Error::invalid(&path.child("podManagementPolicy"), policy, why));
+        }
+        validate_set_strategy(spec, &path.child("updateStrategy"), &mut errors);
+        let none = Value::Null;
+        let retention = spec.get("persistentVolumeClaimRetentionPolicy").unwrap_or(&none);
+        for key in ["whenDeleted", "whenScaled"] {
+            let at = path.child("persistentVolumeClaimRetentionPolicy");
+            one_of(retention, key, &["Retain", "Delete"], &at, &mut errors);
+        }
+        nonnegative(spec, "replicas", &path, &mut errors);
+        nonnegative(spec, "minReadySeconds", &path, &mut errors);
+        if let Some(ordinals) = spec.get("ordinals") {
+            nonnegative(ordinals, "start", &path.child("ordinals"), &mut errors);
+        }
+        let claims: Vec<&str> = list(spec, "volumeClaimTemplates").iter().map(meta::name).collect();
+        validate_selected(spec, "statefulset", "StatefulSet", &claims, &mut errors);
+        errors
+    };
+    kind.validate_create = |object| {
+        let mut errors = Vec::new();
+        let service = meta::text(object, "/spec/serviceName");
+        if !service.is_empty() {
+            let at = Path::new("spec").child("serviceName");
+            syntax(meta::dns1123_label(service), service, &at, &mut errors);
+        }
+        errors
+    };
+    kind.whole_first = true;
+    kind.validate_status = |object, old| {
+        let mut errors = Vec::new();
+        let parts = [
+            "readyReplicas",
+            "currentReplicas",
+            "updatedReplicas",
+            "availableReplicas",
+        ];
+        counts(object, &["replicas"], &mut errors);
+        counts(object, &parts, &mut errors);
+        counts(object, &["observedGeneration", "collisionCount"], &mut errors);
+        not_above(object, &parts, "replicas", "status.replicas", &mut errors);
+        not_above(
+            object,
+            &["availableReplicas"],
+            "readyReplicas",
+            "status.readyReplicas",
+            &mut errors,
+        );
+        not_decremented(object, old, "collisionCount", &mut errors);
+        errors
+    };
     kind.validate_update = |object, old| {
         let reduced = |object: &Value| {
             let mut spec = object.get("spec").cloned().unwrap_or(Value::Null);
@@ -201,16 +464,92 @@ pub(super) fn stateful_sets(mut kind: Kind) -> Kind {
     kind
 }
 
-fn set_status(object: &mut Value, status: Value) {
+/// How a StatefulSet replaces its pods.
+fn validate_set_strategy(spec: &Value, at: &Path, errors: &mut ErrorList) {
+    let none = Value::Null;
+    let strategy = spec.get("updateStrategy").unwrap_or(&none);
+    let rolling = strategy.get("rollingUpdate");
+    match (text(strategy, "type"), rolling) {
+        ("OnDelete", Some(rolling)) => {
+            let part = |key: &str| rolling.get(key).unwrap_or(&none);
+            let shown = format!(
+                "{{\"Partition\":{},\"MaxUnavailable\":{}}}",
+                part("partition").as_i64().unwrap_or(0),
+                part("maxUnavailable")
+            );
+            let why = "only allowed for updateStrategy 'RollingUpdate'";
+            errors.push(Error::literal(&at.child("rollingUpdate"), shown, why));
+        }
+        ("RollingUpdate", Some(rolling)) => {
+            let path = at.child("rollingUpdate");
+            nonnegative(rolling, "partition", &path, errors);
+            amount_or_share(rolling, "maxUnavailable", &path, errors);
+            at_most_all(rolling, "maxUnavailable", &path, errors);
+        }
+        ("" | "OnDelete" | "RollingUpdate", _) => {}
+        _ => {
+            let why = "must be 'RollingUpdate' or 'OnDelete'";
+            errors.push(Error::literal(at, strategy_text(strategy), why));
+        }
+    }
+}
+
+pub(super) fn set_status(object: &mut Value, status: Value) {
     if let Some(members) = object.as_object_mut() {
         members.insert("status".into(), status);
     }
 }
 
 pub(super) fn daemon_sets(mut kind: Kind) -> Kind {
-    kind.validate = validate_template;
+    kind.validate = |object| {
+        let mut errors = Vec::new();
+        let none = Value::Null;
+        let (spec, path) = (spec_of(object), Path::new("spec"));
+        let selector = spec.get("selector").unwrap_or(&none);
+        let template = spec.get("template").unwrap_or(&none);
+        let place = path.child("template");
+        label_selector(selector, &path.child("selector"), &mut errors);
+        let labels = template.pointer("/metadata/labels").unwrap_or(&none);
+        if selects(selector, labels) == Some(false) {
+            errors.push(labels_do_not_match(labels, &place));
+        }
+        if is_empty_selector(selector) {
+            let why = "empty selector is invalid for daemonset";
+            errors.push(Error::invalid(&path.child("selector"), selector.clone(), why));
+        }
+        validate_template(template, &[], &place, &mut errors);
+        validate_endless(template, "DaemonSet", &place, &mut errors);
+        nonnegative(spec, "minReadySeconds", &path, &mut errors);
+        validate_daemon_strategy(spec, &path.child("updateStrategy"), &mut errors);
+        nonnegative(spec, "revisionHistoryLimit", &path, &mut errors);
+        errors
+    };
+    kind.default = |set| {
+        defaults::daemon_set(set);
+        // whoever writes it owns it, though the server decides it
+        let annotations = set.pointer("/metadata/annotations");
+        if annotations.and_then(|own| own.get(TEMPLATE_GENERATION)).is_none() {
+            set_template_generation(set, 0);
+        }
+    };
     kind.validate_update = selector_unchanged;
-    kind.whole_first = true;
+    kind.validate_status = |object, old| {
+        let mut errors = Vec::new();
+        let keys = [
+            "currentNumberScheduled",
+            "numberMisscheduled",
+            "desiredNumberScheduled",
+            "numberReady",
+            "observedGeneration",
+            "updatedNumberScheduled",
+            "numberAvailable",
+            "numberUnavailable",
+            "collisionCount",
+        ];
+        counts(object, &keys, &mut errors);
+        not_decremented(object, old, "collisionCount", &mut errors);
+        errors
+    };
     kind.prepare_create = |_, set| {
         set_status(
             set,
@@ -221,7 +560,8 @@ pub(super) fn daemon_sets(mut kind: Kind) -> Kind {
     };
     kind.prepare_update = |_, set, old| {
         let generation = old
-            .pointer("/metadata/annotations/deprecated.daemonset.template.generation")
+            .pointer("/metadata/annotations")
+            .and_then(|own| own.get(TEMPLATE_GENERATION))
             .and_then(Value::as_str)
             .and_then(|text| text.parse().ok())
             .unwrap_or(1);
@@ -232,112 +572,47 @@ pub(super) fn daemon_sets(mut kind: Kind) -> Kind {
     kind
 }
 
+/// How a DaemonSet replaces its pods.
+fn validate_daemon_strategy(spec: &Value, at: &Path, errors: &mut ErrorList) {
+    let none = Value::Null;
+    let strategy = spec.get("updateStrategy").unwrap_or(&none);
+    match (text(strategy, "type"), strategy.get("rollingUpdate")) {
+        ("RollingUpdate", Some(rolling)) => {
+            let path = at.child("rollingUpdate");
+            for key in ["maxUnavailable", "maxSurge"] {
+                amount_or_share(rolling, key, &path, errors);
+                at_most_all(rolling, key, &path, errors);
+            }
+            match (is_none(rolling, "maxUnavailable"), is_none(rolling, "maxSurge")) {
+                (true, true) => {
+                    let why = "cannot be 0 when maxSurge is 0";
+                    errors.push(Error::required(&path.child("maxUnavailable"), why));
+                }
+                (false, false) => {
+                    let shown = rolling.get("maxSurge").cloned().unwrap_or(Value::Null);
+                    let why = "may not be set when maxUnavailable is non-zero";
+                    errors.push(Error::invalid(&path.child("maxSurge"), shown, why));
+                }
+                _ => {}
+            }
+        }
+        ("" | "OnDelete" | "RollingUpdate", _) => {}
+        _ => {
+            let mut error = Error::not_supported(at, "", &["RollingUpdate", "OnDelete"]);
+            error.show_as(strategy_text(strategy));
+            errors.push(error);
+        }
+    }
+}
+
+/// How often a DaemonSet's template changed.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
 fn set_template_generation(set: &mut Value, generation: i64) {
     let annotations = meta::metadata_mut(set)
         .entry("annotations")
         .or_insert_with(|| json!({}));
     if let Some(annotations) = annotations.as_object_mut() {
-        annotations.insert(
-            "deprecated.daemonset.template.generation".into(),
-            generation.to_string().into(),
-        );
+        annotations.insert(TEMPLATE_GENERATION.into(), generation.to_string().into());
     }
-}
-
-pub(super) fn jobs(mut kind: Kind) -> Kind {
-    kind.prepare_create = |_, job| {
-        set_status(job, json!({}));
-        if job.pointer("/spec/manualSelector").and_then(Value::as_bool) == Some(true) {
-            return Ok(());
-        }
-        let (uid, name) = (meta::text(job, "/metadata/uid").to_owned(), meta::name(job).to_owned());
-        let labels = [
-            ("controller-uid", uid.clone()),
-            ("job-name", name.clone()),
-            ("batch.kubernetes.io/controller-uid", uid.clone()),
-            ("batch.kubernetes.io/job-name", name),
-        ];
-        if let Some(spec) = job.get_mut("spec").and_then(Value::as_object_mut) {
-            spec.insert(
-                "selector".into(),
-                json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}),
-            );
-            if let Some(template) = spec.get_mut("template").filter(|template| template.is_object()) {
-                let own = meta::metadata_mut(template)
-                    .entry("labels")
-                    .or_insert_with(|| json!({}));
-                if let Some(own) = own.as_object_mut() {
-                    own.extend(
-                        labels
-                            .into_iter()
-                            .map(|(key, value)| (key.to_owned(), Value::from(value))),
-                    );
-                }
-            }
-        }
-        // as upstream, a job without labels takes its template's
-        let template_labels = job.pointer("/spec/template/metadata/labels").cloned();
-        if job
-            .pointer("/metadata/labels")
-            .and_then(Value::as_object)
-            .is_none_or(serde_json::Map::is_empty)
-        {
-            meta::set(job, "labels", template_labels);
-        }
-        Ok(())
-    };
-    kind.validate = |job| {
-        let mut errors = Vec::new();
-        let template = Path::new("spec").child("template").child("spec");
-        pods::validate_spec(
-            job.pointer("/spec/template/spec").unwrap_or(&Value::Null),
-            &[],
-            &template,
-            &mut errors,
-        );
-        let policy = meta::text(job, "/spec/template/spec/restartPolicy");
-        if !["OnFailure", "Never"].contains(&policy) {
-            errors.push(if policy.is_empty() || policy == "Always" {
-                Error::required(
-                    &template.child("restartPolicy"),
-                    "valid values: \"OnFailure\", \"Never\"",
-                )
-            } else {
-                Error::not_supported(&template.child("restartPolicy"), policy, &["OnFailure", "Never"])
-            });
-        }
-        errors
-    };
-    kind.fields = |job| {
-        vec![(
-            "status.successful".into(),
-            job.pointer("/status/succeeded")
-                .and_then(Value::as_i64)
-                .unwrap_or(0)
-                .to_string(),
-        )]
-    };
-    kind
-}
-
-pub(super) fn budgets(mut kind: Kind) -> Kind {
-    kind.prepare_create = |_, budget| {
-        set_status(
-            budget,
-            json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}),
-        );
-        Ok(())
-    };
-    kind.validate = |budget| {
-        let has = |key: &str| budget.pointer(&format!("/spec/{key}")).is_some();
-        if has("minAvailable") && has("maxUnavailable") {
-            return vec![Error::invalid(
-                &Path::new("spec"),
-                budget.get("spec").cloned().unwrap_or(Value::Null),
-                "minAvailable and maxUnavailable cannot be both set",
-            )];
-        }
-        Vec::new()
-    };
-    kind
 }

@@ -5,6 +5,7 @@ use gardener_store::{CommitError, Expect};
 use serde_json::{Value, json};
 
 use super::{RETRIES, Scope, WriteOptions, Written, commit_failed, committed};
+use crate::decode::Source;
 use crate::definition::Operation;
 use crate::meta;
 
@@ -12,20 +13,20 @@ use crate::meta;
 const MAX_STEM: usize = 58;
 
 impl Scope {
-    /// Stores a new object. `duplicates` are the fields the body gave twice.
+    /// Stores a new object; `source` is the body it comes from.
     ///
     /// # Errors
     /// 400 for a body that does not fit, 409 when the name is taken, 422 for invalid fields, whatever admission says.
     pub async fn create(
         &self,
         mut object: Value,
-        duplicates: &[String],
+        source: &Source,
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
         let now = self.cluster.clock().now();
         let context = self.context(now, options.dry_run);
         let mut warnings = Vec::new();
-        self.accept(&context, &mut object, options, duplicates, &mut warnings)?;
+        self.accept(&context, &mut object, options, source, &mut warnings)?;
         self.place(&mut object)?;
         self.to_stored(&mut object)?;
         self.create_accepted(object, &context, options, warnings).await
@@ -39,6 +40,7 @@ impl Scope {
         options: &WriteOptions,
         warnings: Vec<String>,
     ) -> Result<Written, ApiError> {
+        drop_server_metadata(&mut object);
         // admission sees the status that the client sent, but nobody owns it
         let status = self.drop_status(&mut object);
         self.own_fields(None, &mut object, options, context.now);
@@ -174,7 +176,7 @@ impl Scope {
             }
             meta::set(object, "namespace", None);
         }
-        if !meta::resource_version(object).is_empty() {
+        if !matches!(meta::resource_version(object), "" | "0") {
             return Err(ApiError::unclassified(
                 "resourceVersion should not be set on objects to be created",
             ));
@@ -183,17 +185,21 @@ impl Scope {
     }
 
     pub(super) fn prepare_metadata(&self, object: &mut Value, now: k8s_openapi::jiff::Timestamp) {
-        for key in [
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "selfLink",
-            "generation",
-            "resourceVersion",
-        ] {
-            meta::set(object, key, None);
-        }
+        drop_server_metadata(object);
         meta::set(object, "creationTimestamp", Some(meta::rfc3339(now).into()));
         meta::set(object, "uid", Some(self.cluster.chance().uid().into()));
+    }
+}
+
+/// Drops what only the server says of an object.
+fn drop_server_metadata(object: &mut Value) {
+    for key in [
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "resourceVersion",
+    ] {
+        meta::set(object, key, None);
     }
 }
 

@@ -1,13 +1,17 @@
 //! `delete` and `deletecollection`.
 
+use std::collections::BTreeSet;
+
 use gardener_apimachinery::ApiError;
 use gardener_store::Expect;
+use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::update::{Attempt, Found, goes_away};
-use super::{ListQuery, RETRIES, Scope};
+use super::{ListQuery, Page, RETRIES, Scope, committed};
 use crate::definition::Operation;
+use crate::options::wrong_dry_run;
 use crate::{meta, object};
 
 /// The body or query of a deletion.
@@ -92,13 +96,7 @@ impl DeleteOptions {
                 &["Foreground", "Background", "Orphan", "nil"],
             ));
         }
-        if self.dry_run.iter().flatten().any(|value| value != "All") {
-            errors.push(Error::not_supported(
-                &Path::new("dryRun"),
-                json!(self.dry_run),
-                &["All"],
-            ));
-        }
+        errors.extend(self.dry_run.as_deref().and_then(wrong_dry_run));
         if errors.is_empty() {
             Ok(())
         } else {
@@ -116,7 +114,7 @@ pub enum Deleted {
 }
 
 impl Scope {
-    /// Deletes one object, or marks it for deletion. Sentences for `Warning` headers are added to `warnings`.
+    /// Deletes one object, or marks it for deletion. `warnings` takes sentences for `Warning` headers.
     ///
     /// # Errors
     /// 404, 409 when a precondition does not hold, whatever admission says.
@@ -124,6 +122,14 @@ impl Scope {
         options.validate()?;
         let asked = options.object();
         let context = self.context(self.cluster.clock().now(), options.is_dry_run());
+        if options.propagation_policy.is_none() && options.orphan_dependents.is_none() {
+            warnings.extend(
+                self.definition
+                    .strategy
+                    .warning_of_default_propagation()
+                    .map(str::to_owned),
+            );
+        }
         for _ in 0..RETRIES {
             let entry = self.entry()?;
             let found = Found::of(&entry, self);
@@ -133,30 +139,33 @@ impl Scope {
                 .await?;
             self.admit_final(&context, Operation::Delete, &asked, None, Some(old), warnings)
                 .await?;
-            let (object, changed) = self.marked(old, options, context.now);
-            if goes_away(&object) {
-                if options.is_dry_run() {
-                    return Ok(Deleted::Gone(found.object));
-                }
-                match self
-                    .commit_delete(&self.name, Expect::Revision(entry.mod_revision))
-                    .await
-                    .map_err(Attempt::from_commit)
-                {
-                    Ok(done) => {
-                        self.cluster.written(&self.definition);
-                        let mut last = object::value_of(&done.entry);
-                        self.to_requested(&mut last)?;
-                        return Ok(Deleted::Gone(last));
-                    }
-                    Err(Attempt::Raced) => continue,
-                    Err(Attempt::Refused(error)) => return Err(error),
-                }
-            }
-            if !changed {
+            let Some(object) = self.marked(old, options, context.now) else {
                 let mut object = found.object;
                 self.to_requested(&mut object)?;
                 return Ok(Deleted::Pending(object));
+            };
+            if goes_away(&object) {
+                let is_graceful = self
+                    .definition
+                    .strategy
+                    .grace_period(old, options.grace_period_seconds)
+                    .is_some();
+                let mut last = if is_graceful { object } else { found.object };
+                if !options.is_dry_run() {
+                    let done = self
+                        .commit_delete(&self.name, Expect::Revision(entry.mod_revision))
+                        .await;
+                    match done.map_err(Attempt::from_commit) {
+                        Ok(done) => {
+                            self.cluster.written(&self.definition);
+                            last = committed(&done, last);
+                        }
+                        Err(Attempt::Raced) => continue,
+                        Err(Attempt::Refused(error)) => return Err(error),
+                    }
+                }
+                self.to_requested(&mut last)?;
+                return Ok(Deleted::Gone(last));
             }
             match self.store_change(found, object, options.is_dry_run()).await {
                 Ok(object) => return Ok(Deleted::Pending(object)),
@@ -167,95 +176,126 @@ impl Scope {
         Err(self.modified())
     }
 
-    /// A conflict that names the kind where others name the resource, as upstream's deletion does.
-    fn precondition_failed(&self, why: &str) -> ApiError {
-        let kind = self.spec().map_or("", |version| version.kind.as_str());
-        ApiError::conflict(&self.definition.group, kind, &self.name, why)
+    fn is_namespace(&self) -> bool {
+        self.definition.group.is_empty() && self.definition.plural == "namespaces"
     }
 
     fn check_preconditions(&self, options: &DeleteOptions, old: &Value, revision: u64) -> Result<(), ApiError> {
         let Some(preconditions) = &options.preconditions else {
             return Ok(());
         };
-        let uid = meta::text(old, "/metadata/uid");
-        if let Some(wanted) = &preconditions.uid
-            && wanted != uid
-        {
-            return Err(self.precondition_failed(&format!(
-                "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
-            )));
-        }
-        if let Some(wanted) = &preconditions.resource_version
-            && *wanted != revision.to_string()
-        {
-            return Err(self.precondition_failed(&format!(
-                "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({revision}). The object might have been modified"
-            )));
+        let revision = revision.to_string();
+        let pairs = [
+            (
+                "UID",
+                &preconditions.uid,
+                meta::text(old, "/metadata/uid"),
+                "deleted and then recreated",
+            ),
+            (
+                "ResourceVersion",
+                &preconditions.resource_version,
+                &revision,
+                "modified",
+            ),
+        ];
+        for (what, wanted, found, happened) in pairs {
+            let Some(wanted) = wanted.as_deref().filter(|wanted| *wanted != found) else {
+                continue;
+            };
+            if self.is_namespace() {
+                return Err(self.conflict(&format!(
+                    "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
+                )));
+            }
+            // upstream names the kind here where others name the resource
+            let kind = self.spec().map_or("", |version| version.kind.as_str());
+            let why = format!(
+                "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might have been {happened}"
+            );
+            return Err(ApiError::conflict(&self.definition.group, kind, &self.name, &why));
         }
         Ok(())
     }
 
-    /// The object as deletion leaves it: with deletion time, grace period and the finalizers that the propagation policy adds or takes.
-    fn marked(&self, old: &Value, options: &DeleteOptions, now: k8s_openapi::jiff::Timestamp) -> (Value, bool) {
+    /// The object as deletion leaves it: with deletion time, grace period and the finalizers that the propagation policy adds or takes. None
+    /// when a graceful deletion is under way that is not to be shortened.
+    fn marked(&self, old: &Value, options: &DeleteOptions, now: Timestamp) -> Option<Value> {
         let mut object = old.clone();
-        let policy = match (options.propagation_policy.as_deref(), options.orphan_dependents) {
-            (Some(policy), _) => Some(policy),
-            (None, Some(true)) => Some("Orphan"),
-            (None, Some(false)) => Some("Background"),
-            (None, None) => None,
-        };
-        let mut finalizers = meta::finalizers(old);
-        if let Some(policy) = policy {
-            finalizers.retain(|finalizer| finalizer != "orphan" && finalizer != "foregroundDeletion");
-            match policy {
-                "Orphan" => finalizers.push("orphan".into()),
-                "Foreground" => finalizers.push("foregroundDeletion".into()),
-                _ => {}
-            }
-        }
-        if finalizers != meta::finalizers(old) {
-            meta::set(
-                &mut object,
-                "finalizers",
-                (!finalizers.is_empty()).then(|| json!(finalizers)),
-            );
-        }
-        let grace = self.definition.strategy.grace_period(old, options.grace_period_seconds);
-        let seconds = grace.unwrap_or(0).max(0);
+        let asked = options.grace_period_seconds;
+        let grace = self
+            .definition
+            .strategy
+            .grace_period(old, asked)
+            .map(|seconds| match seconds {
+                ..0 => 1,
+                seconds => seconds,
+            });
         if meta::is_deleting(old) {
-            // a deletion under way can only be hastened
             let current = old
                 .pointer("/metadata/deletionGracePeriodSeconds")
-                .and_then(Value::as_i64)
-                .unwrap_or(0);
-            if options.grace_period_seconds.is_some() && seconds < current {
-                meta::set(&mut object, "deletionGracePeriodSeconds", Some(json!(seconds)));
-                let asked = meta::parse_time(meta::text(old, "/metadata/deletionTimestamp"))
+                .and_then(Value::as_i64);
+            if let (Some(current), Some(seconds)) = (current.filter(|seconds| *seconds > 0), grace) {
+                // only a shorter time may be asked for
+                let seconds = asked.map(|_| seconds).filter(|seconds| *seconds < current)?;
+                let until = meta::parse_time(meta::text(old, "/metadata/deletionTimestamp"))
                     .map_or(now, |time| meta::later(time, seconds - current));
-                meta::set(&mut object, "deletionTimestamp", Some(meta::rfc3339(asked).into()));
+                let seconds = if until < now && seconds > 0 { 1 } else { seconds };
+                meta::set(&mut object, "deletionGracePeriodSeconds", Some(json!(seconds)));
+                meta::set(
+                    &mut object,
+                    "deletionTimestamp",
+                    Some(meta::rfc3339(until.max(now)).into()),
+                );
             }
         } else {
-            meta::set(
-                &mut object,
-                "deletionTimestamp",
-                Some(meta::rfc3339(meta::later(now, seconds)).into()),
-            );
-            meta::set(&mut object, "deletionGracePeriodSeconds", Some(json!(seconds)));
+            let seconds = grace.unwrap_or(0);
+            let until = meta::rfc3339(meta::later(now, seconds));
+            meta::set(&mut object, "deletionTimestamp", Some(until.into()));
             if let Some(generation) = old.pointer("/metadata/generation").and_then(Value::as_i64) {
                 meta::set(&mut object, "generation", Some(json!(generation + 1)));
             }
-            if self.definition.group.is_empty() && self.definition.plural == "namespaces" {
-                if let Some(status) = object.as_object_mut() {
-                    status.insert("status".into(), json!({"phase": "Terminating"}));
+            if self.is_namespace() {
+                if let Some(members) = object.as_object_mut() {
+                    members.insert("status".into(), json!({"phase": "Terminating"}));
                 }
-                meta::set(&mut object, "deletionGracePeriodSeconds", None);
+            } else {
+                meta::set(&mut object, "deletionGracePeriodSeconds", Some(json!(seconds)));
             }
         }
-        let changed = object != *old;
-        (object, changed)
+        let before = meta::finalizers(old);
+        let after = self.finalizers(&before, options);
+        if before.iter().collect::<BTreeSet<_>>() != after.iter().collect() {
+            let list = (!after.is_empty()).then(|| json!(after));
+            meta::set(&mut object, "finalizers", list);
+        }
+        Some(object)
     }
 
-    /// Deletes every object of the collection that the query selects. Answers their states before.
+    /// The finalizers under the options' propagation policy, else that of the finalizers themselves, else the kind's.
+    fn finalizers(&self, before: &[String], options: &DeleteOptions) -> Vec<String> {
+        let (orphan, foreground) = ("orphan", "foregroundDeletion");
+        let mut after: Vec<String> = before
+            .iter()
+            .filter(|name| *name != orphan && *name != foreground)
+            .cloned()
+            .collect();
+        let wanted = match (options.orphan_dependents, options.propagation_policy.as_deref()) {
+            (Some(true), _) | (None, Some("Orphan")) => Some(orphan),
+            (None, Some("Foreground")) => Some(foreground),
+            (Some(false), _) | (None, Some(_)) => None,
+            (None, None) => {
+                let own = before.iter().map(String::as_str);
+                let mut own = own.filter(|name| *name == orphan || *name == foreground);
+                let default = self.definition.strategy.orphans_by_default().then_some(orphan);
+                own.next().or(default)
+            }
+        };
+        after.extend(wanted.map(str::to_owned));
+        after
+    }
+
+    /// Deletes every object of the collection that the query selects; answers them as they were before.
     ///
     /// # Errors
     /// The first refusal.
@@ -264,27 +304,19 @@ impl Scope {
         query: &ListQuery,
         options: &DeleteOptions,
         warnings: &mut Vec<String>,
-    ) -> Result<Vec<Value>, ApiError> {
-        let page = self.list(&ListQuery {
-            limit: None,
-            continue_token: None,
-            ..query.clone()
-        })?;
-        let mut deleted = Vec::new();
-        for entry in page.entries {
-            let mut object = object::value_of(&entry);
+    ) -> Result<Page, ApiError> {
+        let page = self.list(query)?;
+        for entry in &page.entries {
+            let object = object::value_of(entry);
             let scope = Self {
                 with_collection: true,
                 ..self.at(meta::namespace(&object), meta::name(&object))
             };
             match scope.delete(options, warnings).await {
-                Ok(_) => {}
-                Err(error) if error.code() == 404 => continue,
-                Err(error) => return Err(error),
+                Err(error) if error.code() != 404 => return Err(error),
+                _ => {}
             }
-            self.to_requested(&mut object)?;
-            deleted.push(object);
         }
-        Ok(deleted)
+        Ok(page)
     }
 }

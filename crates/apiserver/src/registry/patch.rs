@@ -1,13 +1,21 @@
 //! `patch`: JSON, merge, strategic merge, and server-side apply.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::{Error, Path};
 use gardener_apimachinery::meta::go_kind;
 use gardener_merge::Manager;
-use serde_json::Value;
+use gardener_schema::Schema;
+use serde_json::{Map, Value};
 
+use super::accept::Misfit;
+use super::create::namespace_mismatch;
+use super::read::not_a_number;
 use super::update::{Attempt, Found};
 use super::{RETRIES, Scope, WriteOptions, Written};
-use crate::decode::{self, Format};
+use crate::decode::{self, Decoded, Format, Source};
 use crate::definition::Context;
 use crate::meta;
 
@@ -50,100 +58,83 @@ impl Scope {
     ///
     /// # Errors
     /// 400 for a patch that cannot be read, 404, 409 for conflicts, 415 for kinds that have no such patch, 422 for invalid results.
-    pub async fn patch(&self, kind: PatchKind, body: &[u8], options: &WriteOptions) -> Result<Written, ApiError> {
-        if options.force && kind != PatchKind::Apply {
-            return Err(force_without_apply());
-        }
+    pub async fn patch(&self, kind: PatchKind, body: &Bytes, options: &WriteOptions) -> Result<Written, ApiError> {
         let now = self.cluster.clock().now();
         let context = self.context(now, options.dry_run);
-        let format = if kind == PatchKind::Apply {
-            Format::Yaml
-        } else {
-            Format::Json
-        };
-        let decoded = decode::decode(body, format)?;
-        let mut warnings = Vec::new();
+        let decoded = decode_patch(kind, body)?;
         if kind == PatchKind::Apply {
-            if options.field_manager.is_empty() {
-                return Err(apply_needs_manager());
-            }
             self.check_applied(&decoded.value)?;
         }
         for _ in 0..RETRIES {
-            let mut attempt_warnings = Vec::new();
+            let mut warnings = Vec::new();
             let Some(entry) = self.cluster.store().get(&self.key(&self.name)) else {
                 if kind != PatchKind::Apply || !self.subresource.is_empty() {
                     return Err(self.not_found());
                 }
-                return self
-                    .apply_new(decoded.value, &decoded.duplicates, &context, options)
-                    .await;
+                return self.apply_new(decoded, &context, options).await;
             };
             let found = Found::of(&entry, self);
             let current = self.requested(&found.object)?;
             let mut patched = match kind {
                 PatchKind::Apply => self.applied(Some(&current), &decoded.value, options, &context)?,
-                PatchKind::Strategic => {
-                    let schema = self
-                        .spec()?
-                        .schema
-                        .clone()
-                        .filter(|_| {
-                            self.spec().is_ok_and(|version| version.prunes)
-                                && !self.definition.strategy.validates_schema()
-                        })
-                        .ok_or_else(|| {
-                            ApiError::unsupported_media_type(&[
-                                "application/json-patch+json",
-                                "application/merge-patch+json",
-                                "application/apply-patch+yaml",
-                            ])
-                        })?;
-                    gardener_merge::strategic(&current, &decoded.value, &schema).map_err(ApiError::from)?
-                }
+                PatchKind::Strategic => gardener_merge::strategic(&current, &decoded.value, &*self.strategic_schema()?)
+                    .map_err(ApiError::from)?,
                 PatchKind::Merge => gardener_merge::merge_patch(&current, &decoded.value).map_err(ApiError::from)?,
                 PatchKind::Json => gardener_merge::json_patch(&current, &decoded.value).map_err(ApiError::from)?,
             };
-            let wanted = meta::resource_version(&patched).to_owned();
-            let duplicates: &[String] = if matches!(kind, PatchKind::Json) {
-                &[]
-            } else {
-                &decoded.duplicates
+            let managed = match kind {
+                PatchKind::Apply => patched.pointer("/metadata/managedFields").cloned(),
+                _ => None,
             };
-            let managed = patched.pointer("/metadata/managedFields").cloned();
-            self.accept(&context, &mut patched, options, duplicates, &mut attempt_warnings)?;
+            let nothing = Source::default();
+            let source = if kind == PatchKind::Json {
+                &nothing
+            } else {
+                &decoded.source
+            };
+            let accepted = self.accept(&context, &mut patched, options, source, &mut warnings);
+            match accepted {
+                Err(Misfit::Fields { why, .. }) if kind != PatchKind::Apply => {
+                    // the object as it was patched, which is gone: made again for the message
+                    let shown = match kind {
+                        PatchKind::Merge => gardener_merge::merge_patch(&current, &decoded.value)
+                            .map(|new| shown_object(&new, &current)),
+                        PatchKind::Json => {
+                            gardener_merge::json_patch(&current, &decoded.value).map(|new| shown_object(&new, &current))
+                        }
+                        _ => Ok(go_format(&decoded.value)),
+                    };
+                    return Err(not_an_object(shown.unwrap_or_default(), why));
+                }
+                other => other?,
+            }
             if kind == PatchKind::Apply {
                 meta::set(&mut patched, "managedFields", managed);
-            } else if !wanted.is_empty() && wanted != entry.mod_revision.to_string() {
+            }
+            let wanted = match kind {
+                PatchKind::Apply => meta::resource_version(&decoded.value),
+                _ => meta::resource_version(&patched),
+            };
+            if !matches!(wanted, "" | "0") && wanted != entry.mod_revision.to_string() {
+                if wanted.parse::<gardener_store::Revision>().is_err() {
+                    return Err(ApiError::unclassified(not_a_number(wanted)));
+                }
                 return Err(self.modified());
             }
-            if kind == PatchKind::Apply
-                && !meta::resource_version(&decoded.value).is_empty()
-                && meta::resource_version(&decoded.value) != entry.mod_revision.to_string()
-            {
-                return Err(self.modified());
+            let own_namespace = meta::namespace(&patched);
+            if !own_namespace.is_empty() && own_namespace != self.namespace {
+                return Err(namespace_mismatch());
             }
             if meta::name(&patched) != self.name {
-                return Err(ApiError::bad_request(format!(
-                    "the name of the object ({}) does not match the name on the URL ({})",
-                    meta::name(&patched),
-                    self.name
-                )));
+                return Err(self.other_name(meta::name(&patched)));
             }
             self.to_stored(&mut patched)?;
+            let track_fields = kind != PatchKind::Apply;
             match self
-                .replace(
-                    found,
-                    patched,
-                    &context,
-                    options,
-                    &mut attempt_warnings,
-                    kind != PatchKind::Apply,
-                )
+                .replace(found, patched, &context, options, &mut warnings, track_fields)
                 .await
             {
                 Ok(object) => {
-                    warnings.append(&mut attempt_warnings);
                     return Ok(Written {
                         object,
                         created: false,
@@ -155,6 +146,21 @@ impl Scope {
             }
         }
         Err(self.modified())
+    }
+
+    /// The schema by which strategic merge patches go; custom resources have no such patch.
+    fn strategic_schema(&self) -> Result<Arc<Schema>, ApiError> {
+        let version = self.spec()?;
+        let schema = version.schema.clone();
+        schema
+            .filter(|_| version.prunes && self.definition.is_go_type())
+            .ok_or_else(|| {
+                ApiError::unsupported_media_type(&[
+                    "application/json-patch+json",
+                    "application/merge-patch+json",
+                    "application/apply-patch+yaml",
+                ])
+            })
     }
 
     fn check_applied(&self, config: &Value) -> Result<(), ApiError> {
@@ -181,10 +187,7 @@ impl Scope {
         }
         let name = meta::name(config);
         if !name.is_empty() && name != self.name {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({name}) does not match the name on the URL ({})",
-                self.name
-            )));
+            return Err(self.other_name(name));
         }
         Ok(())
     }
@@ -205,7 +208,13 @@ impl Scope {
             name: &options.field_manager,
             operation: gardener_merge::Operation::Apply,
             api_version: &self.definition.api_version(&self.version),
-            subresource: &self.subresource,
+            subresource: options.through.unwrap_or(&self.subresource),
+        };
+        // who scales is noted without a time
+        let time = if options.through.is_some() {
+            String::new()
+        } else {
+            meta::rfc3339(context.now)
         };
         let mut config = config.clone();
         schema.canonicalize(&mut config);
@@ -215,7 +224,7 @@ impl Scope {
             &schema,
             &manager,
             options.force,
-            &meta::rfc3339(context.now),
+            &time,
             &self.reset_fields(),
         )
         .map_err(ApiError::from)
@@ -223,11 +232,14 @@ impl Scope {
 
     async fn apply_new(
         &self,
-        config: Value,
-        duplicates: &[String],
+        decoded: Decoded,
         context: &Context<'_>,
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
+        let Decoded { value: config, source } = decoded;
+        if meta::name(&config).is_empty() {
+            return Err(self.no_name());
+        }
         let uid = meta::text(&config, "/metadata/uid");
         if !uid.is_empty() {
             return Err(self.conflict(&format!(
@@ -236,7 +248,7 @@ impl Scope {
         }
         let mut warnings = Vec::new();
         // unknown fields are judged before they reach the merge, which knows only the schema's
-        self.accept(context, &mut config.clone(), options, duplicates, &mut warnings)?;
+        self.accept(context, &mut config.clone(), options, &source, &mut warnings)?;
         let mut object = self.applied(None, &config, options, context)?;
         let managed = object.pointer("/metadata/managedFields").cloned();
         self.accept(
@@ -246,7 +258,7 @@ impl Scope {
                 field_validation: super::FieldValidation::Ignore,
                 ..options.clone()
             },
-            &[],
+            &Source::default(),
             &mut warnings,
         )?;
         meta::set(&mut object, "name", Some(self.name.clone().into()));
@@ -262,21 +274,94 @@ fn not_of_this_type(api_version: &str, kind: &str) -> ApiError {
     ApiError::bad_request(format!("invalid object type: {}", go_kind(api_version, kind)))
 }
 
-fn force_without_apply() -> ApiError {
-    use gardener_apimachinery::field::{Error, Path};
-    let error = Error::forbidden(&Path::new("force"), "may not be specified for non-apply patch");
-    ApiError::invalid("meta.k8s.io", "PatchOptions", "", &[error])
+/// Reads a patch; what is wrong with it is told as its kind's reader tells it.
+fn decode_patch(kind: PatchKind, body: &Bytes) -> Result<Decoded, ApiError> {
+    let (format, prefix) = match kind {
+        PatchKind::Apply => (Format::Yaml, "error decoding YAML: error converting YAML to JSON: "),
+        PatchKind::Strategic => (Format::Json, ""),
+        PatchKind::Json | PatchKind::Merge => (Format::Json, "error decoding patch: "),
+    };
+    decode::decode(body, format).map_err(|error| ApiError::bad_request(format!("{prefix}{}", error.message())))
 }
 
-fn apply_needs_manager() -> ApiError {
-    use gardener_apimachinery::field::{Error, Path};
-    ApiError::invalid(
-        "meta.k8s.io",
-        "PatchOptions",
-        "",
-        &[Error::required(
-            &Path::new("fieldManager"),
-            "is required for apply patch",
-        )],
-    )
+/// A patched object that is none of its kind. `patched` is what upstream shows of it.
+fn not_an_object(patched: String, why: String) -> ApiError {
+    let error = Error::invalid(&Path::new("patch"), patched, why);
+    ApiError::invalid("", "", "", &[error])
+}
+
+/// A patched object as upstream shows it: members that the patch left alone are in the order of Go's fields, others are sorted.
+fn shown_object(patched: &Value, before: &Value) -> String {
+    const METADATA: [&str; 15] = [
+        "name",
+        "generateName",
+        "namespace",
+        "selfLink",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "labels",
+        "annotations",
+        "ownerReferences",
+        "finalizers",
+        "managedFields",
+    ];
+    const ENTRY: [&str; 7] = [
+        "manager",
+        "operation",
+        "apiVersion",
+        "time",
+        "fieldsType",
+        "fieldsV1",
+        "subresource",
+    ];
+    let in_order = |members: &Map<String, Value>, order: &[&str], shown: &dyn Fn(&str, &Value) -> String| {
+        let known = order.iter().filter_map(|key| members.get_key_value(*key));
+        let parts: Vec<String> = known
+            .map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), shown(key, value)))
+            .collect();
+        format!("{{{}}}", parts.join(","))
+    };
+    let plain = |_: &str, value: &Value| value.to_string();
+    let entry = |value: &Value| {
+        value
+            .as_object()
+            .map_or_else(|| value.to_string(), |entry| in_order(entry, &ENTRY, &plain))
+    };
+    let of_metadata = |key: &str, value: &Value| match value.as_array().filter(|_| key == "managedFields") {
+        Some(entries) => format!("[{}]", entries.iter().map(entry).collect::<Vec<_>>().join(",")),
+        None => value.to_string(),
+    };
+    let of_object = |key: &str, value: &Value| match value.as_object().filter(|_| key == "metadata") {
+        Some(metadata) if before.get(key) == Some(value) => in_order(metadata, &METADATA, &of_metadata),
+        _ => value.to_string(),
+    };
+    let Some(members) = patched.as_object() else {
+        return patched.to_string();
+    };
+    let keys: Vec<&str> = members.keys().map(String::as_str).collect();
+    in_order(members, &keys, &of_object)
+}
+
+/// A value as Go's `%+v` prints it.
+fn go_format(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Object(members) => {
+            let parts: Vec<String> = members
+                .iter()
+                .map(|(key, value)| format!("{key}:{}", go_format(value)))
+                .collect();
+            format!("map[{}]", parts.join(" "))
+        }
+        Value::Array(elements) => {
+            let parts: Vec<String> = elements.iter().map(go_format).collect();
+            format!("[{}]", parts.join(" "))
+        }
+        other => other.to_string(),
+    }
 }

@@ -30,14 +30,18 @@ pub struct ListQuery {
     pub resource_version: Option<String>,
     /// `Exact` or `NotOlderThan`.
     pub resource_version_match: Option<String>,
+    /// Whether a watch begins with what is there; absent, its revision decides.
+    pub initial_events: Option<bool>,
+    /// Whether a watch tells from time to time how far it is.
+    pub bookmarks: bool,
 }
 
 impl ListQuery {
     /// Reads a query string.
     ///
     /// # Errors
-    /// 400 for selectors and numbers that cannot be read, or fields that cannot be selected.
-    pub fn read(query: &Query, definition: &Definition) -> Result<Self, ApiError> {
+    /// 400 for selectors and numbers that cannot be read, or fields that cannot be selected; 422 for options that do not go together.
+    pub fn read(query: &Query, definition: &Definition, watching: bool) -> Result<Self, ApiError> {
         let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or_default())
             .map_err(|error| ApiError::bad_request(error.to_string()))?;
         let fields = FieldSelector::parse(query.get("fieldSelector").unwrap_or_default())
@@ -58,34 +62,79 @@ impl ListQuery {
             .number::<i64>("limit")?
             .and_then(|limit| usize::try_from(limit).ok())
             .filter(|limit| *limit > 0);
-        Ok(Self {
+        let initial_events = query.get("sendInitialEvents");
+        let read = Self {
             labels,
             fields,
             limit,
             continue_token: query.get("continue").map(str::to_owned),
             resource_version: query.get("resourceVersion").map(str::to_owned),
             resource_version_match: query.get("resourceVersionMatch").map(str::to_owned),
-        })
+            initial_events: initial_events.map(|_| query.flag("sendInitialEvents")),
+            bookmarks: query.flag("allowWatchBookmarks"),
+        };
+        read.check(watching)?;
+        Ok(read)
     }
 
-    /// Checks how revision and match rule go together.
-    fn check_match(&self) -> Result<(), ApiError> {
+    /// Checks how the options go together.
+    fn check(&self, watching: bool) -> Result<(), ApiError> {
         let path = Path::new("resourceVersionMatch");
-        let revision = self.resource_version.as_deref().unwrap_or_default();
-        let error = match self.resource_version_match.as_deref() {
-            None | Some("") => return Ok(()),
-            Some(_) if revision.is_empty() => Error::forbidden(
-                &path,
-                "resourceVersionMatch is forbidden unless resourceVersion is provided",
-            ),
-            Some("Exact") if revision == "0" => Error::forbidden(
-                &path,
-                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
-            ),
-            Some("Exact" | "NotOlderThan") => return Ok(()),
-            Some(other) => Error::not_supported(&path, other, &["Exact", "NotOlderThan", ""]),
-        };
-        Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", &[error]))
+        let forbidden = |why: &str| Error::forbidden(&path, why);
+        let by_match = self.resource_version_match.as_deref();
+        let mut errors = Vec::new();
+        if watching {
+            if self.initial_events.is_some() && by_match != Some("NotOlderThan") {
+                errors.push(forbidden(
+                    "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+                ));
+            }
+            if by_match.is_some() && self.initial_events.is_none() {
+                errors.push(forbidden(
+                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+                ));
+            }
+            if let Some(other) = by_match.filter(|by_match| *by_match != "NotOlderThan") {
+                errors.push(Error::not_supported(&path, other, &["NotOlderThan"]));
+            }
+        } else if let Some(by_match) = by_match {
+            if self.resource_version.is_none() {
+                errors.push(forbidden(
+                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
+                ));
+            }
+            if self.continue_token.is_some() {
+                errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
+            }
+            if !matches!(by_match, "Exact" | "NotOlderThan") {
+                errors.push(Error::not_supported(&path, by_match, &["Exact", "NotOlderThan", ""]));
+            }
+            if by_match == "Exact" && self.resource_version.as_deref() == Some("0") {
+                errors.push(forbidden(
+                    "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+                ));
+            }
+        }
+        if watching && by_match.is_some() && self.continue_token.is_some() {
+            errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
+        }
+        let initial_events = Path::new("sendInitialEvents");
+        if !watching && self.initial_events.is_some() {
+            errors.push(Error::forbidden(
+                &initial_events,
+                "sendInitialEvents is forbidden for list",
+            ));
+        }
+        if errors.is_empty() && watching && self.initial_events == Some(true) && !self.bookmarks {
+            errors.push(Error::forbidden(
+                &initial_events,
+                "sendInitialEvents requires setting allowWatchBookmarks to true",
+            ));
+        }
+        match errors.is_empty() {
+            true => Ok(()),
+            false => Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", &errors)),
+        }
     }
 
     /// Whether an object is selected.
@@ -145,7 +194,6 @@ impl Scope {
             options.after = Some(format!("{prefix}{}", start.after));
             options.at = (start.revision > 0).then_some(start.revision);
         } else {
-            query.check_match()?;
             let wanted = parse_revision(query.resource_version.as_deref())
                 .map_err(|error| ApiError::bad_request(format!("invalid resource version: {}", error.message())))?;
             match query.resource_version_match.as_deref() {

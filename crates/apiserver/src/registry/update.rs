@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::create::namespace_mismatch;
 use super::read::not_a_number;
 use super::{RETRIES, Scope, WriteOptions, Written, commit_failed, committed};
+use crate::decode::Source;
 use crate::definition::{Context, Operation};
 use crate::{meta, object};
 
@@ -20,29 +21,18 @@ impl Scope {
     /// # Errors
     /// 404 when there is none and the kind is not created on update, 409 when it changed meanwhile, 422 for invalid fields, whatever
     /// admission says.
-    pub async fn update(
-        &self,
-        body: Value,
-        duplicates: &[String],
-        options: &WriteOptions,
-    ) -> Result<Written, ApiError> {
+    pub async fn update(&self, body: Value, source: &Source, options: &WriteOptions) -> Result<Written, ApiError> {
         let now = self.cluster.clock().now();
         let context = self.context(now, options.dry_run);
         let mut warnings = Vec::new();
         let mut body = body;
-        self.accept(&context, &mut body, options, duplicates, &mut warnings)?;
+        self.accept(&context, &mut body, options, source, &mut warnings)?;
         let own_name = meta::name(&body).to_owned();
         if own_name.is_empty() {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({} based on URL) was undeterminable: name must be provided",
-                self.name
-            )));
+            return Err(self.no_name());
         }
         if own_name != self.name {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({own_name}) does not match the name on the URL ({})",
-                self.name
-            )));
+            return Err(self.other_name(&own_name));
         }
         let own_namespace = meta::namespace(&body);
         if !own_namespace.is_empty() && own_namespace != self.namespace {
@@ -51,7 +41,10 @@ impl Scope {
         if self.definition.namespaced {
             meta::set(&mut body, "namespace", Some(self.namespace.clone().into()));
         }
-        let wanted = meta::resource_version(&body).to_owned();
+        let wanted = match meta::resource_version(&body) {
+            "0" => String::new(),
+            text => text.to_owned(),
+        };
         if !wanted.is_empty() && wanted.parse::<Revision>().is_err() {
             return Err(ApiError::unclassified(not_a_number(&wanted)));
         }
@@ -80,8 +73,10 @@ impl Scope {
             }
             let mut object = body.clone();
             self.to_stored(&mut object)?;
+            let found = Found::of(&entry, self);
+            self.check_uid(&object, &found.object)?;
             match self
-                .replace(Found::of(&entry, self), object, &context, options, &mut warnings, true)
+                .replace(found, object, &context, options, &mut warnings, true)
                 .await
             {
                 Err(Attempt::Raced) if wanted.is_empty() => {}
@@ -111,12 +106,11 @@ impl Scope {
     ) -> Result<Value, Attempt> {
         let strategy = &self.definition.strategy;
         let old = &found.object;
-        self.check_uid(&object, old)?;
         let has_status = self.definition.stored_version().is_some_and(|version| version.status);
         let status_update = self.subresource == "status";
         let options_object = options.object("UpdateOptions");
-        // plugins see the object as it came, also the parts that it does not change
-        let as_sent = object.clone();
+        // webhooks see the object as it came, also the parts that it does not change
+        let as_sent = self.cluster.webhooks().any(&self.cluster).then(|| object.clone());
         let keep = |object: &mut Value| {
             keep_server_metadata(object, old);
             if status_update {
@@ -130,7 +124,7 @@ impl Scope {
             self.own_fields(Some(old), &mut object, options, context.now);
         }
         let managed = object.pointer("/metadata/managedFields").cloned();
-        let mut object = as_sent;
+        let mut object = as_sent.unwrap_or(object);
         meta::set(&mut object, "managedFields", managed);
         let mut holder = Some(object);
         self.admit(
@@ -152,8 +146,8 @@ impl Scope {
             }
             strategy.prepare_for_update(context, &mut object, old)?;
         }
-        let mut errors = meta::validate_update(&object, old);
-        errors.extend(meta::validate(&object, |_| Vec::new()));
+        let mut errors = meta::validate(&object, meta::path_segment);
+        errors.extend(meta::validate_update(&object, old));
         errors.extend(self.validate_schema(&object, Some(old)));
         errors.extend(if status_update {
             strategy.validate_status_update(context, &object, old)
@@ -293,6 +287,22 @@ impl Scope {
         }
     }
 
+    /// The body has no name.
+    pub(crate) fn no_name(&self) -> ApiError {
+        ApiError::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            self.name
+        ))
+    }
+
+    /// The body is that of another object than the path's.
+    pub(crate) fn other_name(&self, name: &str) -> ApiError {
+        ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            self.name
+        ))
+    }
+
     /// The object's key in the etcd of a kube-apiserver, which some messages tell.
     fn registry_path(&self) -> String {
         let parts = [
@@ -330,9 +340,15 @@ impl Scope {
             name: &options.field_manager,
             operation: gardener_merge::Operation::Update,
             api_version: &self.definition.api_version(&self.version),
-            subresource: &self.subresource,
+            subresource: options.through.unwrap_or(&self.subresource),
         };
-        gardener_merge::update(old, object, schema, &manager, &meta::rfc3339(now), &self.reset_fields());
+        // who scales is noted without a time
+        let time = if options.through.is_some() {
+            String::new()
+        } else {
+            meta::rfc3339(now)
+        };
+        gardener_merge::update(old, object, schema, &manager, &time, &self.reset_fields());
     }
 
     /// Fields that a write to this (sub)resource does not change, and so does not own.
@@ -432,18 +448,21 @@ fn same_but_for_times(old: &Value, new: &Value) -> bool {
 
 /// Puts back the metadata that only the server writes.
 fn keep_server_metadata(object: &mut Value, old: &Value) {
-    for key in [
-        "uid",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generation",
-        "generateName",
-        "name",
-        "namespace",
-    ] {
-        let before = old.pointer(&format!("/metadata/{key}")).cloned();
-        meta::set(object, key, before);
+    let Some(before) = old.get("metadata").and_then(Value::as_object) else {
+        return;
+    };
+    for key in ["creationTimestamp", "generation", "name", "namespace"] {
+        meta::set(object, key, before.get(key).cloned());
+    }
+    if let Some(time) = before.get("deletionTimestamp") {
+        meta::set(object, "deletionTimestamp", Some(time.clone()));
+    }
+    // what a client may not change is compared later
+    for key in ["uid", "deletionGracePeriodSeconds"] {
+        let own = object.get("metadata").and_then(|metadata| metadata.get(key));
+        if own.is_none_or(|own| own.as_str() == Some("")) {
+            meta::set(object, key, before.get(key).cloned());
+        }
     }
     meta::set(object, "selfLink", None);
 }

@@ -237,7 +237,7 @@ async fn mutate(
         return Ok(false);
     }
     let undecodable = |why: &str| Failed::Call(format!("received undecodable patch in webhook response: {why}"));
-    let patch = decode::decode(&verdict.patch, Format::Json).map_err(|error| undecodable(error.message()))?;
+    let patch = decode::decode(&verdict.patch.into(), Format::Json).map_err(|error| undecodable(error.message()))?;
     let operations = patch.value.as_array();
     let operations =
         operations.ok_or_else(|| undecodable("json: cannot unmarshal object into Go value of type jsonpatch.Patch"))?;

@@ -1,0 +1,385 @@
+//! Jobs, CronJobs, disruption budgets and autoscalers.
+
+use gardener_apimachinery::cron::Schedule;
+use gardener_apimachinery::field::{Error, ErrorList, Path};
+use serde_json::{Map, Value, json};
+
+use super::checks::{is_true, label_selector, list, nonnegative, number, one_of, text};
+use super::strategy::Kind;
+use super::workloads::{amount_or_share, at_most_all, counts, selector_text, set_status, validate_template};
+use crate::meta;
+
+const UID_LABEL: &str = "batch.kubernetes.io/controller-uid";
+/// The longest name of a CronJob: its jobs' names have eleven characters more.
+const CRON_NAME_MAX: usize = 52;
+
+pub(super) fn jobs(mut kind: Kind) -> Kind {
+    kind.prepare_create = |_, job| {
+        set_status(job, json!({}));
+        if !is_true(job.get("spec").unwrap_or(&Value::Null), "manualSelector") {
+            select_by_uid(job);
+        }
+        Ok(())
+    };
+    kind.validate = |job| {
+        let mut errors = Vec::new();
+        let spec = job.get("spec").unwrap_or(&Value::Null);
+        validate_job(spec, &Path::new("spec"), &mut errors);
+        validate_selector(job, spec, &mut errors);
+        errors
+    };
+    kind.validate_update = validate_update;
+    kind.validate_status = |job, old| {
+        let mut errors = Vec::new();
+        counts(job, &["active", "succeeded", "failed", "ready"], &mut errors);
+        for key in ["failed", "succeeded"] {
+            let count = |job: &Value| job.get("status").and_then(|status| number(status, key)).unwrap_or(0);
+            if count(job) < count(old) {
+                let why = format!("cannot decrease the {key} counter");
+                errors.push(Error::invalid(&Path::new("status").child(key), count(job), why));
+            }
+        }
+        errors
+    };
+    kind.fields = |job| {
+        let succeeded = job.pointer("/status/succeeded").and_then(Value::as_i64).unwrap_or(0);
+        vec![("status.successful".into(), succeeded.to_string())]
+    };
+    kind
+}
+
+/// Gives a job's pods labels of their own, and selects by them.
+fn select_by_uid(job: &mut Value) {
+    let (uid, name) = (meta::text(job, "/metadata/uid").to_owned(), meta::name(job).to_owned());
+    let labels = [
+        ("controller-uid", uid.clone()),
+        ("job-name", name.clone()),
+        (UID_LABEL, uid.clone()),
+        ("batch.kubernetes.io/job-name", name),
+    ];
+    if let Some(spec) = job.get_mut("spec").and_then(Value::as_object_mut) {
+        let selector = spec.entry("selector").or_insert_with(|| json!({}));
+        if let Some(selector) = selector.as_object_mut() {
+            let own = selector.entry("matchLabels").or_insert_with(|| json!({}));
+            if let Some(own) = own.as_object_mut() {
+                own.insert(UID_LABEL.into(), uid.into());
+            }
+        }
+        if let Some(template) = spec.get_mut("template").filter(|template| template.is_object()) {
+            let own = meta::metadata_mut(template)
+                .entry("labels")
+                .or_insert_with(|| json!({}));
+            if let Some(own) = own.as_object_mut() {
+                let labels = labels.into_iter();
+                own.extend(labels.map(|(key, value)| (key.to_owned(), Value::from(value))));
+            }
+        }
+    }
+    // as upstream, a job without labels takes its template's
+    let of_template = job.pointer("/spec/template/metadata/labels").cloned();
+    let own = job.pointer("/metadata/labels").and_then(Value::as_object);
+    if own.is_none_or(Map::is_empty) {
+        meta::set(job, "labels", of_template);
+    }
+}
+
+/// What a job must have, also one that a CronJob makes.
+fn validate_job(spec: &Value, path: &Path, errors: &mut ErrorList) {
+    for key in [
+        "parallelism",
+        "completions",
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "ttlSecondsAfterFinished",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
+    ] {
+        nonnegative(spec, key, path, errors);
+    }
+    one_of(spec, "completionMode", &["NonIndexed", "Indexed"], path, errors);
+    let is_indexed = text(spec, "completionMode") == "Indexed";
+    if is_indexed && spec.get("completions").is_none() {
+        let why = "when completion mode is Indexed";
+        errors.push(Error::required(&path.child("completions"), why));
+    }
+    let policies = ["Failed", "TerminatingOrFailed"];
+    one_of(spec, "podReplacementPolicy", &policies, path, errors);
+    let place = path.child("template");
+    let template = spec.get("template").unwrap_or(&Value::Null);
+    validate_template(template, &[], &place, errors);
+    let at = place.child("spec").child("restartPolicy");
+    match template
+        .pointer("/spec/restartPolicy")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+    {
+        "OnFailure" | "Never" => {}
+        "" | "Always" => errors.push(Error::required(&at, "valid values: \"OnFailure\", \"Never\"")),
+        other => errors.push(Error::not_supported(&at, other, &["OnFailure", "Never"])),
+    }
+}
+
+fn validate_selector(job: &Value, spec: &Value, errors: &mut ErrorList) {
+    let path = Path::new("spec");
+    let selector = spec.get("selector").unwrap_or(&Value::Null);
+    let labels = spec.pointer("/template/metadata/labels").unwrap_or(&Value::Null);
+    if is_true(spec, "manualSelector") {
+        if selector.is_null() {
+            errors.push(Error::required(&path.child("selector"), ""));
+        } else {
+            label_selector(selector, &path.child("selector"), errors);
+        }
+        let selected = super::checks::map(selector, "matchLabels").all(|(key, value)| labels.get(key) == Some(value));
+        if !selected || selector.is_null() {
+            let at = path.child("template").child("metadata").child("labels");
+            let why = "`selector` does not match template `labels`";
+            errors.push(Error::invalid(&at, labels.clone(), why));
+        }
+        return;
+    }
+    let uid = meta::text(job, "/metadata/uid");
+    let generated = [UID_LABEL, "controller-uid"].map(|key| json!({"matchLabels": {key: uid}}));
+    if !generated.contains(selector) {
+        let why = "`selector` not auto-generated";
+        errors.push(Error::literal(&path.child("selector"), selector_text(selector), why));
+    }
+}
+
+fn validate_update(job: &Value, old: &Value) -> ErrorList {
+    let path = Path::new("spec");
+    let mut errors = Vec::new();
+    let member = |job: &Value, key: &str| job.get("spec").and_then(|spec| spec.get(key)).cloned();
+    let immutable = |key: &str, errors: &mut ErrorList| {
+        if member(job, key) != member(old, key) {
+            let value = member(job, key).unwrap_or(Value::Null);
+            errors.push(Error::invalid(&path.child(key), value, "field is immutable"));
+        }
+    };
+    if member(job, "completionMode") == Some("Indexed".into()) {
+        let new = member(job, "completions");
+        if new != member(old, "completions") && new != member(job, "parallelism") {
+            let why = "can only be modified in tandem with spec.parallelism";
+            let value = new.unwrap_or(Value::Null);
+            errors.push(Error::invalid(&path.child("completions"), value, why));
+        }
+    } else {
+        immutable("completions", &mut errors);
+    }
+    if member(job, "selector") != member(old, "selector") {
+        let shown = selector_text(&member(job, "selector").unwrap_or(Value::Null));
+        errors.push(Error::literal(&path.child("selector"), shown, "field is immutable"));
+    }
+    let is_waiting =
+        old.pointer("/spec/suspend") == Some(&Value::Bool(true)) && old.pointer("/status/startTime").is_none();
+    let template = |job: &Value| {
+        let mut template = member(job, "template").unwrap_or(Value::Null);
+        if is_waiting {
+            // where pods run may still be decided
+            for pointer in ["/metadata", "/spec"] {
+                if let Some(members) = template.pointer_mut(pointer).and_then(Value::as_object_mut) {
+                    for key in [
+                        "labels",
+                        "annotations",
+                        "nodeSelector",
+                        "tolerations",
+                        "schedulingGates",
+                        "affinity",
+                    ] {
+                        members.remove(key);
+                    }
+                }
+            }
+        }
+        template
+    };
+    if template(job) != template(old) {
+        let value = member(job, "template").unwrap_or(Value::Null);
+        errors.push(Error::invalid(&path.child("template"), value, "field is immutable"));
+    }
+    for key in [
+        "completionMode",
+        "podFailurePolicy",
+        "backoffLimitPerIndex",
+        "managedBy",
+        "successPolicy",
+    ] {
+        immutable(key, &mut errors);
+    }
+    errors
+}
+
+/// Jobs by the clock.
+pub(super) fn cron_jobs(mut kind: Kind) -> Kind {
+    kind.validate = |object| {
+        let mut errors = Vec::new();
+        let none = Value::Null;
+        let (spec, path) = (object.get("spec").unwrap_or(&none), Path::new("spec"));
+        validate_schedule(spec, &path, &mut errors);
+        nonnegative(spec, "startingDeadlineSeconds", &path, &mut errors);
+        validate_time_zone(spec, &path.child("timeZone"), &mut errors);
+        let policies = ["Allow", "Forbid", "Replace"];
+        one_of(spec, "concurrencyPolicy", &policies, &path, &mut errors);
+        let template = spec.pointer("/jobTemplate/spec").unwrap_or(&none);
+        let at = path.child("jobTemplate").child("spec");
+        validate_job(template, &at, &mut errors);
+        if is_true(template, "manualSelector") {
+            let at = at.child("manualSelector");
+            errors.push(Error::not_supported(&at, true, &["nil", "false"]));
+        }
+        nonnegative(spec, "successfulJobsHistoryLimit", &path, &mut errors);
+        nonnegative(spec, "failedJobsHistoryLimit", &path, &mut errors);
+        errors
+    };
+    kind.validate_create = |object| {
+        let name = meta::name(object);
+        if name.len() <= CRON_NAME_MAX {
+            return Vec::new();
+        }
+        let why = format!("must be no more than {CRON_NAME_MAX} characters");
+        vec![Error::invalid(&Path::new("metadata").child("name"), name, why)]
+    };
+    kind
+}
+
+fn validate_schedule(spec: &Value, path: &Path, errors: &mut ErrorList) {
+    let at = path.child("schedule");
+    let schedule = text(spec, "schedule");
+    if schedule.is_empty() {
+        errors.push(Error::required(&at, ""));
+        return;
+    }
+    if schedule.contains("TZ") {
+        let why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+        errors.push(Error::invalid(&at, schedule, why));
+        return;
+    }
+    if schedule.starts_with("@every ") {
+        let duration = schedule.trim_start_matches("@every ");
+        if gardener_schema::formats::duration(duration).is_err() {
+            let why = format!("failed to parse duration {schedule}: time: invalid duration \"{duration}\"");
+            errors.push(Error::invalid(&at, schedule, why));
+        }
+    } else if let Err(error) = Schedule::parse(schedule) {
+        errors.push(Error::invalid(&at, schedule, newer_words(&error.to_string())));
+    }
+}
+
+/// What the newer release of the library that Kubernetes uses says, for what the older one says that Gardener uses.
+fn newer_words(text: &str) -> String {
+    let mut words: String = text.chars().take(1).flat_map(char::to_lowercase).collect();
+    words.extend(text.chars().skip(1));
+    match words.split_once(": ") {
+        Some((head, fields)) if head.starts_with("expected exactly") => format!("{head}: [{fields}]"),
+        _ => words,
+    }
+}
+
+fn validate_time_zone(spec: &Value, at: &Path, errors: &mut ErrorList) {
+    let Some(zone) = spec.get("timeZone").and_then(Value::as_str) else {
+        return;
+    };
+    let why = match zone {
+        "" => "timeZone must be nil or non-empty string".to_owned(),
+        zone if zone.eq_ignore_ascii_case("local") => {
+            "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones".to_owned()
+        }
+        zone if k8s_openapi::jiff::tz::TimeZone::get(zone).is_err() => format!("unknown time zone {zone}"),
+        _ => return,
+    };
+    errors.push(Error::invalid(at, zone, why));
+}
+
+pub(super) fn budgets(mut kind: Kind) -> Kind {
+    kind.prepare_create = |_, budget| {
+        set_status(
+            budget,
+            json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}),
+        );
+        Ok(())
+    };
+    kind.validate = |budget| {
+        let mut errors = Vec::new();
+        let none = Value::Null;
+        let (spec, path) = (budget.get("spec").unwrap_or(&none), Path::new("spec"));
+        let part = |key: &str| spec.get(key).unwrap_or(&none);
+        if !part("minAvailable").is_null() && !part("maxUnavailable").is_null() {
+            let selector = match part("selector") {
+                Value::Null => "null".to_owned(),
+                selector => selector_text(selector),
+            };
+            let shown = format!(
+                "{{\"MinAvailable\":{},\"Selector\":{selector},\"MaxUnavailable\":{},\"UnhealthyPodEvictionPolicy\":{}}}",
+                part("minAvailable"),
+                part("maxUnavailable"),
+                part("unhealthyPodEvictionPolicy")
+            );
+            let why = "minAvailable and maxUnavailable cannot be both set";
+            errors.push(Error::literal(&path, shown, why));
+        }
+        for key in ["minAvailable", "maxUnavailable"] {
+            amount_or_share(spec, key, &path, &mut errors);
+            at_most_all(spec, key, &path, &mut errors);
+        }
+        label_selector(part("selector"), &path.child("selector"), &mut errors);
+        let policies = ["AlwaysAllow", "IfHealthyBudget"];
+        one_of(spec, "unhealthyPodEvictionPolicy", &policies, &path, &mut errors);
+        errors
+    };
+    kind.validate_status = |budget, _| {
+        let mut errors = Vec::new();
+        let keys = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
+        counts(budget, &keys, &mut errors);
+        errors
+    };
+    kind
+}
+
+const METRICS: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Resource"];
+
+pub(super) fn autoscalers(mut kind: Kind) -> Kind {
+    kind.validate = |object| {
+        let mut errors = Vec::new();
+        let none = Value::Null;
+        let (spec, path) = (object.get("spec").unwrap_or(&none), Path::new("spec"));
+        let least = number(spec, "minReplicas");
+        let most = number(spec, "maxReplicas").unwrap_or(0);
+        if let Some(least) = least.filter(|least| *least < 1) {
+            let why = "must be greater than or equal to 1";
+            errors.push(Error::invalid(&path.child("minReplicas"), least, why));
+        }
+        let at = path.child("maxReplicas");
+        if most < 1 {
+            errors.push(Error::required(&at, "must be set and greater than 0"));
+        }
+        if least.is_some_and(|least| least > most) {
+            let why = "must be greater than or equal to `minReplicas`";
+            errors.push(Error::invalid(&at, most, why));
+        }
+        let target = spec.get("scaleTargetRef").unwrap_or(&none);
+        let at = path.child("scaleTargetRef");
+        for key in ["kind", "name"] {
+            let check = meta::path_segment;
+            super::checks::required_syntax(text(target, key), check, &at.child(key), &mut errors);
+        }
+        if text(target, "apiVersion").is_empty() {
+            let why = "apiVersion must specify API group";
+            errors.push(Error::invalid(&at.child("apiVersion"), "", why));
+        }
+        for (index, metric) in list(spec, "metrics").iter().enumerate() {
+            let kind = text(metric, "type");
+            if !METRICS.contains(&kind) {
+                let at = path.child("metrics").index(index).child("type");
+                errors.push(Error::not_supported(&at, kind, &METRICS));
+            }
+        }
+        if least == Some(0) {
+            let why = "must specify at least one Object or External metric to support scaling to zero replicas";
+            let scales = |metric: &Value| matches!(text(metric, "type"), "Object" | "External");
+            if !list(spec, "metrics").iter().any(scales) {
+                errors.push(Error::forbidden(&path.child("metrics"), why));
+            }
+        }
+        errors
+    };
+    kind
+}

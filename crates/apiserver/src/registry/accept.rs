@@ -1,0 +1,265 @@
+//! From a decoded body to an object of the resource's kind: right kind, known fields only, the schema's and the kind's defaults.
+
+use gardener_apimachinery::ApiError;
+use gardener_schema::json::type_of;
+use serde_json::{Map, Value, json};
+
+use super::{FieldValidation, Scope, WriteOptions};
+use crate::decode::{self, Source};
+use crate::definition::{Context, Version};
+use crate::meta;
+
+/// The struct that Go reads first of every body, as its messages show it.
+const TYPE_META: &str =
+    "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
+
+/// Kinds of older versions that upstream still reads, though it does not serve those versions.
+const NOT_SERVED: [(&str, &[&str]); 15] = [
+    ("admissionregistration.k8s.io", &["v1beta1"]),
+    ("apiextensions.k8s.io", &["v1beta1"]),
+    ("apps", &["v1beta1", "v1beta2"]),
+    ("authentication.k8s.io", &["v1beta1"]),
+    ("authorization.k8s.io", &["v1beta1"]),
+    ("autoscaling", &["v2beta1", "v2beta2"]),
+    ("batch", &["v1beta1"]),
+    ("certificates.k8s.io", &["v1beta1"]),
+    ("coordination.k8s.io", &["v1beta1"]),
+    ("discovery.k8s.io", &["v1beta1"]),
+    ("events.k8s.io", &["v1beta1"]),
+    ("extensions", &["v1beta1"]),
+    ("networking.k8s.io", &["v1beta1"]),
+    ("policy", &["v1beta1"]),
+    ("rbac.authorization.k8s.io", &["v1alpha1", "v1beta1"]),
+];
+
+/// Why a body is no object of the kind.
+pub(super) enum Misfit {
+    /// Its fields do not fit.
+    Fields {
+        /// What could not be made of what.
+        subject: String,
+        /// What Go's decoder says.
+        why: String,
+    },
+    /// Something else.
+    Other(ApiError),
+}
+
+impl From<ApiError> for Misfit {
+    fn from(error: ApiError) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl From<Misfit> for ApiError {
+    fn from(misfit: Misfit) -> Self {
+        match misfit {
+            Misfit::Fields { subject, why } => Self::bad_request(format!("{subject}: {why}")),
+            Misfit::Other(error) => error,
+        }
+    }
+}
+
+/// Why not even the kind of a body can be read, if so.
+pub(crate) fn unreadable(object: &Value) -> Option<String> {
+    let cannot = |why: String| format!("couldn't get version/kind; json parse error: json: cannot unmarshal {why}");
+    let members = match object {
+        Value::Object(members) => members,
+        Value::Null => return None,
+        other => return Some(cannot(format!("{} into Go value of type {TYPE_META}", type_of(other)))),
+    };
+    for key in ["apiVersion", "kind"] {
+        match members.get(key) {
+            None | Some(Value::Null | Value::String(_)) => {}
+            Some(other) => {
+                return Some(cannot(format!(
+                    "{} into Go struct field .{key} of type string",
+                    type_of(other)
+                )));
+            }
+        }
+    }
+    let api_version = meta::text(object, "/apiVersion");
+    (api_version.matches('/').count() > 1).then(|| format!("unexpected GroupVersion string: {api_version}"))
+}
+
+impl Scope {
+    /// A body that is no object of the kind at all.
+    pub(crate) fn unrecognized(&self, why: &str, body: &[u8]) -> ApiError {
+        let kind = self.spec().map_or("", |version| version.kind.as_str());
+        let shown = decode::summary(body);
+        ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {why} ({shown})"
+        ))
+    }
+
+    /// Brings a decoded body into shape. `source` tells what the value does not tell of the body.
+    pub(super) fn accept(
+        &self,
+        context: &Context<'_>,
+        object: &mut Value,
+        options: &WriteOptions,
+        source: &Source,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Misfit> {
+        let version = self.spec()?;
+        if object.is_null() {
+            *object = Value::Object(Map::new());
+        }
+        if let Some(why) = unreadable(object) {
+            return Err(self.unrecognized(&why, object.to_string().as_bytes()).into());
+        }
+        self.check_kind(object, version)?;
+        if let Value::Object(members) = object {
+            members.insert("apiVersion".into(), self.definition.api_version(&self.version).into());
+            members.insert("kind".into(), version.kind.clone().into());
+        }
+        let mut unknown = Vec::new();
+        if let Some(schema) = &version.schema {
+            if source.has_whole_floats() && !self.definition.is_go_type() {
+                make_integers(object);
+            }
+            schema.canonicalize(object);
+            schema
+                .decode(object, &version.kind)
+                .map_err(|error| self.misfit(error.to_string()))?;
+            let looked = options.field_validation != FieldValidation::Ignore;
+            if looked {
+                unknown = schema.unknown_fields(object);
+            }
+            // where every field is known, as in most bodies, there is nothing to prune
+            if version.prunes && !(looked && unknown.is_empty()) {
+                schema.prune(object);
+            }
+            if version.completes {
+                keep_reset(object);
+                schema.drop_empty(object);
+            }
+        }
+        let findings = match unknown.is_empty() && !source.has_duplicates() {
+            true => Vec::new(),
+            false => source.findings(unknown),
+        };
+        match options.field_validation {
+            FieldValidation::Strict if !findings.is_empty() => {
+                return Err(self.misfit(format!("strict decoding error: {}", findings.join(", "))));
+            }
+            FieldValidation::Warn => warnings.extend(findings),
+            _ => {}
+        }
+        self.fill_defaults(context, object)?;
+        Ok(())
+    }
+
+    fn misfit(&self, why: String) -> Misfit {
+        let kind = self.spec().map_or("", |version| version.kind.as_str());
+        Misfit::Fields {
+            subject: format!("{kind} in version \"{}\" cannot be handled as a {kind}", self.version),
+            why,
+        }
+    }
+
+    /// Refuses a body that names another kind or version.
+    fn check_kind(&self, object: &Value, version: &Version) -> Result<(), ApiError> {
+        let expected = self.definition.api_version(&self.version);
+        let named = |pointer: &str, default: &str| match meta::text(object, pointer) {
+            "" => default.to_owned(),
+            text => text.to_owned(),
+        };
+        let (api_version, kind) = (named("/apiVersion", &expected), named("/kind", &version.kind));
+        if kind == version.kind && api_version == expected {
+            return Ok(());
+        }
+        let other_version = || {
+            ApiError::bad_request(format!(
+                "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+            ))
+        };
+        if !self.definition.is_go_type() && api_version != expected {
+            return Err(other_version());
+        }
+        let (group, own_version) = api_version.rsplit_once('/').unwrap_or(("", &api_version));
+        let cannot = |why: String| {
+            Err(ApiError::bad_request(format!(
+                "{kind} in version \"{own_version}\" cannot be handled as a {}: {why}",
+                version.kind
+            )))
+        };
+        if !self.is_registered(group, own_version, &kind) {
+            return cannot(format!(
+                "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""
+            ));
+        }
+        if kind == version.kind {
+            return Err(other_version());
+        }
+        cannot(format!(
+            "converting ({own_version}.{kind}) to ({}.{}): unknown conversion",
+            package(&self.definition.group),
+            version.kind
+        ))
+    }
+
+    /// Whether upstream reads objects of a kind.
+    fn is_registered(&self, group: &str, version: &str, kind: &str) -> bool {
+        let kind = kind.strip_suffix("List").unwrap_or(kind);
+        let definitions = self.cluster.config().resources.iter();
+        let mut of_group = definitions.filter(|definition| definition.group == group);
+        let is_served = of_group.any(|definition| {
+            let mut versions = definition.versions.iter();
+            versions.any(|own| own.name == version && own.kind == kind)
+        });
+        let is_older = |own: &str| {
+            let mut known = NOT_SERVED.iter();
+            known.any(|(group, versions)| *group == own && versions.contains(&version))
+        };
+        let same_kind = self.spec().is_ok_and(|own| own.kind == kind);
+        let moved = group == "extensions" && matches!(self.definition.group.as_str(), "apps" | "networking.k8s.io");
+        is_served || same_kind && is_older(group) && (group == self.definition.group || moved)
+    }
+
+    fn fill_defaults(&self, context: &Context<'_>, object: &mut Value) -> Result<(), ApiError> {
+        // the defaults in built-in kinds' documents only tell which Go fields are no pointers
+        if self.definition.strategy.validates_schema()
+            && let Some(schema) = &self.spec()?.schema
+        {
+            schema.apply_defaults(object);
+        }
+        self.definition.strategy.default(context, object);
+        Ok(())
+    }
+}
+
+/// The last part of a group's first name, as upstream's Go packages are called: `core.gardener.cloud` is `core`.
+fn package(group: &str) -> &str {
+    match group {
+        "" => "core",
+        group => group.split('.').next().unwrap_or(group),
+    }
+}
+
+/// Makes integers of whole numbers: in JSON that no Go type gives a meaning they are the same.
+fn make_integers(value: &mut Value) {
+    match value {
+        Value::Object(members) => members.values_mut().for_each(make_integers),
+        Value::Array(elements) => elements.iter_mut().for_each(make_integers),
+        Value::Number(number) => {
+            let whole = number
+                .as_f64()
+                .filter(|whole| number.is_f64() && whole.fract() == 0.0 && whole.abs() < 9.0e15);
+            if let Some(whole) = whole {
+                *value = Value::from(whole as i64);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// An empty list of managedFields asks to drop them all, as a list of one empty entry does: it must not get lost among what is left out.
+fn keep_reset(object: &mut Value) {
+    if let Some(Value::Array(entries)) = object.pointer_mut("/metadata/managedFields")
+        && entries.is_empty()
+    {
+        entries.push(json!({}));
+    }
+}

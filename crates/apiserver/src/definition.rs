@@ -216,6 +216,9 @@ pub trait Strategy: Send + Sync + 'static {
     /// Fills unset fields; runs whenever an object is decoded from a request.
     fn default(&self, context: &Context<'_>, object: &mut Value) {}
 
+    /// Fills unset fields of an object that another server has stored: kube-apiserver fills some only when it reads.
+    fn default_stored(&self, object: &mut Value) {}
+
     /// Prepares a new object: drops what clients may not set, first generation. The status is already removed when the kind has the subresource.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ mod crds;
 mod defaults;
 mod events;
 mod jobs;
-mod layout;
+pub mod layout;
 mod namespaces;
 mod nodes;
 mod pods;

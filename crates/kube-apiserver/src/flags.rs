@@ -176,7 +176,7 @@ pub fn command() -> Command {
                 .help("Print the version of Kubernetes that is served"),
         )
         .args_override_self(true)
-        .help_template("{about}\n\nUsage: {usage}\n\n{options}\n");
+        .help_template("{about}\n\nUsage: {usage}\n\n{all-args}\n");
     let command = Flags::augment_args(command);
     let about =
         "Serves the Kubernetes API of one cluster from etcd. Takes the flags of Kubernetes' own kube-apiserver.";

@@ -86,7 +86,7 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     if let Some(identity) = access::proxy_identity(&flags)? {
         cluster.aggregation().identify(identity);
     }
-    let upkeep = upkeep::Upkeep::new(own.clone(), &flags, port);
+    let upkeep = upkeep::Upkeep::new(own.clone(), store.clone(), &flags, port);
     upkeep.once().await;
     let follower = Arc::clone(&cluster);
     let background = CancellationToken::new();

@@ -27,19 +27,38 @@ const NAMES_OF_OLD: [(&str, &str, &str); 5] = [
 /// Groups whose built-in resources are kept as custom ones are.
 const WITH_GROUP: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
+/// Where servers of one cluster tell each other that they live: one Endpoints object each, under its address, that ends by itself. No API serves it.
+pub fn server_leases() -> Topic {
+    Topic::new("", "masterleases")
+}
+
+/// How long a server lives on for the others after it told so.
+pub const SERVER_LEASE: Duration = Duration::from_secs(15);
+
+/// What lies at one place.
+struct Resource {
+    topic: Topic,
+    definition: Option<Arc<Definition>>,
+}
+
 /// How one logical cluster lies in an etcd.
 pub struct EtcdLayout {
     prefix: String,
     cluster: String,
     places: BTreeMap<Topic, String>,
-    definitions: BTreeMap<String, Arc<Definition>>,
+    resources: BTreeMap<String, Resource>,
     event_time_to_live: Duration,
 }
 
 impl EtcdLayout {
     /// The layout of a cluster with these built-in resources below a prefix (`/registry`). Events live as long as told.
     pub fn new(prefix: &str, cluster: &str, resources: &ResourceSet, event_time_to_live: Duration) -> Self {
-        let (mut places, mut definitions) = (BTreeMap::new(), BTreeMap::new());
+        let mut places = BTreeMap::from([(server_leases(), "masterleases".to_owned())]);
+        let leases = Resource {
+            topic: server_leases(),
+            definition: None,
+        };
+        let mut built_in = BTreeMap::from([("masterleases".to_owned(), leases)]);
         for definition in resources.iter() {
             let (group, plural) = (definition.group.as_str(), definition.plural.as_str());
             // two APIs of one set of objects: those objects are of the one whose topic it is
@@ -53,30 +72,34 @@ impl EtcdLayout {
                 None => plural.to_owned(),
             };
             places.insert(definition.topic.clone(), place.clone());
-            definitions.insert(place, Arc::clone(definition));
+            let resource = Resource {
+                topic: definition.topic.clone(),
+                definition: Some(Arc::clone(definition)),
+            };
+            built_in.insert(place, resource);
         }
         Self {
             prefix: format!("/{}/", prefix.trim_matches('/')),
             cluster: cluster.to_owned(),
             places,
-            definitions,
+            resources: built_in,
             event_time_to_live,
         }
     }
 
     /// The built-in resource at the beginning of a place, and the rest.
-    fn built_in<'p>(&self, place: &'p str) -> Option<(&Arc<Definition>, &'p str)> {
+    fn built_in<'p>(&self, place: &'p str) -> Option<(&Resource, &'p str)> {
         let (first, rest) = place.split_once('/')?;
-        if let Some(definition) = self.definitions.get(first) {
-            return Some((definition, rest));
+        if let Some(resource) = self.resources.get(first) {
+            return Some((resource, rest));
         }
         let (second, rest) = rest.split_once('/')?;
-        let definition = self.definitions.get(&format!("{first}/{second}"))?;
-        Some((definition, rest))
+        let resource = self.resources.get(&format!("{first}/{second}"))?;
+        Some((resource, rest))
     }
 
     fn definition(&self, key: &Key) -> Option<&Arc<Definition>> {
-        self.definitions.get(self.places.get(&key.topic)?)
+        self.resources.get(self.places.get(&key.topic)?)?.definition.as_ref()
     }
 }
 
@@ -93,8 +116,8 @@ impl Layout for EtcdLayout {
 
     fn key_at(&self, place: &str) -> Option<Key> {
         let place = place.strip_prefix(self.prefix.as_str())?;
-        if let Some((definition, path)) = self.built_in(place) {
-            return Some(Key::new(definition.topic.clone(), format!("{}/{path}", self.cluster)));
+        if let Some((resource, path)) = self.built_in(place) {
+            return Some(Key::new(resource.topic.clone(), format!("{}/{path}", self.cluster)));
         }
         let mut parts = place.splitn(3, '/');
         let (group, resource, path) = (parts.next()?, parts.next()?, parts.next()?);
@@ -126,6 +149,9 @@ impl Layout for EtcdLayout {
     }
 
     fn time_to_live(&self, key: &Key) -> Option<Duration> {
+        if key.topic == server_leases() {
+            return Some(SERVER_LEASE);
+        }
         let definition = self.definition(key)?;
         definition.strategy.time_to_live().map(|_| self.event_time_to_live)
     }
@@ -151,6 +177,7 @@ fn as_stored(definition: &Definition, value: &mut Value) -> Result<(), String> {
             members.insert("apiVersion".into(), wanted.into());
         }
     }
+    definition.strategy.default_stored(value);
     definition.strategy.canonicalize(value);
     if let Some(schema) = stored.schema.as_ref().filter(|_| stored.completes) {
         schema.drop_empty(value);
@@ -200,6 +227,7 @@ mod tests {
                 "v1.apps",
                 "/registry/apiregistration.k8s.io/apiservices/v1.apps",
             ),
+            ("", "masterleases", "10.0.0.1", "/registry/masterleases/10.0.0.1"),
             ("example.com", "pods", "n/p", "/registry/example.com/pods/n/p"),
             ("example.com", "things", "t", "/registry/example.com/things/t"),
         ];
@@ -210,7 +238,6 @@ mod tests {
         }
         for place in [
             "/registry/ranges/serviceips",
-            "/registry/masterleases/10.0.0.1",
             "/registry/services/others/x",
             "/other/pods/n/p",
             "/registry/pods",
@@ -223,9 +250,10 @@ mod tests {
     }
 
     #[test]
-    fn only_events_end_by_themselves() {
+    fn events_and_leases_of_servers_end_by_themselves() {
         let key = |resource: &str| Key::new(Topic::new("", resource), "main/n/x");
         assert_eq!(layout().time_to_live(&key("events")), Some(Duration::from_secs(60)));
+        assert_eq!(layout().time_to_live(&key("masterleases")), Some(SERVER_LEASE));
         assert_eq!(layout().time_to_live(&key("pods")), None);
     }
 

@@ -203,6 +203,7 @@ pub(super) fn claims(mut kind: Kind) -> Kind {
             )],
         }
     };
+    kind.default_stored = pending;
     kind.prepare_create = |_, claim| {
         add_finalizer(claim, "kubernetes.io/pvc-protection");
         if let Some(members) = claim.as_object_mut() {
@@ -213,7 +214,17 @@ pub(super) fn claims(mut kind: Kind) -> Kind {
     kind
 }
 
+/// What is not bound yet is pending.
+fn pending(object: &mut Value) {
+    let Some(members) = object.as_object_mut() else { return };
+    let status = members.entry("status").or_insert_with(|| json!({}));
+    if let Some(status) = status.as_object_mut() {
+        status.entry("phase").or_insert_with(|| json!("Pending"));
+    }
+}
+
 pub(super) fn volumes(mut kind: Kind) -> Kind {
+    kind.default_stored = pending;
     kind.prepare_create = |context, volume| {
         add_finalizer(volume, "kubernetes.io/pv-protection");
         if let Some(members) = volume.as_object_mut() {

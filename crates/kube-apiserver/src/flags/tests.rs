@@ -75,6 +75,9 @@ fn help_names_every_flag_on_a_line_of_its_own() {
     ] {
         assert!(help.lines().any(|line| line.trim_start().starts_with(flag)), "{flag}");
     }
+    for heading in ["Accepted without effect", "Known, but refused"] {
+        assert!(help.contains(heading), "{heading}");
+    }
     // envtest looks for it to tell old versions from new ones
     assert!(!help.contains("--insecure-port"));
 }

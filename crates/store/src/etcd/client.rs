@@ -77,12 +77,14 @@ fn never_sent(status: &Status) -> bool {
 
 pub(super) fn classify(status: &Status) -> CallError {
     let message = status.message();
-    let reason: Arc<str> = match message.is_empty() {
-        true => told(status).into(),
-        false => message.into(),
+    let reason: Arc<str> = match std::error::Error::source(status).map(told) {
+        Some(cause) if message.is_empty() => cause.into(),
+        Some(cause) => format!("{message}: {cause}").into(),
+        None if message.is_empty() => status.code().description().into(),
+        None => message.into(),
     };
     if never_sent(status) {
-        return CallError::NotDone(told(status).into());
+        return CallError::NotDone(reason);
     }
     match status.code() {
         Code::InvalidArgument if message == TOO_LARGE => CallError::TooLarge,

@@ -68,6 +68,8 @@ impl EtcdStore {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
+        let set_back = self.mirror.check(0, 0);
+        set_back.map_err(|reason| CommitError::Unreachable { reason })?;
         // gone and not there at once: no transaction can say that
         if let Some(Change::Delete { key, .. }) = changes.iter().find(|change| {
             matches!(

@@ -121,16 +121,9 @@ impl Follower {
                 return End::Broken(response.cancel_reason.into());
             }
             if response.created {
-                // etcd was set back behind what we have seen: what we hold never was
                 let now = wire::revision(response.header.as_ref());
-                if now < self.mirror.index.revision() {
-                    return End::Broken(
-                        format!(
-                            "etcd is at revision {now}, before {}: was it restored? restart to read it anew",
-                            self.mirror.index.revision()
-                        )
-                        .into(),
-                    );
+                if let Err(reason) = self.mirror.check(self.mirror.index.revision(), now) {
+                    return End::Broken(reason);
                 }
                 continue;
             }
@@ -162,7 +155,10 @@ pub(super) async fn serve_readers(
         while let Ok(next) = readers.try_recv() {
             waiting.push(next);
         }
-        match newest(&client, &*mirror.layout).await {
+        let before = mirror.index.revision();
+        let newest = newest(&client, &*mirror.layout).await.map_err(|error| error.reason());
+        let newest = newest.and_then(|revision| mirror.check(before, revision).map(|()| revision));
+        match newest {
             Ok(revision) => {
                 let (mirror, progress) = (Arc::clone(&mirror), Arc::clone(&progress));
                 let tell = move || waiting.into_iter().for_each(|reader| drop(reader.send(Ok(()))));
@@ -174,8 +170,8 @@ pub(super) async fn serve_readers(
                     })),
                 }
             }
-            Err(error) => {
-                let behind = Behind { reason: error.reason() };
+            Err(reason) => {
+                let behind = Behind { reason };
                 waiting
                     .into_iter()
                     .for_each(|reader| drop(reader.send(Err(behind.clone()))));

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -27,6 +28,8 @@ pub(super) struct Mirror {
     pub(super) index: Arc<Index>,
     pub(super) layout: Arc<dyn Layout>,
     pub(super) stamp: Stamp,
+    /// Whether etcd was set back behind what was read of it: then what we hold never was.
+    set_back: AtomicBool,
     arrivals: Mutex<BTreeMap<Revision, Vec<oneshot::Sender<()>>>>,
 }
 
@@ -116,7 +119,19 @@ impl Mirror {
             index,
             layout,
             stamp,
+            set_back: AtomicBool::new(false),
             arrivals: Mutex::default(),
+        }
+    }
+
+    /// Compares a revision that etcd has with one that was read of it before. Refuses to go on once etcd was set back, as by a restored snapshot.
+    pub(super) fn check(&self, before: Revision, now: Revision) -> Result<(), Arc<str>> {
+        if now < before && !self.set_back.swap(true, Ordering::Relaxed) {
+            tracing::error!(before, now, "etcd was set back; restart this server to read it anew");
+        }
+        match self.set_back.load(Ordering::Relaxed) {
+            true => Err("etcd was set back behind what this server has read of it: restart the server".into()),
+            false => Ok(()),
         }
     }
 

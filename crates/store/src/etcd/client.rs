@@ -78,7 +78,7 @@ fn never_sent(status: &Status) -> bool {
 pub(super) fn classify(status: &Status) -> CallError {
     let message = status.message();
     let reason: Arc<str> = match std::error::Error::source(status).map(told) {
-        Some(cause) if message.is_empty() => cause.into(),
+        Some(cause) if cause.contains(message) => cause.into(),
         Some(cause) => format!("{message}: {cause}").into(),
         None if message.is_empty() => status.code().description().into(),
         None => message.into(),

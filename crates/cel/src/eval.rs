@@ -491,7 +491,9 @@ fn select<'a>(operand: &Value<'a>, field: &str, optional: bool) -> Found<'a> {
             (Some(found), false) => Ok(found),
             (None, false) => Err(EvalError::new(format!("no such key: {field}"))),
         },
-        _ => Err(EvalError::overload()),
+        // what is no map has no keys
+        _ if optional => Ok(Value::Optional(None)),
+        _ => Err(EvalError::new(format!("no such key: {field}"))),
     }
 }
 

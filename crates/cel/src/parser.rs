@@ -248,7 +248,7 @@ impl Parser {
                 let field = match self.token().map(|token| token.kind.clone()) {
                     Some(Kind::Ident(name) | Kind::Quoted(name)) => name,
                     _ => {
-                        let found = self.shown();
+                        let found = self.shown().replace("<EOF>", "");
                         return self.fail(format!("no viable alternative at input '.{found}'"));
                     }
                 };

@@ -36,6 +36,8 @@ pub struct Program {
     expr: Arc<Expr>,
     /// What its value is.
     pub result: Compiled,
+    /// The name of its type, for messages.
+    pub output: String,
     /// The most it can cost, by what is declared of its variables.
     pub estimated_cost: u64,
 }
@@ -69,6 +71,7 @@ impl Environment {
         let found = check(&expr, &self.variables).map_err(|findings| shown(source, findings))?;
         Ok(Program {
             source: source.to_owned(),
+            output: found.to_string(),
             result: match found {
                 crate::types::Type::Simple("bool") => Compiled::Bool,
                 crate::types::Type::Simple("string") => Compiled::Text,

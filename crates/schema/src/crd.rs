@@ -579,13 +579,13 @@ fn defaults(schema: &Value, parsed: &Schema, is_root: bool, path: &Path, errors:
             errors.push(Error::invalid(&path, default.clone(), "must not have unknown fields"));
         }
         // findings tell the place within the default
-        for error in parsed.validate(default, None, &Path::root()) {
-            let path = match error.path.as_str() {
+        for mut error in parsed.validate(default, None, &Path::root()) {
+            error.path = match error.path.as_str() {
                 "" => path.clone(),
                 within if within.starts_with('[') => Path::new(&format!("{}{within}", path.as_str())),
                 within => path.child(within),
             };
-            errors.push(Error { path, ..error });
+            errors.push(error);
         }
     }
     if let (Some(items), Some(parsed)) = (child(schema, "items"), parsed.items()) {

@@ -26,7 +26,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     };
     kind.prepare_create = accept_names;
     kind.prepare_update = |context, crd, _| accept_names(context, crd);
-    kind.validate_new = |crd| validate::definition(crd, None);
+    kind.validate_create = |crd| validate::definition(crd, None);
     kind.validate_update = |crd, old| validate::definition(crd, Some(old));
     kind
 }

@@ -73,6 +73,8 @@ pub enum ErrorType {
     Duplicate,
     /// The value is malformed or out of bounds.
     Invalid,
+    /// A malformed object or list, whose value is not shown.
+    InvalidPart,
     /// The value is not one of those allowed.
     NotSupported,
     /// The field must not be set, or not so, in this situation.
@@ -94,7 +96,7 @@ impl ErrorType {
             Self::NotFound => "FieldValueNotFound",
             Self::Required => "FieldValueRequired",
             Self::Duplicate => "FieldValueDuplicate",
-            Self::Invalid => "FieldValueInvalid",
+            Self::Invalid | Self::InvalidPart => "FieldValueInvalid",
             Self::NotSupported => "FieldValueNotSupported",
             Self::Forbidden => "FieldValueForbidden",
             Self::TooLong => "FieldValueTooLong",
@@ -109,7 +111,7 @@ impl ErrorType {
             Self::NotFound => "Not found",
             Self::Required => "Required value",
             Self::Duplicate => "Duplicate value",
-            Self::Invalid | Self::TypeInvalid => "Invalid value",
+            Self::Invalid | Self::InvalidPart | Self::TypeInvalid => "Invalid value",
             Self::NotSupported => "Unsupported value",
             Self::Forbidden => "Forbidden",
             Self::TooLong => "Too long",
@@ -181,6 +183,11 @@ impl Error {
         Self::new(ErrorType::Invalid, path, value, detail)
     }
 
+    /// A malformed object or list, which is not shown.
+    pub fn invalid_part(path: &Path, detail: impl Into<String>) -> Self {
+        Self::new(ErrorType::InvalidPart, path, Value::Null, detail)
+    }
+
     /// A value of a JSON type that does not fit.
     pub fn type_invalid(path: &Path, value: impl Into<Value>, detail: impl Into<String>) -> Self {
         Self::new(ErrorType::TypeInvalid, path, value, detail)
@@ -231,7 +238,11 @@ impl Error {
     pub fn body(&self) -> String {
         let title = self.kind.title();
         let head = match self.kind {
-            ErrorType::Required | ErrorType::Forbidden | ErrorType::TooLong | ErrorType::Internal => title.to_owned(),
+            ErrorType::Required
+            | ErrorType::Forbidden
+            | ErrorType::TooLong
+            | ErrorType::Internal
+            | ErrorType::InvalidPart => title.to_owned(),
             ErrorType::TooMany => format!("{title}: {}", self.value),
             _ => match &self.shown {
                 Some(text) => format!("{title}: {text}"),

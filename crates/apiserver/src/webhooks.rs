@@ -1,12 +1,14 @@
 //! Webhooks: what others decide about a cluster's objects by HTTP. Admission webhooks ([`MutatingAdmissionWebhook`],
 //! [`ValidatingAdmissionWebhook`]) are plugins of the admission chain.
 //!
-//! [`registered`] follows a cluster's configurations, [`matching`] tells which webhooks a request concerns, [`review`] writes what is asked
+//! [`registered`] follows a cluster's configurations, [`matching`] and [`conditions`] tell which webhooks a request
+//! concerns, [`review`] writes what is asked
 //! and judges what is answered, [`call`] asks, and [`http`] is the way there. Configurations are validated in
 //! [`crate::kubernetes`], as all kinds are.
 
 mod admission;
 mod call;
+pub(crate) mod conditions;
 mod http;
 mod matching;
 mod registered;

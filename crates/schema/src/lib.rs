@@ -4,11 +4,11 @@
 //! carries the operations: [`Schema::decode`], [`Schema::unknown_fields`], [`Schema::prune`], [`Schema::apply_defaults`] and
 //! [`Schema::validate`]. [`Definitions`] are the named schemas of OpenAPI documents; [`openapi`] writes documents.
 //!
-//! No I/O. CEL rules (`x-kubernetes-validations`) have their place in [`rules`]; only transition rules of the form
-//! `self == oldSelf` are evaluated. Whether a CRD's schema is structural is not checked here: parsing takes what it
-//! understands and never panics.
+//! No I/O. CEL rules (`x-kubernetes-validations`) have their place in [`rules`], the language itself in `gardener-cel`. Whether a CRD's schema may be
+//! accepted is told by [`structural`] and [`crd`]; parsing takes what it understands and never panics.
 #![forbid(unsafe_code)]
 
+pub mod crd;
 mod decode;
 mod default;
 mod definitions;
@@ -23,6 +23,7 @@ mod parse;
 mod prune;
 pub mod rules;
 mod schema;
+pub mod structural;
 mod validate;
 
 pub use decode::{DecodeError, strict_error};

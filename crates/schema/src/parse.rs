@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::go_types;
 use crate::meta::object_meta;
-use crate::rules::Rule;
+use crate::rules::{Rule, Rules};
 use crate::schema::{Constraints, Kind, ListType, MapType, Schema, Slot};
 
 /// How deep schemas may nest; deeper nodes are refused, so that no input exhausts the stack.
@@ -204,6 +204,12 @@ impl<'a> Reader<'a> {
         }
         self.reference(document, &mut node);
         node.constraints = self.constraints(document, path, depth, node.kind)?.map(Box::new);
+        let constraints = node.constraints.as_deref();
+        node.has_rules = constraints.is_some_and(|own| !own.rules.rules.is_empty())
+            || constraints.is_some_and(|own| own.all_of.iter().any(|branch| branch.has_rules))
+            || node.fields.values().any(|child| child.has_rules)
+            || node.additional.as_ref().is_some_and(|child| child.has_rules)
+            || node.items.as_ref().is_some_and(|child| child.has_rules);
         if self.slots.is_some() {
             // Go types without a schema of their own (RawExtension, JSON, FieldsV1): anything goes.
             let free = node.fields.is_empty() && node.additional.is_none() && node.reference.is_none();
@@ -314,7 +320,7 @@ impl<'a> Reader<'a> {
                 Some(entry @ Value::Object(_)) => Some(self.node(entry, &format!("{path}.not"), depth + 1)?),
                 _ => None,
             },
-            rules: rules.into_iter().flatten().filter_map(Rule::parse).collect(),
+            rules: Rules::new(rules.into_iter().flatten().filter_map(Rule::parse).collect()),
         }))
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use regex::Regex;
 use serde_json::Value;
 
-use crate::rules::Rule;
+use crate::rules::Rules;
 
 /// How many references in a row are followed. Real documents have one; a cycle of nothing but references has no end.
 const REFERENCE_DEPTH: usize = 8;
@@ -113,7 +113,7 @@ pub struct Constraints {
     /// This must not hold.
     pub not: Option<Schema>,
     /// CEL rules.
-    pub rules: Vec<Rule>,
+    pub rules: Rules,
 }
 
 /// A place that is filled with the definition of a name once all documents are read.
@@ -149,6 +149,8 @@ pub struct Schema {
     pub(crate) patch_strategy: Vec<Box<str>>,
     pub(crate) patch_merge_key: Option<Box<str>>,
     pub(crate) constraints: Option<Box<Constraints>>,
+    /// Whether there are CEL rules here or below.
+    pub(crate) has_rules: bool,
 }
 
 impl Schema {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::field::{Error, ErrorList, ErrorType, Path};
 use serde_json::{Number, Value};
 
 use crate::formats;
@@ -16,6 +16,20 @@ impl Schema {
     /// `old` is the value before an update. Findings about a part that the update did not change are left out
     /// (ratcheting).
     pub fn validate(&self, value: &Value, old: Option<&Value>, path: &Path) -> ErrorList {
+        let mut errors = self.structure(value, old, path);
+        if self.has_rules {
+            if errors.iter().any(blocks_rules) {
+                let why = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+                errors.push(Error::invalid(&Path::new("<nil>"), Value::Null, why));
+            } else {
+                errors.extend(self.broken_rules(value, old, path));
+            }
+        }
+        errors
+    }
+
+    /// All but the rules.
+    fn structure(&self, value: &Value, old: Option<&Value>, path: &Path) -> ErrorList {
         let mut errors = ErrorList::new();
         self.check(value, old, path, &mut errors);
         errors
@@ -87,9 +101,6 @@ impl Schema {
                 }
             }
             _ => {}
-        }
-        for constraints in self.constraints() {
-            errors.extend(constraints.rules.iter().filter_map(|rule| rule.check(value, old, path)));
         }
     }
 
@@ -247,7 +258,7 @@ impl Constraints {
         let judge = |branches: &[Schema]| -> Vec<ErrorList> {
             branches
                 .iter()
-                .map(|branch| branch.validate(value, None, path))
+                .map(|branch| branch.structure(value, None, path))
                 .collect()
         };
         // Upstream reports these on the object itself, naming the place in the message.
@@ -274,7 +285,7 @@ impl Constraints {
         if self
             .not
             .as_ref()
-            .is_some_and(|branch| branch.validate(value, None, path).is_empty())
+            .is_some_and(|branch| branch.structure(value, None, path).is_empty())
         {
             errors.push(composite("must not validate the schema (not)"));
         }
@@ -284,6 +295,18 @@ impl Constraints {
             errors.push(composite("must validate all the schemas (allOf)"));
         }
     }
+}
+
+/// Whether rules are not worth evaluating beside a finding.
+fn blocks_rules(error: &Error) -> bool {
+    matches!(
+        error.kind,
+        ErrorType::NotSupported
+            | ErrorType::Required
+            | ErrorType::TooLong
+            | ErrorType::TooMany
+            | ErrorType::TypeInvalid
+    )
 }
 
 /// The findings of the alternative that fits best.
@@ -496,7 +519,7 @@ mod tests {
     #[test]
     fn transition_rules_hold_on_update_only() {
         let schema = json!({"type": "string", "x-kubernetes-validations": [
-            {"rule": "self == oldSelf", "message": "Value is immutable"}, {"rule": "isURL(self)"}]});
+            {"rule": "self == oldSelf", "message": "Value is immutable"}, {"rule": "self.size() == 1"}]});
         let none: Vec<String> = Vec::new();
         assert_eq!(findings(schema.clone(), json!("a"), None), none);
         assert_eq!(findings(schema.clone(), json!("a"), Some(json!("a"))), none);

@@ -10,6 +10,9 @@ use crate::meta;
 /// Review versions that webhooks may ask for.
 const REVIEW_VERSIONS: &str = "v1, v1beta1";
 
+/// How many match conditions a webhook may have.
+const CONDITIONS: usize = 64;
+
 /// What an update need not repair because it was so before.
 #[derive(Clone, Copy)]
 struct Leniency {
@@ -17,6 +20,7 @@ struct Leniency {
     any_review_versions: bool,
     repeated_names: bool,
     any_label_values: bool,
+    any_conditions: bool,
 }
 
 /// What is wrong with a new configuration.
@@ -28,6 +32,7 @@ pub(super) fn validate(configuration: &Value) -> ErrorList {
             any_review_versions: false,
             repeated_names: false,
             any_label_values: false,
+            any_conditions: false,
         },
     )
 }
@@ -48,9 +53,15 @@ pub(super) fn validate_update(configuration: &Value, old: &Value) -> ErrorList {
                 versions.is_empty() || versions.iter().any(is_known)
             }),
             repeated_names: names.len() != all,
+            any_conditions: conditions(configuration) == conditions(old),
             any_label_values: hooks().any(|hook| !selectors(hook, false, &Path::root()).is_empty()),
         },
     )
+}
+
+fn conditions(configuration: &Value) -> Vec<Option<&Value>> {
+    let hooks = meta::elements(configuration, "/webhooks").iter();
+    hooks.map(|hook| hook.get("matchConditions")).collect()
 }
 
 fn is_known(version: &Value) -> bool {
@@ -122,6 +133,37 @@ fn webhook(hook: &Value, mutating: bool, leniency: Leniency, path: &Path, errors
         &path.child("clientConfig"),
         errors,
     );
+    if !leniency.any_conditions {
+        match_conditions(hook, &path.child("matchConditions"), errors);
+    }
+}
+
+fn match_conditions(hook: &Value, path: &Path, errors: &mut ErrorList) {
+    let conditions = meta::elements(hook, "/matchConditions");
+    if conditions.len() > CONDITIONS {
+        errors.push(Error::too_many(path, conditions.len(), CONDITIONS));
+    }
+    let mut seen: Vec<&str> = Vec::new();
+    for (at, condition) in conditions.iter().enumerate() {
+        let path = path.index(at);
+        let expression = meta::text(condition, "/expression").trim();
+        if expression.is_empty() {
+            errors.push(Error::required(&path.child("expression"), ""));
+        } else if let Err(why) = crate::webhooks::conditions::compile(expression) {
+            errors.push(Error::invalid(&path.child("expression"), expression, why));
+        }
+        let name = meta::text(condition, "/name");
+        if name.is_empty() {
+            errors.push(Error::required(&path.child("name"), ""));
+            continue;
+        }
+        let wrong = names::qualified_name(name).into_iter();
+        errors.extend(wrong.map(|why| Error::invalid(&path.child("name"), name, why)));
+        match seen.contains(&name) {
+            true => errors.push(Error::duplicate(&path.child("name"), name)),
+            false => seen.push(name),
+        }
+    }
 }
 
 /// Checks both selectors; values of labels only where they are to be.

@@ -6,10 +6,10 @@ use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
 use serde_json::Value;
 
-use super::call;
 use super::matching::{self, Invocation};
 use super::registered::Hook;
 use super::review::{self, Unusable, Verdict};
+use super::{call, conditions};
 use crate::cluster::LogicalCluster;
 use crate::decode::{self, Format};
 use crate::definition::{Admission, Attributes, Definition, Version};
@@ -61,7 +61,7 @@ impl Admission for MutatingAdmissionWebhook {
         }
         attributes.reinvocation.turn(attributes.object.as_ref());
         for hook in hooks.iter() {
-            let Some(invocation) = matching::invocation(cluster, hook, attributes)? else {
+            let Some(invocation) = concerned(cluster, hook, attributes)? else {
                 continue;
             };
             if attributes.reinvocation.is_second() && !attributes.reinvocation.is_required(&hook.uid) {
@@ -97,7 +97,7 @@ impl Admission for ValidatingAdmissionWebhook {
         }
         let mut calls: Vec<(&Hook, Invocation)> = Vec::new();
         for hook in hooks.iter() {
-            if let Some(invocation) = matching::invocation(cluster, hook, attributes)? {
+            if let Some(invocation) = concerned(cluster, hook, attributes)? {
                 calls.push((hook, invocation));
             }
         }
@@ -121,6 +121,33 @@ impl Admission for ValidatingAdmissionWebhook {
         });
         join_all(asked).await.into_iter().collect()
     }
+}
+
+/// Whether and how a webhook is to be asked, its conditions included.
+fn concerned(
+    cluster: &LogicalCluster,
+    hook: &Hook,
+    attributes: &Attributes<'_>,
+) -> Result<Option<Invocation>, ApiError> {
+    let Some(invocation) = matching::invocation(cluster, hook, attributes)? else {
+        return Ok(None);
+    };
+    if hook.conditions.is_empty() {
+        return Ok(Some(invocation));
+    }
+    let form = Form::of(attributes, &invocation).map_err(ApiError::internal)?;
+    let review = review::request("v1", "", attributes, &invocation, None, None);
+    let request = review.get("request").unwrap_or(&Value::Null);
+    let objects = (form.object.as_ref(), form.old.as_ref());
+    let hold = conditions::hold(
+        cluster,
+        &hook.conditions,
+        hook.fails_closed,
+        attributes,
+        objects,
+        request,
+    )?;
+    Ok(hold.then_some(invocation))
 }
 
 /// A request's objects in the form in which a webhook gets them.

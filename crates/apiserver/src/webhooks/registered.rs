@@ -13,6 +13,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as SelectorObject;
 
 use super::call::Endpoint;
+use super::conditions::Condition;
 use crate::cluster::LogicalCluster;
 use crate::object;
 
@@ -49,6 +50,7 @@ pub(crate) struct Hook {
     pub(super) exact: bool,
     pub(super) namespaces: LabelSelector,
     pub(super) objects: LabelSelector,
+    pub(super) conditions: Vec<Condition>,
     /// Whether a request that stores nothing may be asked about.
     pub(super) in_dry_run: bool,
     pub(super) timeout: Duration,
@@ -167,6 +169,12 @@ fn validating(webhook: ValidatingWebhook) -> Hook {
         exact: webhook.match_policy.as_deref() == Some("Exact"),
         namespaces: selector(webhook.namespace_selector),
         objects: selector(webhook.object_selector),
+        conditions: webhook
+            .match_conditions
+            .iter()
+            .flatten()
+            .map(|condition| Condition::new(&condition.expression))
+            .collect(),
         in_dry_run: matches!(webhook.side_effects.as_str(), "None" | "NoneOnDryRun"),
         timeout: webhook
             .timeout_seconds

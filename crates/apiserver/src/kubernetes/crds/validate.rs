@@ -1,0 +1,421 @@
+//! What is wrong with a CustomResourceDefinition besides the inside of its schemas, which [`gardener_schema::crd`] judges.
+
+use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::names;
+use gardener_schema::crd::at_path;
+use serde_json::{Value, json};
+
+use crate::kubernetes::webhooks;
+use crate::meta;
+
+/// How many fields of a version may be selected by.
+const SELECTABLE_FIELDS: usize = 8;
+
+/// Finds what is wrong with a definition, or with its change. What was there before and is refused today may stay.
+pub(super) fn definition(crd: &Value, old: Option<&Value>) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let spec = crd.get("spec").unwrap_or(&Value::Null);
+    let path = Path::new("spec");
+    let (group, plural) = (meta::text(spec, "/group"), meta::text(spec, "/names/plural"));
+    if old.is_none() && meta::name(crd) != format!("{plural}.{group}") {
+        let why = "must be spec.names.plural+\".\"+spec.group";
+        errors.push(Error::invalid(
+            &Path::new("metadata").child("name"),
+            meta::name(crd),
+            why,
+        ));
+    }
+    if group.is_empty() {
+        errors.push(Error::required(&path.child("group"), ""));
+    } else {
+        let wrong = names::dns_subdomain(group);
+        if !wrong.is_empty() {
+            errors.push(Error::invalid(&path.child("group"), group, wrong.join(",")));
+        } else if !group.contains('.') {
+            let why = "should be a domain with at least one dot";
+            errors.push(Error::invalid(&path.child("group"), group, why));
+        }
+    }
+    one_of(spec, "scope", &["Cluster", "Namespaced"], &path, &mut errors);
+    versions(spec, old.and_then(|old| old.get("spec")), &path, &mut errors);
+    for key in ["plural", "singular", "kind", "listKind"] {
+        if meta::text(spec, &format!("/names/{key}")).is_empty() {
+            errors.push(Error::required(&path.child("names").child(key), ""));
+        }
+    }
+    let names = spec.get("names").unwrap_or(&Value::Null);
+    own_names(names, &path.child("names"), &mut errors);
+    conversion(spec, old, &path.child("conversion"), &mut errors);
+    if let Some(old) = old {
+        unchanged(crd, old, &path, &mut errors);
+    }
+    stored_versions(crd, &mut errors);
+    if spec.get("preserveUnknownFields") == Some(&Value::Bool(true))
+        && old.is_none_or(|old| old.pointer("/spec/preserveUnknownFields") != Some(&Value::Bool(true)))
+    {
+        let why =
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        errors.push(Error::invalid(&path.child("preserveUnknownFields"), true, why));
+    }
+    errors
+}
+
+fn one_of(object: &Value, key: &str, supported: &[&str], path: &Path, errors: &mut ErrorList) {
+    let value = meta::text(object, &format!("/{key}"));
+    if value.is_empty() {
+        errors.push(Error::required(&path.child(key), ""));
+    } else if !supported.contains(&value) {
+        errors.push(Error::not_supported(&path.child(key), value, supported));
+    }
+}
+
+fn label(value: &str, path: &Path, errors: &mut ErrorList) {
+    let wrong = names::dns1035_label(value);
+    if !wrong.is_empty() {
+        errors.push(Error::invalid(path, value, wrong.join(",")));
+    }
+}
+
+fn own_names(own: &Value, path: &Path, errors: &mut ErrorList) {
+    for key in ["plural", "singular"] {
+        let value = meta::text(own, &format!("/{key}"));
+        if !value.is_empty() {
+            label(value, &path.child(key), errors);
+        }
+    }
+    for key in ["kind", "listKind"] {
+        let value = meta::text(own, &format!("/{key}"));
+        let wrong = names::dns1035_label(&value.to_lowercase());
+        if !value.is_empty() && !wrong.is_empty() {
+            let why = format!("may have mixed case, but should otherwise match: {}", wrong.join(","));
+            errors.push(Error::invalid(&path.child(key), value, why));
+        }
+    }
+    let each = |key: &str, errors: &mut ErrorList| {
+        for (at, name) in meta::elements(own, &format!("/{key}")).iter().enumerate() {
+            label(name.as_str().unwrap_or_default(), &path.child(key).index(at), errors);
+        }
+    };
+    each("shortNames", errors);
+    let (kind, list_kind) = (meta::text(own, "/kind"), meta::text(own, "/listKind"));
+    if !kind.is_empty() && kind == list_kind {
+        let why = "kind and listKind may not be the same";
+        errors.push(Error::invalid(&path.child("listKind"), list_kind, why));
+    }
+    each("categories", errors);
+}
+
+/// A member that all versions have alike; upstream then has it once for all.
+fn common<'a>(versions: &'a [Value], key: &str) -> Option<&'a Value> {
+    let first = versions.first()?.get(key)?;
+    versions
+        .iter()
+        .all(|version| version.get(key) == Some(first))
+        .then_some(first)
+}
+
+fn versions(spec: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorList) {
+    let versions = meta::elements(spec, "/versions");
+    let at_top = |key: &str| common(versions, key).is_some();
+    let at = |index: usize| path.child("versions").index(index);
+    for (index, version) in versions.iter().enumerate() {
+        if version
+            .pointer("/schema/openAPIV3Schema")
+            .is_none_or(|schema| !schema.is_object())
+        {
+            errors.push(Error::required(&at(index).child("schema").child("openAPIV3Schema"), ""));
+        }
+    }
+    for (index, version) in versions.iter().enumerate() {
+        label(meta::text(version, "/name"), &at(index).child("name"), errors);
+        deprecation(version, &at(index), errors);
+        if !at_top("schema") {
+            schema(version, old, &at(index).child("schema"), errors);
+        }
+        if !at_top("subresources") {
+            subresources(version, &at(index).child("subresources"), errors);
+        }
+        if !at_top("additionalPrinterColumns") {
+            columns(version, &at(index).child("additionalPrinterColumns"), errors);
+        }
+        if !at_top("selectableFields") {
+            selectable_fields(version, &at(index).child("selectableFields"), errors);
+        }
+    }
+    let names: Vec<&str> = versions.iter().map(|version| meta::text(version, "/name")).collect();
+    let all = || Value::from(versions.to_vec());
+    if (1..names.len()).any(|at| names.iter().take(at).any(|name| Some(name) == names.get(at))) {
+        let why = "must contain unique version names";
+        errors.push(Error::invalid(&path.child("versions"), all(), why));
+    }
+    let stored = |version: &&Value| version.get("storage") == Some(&Value::Bool(true));
+    if versions.iter().filter(stored).count() != 1 {
+        let why = "must have exactly one version marked as storage version";
+        errors.push(Error::invalid(&path.child("versions"), all(), why));
+    }
+    let Some(first) = versions.first() else { return };
+    label(meta::text(first, "/name"), &path.child("version"), errors);
+    if at_top("schema") {
+        schema(first, old, &path.child("validation"), errors);
+    }
+    if at_top("subresources") {
+        subresources(first, &path.child("subresources"), errors);
+    }
+    if at_top("additionalPrinterColumns") {
+        columns(first, &path.child("additionalPrinterColumns"), errors);
+    }
+    if at_top("selectableFields") {
+        selectable_fields(first, &path.child("selectableFields"), errors);
+    }
+}
+
+/// Checks a version's schema, if it is not the one that the version had.
+fn schema(version: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorList) {
+    let Some(own) = version.pointer("/schema/openAPIV3Schema").filter(|own| own.is_object()) else {
+        return;
+    };
+    let name = version.get("name");
+    let mut before = old
+        .map(|old| meta::elements(old, "/versions").iter())
+        .into_iter()
+        .flatten();
+    let before = before.find(|other| other.get("name") == name);
+    if before.and_then(|before| before.pointer("/schema/openAPIV3Schema")) == Some(own) {
+        return;
+    }
+    let path = path.child("openAPIV3Schema");
+    if own.get("nullable") == Some(&Value::Bool(true)) {
+        let why = "nullable cannot be true at the root";
+        errors.push(Error::forbidden(&path.child("nullable"), why));
+    }
+    errors.extend(gardener_schema::crd::validate(own, &path));
+}
+
+fn deprecation(version: &Value, path: &Path, errors: &mut ErrorList) {
+    let Some(warning) = version.get("deprecationWarning").and_then(Value::as_str) else {
+        return;
+    };
+    let mut wrong = Vec::new();
+    if version.get("deprecated") != Some(&Value::Bool(true)) {
+        wrong.push("can only be set for deprecated versions".to_owned());
+    } else {
+        if warning.len() > 256 {
+            wrong.push("must be <= 256 characters long".to_owned());
+        }
+        if warning.is_empty() {
+            wrong.push("must not be an empty string".to_owned());
+        }
+        if let Some((at, _)) = warning.char_indices().find(|(_, c)| c.is_control()) {
+            wrong.push(format!(
+                "must only contain printable UTF-8 characters; non-printable character found at index {at}"
+            ));
+        }
+    }
+    let path = path.child("deprecationWarning");
+    errors.extend(wrong.into_iter().map(|why| Error::invalid(&path, warning, why)));
+}
+
+fn simple_path(text: &str, path: &Path, errors: &mut ErrorList) -> bool {
+    let simple = text.starts_with('.');
+    if !simple {
+        errors.push(Error::invalid(path, text, "must be a simple json path starting with ."));
+    }
+    simple
+}
+
+fn subresources(version: &Value, path: &Path, errors: &mut ErrorList) {
+    let Some(scale) = version.pointer("/subresources/scale").filter(|scale| scale.is_object()) else {
+        return;
+    };
+    for (key, root) in [("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")] {
+        let (text, path) = (meta::text(scale, &format!("/{key}")), path.child("scale").child(key));
+        if text.is_empty() {
+            errors.push(Error::required(&path, ""));
+        } else if simple_path(text, &path, errors) && !text.starts_with(root) {
+            let why = format!("should be a json path under {}", root.trim_end_matches('.'));
+            errors.push(Error::invalid(&path, text, why));
+        }
+    }
+    let selector = meta::text(scale, "/labelSelectorPath");
+    let path = path.child("scale").child("labelSelectorPath");
+    if !selector.is_empty()
+        && simple_path(selector, &path, errors)
+        && !selector.starts_with(".spec.")
+        && !selector.starts_with(".status.")
+    {
+        let why = "should be a json path under either .spec or .status";
+        errors.push(Error::invalid(&path, selector, why));
+    }
+}
+
+fn columns(version: &Value, path: &Path, errors: &mut ErrorList) {
+    const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
+    const FORMATS: [&str; 8] = [
+        "byte",
+        "date",
+        "date-time",
+        "double",
+        "float",
+        "int32",
+        "int64",
+        "password",
+    ];
+    for (at, column) in meta::elements(version, "/additionalPrinterColumns").iter().enumerate() {
+        let path = path.index(at);
+        let text = |key: &str| meta::text(column, &format!("/{key}"));
+        if text("name").is_empty() {
+            errors.push(Error::required(&path.child("name"), ""));
+        }
+        let why = format!("must be one of {}", TYPES.join(","));
+        if text("type").is_empty() {
+            errors.push(Error::required(&path.child("type"), why));
+        } else if !TYPES.contains(&text("type")) {
+            errors.push(Error::invalid(&path.child("type"), text("type"), why));
+        }
+        if !text("format").is_empty() && !FORMATS.contains(&text("format")) {
+            let why = format!("must be one of {}", FORMATS.join(","));
+            errors.push(Error::invalid(&path.child("format"), text("format"), why));
+        }
+        if text("jsonPath").is_empty() {
+            errors.push(Error::required(&path.child("JSONPath"), ""));
+        } else {
+            simple_path(text("jsonPath"), &path.child("JSONPath"), errors);
+        }
+    }
+}
+
+fn selectable_fields(version: &Value, path: &Path, errors: &mut ErrorList) {
+    let fields = meta::elements(version, "/selectableFields");
+    let Some(schema) = version
+        .pointer("/schema/openAPIV3Schema")
+        .filter(|_| !fields.is_empty())
+    else {
+        return;
+    };
+    let mut seen: Vec<&str> = Vec::new();
+    for (at, own) in fields.iter().enumerate() {
+        let path = path.index(at).child("jsonPath");
+        let text = meta::text(own, "/jsonPath");
+        if text.is_empty() {
+            errors.push(Error::required(&path, ""));
+            continue;
+        }
+        let found = match at_path(schema, text, false) {
+            Ok(found) => found,
+            Err(why) => {
+                errors.push(Error::invalid(&path, text, format!("is an invalid path: {why}")));
+                continue;
+            }
+        };
+        if text == ".metadata" || text.starts_with(".metadata.") {
+            errors.push(Error::invalid(&path, text, "must not point to fields in metadata"));
+        }
+        if !matches!(meta::text(found, "/type"), "string" | "boolean" | "integer") {
+            let why = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
+            errors.push(Error::invalid(&path, text, why));
+        }
+        match seen.contains(&text) {
+            true => errors.push(Error::duplicate(&path, text)),
+            false => seen.push(text),
+        }
+    }
+    if seen.len() > SELECTABLE_FIELDS {
+        errors.push(Error::too_many(path, seen.len(), SELECTABLE_FIELDS));
+    }
+}
+
+fn conversion(spec: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorList) {
+    let Some(conversion) = spec.get("conversion").filter(|conversion| conversion.is_object()) else {
+        return;
+    };
+    one_of(conversion, "strategy", &["None", "Webhook"], path, errors);
+    let config = conversion
+        .pointer("/webhook/clientConfig")
+        .filter(|config| config.is_object());
+    let versions: Vec<String> = meta::elements(conversion, "/webhook/conversionReviewVersions")
+        .iter()
+        .map(|version| version.as_str().unwrap_or_default().to_owned())
+        .collect();
+    let (config_path, versions_path) = (
+        path.child("webhookClientConfig"),
+        path.child("conversionReviewVersions"),
+    );
+    if meta::text(conversion, "/strategy") != "Webhook" {
+        let why = "should not be set when strategy is not set to Webhook";
+        if config.is_some() {
+            errors.push(Error::forbidden(&config_path, why));
+        }
+        if !versions.is_empty() {
+            errors.push(Error::forbidden(&versions_path, why));
+        }
+        return;
+    }
+    match config {
+        Some(config) => webhooks::client_config(config, &config_path, errors),
+        None => errors.push(Error::required(
+            &config_path,
+            "required when strategy is set to Webhook",
+        )),
+    }
+    if versions.is_empty() {
+        errors.push(Error::required(&versions_path, ""));
+        return;
+    }
+    webhooks::conversion_review_versions(&versions, &versions_path, errors);
+    let is_known = |versions: &[String]| versions.iter().any(|own| matches!(own.as_str(), "v1" | "v1beta1"));
+    let before: Vec<String> = old
+        .map(|old| meta::elements(old, "/spec/conversion/webhook/conversionReviewVersions"))
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|version| version.as_str().map(str::to_owned))
+        .collect();
+    if !is_known(&versions) && (before.is_empty() || is_known(&before)) {
+        errors.push(Error::invalid(
+            &versions_path,
+            json!(versions),
+            "must include at least one of v1, v1beta1",
+        ));
+    }
+}
+
+/// What a change must leave as it was.
+fn unchanged(crd: &Value, old: &Value, path: &Path, errors: &mut ErrorList) {
+    let established = meta::elements(old, "/status/conditions")
+        .iter()
+        .any(|condition| meta::text(condition, "/type") == "Established" && meta::text(condition, "/status") == "True");
+    let fields: &[&str] = match established {
+        true => &["scope", "names/kind", "group", "names/plural"],
+        false => &["group", "names/plural"],
+    };
+    for field in fields {
+        let pointer = format!("/spec/{field}");
+        let value = crd.pointer(&pointer).cloned().unwrap_or(Value::Null);
+        if Some(&value) != old.pointer(&pointer) {
+            let path = field.split('/').fold(path.clone(), |path, part| path.child(part));
+            errors.push(Error::invalid(&path, value, "field is immutable"));
+        }
+    }
+}
+
+fn stored_versions(crd: &Value, errors: &mut ErrorList) {
+    let path = Path::new("status").child("storedVersions");
+    let stored = meta::elements(crd, "/status/storedVersions");
+    let versions = meta::elements(crd, "/spec/versions");
+    if stored.is_empty() {
+        errors.push(Error::invalid(
+            &path,
+            Value::Null,
+            "must have at least one stored version",
+        ));
+        return;
+    }
+    for (at, name) in stored.iter().enumerate() {
+        if !versions.iter().any(|version| version.get("name") == Some(name)) {
+            let name = name.as_str().unwrap_or_default();
+            let why = format!(
+                "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+            );
+            errors.push(Error::invalid(&path.index(at), name, why));
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Types of a tree, and what is wrong with them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::ast::{Expr, Fold, FoldKind, Literal, Node};
+use crate::declared::Declared;
+use crate::errors::Finding;
+use crate::functions;
+use crate::library;
+use crate::parser::qualified;
+use crate::types::{BOOL, Bindings, INT, STRING, Type};
+
+/// Finds the type of an expression in which these variables are known.
+pub(crate) fn check(expr: &Expr, variables: &BTreeMap<String, Arc<Declared>>) -> Result<Type, Vec<Finding>> {
+    let mut checker = Checker {
+        scopes: vec![
+            variables
+                .iter()
+                .map(|(name, declared)| (name.clone(), Type::of(declared)))
+                .collect(),
+        ],
+        findings: Vec::new(),
+    };
+    let found = checker.of(expr);
+    match checker.findings.is_empty() {
+        true => Ok(found),
+        false => Err(checker.findings),
+    }
+}
+
+struct Checker {
+    scopes: Vec<BTreeMap<String, Type>>,
+    findings: Vec<Finding>,
+}
+
+impl Checker {
+    fn wrong(&mut self, at: usize, message: String) -> Type {
+        self.findings.push(Finding::new(at, message));
+        Type::Error
+    }
+
+    fn variable(&self, name: &str) -> Option<Type> {
+        self.scopes.iter().rev().find_map(|scope| scope.get(name).cloned())
+    }
+
+    fn of(&mut self, expr: &Expr) -> Type {
+        match &expr.node {
+            Node::Literal(literal) => match literal {
+                Literal::Null => Type::Null,
+                Literal::Bool(_) => BOOL,
+                Literal::Int(_) => INT,
+                Literal::Uint(_) => Type::Simple("uint"),
+                Literal::Double(_) => Type::Simple("double"),
+                Literal::Text(_) => STRING,
+                Literal::Bytes(_) => Type::Simple("bytes"),
+            },
+            Node::Ident(name) => self.ident(expr.at, name),
+            Node::Select {
+                operand,
+                field,
+                optional,
+            } => {
+                let operand = self.of(operand);
+                let found = self.select(expr.at, &operand, field);
+                match (optional, found) {
+                    (false, found) => found,
+                    (true, found @ (Type::Optional(_) | Type::Error)) => found,
+                    (true, found) => Type::Optional(Box::new(found)),
+                }
+            }
+            Node::Has { operand, field } => {
+                let operand = self.of(operand);
+                match self.select(expr.at, &operand, field) {
+                    Type::Error if !operand.is_dyn() => Type::Error,
+                    _ => BOOL,
+                }
+            }
+            Node::Call { name, target, args } => self.call(expr.at, name, target.as_deref(), args),
+            Node::Logic { args, .. } => {
+                for arg in args {
+                    let found = self.of(arg);
+                    if !Bindings::default().fits(&BOOL, &found) {
+                        self.wrong(arg.at, format!("expected type 'bool' but found '{found}'"));
+                    }
+                }
+                BOOL
+            }
+            Node::List(elements) => {
+                let mut joined: Option<Type> = None;
+                for (optional, element) in elements {
+                    let found = match (optional, self.of(element)) {
+                        (true, Type::Optional(inner)) => *inner,
+                        (_, found) => found,
+                    };
+                    joined = Some(match joined {
+                        Some(joined) => joined.join(found),
+                        None => found,
+                    });
+                }
+                Type::List(Box::new(joined.unwrap_or(Type::Dyn)))
+            }
+            Node::Map(entries) => {
+                let mut joined: Option<(Type, Type)> = None;
+                for (optional, key, value) in entries {
+                    let key = self.of(key);
+                    let value = match (optional, self.of(value)) {
+                        (true, Type::Optional(inner)) => *inner,
+                        (_, found) => found,
+                    };
+                    joined = Some(match joined {
+                        Some((keys, values)) => (keys.join(key), values.join(value)),
+                        None => (key, value),
+                    });
+                }
+                let (key, value) = joined.unwrap_or((Type::Dyn, Type::Dyn));
+                Type::Map(Box::new(key), Box::new(value))
+            }
+            Node::Struct(name) => self.wrong(expr.at, format!("undeclared reference to '{name}' (in container '')")),
+            Node::Fold(fold) => self.fold(expr.at, fold),
+        }
+    }
+
+    fn ident(&mut self, at: usize, name: &str) -> Type {
+        if let Some(found) = self.variable(name) {
+            return found;
+        }
+        let named = match name {
+            "list" => Some(Type::List(Box::new(Type::Dyn))),
+            "map" => Some(Type::Map(Box::new(Type::Dyn), Box::new(Type::Dyn))),
+            "null_type" => Some(Type::Null),
+            "type" => Some(Type::Of(Box::new(Type::Dyn))),
+            "dyn" => Some(Type::Dyn),
+            "timestamp" | "duration" => None,
+            name => library::simple(name),
+        };
+        match named {
+            Some(named) => Type::Of(Box::new(named)),
+            None => self.wrong(at, format!("undeclared reference to '{name}' (in container '')")),
+        }
+    }
+
+    fn select(&mut self, at: usize, operand: &Type, field: &str) -> Type {
+        match operand {
+            Type::Dyn | Type::Error => operand.clone(),
+            Type::Map(_, value) => (**value).clone(),
+            Type::Object(declared) => match declared.field(field) {
+                Some(field) => Type::of(&field.declared),
+                None => self.wrong(at, format!("undefined field '{field}'")),
+            },
+            Type::Optional(inner) => match self.select(at, inner, field) {
+                Type::Error => Type::Error,
+                found @ Type::Optional(_) => found,
+                found => Type::Optional(Box::new(found)),
+            },
+            other => self.wrong(at, format!("type '{other}' does not support field selection")),
+        }
+    }
+
+    fn call(&mut self, at: usize, name: &str, target: Option<&Expr>, args: &[Expr]) -> Type {
+        // `optional.of` is a function, not a member of something called optional
+        let global = target
+            .and_then(qualified)
+            .map(|space| format!("{space}.{name}"))
+            .filter(|name| library::is_global(name));
+        let (name, target) = match &global {
+            Some(name) => (name.as_str(), None),
+            None => (name, target),
+        };
+        let mut types = Vec::with_capacity(args.len() + 1);
+        if let Some(target) = target {
+            types.push(self.of(target));
+        }
+        for arg in args {
+            types.push(self.of(arg));
+        }
+        if library::is_comparison(name)
+            && let [left, right] = types.as_slice()
+        {
+            if !library::comparable(left, right) {
+                return self.mismatch(at, name, target.is_some(), &types);
+            }
+            return BOOL;
+        }
+        let Some(overloads) = library::function(name) else {
+            return self.wrong(at, format!("undeclared reference to '{name}' (in container '')"));
+        };
+        if types.iter().any(|found| matches!(found, Type::Error)) {
+            return Type::Error;
+        }
+        let mut result: Option<Type> = None;
+        for overload in overloads {
+            if overload.member != target.is_some() || overload.params.len() != types.len() {
+                continue;
+            }
+            let mut bindings = Bindings::default();
+            let mut pairs = overload.params.iter().zip(&types);
+            if pairs.all(|(formal, actual)| bindings.fits(formal, actual)) {
+                let found = bindings.filled(&overload.result);
+                result = Some(match result {
+                    Some(known) if known.is(&found) => known,
+                    Some(_) => Type::Dyn,
+                    None => found,
+                });
+            }
+        }
+        match result {
+            Some(result) => {
+                if let Some(finding) = self.literal(name, target, args) {
+                    self.findings.push(finding);
+                }
+                result
+            }
+            None => self.mismatch(at, name, target.is_some(), &types),
+        }
+    }
+
+    /// A literal that its function will always refuse.
+    fn literal(&self, name: &str, target: Option<&Expr>, args: &[Expr]) -> Option<Finding> {
+        let arg = match (name, target, args) {
+            ("duration" | "timestamp", None, [arg]) | ("matches", Some(_), [arg]) | ("matches", None, [_, arg]) => arg,
+            _ => return None,
+        };
+        let Node::Literal(Literal::Text(text)) = &arg.node else {
+            return None;
+        };
+        let usable = match name {
+            "duration" => functions::duration(text).is_some(),
+            "timestamp" => functions::timestamp(text).is_some(),
+            _ => functions::pattern(text).is_ok(),
+        };
+        (!usable).then(|| Finding::new(arg.at, format!("invalid {name} argument")))
+    }
+
+    fn mismatch(&mut self, at: usize, name: &str, member: bool, types: &[Type]) -> Type {
+        let mut shown = types.iter().map(Type::to_string);
+        let applied = match (member, shown.next()) {
+            (true, Some(target)) => format!("{target}.({})", shown.collect::<Vec<_>>().join(", ")),
+            (_, first) => format!("({})", first.into_iter().chain(shown).collect::<Vec<_>>().join(", ")),
+        };
+        self.wrong(
+            at,
+            format!("found no matching overload for '{name}' applied to '{applied}'"),
+        )
+    }
+
+    fn fold(&mut self, at: usize, fold: &Fold) -> Type {
+        let range = self.of(&fold.range);
+        let optional = matches!(fold.kind, FoldKind::OptMap | FoldKind::OptFlatMap);
+        let bound = match (&range, optional) {
+            (Type::Dyn | Type::Error, _) => [range.clone(), range.clone()],
+            (Type::Optional(inner), true) => [(**inner).clone(), Type::Error],
+            (Type::List(element), false) if fold.names.len() == 1 => [(**element).clone(), Type::Error],
+            (Type::List(element), false) => [INT, (**element).clone()],
+            (Type::Map(key, value), false) => [(**key).clone(), (**value).clone()],
+            (other, false) => {
+                let why = format!(
+                    "expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"
+                );
+                self.wrong(fold.range.at, why);
+                [Type::Error, Type::Error]
+            }
+            (other, true) => {
+                let why = format!("found no matching overload for 'hasValue' applied to '{other}.()'");
+                self.wrong(at, why);
+                [Type::Error, Type::Error]
+            }
+        };
+        self.scopes.push(fold.names.iter().cloned().zip(bound).collect());
+        let filter = fold.filter.as_ref().map(|filter| (filter.at, self.of(filter)));
+        let body = self.of(&fold.body);
+        self.scopes.pop();
+        let boolean = |found: &Type| Bindings::default().fits(&BOOL, found);
+        let result = match fold.kind {
+            FoldKind::All | FoldKind::Exists => {
+                if !boolean(&body) {
+                    self.wrong(fold.body.at, format!("expected type 'bool' but found '{body}'"));
+                }
+                BOOL
+            }
+            FoldKind::ExistsOne => {
+                if !boolean(&body) {
+                    self.mismatch(at, "_?_:_", false, &[body, INT, INT]);
+                }
+                BOOL
+            }
+            FoldKind::Filter => {
+                let element = match range {
+                    Type::List(element) => *element,
+                    Type::Map(key, _) => *key,
+                    other => other,
+                };
+                let list = Type::List(Box::new(element));
+                if !boolean(&body) {
+                    self.mismatch(at, "_?_:_", false, &[body, list.clone(), list.clone()]);
+                }
+                list
+            }
+            FoldKind::Map => Type::List(Box::new(body)),
+            FoldKind::TransformMap => {
+                let key = match range {
+                    Type::Map(key, _) => *key,
+                    Type::List(_) => INT,
+                    other => other,
+                };
+                Type::Map(Box::new(key), Box::new(body))
+            }
+            FoldKind::TransformMapEntry => match body {
+                body @ (Type::Map(..) | Type::Dyn | Type::Error) => body,
+                body => self.mismatch(at, "cel.@mapInsert", false, &[body]),
+            },
+            FoldKind::OptMap => Type::Optional(Box::new(body)),
+            FoldKind::OptFlatMap => match body {
+                body @ (Type::Optional(_) | Type::Dyn | Type::Error) => body,
+                body => self.mismatch(
+                    at,
+                    "_?_:_",
+                    false,
+                    &[BOOL, body.clone(), Type::Optional(Box::new(Type::Dyn))],
+                ),
+            },
+        };
+        if let Some((_, filter)) = filter.filter(|(_, found)| !boolean(found)) {
+            return self.mismatch(at, "_?_:_", false, &[filter, result.clone(), result]);
+        }
+        result
+    }
+}

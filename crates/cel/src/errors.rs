@@ -1,0 +1,47 @@
+//! Messages about expressions, shown with the place in the source as cel-go does.
+
+/// One finding in a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// Position in characters.
+    pub(crate) at: usize,
+    pub(crate) message: String,
+}
+
+impl Finding {
+    pub(crate) fn new(at: usize, message: impl Into<String>) -> Self {
+        Self {
+            at,
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn syntax(at: usize, message: impl std::fmt::Display) -> Self {
+        Self::new(at, format!("Syntax error: {message}"))
+    }
+}
+
+/// All findings, in order of their places.
+pub(crate) fn shown(source: &str, mut findings: Vec<Finding>) -> String {
+    findings.sort_by_key(|finding| finding.at);
+    let lines: Vec<&str> = source.split('\n').collect();
+    let one = |finding: &Finding| {
+        let (mut line, mut column) = (0, finding.at);
+        while let Some(length) = lines.get(line).map(|line| line.chars().count()) {
+            if column <= length || line + 1 == lines.len() {
+                break;
+            }
+            column -= length + 1;
+            line += 1;
+        }
+        let text = lines.get(line).copied().unwrap_or_default().replace('\t', " ");
+        format!(
+            "ERROR: <input>:{}:{}: {}\n | {text}\n | {}^",
+            line + 1,
+            column + 1,
+            finding.message,
+            ".".repeat(column)
+        )
+    };
+    findings.iter().map(one).collect::<Vec<_>>().join("\n")
+}

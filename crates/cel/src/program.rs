@@ -1,0 +1,343 @@
+//! Compiling expressions and running them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::ast::{Expr, Node};
+use crate::check::check;
+use crate::cost::estimate;
+use crate::declared::{Declared, Shape};
+use crate::errors::shown;
+use crate::eval::{Authorizer, Check, EvalError, Evaluation, Scope};
+use crate::parser::parse;
+use crate::value::Value;
+
+/// The variables that expressions know.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    variables: BTreeMap<String, Arc<Declared>>,
+}
+
+/// What an expression's value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compiled {
+    /// `true` or `false`.
+    Bool,
+    /// A text.
+    Text,
+    /// Something else, or it is not known before.
+    Other,
+}
+
+/// A compiled expression.
+#[derive(Clone, Debug)]
+pub struct Program {
+    source: String,
+    expr: Arc<Expr>,
+    /// What its value is.
+    pub result: Compiled,
+    /// The name of its type, for messages.
+    pub output: String,
+    /// The most it can cost, by what is declared of its variables.
+    pub estimated_cost: u64,
+}
+
+/// A value, or why there is none, and what it cost to find.
+#[derive(Debug)]
+pub struct Evaluated<'a> {
+    /// The value.
+    pub value: Result<Value<'a>, EvalError>,
+    /// What the evaluation cost.
+    pub cost: u64,
+}
+
+impl Environment {
+    /// An environment with these variables.
+    pub fn new(variables: impl IntoIterator<Item = (&'static str, Arc<Declared>)>) -> Self {
+        let variables = variables
+            .into_iter()
+            .map(|(name, declared)| (name.to_owned(), declared));
+        Self {
+            variables: variables.collect(),
+        }
+    }
+
+    /// Compiles an expression.
+    ///
+    /// # Errors
+    /// What is wrong with it, with the places.
+    pub fn compile(&self, source: &str) -> Result<Program, String> {
+        let expr = parse(source).map_err(|findings| shown(source, findings))?;
+        let found = check(&expr, &self.variables).map_err(|findings| shown(source, findings))?;
+        Ok(Program {
+            source: source.to_owned(),
+            output: found.to_string(),
+            result: match found {
+                crate::types::Type::Simple("bool") => Compiled::Bool,
+                crate::types::Type::Simple("string") => Compiled::Text,
+                _ => Compiled::Other,
+            },
+            estimated_cost: estimate(&expr, &self.variables),
+            expr: Arc::new(expr),
+        })
+    }
+}
+
+impl Program {
+    /// The expression.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Whether a variable stands in the expression.
+    pub fn uses(&self, variable: &str) -> bool {
+        let mut open: Vec<&Expr> = vec![&self.expr];
+        while let Some(expr) = open.pop() {
+            match &expr.node {
+                Node::Ident(name) if name == variable => return true,
+                Node::Literal(_) | Node::Ident(_) | Node::Struct(_) => {}
+                Node::Select { operand, .. } | Node::Has { operand, .. } => open.push(operand),
+                Node::Call { target, args, .. } => open.extend(target.iter().map(|target| &**target).chain(args)),
+                Node::Logic { args, .. } => open.extend(args),
+                Node::List(elements) => open.extend(elements.iter().map(|(_, element)| element)),
+                Node::Map(entries) => open.extend(entries.iter().flat_map(|(_, key, value)| [key, value])),
+                Node::Fold(fold) => open.extend([&fold.range, &fold.body].into_iter().chain(&fold.filter)),
+            }
+        }
+        false
+    }
+
+    /// Evaluates the expression with these variables. It may cost as much as `limit`.
+    pub fn run<'a>(
+        &self,
+        variables: Vec<(&str, Value<'a>)>,
+        authorizer: Option<&dyn Authorizer>,
+        limit: u64,
+    ) -> Evaluated<'a> {
+        let mut evaluation = Evaluation {
+            spent: 0,
+            limit,
+            authorizer,
+        };
+        let scope = Scope {
+            names: variables,
+            parent: None,
+        };
+        let value = evaluation.eval(&self.expr, &scope);
+        Evaluated {
+            value,
+            cost: evaluation.spent,
+        }
+    }
+}
+
+impl Declared {
+    /// The variable by which expressions ask the authorizer.
+    pub fn authorizer() -> Self {
+        Self::new(Shape::Authorizer)
+    }
+}
+
+impl Value<'_> {
+    /// The value of the variable by which expressions ask the authorizer.
+    pub fn authorizer() -> Self {
+        Self::Check(Arc::new(Check::default()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::declared::{Elements, Field};
+
+    fn declared() -> Arc<Declared> {
+        let list = |items: Shape| Declared::list_of(Declared::new(items));
+        Arc::new(Declared::object(
+            "object",
+            vec![
+                ("a", Declared::new(Shape::Int)),
+                ("s", Declared::new(Shape::Text)),
+                ("l", list(Shape::Text)),
+                ("n", list(Shape::Int)),
+                ("m", Declared::new(Shape::Map(Arc::new(Declared::new(Shape::Int))))),
+                ("d", Declared::new(Shape::Timestamp)),
+                ("i", Declared::new(Shape::Dyn)),
+                ("o", Declared::object("o", vec![("x", Declared::new(Shape::Int))])),
+            ],
+        ))
+    }
+
+    fn run(source: &str) -> Result<String, String> {
+        let declared = declared();
+        let environment = Environment::new([("self", Arc::clone(&declared))]);
+        let program = environment.compile(source)?;
+        let json = json!({
+            "a": 3, "s": "héllo", "l": ["a", "b", "c"], "n": [3, 1, 2], "m": {"x": 1, "y": 2},
+            "d": "2026-01-02T03:04:05Z", "i": "text", "o": {},
+        });
+        let value = Value::of_json(&json, Some(&declared));
+        let evaluated = program.run(vec![("self", value)], None, crate::CALL_LIMIT);
+        match evaluated.value {
+            Ok(Value::Bool(value)) => Ok(value.to_string()),
+            Ok(other) => Ok(format!("{other:?}")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn expressions_and_their_values() {
+        for source in [
+            "self.a == 3 && self.a < 4 && self.a + 2 * 3 - 1 == 8 && -self.a == -3 && 7 % 4 == 3 && 7 / 2 == 3",
+            "self.a == 3 || self.o.x == 1",
+            "!(has(self.o.x) || self.a == 4)",
+            "self.l.all(x, size(x) == 1) && self.l.exists(x, x == 'b') && self.l.exists_one(x, x == 'c')",
+            "self.l.map(x, x + x) == ['aa', 'bb', 'cc'] && self.l.filter(x, x > 'a').size() == 2",
+            "self.n.map(x, x > 1, x * 10) == [30, 20] && self.n.all(i, v, v > i - 3)",
+            "self.m.all(k, self.m[k] > 0) && 'x' in self.m && !('z' in self.m) && self.m == {'y': 2, 'x': 1}",
+            "self.m.transformMap(k, v, v + 1) == {'x': 2, 'y': 3} && self.m.transformList(k, v, v) == [1, 2]",
+            "self.s.size() == 5 && self.s.startsWith('h') && self.s.endsWith('llo') && self.s.contains('ll')",
+            "self.s.matches('^h.*o$') && self.s.charAt(1) == 'é' && self.s.indexOf('l') == 2 && self.s.lastIndexOf('l') == 3",
+            "self.s.substring(1, 3) == 'él' && self.s.upperAscii() == 'HéLLO' && ' x '.trim() == 'x'",
+            "'a,b,c'.split(',') == ['a', 'b', 'c'] && 'a,b,c'.split(',', 2) == ['a', 'b,c'] && ['a', 'b'].join('-') == 'a-b'",
+            "'abc'.split('') == ['a', 'b', 'c'] && 'aaa'.replace('a', 'b', 2) == 'bba'",
+            "'%s is %d, %.2f, %x, %s'.format(['x', 7, 1.5, 255, [1, 'a']]) == 'x is 7, 1.50, ff, [1, a]'",
+            "self.n.sum() == 6 && self.n.min() == 1 && self.n.max() == 3 && !self.n.isSorted() && self.n.indexOf(2) == 2",
+            "sets.contains(self.n, [1]) && sets.equivalent([1, 1, 2], [2, 1]) && sets.intersects([1], [1, 2])",
+            "self.d < timestamp('2026-02-01T00:00:00Z') && self.d.getFullYear() == 2026 && self.d.getHours('+02:00') == 5",
+            "self.d + duration('1h') > self.d && duration('90m').getHours() == 1 && duration('1.5s') == duration('1500ms')",
+            "quantity('1Gi').isGreaterThan(quantity('1G')) && quantity('1500m').add(quantity('500m')).asInteger() == 2",
+            "isQuantity('1Mi') && !isQuantity('x') && quantity('1').compareTo(quantity('1000m')) == 0",
+            "ip('192.168.0.1').family() == 4 && isIP('::1') && !isIP('x') && ip('::1').isLoopback() && ip.isCanonical('::1')",
+            "cidr('10.0.0.0/8').containsIP('10.1.2.3') && cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16') && cidr('10.0.0.1/8').masked() == cidr('10.0.0.0/8')",
+            "semver('1.2.3').isLessThan(semver('1.10.0')) && isSemver('1.0.0') && !isSemver('1.0') && semver('v1.0', true).minor() == 0",
+            "url('https://me.example.com:80/a?b=c&b=d').getHost() == 'me.example.com:80' && url('/x/y').getEscapedPath() == '/x/y' && isURL('https://a')",
+            "!format.dns1123Label().validate('ok').hasValue() && format.named('dns1123Label').value().validate('-').hasValue()",
+            "self.i == 'text' && type(self.i) == string && type(self.a) == int && (self.i == 1) == false",
+            "self.?o.?x.orValue(7) == 7 && optional.of(1).value() == 1 && !optional.none().hasValue() && self.l[?9] == optional.none()",
+            "[1, ?self.?o.?x] == [1] && {'a': 1, ?'b': optional.none()} == {'a': 1}",
+            "'\\u00e9' == 'é' && r'\\d' == '\\\\d' && b'a' == bytes('a') && 0x10 == 16 && 1u == uint(1) && 1e3 == 1000.0",
+            "(self.a > 1 ? 'yes' : 'no') == 'yes' && string(self.a) == '3' && int('7') == 7 && double(1) == 1.0",
+            "self.l + ['d'] == ['a', 'b', 'c', 'd'] && self.l[0] == 'a' && 'a' in self.l",
+            "self.s.find('l+') == 'll' && 'a1b22'.findAll('[0-9]+') == ['1', '22']",
+            "self.l.existsOne(x, x == 'a') && self.l.exists(i, v, i == 2 && v == 'c')",
+        ] {
+            assert_eq!(run(source), Ok("true".to_owned()), "{source}");
+        }
+    }
+
+    #[test]
+    fn what_fails_says_why() {
+        for (source, expected) in [
+            ("self.o.x == 1", "no such key: x"),
+            ("self.l[5] == 'a'", "index out of bounds: 5"),
+            ("self.m['z'] == 1", "no such key: z"),
+            ("1 / (self.a - 3) == 1", "division by zero"),
+            ("9223372036854775807 + self.a > 0", "integer overflow"),
+            ("self.i + 1 == 2", "no such overload"),
+            ("optional.none().value() == 1", "optional.none() dereference"),
+            (
+                "self.nope == 1",
+                "ERROR: <input>:1:5: undefined field 'nope'\n | self.nope == 1\n | ....^",
+            ),
+            (
+                "self.a == 'x'",
+                "ERROR: <input>:1:8: found no matching overload for '_==_' applied to '(int, string)'\n | self.a == 'x'\n | .......^",
+            ),
+        ] {
+            assert_eq!(run(source), Err(expected.to_owned()), "{source}");
+        }
+    }
+
+    #[test]
+    fn nothing_runs_beyond_its_budget() {
+        let numbers: Vec<u32> = (0..2000).collect();
+        let json = json!({"n": numbers, "s": "x".repeat(100_000)});
+        let declared = declared();
+        let environment = Environment::new([("self", Arc::clone(&declared))]);
+        for source in [
+            "self.n.all(a, self.n.all(b, self.n.all(c, a + b + c >= 0)))",
+            "self.s.replace('', self.s).size() > 0",
+            "[self.s].map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).size() > 0",
+            "[self.n].map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).map(x, x + x).size() > 0",
+            "self.s.matches('(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y(a|b|c|d|x)*y')",
+        ] {
+            let program = environment.compile(source).unwrap();
+            let value = Value::of_json(&json, Some(&declared));
+            let evaluated = program.run(vec![("self", value)], None, crate::CALL_LIMIT);
+            assert_eq!(evaluated.value.unwrap_err(), EvalError::CostLimit, "{source}");
+        }
+    }
+
+    #[test]
+    fn depth_is_limited() {
+        let environment = Environment::default();
+        for source in [
+            format!("{}1{} == 1", "(".repeat(100_000), ")".repeat(100_000)),
+            format!("{}1{} == 1", "(".repeat(249), ")".repeat(249)),
+            format!("1{} == 1", " + 1".repeat(20_000)),
+            format!("{}true", "!".repeat(90_000)),
+            format!("{}[]{} == []", "[".repeat(20_000), "]".repeat(20_000)),
+            format!("'a'{}", ".trim()".repeat(10_000)),
+            format!("true{}", " && true".repeat(10_000)),
+            format!("true{} false", " ? true : ".repeat(9_000)),
+        ] {
+            let compiled = environment.compile(&source);
+            if let Ok(program) = compiled {
+                let _ = program.run(Vec::new(), None, crate::CALL_LIMIT);
+            }
+        }
+    }
+
+    #[test]
+    fn lists_that_are_sets_or_maps_are_compared_so() {
+        let list = |items: Declared, elements: Elements| {
+            Arc::new(Declared::new(Shape::List {
+                items: Arc::new(items),
+                elements,
+            }))
+        };
+        let set = list(Declared::new(Shape::Int), Elements::Set);
+        let field = |declared: &Arc<Declared>| Field {
+            property: "s".into(),
+            declared: Arc::clone(declared),
+        };
+        let object = Arc::new(Declared::new(Shape::Object {
+            name: "object".into(),
+            fields: [("s".to_owned(), field(&set))].into(),
+        }));
+        let environment = Environment::new([("self", Arc::clone(&object))]);
+        let json = json!({"s": [1, 2, 3]});
+        for (source, expected) in [
+            ("self.s == [3, 2, 1]", true),
+            ("self.s == [3, 2]", false),
+            ("self.s + [3, 4] == [1, 2, 3, 4]", true),
+        ] {
+            let program = environment.compile(source).unwrap();
+            let value = Value::of_json(&json, Some(&object));
+            let found = program.run(vec![("self", value)], None, crate::CALL_LIMIT).value;
+            assert!(
+                matches!(found, Ok(Value::Bool(value)) if value == expected),
+                "{source}: {found:?}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_source_panics(source in "[a-z0-9 .,()\\[\\]{}?:!&|<>=+*/%'\"\\\\-]{0,60}") {
+            let _ = run(&source);
+        }
+
+        #[test]
+        fn no_expression_panics(parts in prop::collection::vec(prop::sample::select(vec![
+            "self", ".a", ".s", ".l", ".m", ".i", "[0]", "['x']", "(", ")", " + ", " == ", " && ", "1", "'a'", "-", "!",
+            ".size()", ".all(x, ", ".map(x, ", "x", " in ", " ? ", " : ", "[", "]", "{", "}", ", ", "has(", "duration('1s')",
+            "timestamp('2026-01-01T00:00:00Z')", ".substring(1)", ".replace('', 'x')", ".format([1])", "null", "1.5", "2u",
+        ]), 0..14)) {
+            let _ = run(&parts.concat());
+        }
+    }
+}

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::definition::{Column, Columns, Definition, PathColumn, Scale, Strategy, Version};
 use crate::meta;
 use crate::table::json_path;
+use crate::webhooks::ConversionWebhook;
 
 /// Verbs of custom resources, as discovery tells them.
 pub(crate) const VERBS: [&str; 8] = [
@@ -26,6 +27,7 @@ pub(crate) const VERBS: [&str; 8] = [
 /// What custom resources add to the verbs: validation by schema.
 struct CustomStrategy {
     selectable: Vec<String>,
+    conversion: Option<ConversionWebhook>,
 }
 
 impl Strategy for CustomStrategy {
@@ -39,6 +41,10 @@ impl Strategy for CustomStrategy {
 
     fn allow_unconditional_update(&self) -> bool {
         false
+    }
+
+    fn conversion_webhook(&self) -> Option<&ConversionWebhook> {
+        self.conversion.as_ref()
     }
 
     fn selectable_fields(&self, object: &Value) -> Vec<(String, String)> {
@@ -144,7 +150,10 @@ pub fn definition(crd: &Value) -> Option<Definition> {
         plural,
         versions,
         verbs: VERBS.to_vec(),
-        strategy: Arc::new(CustomStrategy { selectable }),
+        strategy: Arc::new(CustomStrategy {
+            selectable,
+            conversion: spec.get("conversion").and_then(ConversionWebhook::of),
+        }),
         subresources: BTreeMap::new(),
     })
 }

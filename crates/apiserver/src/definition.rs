@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::cluster::LogicalCluster;
 use crate::user::UserInfo;
-use crate::webhooks::Reinvocation;
+use crate::webhooks::{ConversionWebhook, Reinvocation};
 
 /// One resource of an API: all its versions, stored together under one topic.
 pub struct Definition {
@@ -139,7 +139,8 @@ impl Definition {
     /// Tells why it cannot be converted.
     pub fn convert(&self, object: &mut Value, from: &str, to: &str) -> Result<(), ApiError> {
         let own = crate::meta::text(object, "/apiVersion") == self.api_version(from);
-        if from == to && own {
+        // what a webhook converts is converted where it can be waited for
+        if from == to && own || self.strategy.conversion_webhook().is_some() {
             return Ok(());
         }
         self.strategy.convert(object, from, to)?;
@@ -344,6 +345,11 @@ pub trait Strategy: Send + Sync + 'static {
     /// Tells why it cannot be converted.
     fn convert(&self, object: &mut Value, from: &str, to: &str) -> Result<(), ApiError> {
         Ok(())
+    }
+
+    /// The webhook that converts objects in place of [`Strategy::convert`].
+    fn conversion_webhook(&self) -> Option<&ConversionWebhook> {
+        None
     }
 
     /// How long objects live after they were last written; `None`: until deleted.

@@ -28,6 +28,7 @@ use crate::respond::{self, Body};
 use crate::server::{ALL_CLUSTERS, Server};
 use crate::table::{self, Include, PARTIAL};
 use crate::user::{AUTHENTICATED, UserInfo};
+use crate::webhooks::conversion;
 use crate::{discovery, health, object, oidc, openapi, protobuf, reviews, scale, subresource, watch};
 
 /// Largest body that is read.
@@ -504,13 +505,13 @@ impl Call {
     async fn act(&self, scope: Scope, verb: &str, path: &ResourcePath) -> Result<Response<Body>, ApiError> {
         match verb {
             "watch" => self.watch(scope, path),
-            "list" => self.list(&scope),
+            "list" => self.list(&scope).await,
             _ if !scope.subresource.is_empty() && scope.subresource != "status" => self.subresource(&scope, verb).await,
             "get" => {
                 if scope.subresource == "status" && !scope.spec()?.status {
                     return Err(ApiError::no_such_path());
                 }
-                self.get(&scope)
+                self.get(&scope).await
             }
             "create" if scope.name.is_empty() => {
                 let (decoded, options) = self.decoded_object(&scope)?;
@@ -603,11 +604,11 @@ impl Call {
         }
     }
 
-    fn get(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
+    async fn get(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
         let accept = self.accept(scope)?;
         parse_revision(self.query.get("resourceVersion"))?;
         let entry = scope.entry()?;
-        if scope.is_stored_version() && accept.is_plain_json() {
+        if scope.is_stored_version() && accept.is_plain_json() && scope.is_current(&entry) {
             return Ok(respond::raw(StatusCode::OK, entry.value.clone(), accept));
         }
         if scope.is_stored_version()
@@ -616,7 +617,7 @@ impl Call {
             return Ok(respond::raw(StatusCode::OK, kind.encode(&entry.value)?, accept));
         }
         let mut object = object::value_of(&entry);
-        scope.to_requested(&mut object)?;
+        scope.to_requested(&mut object).await?;
         self.shown(StatusCode::OK, object, scope, accept)
     }
 
@@ -658,14 +659,15 @@ impl Call {
         })
     }
 
-    fn list(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
+    async fn list(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
         let accept = self.accept(scope)?;
         let query = ListQuery::read(&self.query, &scope.definition, false)?;
         let page = scope.list(&query)?;
         let version = scope.spec()?;
         let api_version = scope.definition.api_version(&scope.version);
         let list_meta = list_meta(&page);
-        if scope.is_stored_version() && !accept.pretty {
+        let current = || page.entries.iter().all(|entry| scope.is_current(entry));
+        if scope.is_stored_version() && !accept.pretty && current() {
             let list = ListOf {
                 page: &page,
                 list_meta: &list_meta,
@@ -684,12 +686,10 @@ impl Call {
                 _ => {}
             }
         }
-        let mut objects = Vec::with_capacity(page.entries.len());
-        for entry in &page.entries {
-            let mut object = object::value_of(entry);
-            scope.to_requested(&mut object)?;
-            objects.push(object);
-        }
+        let mut objects: Vec<Value> = page.entries.iter().map(|entry| object::value_of(entry)).collect();
+        scope
+            .all_to_requested(&mut objects.iter_mut().collect::<Vec<_>>())
+            .await?;
         if accept.shape == Shape::Object && scope.definition.is_go_type() {
             objects.iter_mut().for_each(object::drop_type);
         }
@@ -731,9 +731,14 @@ impl Call {
             // counted for as long as the stream is there
             let _ = &watching;
         });
+        let body = match accept.encoding {
+            Encoding::Json => respond::streamed(conversion::converted_frames(stream, scope.clone())),
+            // of custom resources protobuf shows metadata only
+            Encoding::Yaml | Encoding::Protobuf => respond::streamed(stream),
+        };
         Ok(respond::with_type(
             StatusCode::OK,
-            respond::streamed(stream),
+            body,
             http::HeaderValue::from_static(accept.stream_type()),
         ))
     }
@@ -779,12 +784,10 @@ impl Call {
             .delete_collection(&query, &self.delete_options()?, &mut warnings)
             .await?;
         let version = scope.spec()?;
-        let mut items = Vec::with_capacity(page.entries.len());
-        for entry in &page.entries {
-            let mut object = object::value_of(entry);
-            scope.to_requested(&mut object)?;
-            items.push(object);
-        }
+        let mut items: Vec<Value> = page.entries.iter().map(|entry| object::value_of(entry)).collect();
+        scope
+            .all_to_requested(&mut items.iter_mut().collect::<Vec<_>>())
+            .await?;
         if scope.definition.is_go_type() {
             items.iter_mut().for_each(object::drop_type);
         }

@@ -29,7 +29,7 @@ use crate::accept::{Accept, Encoding, Shape};
 use crate::cluster::LogicalCluster;
 use crate::definition::{Attributes, Context, Definition, Operation, Version, Warnings};
 use crate::user::UserInfo;
-use crate::webhooks::Reinvocation;
+use crate::webhooks::{Reinvocation, conversion};
 use crate::{meta, object, protobuf, table};
 
 /// How often a write without a resourceVersion is decided anew before the client is told to try again.
@@ -198,29 +198,54 @@ impl Scope {
     }
 
     /// Rewrites an object of the request's version into the stored one.
-    fn to_stored(&self, object: &mut Value) -> Result<(), ApiError> {
-        self.convert(object, &self.version, &self.stored()?.name.clone())
+    async fn to_stored(&self, object: &mut Value) -> Result<(), ApiError> {
+        let stored = self.stored()?.name.clone();
+        conversion::convert(&self.cluster, &self.definition, &mut [object], &self.version, &stored).await
     }
 
     /// Rewrites a stored object into the request's version.
-    pub(crate) fn to_requested(&self, object: &mut Value) -> Result<(), ApiError> {
+    pub(crate) async fn to_requested(&self, object: &mut Value) -> Result<(), ApiError> {
+        self.all_to_requested(&mut [object]).await
+    }
+
+    /// Rewrites stored objects into the request's version, all at once.
+    pub(crate) async fn all_to_requested(&self, objects: &mut [&mut Value]) -> Result<(), ApiError> {
         let stored = self.stored()?.name.clone();
-        self.convert(object, &stored, &self.version)
+        conversion::convert(&self.cluster, &self.definition, objects, &stored, &self.version).await
+    }
+
+    /// Rewrites a stored object into the request's version, but for what a webhook converts: that stays.
+    pub(crate) fn to_requested_now(&self, object: &mut Value) -> Result<(), ApiError> {
+        let stored = self.stored()?.name.clone();
+        self.definition.convert(object, &stored, &self.version)
+    }
+
+    /// Brings an object that was stored in another version into the one that is stored today.
+    async fn to_stored_today(&self, object: &mut Value) -> Result<(), ApiError> {
+        if self.definition.is_go_type() {
+            return Ok(());
+        }
+        let stored = self.stored()?.name.clone();
+        let own = meta::text(object, "/apiVersion");
+        let own = own.rsplit_once('/').map_or(own, |(_, version)| version).to_owned();
+        conversion::convert(&self.cluster, &self.definition, &mut [object], &own, &stored).await
     }
 
     /// A stored object in the request's version; the same one if that is the stored version.
-    fn requested<'v>(&self, stored: &'v Value) -> Result<Cow<'v, Value>, ApiError> {
+    async fn requested<'v>(&self, stored: &'v Value) -> Result<Cow<'v, Value>, ApiError> {
         let same = self.stored()?.name == self.version;
         if same && meta::text(stored, "/apiVersion") == self.definition.api_version(&self.version) {
             return Ok(Cow::Borrowed(stored));
         }
         let mut object = stored.clone();
-        self.to_requested(&mut object)?;
+        self.to_requested(&mut object).await?;
         Ok(Cow::Owned(object))
     }
 
-    fn convert(&self, object: &mut Value, from: &str, to: &str) -> Result<(), ApiError> {
-        self.definition.convert(object, from, to)
+    /// Whether stored bytes are of the request's version: objects that were stored before the stored version changed are not.
+    pub(crate) fn is_current(&self, entry: &Entry) -> bool {
+        let head = format!("{{\"apiVersion\":\"{}\"", self.definition.api_version(&self.version));
+        self.definition.is_go_type() || entry.value.starts_with(head.as_bytes())
     }
 
     /// Whether stored bytes can be sent as they are.

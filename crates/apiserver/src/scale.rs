@@ -39,7 +39,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
     for _ in 0..5 {
         let entry = scope.entry()?;
         let mut parent = object::value_of(&entry);
-        scope.to_requested(&mut parent)?;
+        scope.to_requested(&mut parent).await?;
         let current = scale_of(&parent, &paths);
         let wanted = match verb {
             "get" => return Ok(respond::value(StatusCode::OK, &current, accept)),

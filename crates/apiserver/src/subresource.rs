@@ -37,7 +37,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             "patch" => {
                 let patch = decode::decode(&call.body, Format::Yaml)?.value;
                 let mut current = parent.clone();
-                scope.to_requested(&mut current)?;
+                scope.to_requested(&mut current).await?;
                 match call.patch_kind()? {
                     PatchKind::Json => gardener_merge::json_patch(&current, &patch).map_err(ApiError::from)?,
                     PatchKind::Strategic => match &scope.spec()?.schema {

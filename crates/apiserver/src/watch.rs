@@ -252,7 +252,7 @@ impl State {
             }
         }
         let mut object: Value = serde_json::from_slice(value).unwrap_or(Value::Null);
-        if let Err(error) = self.scope.to_requested(&mut object) {
+        if let Err(error) = self.scope.to_requested_now(&mut object) {
             tracing::warn!(key = %entry.key.path, %error, "an object in a watch cannot be converted");
         }
         let shown = match self.accept.shape {

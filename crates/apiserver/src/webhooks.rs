@@ -1,5 +1,6 @@
 //! Webhooks: what others decide about a cluster's objects by HTTP. Admission webhooks ([`MutatingAdmissionWebhook`],
-//! [`ValidatingAdmissionWebhook`]) are plugins of the admission chain.
+//! [`ValidatingAdmissionWebhook`]) are plugins of the admission chain; conversion webhooks ([`conversion`]) are asked for custom resources in
+//! other versions.
 //!
 //! [`registered`] follows a cluster's configurations, [`matching`] and [`conditions`] tell which webhooks a request
 //! concerns, [`review`] writes what is asked
@@ -9,6 +10,7 @@
 mod admission;
 mod call;
 pub(crate) mod conditions;
+pub(crate) mod conversion;
 mod http;
 mod matching;
 mod registered;
@@ -22,6 +24,7 @@ use parking_lot::Mutex;
 
 pub use admission::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
 pub use call::{Answer, Endpoint, ServiceReference, Transport};
+pub use conversion::ConversionWebhook;
 pub use http::HttpTransport;
 pub use reinvocation::Reinvocation;
 pub use service::{EndpointResolver, ServiceResolver};

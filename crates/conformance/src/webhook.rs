@@ -156,9 +156,12 @@ impl Webhook {
             let Some(script) = scripted.scripts.get(path).cloned() else {
                 return (404, "404 page not found\n".to_owned());
             };
-            let namespace = path.split('/').nth(1).unwrap_or_default();
-            let asked = scripted.asked.entry(namespace.to_owned()).or_default();
-            asked.push(json!({"webhook": path, "review": review}));
+            // how often a server converts is its own matter
+            if script.convert.is_none() {
+                let namespace = path.split('/').nth(1).unwrap_or_default();
+                let asked = scripted.asked.entry(namespace.to_owned()).or_default();
+                asked.push(json!({"webhook": path, "review": review}));
+            }
             script
         };
         if script.delay > 0 {

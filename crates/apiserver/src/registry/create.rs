@@ -28,7 +28,7 @@ impl Scope {
         let mut warnings = Vec::new();
         self.accept(&context, &mut object, options, source, &mut warnings)?;
         self.place(&mut object)?;
-        self.to_stored(&mut object)?;
+        self.to_stored(&mut object).await?;
         self.create_accepted(object, &context, options, warnings).await
     }
 
@@ -126,7 +126,7 @@ impl Scope {
                     return Err(scope.already_exists());
                 }
                 let mut object = candidate;
-                self.to_requested(&mut object)?;
+                self.to_requested(&mut object).await?;
                 return Ok(Written {
                     object,
                     created: true,
@@ -136,7 +136,7 @@ impl Scope {
             match self.commit_put(&name, Expect::Absent, &candidate).await {
                 Ok(done) => {
                     let mut object = committed(&done, candidate);
-                    self.to_requested(&mut object)?;
+                    self.to_requested(&mut object).await?;
                     self.cluster.written(&self.definition);
                     return Ok(Written {
                         object,

@@ -132,7 +132,8 @@ impl Scope {
         }
         for _ in 0..RETRIES {
             let entry = self.entry()?;
-            let found = Found::of(&entry, self);
+            let mut found = Found::of(&entry, self);
+            self.to_stored_today(&mut found.object).await?;
             let old = &found.object;
             self.check_preconditions(options, old, entry.mod_revision)?;
             self.admit(&context, Operation::Delete, &asked, &mut None, Some(old), warnings)
@@ -141,7 +142,7 @@ impl Scope {
                 .await?;
             let Some(object) = self.marked(old, options, context.now) else {
                 let mut object = found.object;
-                self.to_requested(&mut object)?;
+                self.to_requested(&mut object).await?;
                 return Ok(Deleted::Pending(object));
             };
             if goes_away(&object) {
@@ -164,7 +165,7 @@ impl Scope {
                         Err(Attempt::Refused(error)) => return Err(error),
                     }
                 }
-                self.to_requested(&mut last)?;
+                self.to_requested(&mut last).await?;
                 return Ok(Deleted::Gone(last));
             }
             match self.store_change(found, object, options.is_dry_run()).await {

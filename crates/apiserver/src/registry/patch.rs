@@ -73,8 +73,9 @@ impl Scope {
                 }
                 return self.apply_new(decoded, &context, options).await;
             };
-            let found = Found::of(&entry, self);
-            let current = self.requested(&found.object)?;
+            let mut found = Found::of(&entry, self);
+            self.to_stored_today(&mut found.object).await?;
+            let current = self.requested(&found.object).await?;
             let mut patched = match kind {
                 PatchKind::Apply => self.applied(Some(&current), &decoded.value, options, &context)?,
                 PatchKind::Strategic => gardener_merge::strategic(&current, &decoded.value, &*self.strategic_schema()?)
@@ -128,7 +129,7 @@ impl Scope {
             if meta::name(&patched) != self.name {
                 return Err(self.other_name(meta::name(&patched)));
             }
-            self.to_stored(&mut patched)?;
+            self.to_stored(&mut patched).await?;
             let track_fields = kind != PatchKind::Apply;
             match self
                 .replace(found, patched, &context, options, &mut warnings, track_fields)
@@ -265,7 +266,7 @@ impl Scope {
         meta::set(&mut object, "resourceVersion", None);
         self.place(&mut object)?;
         meta::set(&mut object, "managedFields", managed);
-        self.to_stored(&mut object)?;
+        self.to_stored(&mut object).await?;
         self.create_owned(object, context, options, warnings).await
     }
 }

@@ -55,7 +55,7 @@ impl Scope {
                 }
                 let mut object = body.clone();
                 self.place(&mut object)?;
-                self.to_stored(&mut object)?;
+                self.to_stored(&mut object).await?;
                 return self.create_accepted(object, &context, options, warnings).await;
             };
             if wanted.is_empty() && !self.definition.strategy.allow_unconditional_update() {
@@ -72,8 +72,9 @@ impl Scope {
                 return Err(self.modified());
             }
             let mut object = body.clone();
-            self.to_stored(&mut object)?;
-            let found = Found::of(&entry, self);
+            self.to_stored(&mut object).await?;
+            let mut found = Found::of(&entry, self);
+            self.to_stored_today(&mut found.object).await?;
             self.check_uid(&object, &found.object)?;
             match self
                 .replace(found, object, &context, options, &mut warnings, true)
@@ -210,7 +211,7 @@ impl Scope {
                 committed(&done, object)
             }
         };
-        self.to_requested(&mut answer)?;
+        self.to_requested(&mut answer).await?;
         Ok(answer)
     }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::matching::{self, Invocation};
 use super::registered::Hook;
 use super::review::{self, Unusable, Verdict};
-use super::{call, conditions};
+use super::{call, conditions, conversion};
 use crate::cluster::LogicalCluster;
 use crate::decode::{self, Format};
 use crate::definition::{Admission, Attributes, Definition, Version};
@@ -61,7 +61,7 @@ impl Admission for MutatingAdmissionWebhook {
         }
         attributes.reinvocation.turn(attributes.object.as_ref());
         for hook in hooks.iter() {
-            let Some(invocation) = concerned(cluster, hook, attributes)? else {
+            let Some(invocation) = concerned(cluster, hook, attributes).await? else {
                 continue;
             };
             if attributes.reinvocation.is_second() && !attributes.reinvocation.is_required(&hook.uid) {
@@ -97,14 +97,16 @@ impl Admission for ValidatingAdmissionWebhook {
         }
         let mut calls: Vec<(&Hook, Invocation)> = Vec::new();
         for hook in hooks.iter() {
-            if let Some(invocation) = concerned(cluster, hook, attributes)? {
+            if let Some(invocation) = concerned(cluster, hook, attributes).await? {
                 calls.push((hook, invocation));
             }
         }
         let mut forms: Vec<(Invocation, Form)> = Vec::new();
         for (_, invocation) in &calls {
             if !forms.iter().any(|(known, _)| known.is_same_form(invocation)) {
-                let form = Form::of(attributes, invocation).map_err(ApiError::internal)?;
+                let form = Form::of(cluster, attributes, invocation)
+                    .await
+                    .map_err(ApiError::internal)?;
                 forms.push((invocation.clone(), form));
             }
         }
@@ -124,7 +126,7 @@ impl Admission for ValidatingAdmissionWebhook {
 }
 
 /// Whether and how a webhook is to be asked, its conditions included.
-fn concerned(
+async fn concerned(
     cluster: &LogicalCluster,
     hook: &Hook,
     attributes: &Attributes<'_>,
@@ -135,7 +137,9 @@ fn concerned(
     if hook.conditions.is_empty() {
         return Ok(Some(invocation));
     }
-    let form = Form::of(attributes, &invocation).map_err(ApiError::internal)?;
+    let form = Form::of(cluster, attributes, &invocation)
+        .await
+        .map_err(ApiError::internal)?;
     let review = review::request("v1", "", attributes, &invocation, None, None);
     let request = review.get("request").unwrap_or(&Value::Null);
     let objects = (form.object.as_ref(), form.old.as_ref());
@@ -157,14 +161,18 @@ struct Form {
 }
 
 impl Form {
-    fn of(attributes: &Attributes<'_>, invocation: &Invocation) -> Result<Self, ApiError> {
+    async fn of(
+        cluster: &LogicalCluster,
+        attributes: &Attributes<'_>,
+        invocation: &Invocation,
+    ) -> Result<Self, ApiError> {
         Ok(Self {
             object: match &attributes.object {
-                Some(object) => Some(in_form(attributes, invocation, object)?),
+                Some(object) => Some(in_form(cluster, attributes, invocation, object).await?),
                 None => None,
             },
             old: match attributes.old {
-                Some(old) => Some(in_form(attributes, invocation, old)?),
+                Some(old) => Some(in_form(cluster, attributes, invocation, old).await?),
                 None => None,
             },
         })
@@ -178,13 +186,19 @@ fn is_main_kind(attributes: &Attributes<'_>) -> bool {
     own.is_some_and(|version| version.kind == kind) && group == attributes.definition.group
 }
 
-fn in_form(attributes: &Attributes<'_>, invocation: &Invocation, object: &Value) -> Result<Value, ApiError> {
+async fn in_form(
+    cluster: &LogicalCluster,
+    attributes: &Attributes<'_>,
+    invocation: &Invocation,
+    object: &Value,
+) -> Result<Value, ApiError> {
     let mut object = object.clone();
     if !is_main_kind(attributes) {
         return Ok(object);
     }
     let definition = invocation.definition(attributes);
-    definition.convert(&mut object, stored(attributes.definition), &invocation.version)?;
+    let from = stored(attributes.definition);
+    conversion::convert(cluster, definition, &mut [&mut object], from, &invocation.version).await?;
     // Go's encoder writes members that are always there
     if let Some(version) = known(definition, &invocation.version).filter(|version| version.completes)
         && let Some(schema) = &version.schema
@@ -258,7 +272,7 @@ async fn mutate(
     attributes: &mut Attributes<'_>,
 ) -> Result<bool, Failed> {
     let refused = |error: ApiError| Failed::Refused(ApiError::internal(error));
-    let form = Form::of(attributes, invocation).map_err(refused)?;
+    let form = Form::of(cluster, attributes, invocation).await.map_err(refused)?;
     let verdict = ask(cluster, hook, invocation, attributes, &form, true).await?;
     if verdict.patch.is_empty() {
         return Ok(false);
@@ -294,9 +308,9 @@ async fn mutate(
             schema.complete(&mut completed);
         }
         let changed = completed != before;
-        attributes
-            .definition
-            .convert(&mut patched, &invocation.version, &stored)
+        let own = attributes.definition;
+        conversion::convert(cluster, own, &mut [&mut patched], &invocation.version, &stored)
+            .await
             .map_err(refused)?;
         attributes.object = Some(patched);
         return Ok(changed);

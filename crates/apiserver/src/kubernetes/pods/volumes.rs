@@ -109,15 +109,9 @@ fn validate_source(volume: &Value, path: &Path, errors: &mut ErrorList) {
             }
         }
         "projected" => validate_projected(source, &at, errors),
-        "csi" => {
-            if text(source, "driver").is_empty() {
-                errors.push(Error::required(&at.child("driver"), ""));
-            }
-        }
-        "ephemeral" => {
-            if source.get("volumeClaimTemplate").is_none() {
-                errors.push(Error::required(&at.child("volumeClaimTemplate"), ""));
-            }
+        "csi" => required(source, &["driver"], &at, errors),
+        "ephemeral" if source.get("volumeClaimTemplate").is_none() => {
+            errors.push(Error::required(&at.child("volumeClaimTemplate"), ""));
         }
         _ => {}
     }

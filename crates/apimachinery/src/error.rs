@@ -16,6 +16,12 @@ impl std::fmt::Display for ApiError {
     }
 }
 
+impl From<Status> for ApiError {
+    fn from(status: Status) -> Self {
+        Self(Box::new(status))
+    }
+}
+
 fn qualified(group: &str, resource: &str) -> String {
     if group.is_empty() {
         resource.to_owned()
@@ -215,6 +221,17 @@ impl ApiError {
             "NotAcceptable",
             format!("only the following media types are accepted: {}", supported.join(", ")),
         )
+    }
+
+    /// 406: none of the accepted types is one that the route of a resource writes.
+    pub fn no_representation(available: &[&str]) -> Self {
+        let text = format!(
+            "406: Not Acceptable\n\nAvailable representations: {}",
+            available.join(", ")
+        );
+        let mut error = Self::new(406, "NotAcceptable", text);
+        error.0.details = Some(StatusDetails::default());
+        error
     }
 
     /// 500: a failure that is not the client's.

@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use base64::Engine;
 use gardener_apimachinery::ApiError;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
 use parking_lot::RwLock;
 use serde_json::Value;
 
 use crate::cluster::LogicalCluster;
 use crate::definition::Lister;
+use crate::handle::Caller;
 use crate::meta;
 use crate::tokens::{self, Claims, SigningKey, VerifyingKey};
-use crate::user::UserInfo;
+use crate::user::{ANONYMOUS, AUTHENTICATED, UserInfo};
 
 /// How callers from outside prove who they are, and how tokens for service accounts are made.
 pub struct Authenticator {
@@ -34,6 +37,63 @@ pub struct Settings {
     pub anonymous: bool,
     /// Tokens that are known as they are, with whom they stand for.
     pub static_tokens: BTreeMap<String, UserInfo>,
+    /// Whether bootstrap tokens in Secrets of `kube-system` are accepted.
+    pub bootstrap_tokens: bool,
+    /// Issuers besides [`Settings::issuer`] whose tokens are accepted. Without any issuer it does not matter who issued a token.
+    pub accepted_issuers: Vec<String>,
+    /// What front proxies tell of their callers; without it they are not believed.
+    pub front_proxies: Option<FrontProxies>,
+}
+
+/// Which front proxies are believed, and in which headers they tell for whom they ask.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FrontProxies {
+    /// Common names of their certificates; all if empty.
+    pub names: Vec<String>,
+    /// Headers of the user's name; the first one that is there counts.
+    pub user: Vec<String>,
+    /// Headers of the user's uid; the first one that is there counts.
+    pub uid: Vec<String>,
+    /// Headers of the user's groups.
+    pub groups: Vec<String>,
+    /// What the names of headers with more facts begin with.
+    pub extra_prefixes: Vec<String>,
+}
+
+impl FrontProxies {
+    /// For whom a proxy with this certificate asks.
+    fn user(&self, certificate: &[u8], headers: &HeaderMap) -> Option<UserInfo> {
+        if !self.names.is_empty() {
+            let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
+            let name = parsed.subject().iter_common_name().next()?.as_str().ok()?;
+            self.names.iter().any(|own| own == name).then_some(())?;
+        }
+        let all = |names: &[String]| -> Vec<String> {
+            let values = names.iter().flat_map(|name| headers.get_all(name.as_str()));
+            let values = values.filter_map(|value| value.to_str().ok());
+            values.filter(|value| !value.is_empty()).map(str::to_owned).collect()
+        };
+        let mut user = UserInfo {
+            name: all(&self.user).into_iter().next()?,
+            uid: all(&self.uid).into_iter().next().unwrap_or_default(),
+            groups: all(&self.groups),
+            ..UserInfo::default()
+        };
+        if user.name != ANONYMOUS && !user.is_in(AUTHENTICATED) {
+            user.groups.push(AUTHENTICATED.to_owned());
+        }
+        for (name, value) in headers {
+            let name = name.as_str();
+            let prefix = |prefix: &&String| name.len() > prefix.len() && name.starts_with(&prefix.to_ascii_lowercase());
+            let Some(prefix) = self.extra_prefixes.iter().find(prefix) else {
+                continue;
+            };
+            let key = crate::request::decode_path(name.get(prefix.len()..).unwrap_or_default()).into_owned();
+            let value = value.to_str().unwrap_or_default().to_owned();
+            user.extra.entry(key).or_default().push(value);
+        }
+        Some(user)
+    }
 }
 
 impl Authenticator {
@@ -54,20 +114,26 @@ impl Authenticator {
         self.settings.read().clone()
     }
 
-    /// Who sent a request with this client certificate (DER, already verified by TLS) and `Authorization` header.
+    /// Who sent a request, by the certificates that TLS has verified and by what its headers say.
     ///
     /// # Errors
     /// 401 for credentials that are wrong, and for none where anonymous access is off.
     pub fn authenticate(
         &self,
         cluster: &LogicalCluster,
-        certificate: Option<&[u8]>,
-        authorization: Option<&str>,
+        caller: &Caller,
+        headers: &HeaderMap,
     ) -> Result<UserInfo, ApiError> {
-        if let Some(user) = certificate.and_then(certificate_user) {
+        if let Some(certificate) = &caller.front_proxy
+            && let Some(front_proxies) = &self.settings.read().front_proxies
+            && let Some(user) = front_proxies.user(certificate, headers)
+        {
             return Ok(user);
         }
-        if let Some(header) = authorization {
+        if let Some(user) = caller.certificate.as_deref().and_then(certificate_user) {
+            return Ok(user);
+        }
+        if let Some(header) = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()) {
             let token = header
                 .strip_prefix("Bearer ")
                 .or_else(|| header.strip_prefix("bearer "))
@@ -78,7 +144,7 @@ impl Authenticator {
                 None => Err(ApiError::unauthorized()),
             };
         }
-        if self.settings.read().anonymous {
+        if self.settings.read().anonymous && !caller.refused_certificate {
             Ok(UserInfo::anonymous())
         } else {
             Err(ApiError::unauthorized())
@@ -104,12 +170,18 @@ impl Authenticator {
         if let Some(user) = settings.static_tokens.get(token) {
             return Ok((user.clone(), wanted));
         }
-        if let Some(user) = bootstrap_user(cluster, token) {
+        if settings.bootstrap_tokens
+            && let Some(user) = bootstrap_user(cluster, token)
+        {
             return Ok((user, wanted));
         }
         let mut keys = settings.accepted_keys.clone();
         keys.extend(settings.signer.iter().map(|signer| signer.public.clone()));
         let claims = tokens::verify(token, &keys, cluster.clock().now()).map_err(|_| ApiError::unauthorized())?;
+        let issuers = || std::iter::once(&settings.issuer).chain(&settings.accepted_issuers);
+        if issuers().any(|issuer| !issuer.is_empty()) && !issuers().any(|issuer| *issuer == claims.iss) {
+            return Err(ApiError::unauthorized());
+        }
         let common: Vec<String> = claims
             .aud
             .iter()

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use gardener_apimachinery::chance::Chance;
@@ -12,11 +13,14 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use crate::aggregation::Aggregation;
 use crate::authn::Authenticator;
 use crate::authz::{Attributes as AuthzAttributes, Authorizer, Decision};
 use crate::definition::{Admission, Definition, Lister};
+use crate::metrics::Metrics;
 use crate::object::{self, Head};
 use crate::user::UserInfo;
+use crate::webhooks::Webhooks;
 
 /// What all logical clusters of a server share.
 #[derive(Clone)]
@@ -82,8 +86,13 @@ pub struct LogicalCluster {
     config: ClusterConfig,
     custom: ArcSwap<ResourceSet>,
     reloading: Mutex<()>,
+    /// Whether it is about to be closed.
+    ending: AtomicBool,
     /// Values taken by requests that may still be running, and when.
     reserved: Mutex<BTreeMap<String, Timestamp>>,
+    metrics: Metrics,
+    webhooks: Webhooks,
+    aggregation: Aggregation,
 }
 
 /// How long a value stays taken by a request: longer than any takes from its allocation to the store.
@@ -97,7 +106,11 @@ impl LogicalCluster {
             config,
             custom: ArcSwap::default(),
             reloading: Mutex::default(),
+            ending: AtomicBool::new(false),
             reserved: Mutex::default(),
+            metrics: Metrics::default(),
+            webhooks: Webhooks::default(),
+            aggregation: Aggregation::default(),
         };
         cluster.reload_custom_resources();
         cluster
@@ -126,6 +139,21 @@ impl LogicalCluster {
     /// The cluster's setup.
     pub fn config(&self) -> &ClusterConfig {
         &self.config
+    }
+
+    /// What the cluster's API counts of itself.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// The cluster's admission and conversion webhooks, and the way to them.
+    pub fn webhooks(&self) -> &Webhooks {
+        &self.webhooks
+    }
+
+    /// The servers behind the cluster.
+    pub fn aggregation(&self) -> &Aggregation {
+        &self.aggregation
     }
 
     pub(crate) fn admission(&self) -> &[Arc<dyn Admission>] {
@@ -179,6 +207,38 @@ impl LogicalCluster {
         {
             self.reload_custom_resources();
         }
+    }
+
+    /// Follows the CustomResourceDefinitions that other servers write into the store. Does not end.
+    pub async fn follow_custom_resources(&self) {
+        let Some(definition) = self.find("apiextensions.k8s.io", "customresourcedefinitions") else {
+            return std::future::pending().await;
+        };
+        let prefix = self.path("", "");
+        loop {
+            let start = self.store().revision();
+            self.reload_custom_resources();
+            // a revision of just now is always there to watch from
+            let Ok(mut watch) = self.store().watch(&definition.topic, &prefix, start) else {
+                tokio::task::yield_now().await;
+                continue;
+            };
+            while watch.next().await.is_ok() {
+                // what came meanwhile is read at once with it
+                while let Ok(Some(_)) = watch.try_next() {}
+                self.reload_custom_resources();
+            }
+        }
+    }
+
+    /// Tells those who ask whether the cluster is ready that it soon will not be.
+    pub fn end_soon(&self) {
+        self.ending.store(true, Ordering::Release);
+    }
+
+    /// Whether the cluster will be closed soon.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Acquire)
     }
 
     fn reload_custom_resources(&self) {
@@ -257,5 +317,9 @@ impl Lister for LogicalCluster {
 
     fn token_settings(&self) -> crate::authn::Settings {
         self.config.authenticator.settings()
+    }
+
+    fn cluster(&self) -> Option<&LogicalCluster> {
+        Some(self)
     }
 }

@@ -15,7 +15,9 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
+use crate::cluster::LogicalCluster;
 use crate::user::UserInfo;
+use crate::webhooks::Reinvocation;
 
 /// One resource of an API: all its versions, stored together under one topic.
 pub struct Definition {
@@ -131,6 +133,24 @@ impl Definition {
         self.versions.iter().find(|version| version.stored)
     }
 
+    /// Rewrites an object of one version of this resource into another. Objects of a resource that shares this one's topic become this
+    /// one's.
+    ///
+    /// # Errors
+    /// Tells why it cannot be converted.
+    pub fn convert(&self, object: &mut Value, from: &str, to: &str) -> Result<(), ApiError> {
+        let own = crate::meta::text(object, "/apiVersion") == self.api_version(from);
+        if from == to && own {
+            return Ok(());
+        }
+        self.strategy.convert(object, from, to)?;
+        if let (Value::Object(members), Some(version)) = (&mut *object, self.versions.iter().find(|v| v.name == to)) {
+            members.insert("apiVersion".into(), self.api_version(to).into());
+            members.insert("kind".into(), version.kind.clone().into());
+        }
+        Ok(())
+    }
+
     /// `<group>/<version>`, or `<version>` for the core group.
     pub fn api_version(&self, version: &str) -> String {
         if self.group.is_empty() {
@@ -187,6 +207,10 @@ pub trait Lister: Send + Sync {
     fn reserve(&self, value: &str, now: Timestamp) -> bool;
     /// How the cluster makes tokens for service accounts.
     fn token_settings(&self) -> crate::authn::Settings;
+    /// The logical cluster itself, for plugins that call out of it; `None` where there is only a set of objects.
+    fn cluster(&self) -> Option<&LogicalCluster> {
+        None
+    }
 }
 
 /// What a kind adds to the verbs. Objects are JSON objects that are decoded, free of unknown fields and defaulted by schema.
@@ -194,6 +218,9 @@ pub trait Lister: Send + Sync {
 pub trait Strategy: Send + Sync + 'static {
     /// Fills unset fields; runs whenever an object is decoded from a request.
     fn default(&self, context: &Context<'_>, object: &mut Value) {}
+
+    /// Fills unset fields of an object that another server has stored: kube-apiserver fills some only when it reads.
+    fn default_stored(&self, object: &mut Value) {}
 
     /// Prepares a new object: drops what clients may not set, first generation. The status is already removed when the kind has the subresource.
     ///
@@ -347,20 +374,62 @@ pub struct Attributes<'a> {
     pub namespace: &'a str,
     /// Name; empty while a name is still to be generated.
     pub name: &'a str,
-    /// The object as it would be stored; `None` for deletions.
+    /// The object as it would be stored, or the body of a subresource with a kind of its own; `None` for deletions.
     pub object: Option<Value>,
     /// The object as it is stored; `None` for creations.
     pub old: Option<&'a Value>,
     /// Who, when, where.
     pub context: &'a Context<'a>,
+    /// What the request's query or body says besides the object: `CreateOptions`, `UpdateOptions` or `DeleteOptions`.
+    pub options: &'a Value,
+    /// Whether the object is deleted with its collection: then the request names none.
+    pub with_collection: bool,
     /// Sentences for `Warning` headers.
-    pub warnings: Vec<String>,
+    pub warnings: Warnings,
+    /// Which plugins must run again because a later one changed the object.
+    pub reinvocation: Reinvocation,
+}
+
+/// Sentences that plugins collect, also while they only look.
+#[derive(Default)]
+pub struct Warnings(parking_lot::Mutex<Vec<String>>);
+
+impl Warnings {
+    /// Adds sentences.
+    pub fn extend(&self, sentences: impl IntoIterator<Item = String>) {
+        self.0.lock().extend(sentences);
+    }
+
+    /// All sentences, in order; they are taken out.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock())
+    }
+
+    /// All sentences, in order.
+    pub fn into_vec(self) -> Vec<String> {
+        self.0.into_inner()
+    }
 }
 
 impl Attributes<'_> {
     /// Whether the write goes to this group and resource (any subresource).
     pub fn is(&self, group: &str, resource: &str) -> bool {
         self.definition.group == group && self.definition.plural == resource
+    }
+
+    /// Group, version and kind of [`Attributes::object`] as the request has it.
+    pub fn kind(&self) -> (String, String, String) {
+        let owned =
+            |(group, version, kind): (&str, &str, &str)| (group.to_owned(), version.to_owned(), kind.to_owned());
+        if self.subresource == "scale" {
+            return owned(("autoscaling", "v1", "Scale"));
+        }
+        if let Some(subresource) = self.definition.subresources.get(self.subresource) {
+            return owned(subresource.kind());
+        }
+        let kind = self.definition.version(self.version);
+        let kind = kind.map_or("", |version| version.kind.as_str());
+        owned((&self.definition.group, self.version, kind))
     }
 
     /// A 403 with upstream's wording for admission plugins.

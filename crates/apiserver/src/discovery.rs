@@ -8,9 +8,11 @@ use http::header::{ACCEPT, HeaderMap, HeaderValue};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
+use crate::accept::{Accept, Offer, Wanted};
+use crate::aggregation::Backend;
 use crate::cluster::LogicalCluster;
 use crate::definition::{Definition, Version};
-use crate::respond::{self, Accept, Body};
+use crate::respond::{self, Body};
 use crate::reviews;
 use crate::user::{AUTHENTICATED, UserInfo};
 
@@ -24,11 +26,13 @@ pub fn is_public(path: &str, user: &UserInfo) -> bool {
 ///
 /// # Errors
 /// 406 when no form is accepted, 404 for groups that are not served.
-pub fn answer(cluster: &LogicalCluster, path: &str, headers: &HeaderMap) -> Result<Option<Response<Body>>, ApiError> {
+pub fn answer(
+    cluster: &LogicalCluster,
+    path: &str,
+    headers: &HeaderMap,
+    wanted: &Wanted,
+) -> Result<Option<Response<Body>>, ApiError> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-    let accept = Accept {
-        ..Accept::read(headers, false).unwrap_or(Accept::JSON)
-    };
     let found = match parts.as_slice() {
         ["api"] => match aggregated(headers) {
             Some(form) => return Ok(Some(form.answer(&aggregated_list(cluster, true)))),
@@ -68,13 +72,11 @@ pub fn answer(cluster: &LogicalCluster, path: &str, headers: &HeaderMap) -> Resu
         }
         _ => return Ok(None),
     };
+    wanted.check_route(false)?;
     Ok(Some(respond::value(
         StatusCode::OK,
         &found,
-        Accept {
-            shape: respond::Shape::Object,
-            ..accept
-        },
+        Accept::choose(wanted, Offer::ONE_SHAPE)?,
     )))
 }
 
@@ -139,6 +141,13 @@ fn groups(cluster: &LogicalCluster) -> BTreeMap<String, Vec<String>> {
     }
     for versions in groups.values_mut() {
         versions.sort_by_key(|version| std::cmp::Reverse(version_rank(version)));
+    }
+    // other servers' versions are in the order of their priorities
+    for backend in cluster.aggregation().backends(cluster).iter() {
+        let versions = groups.entry(backend.group.clone()).or_default();
+        if !versions.contains(&backend.version) {
+            versions.push(backend.version.clone());
+        }
     }
     groups.retain(|_, versions| !versions.is_empty());
     groups
@@ -243,6 +252,9 @@ fn aggregated_list(cluster: &LogicalCluster, core: bool) -> Value {
         let versions: Vec<Value> = versions
             .iter()
             .map(|version| {
+                if let Some(backend) = cluster.aggregation().backend(cluster, &group, version) {
+                    return version_elsewhere(cluster, &backend);
+                }
                 let mut resources: Vec<Value> = served(&definitions, &group, version)
                     .into_iter()
                     .map(|(definition, served)| {
@@ -284,6 +296,19 @@ fn aggregated_list(cluster: &LogicalCluster, core: bool) -> Value {
         items.push(json!({"metadata": metadata, "versions": versions}));
     }
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
+}
+
+/// A version that another server serves, as it told last.
+fn version_elsewhere(cluster: &LogicalCluster, backend: &Backend) -> Value {
+    let told = cluster.aggregation().told(&backend.group, &backend.version);
+    let mut version = told
+        .and_then(|told| told.discovery.clone())
+        .unwrap_or_else(|| json!({"version": backend.version, "resources": []}));
+    if let Value::Object(version) = &mut version {
+        let freshness = if backend.available { "Current" } else { "Stale" };
+        version.insert("freshness".into(), freshness.into());
+    }
+    version
 }
 
 /// Kubernetes' own groups come first, in their fixed order; clients that look a short name up take the first hit.

@@ -4,25 +4,31 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use futures::StreamExt;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, USER_AGENT};
+use gardener_store::Entry;
+use http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::accept::{Accept, Encoding, MEDIA_TYPES, Offer, Shape, Wanted};
+use crate::aggregation::{self, Backend, Forwarded};
 use crate::authz::{self, Attributes, Decision};
 use crate::cluster::LogicalCluster;
 use crate::decode::{self, Decoded, Format, Source};
 use crate::definition::{Definition, Version};
+use crate::metrics::{self, Asked, Watching};
 use crate::registry::{ListQuery, Page, PatchKind, Scope, WriteOptions, Written, parse_revision, unreadable};
 use crate::request::{self, Query, ResourcePath, Target};
-use crate::respond::{self, Accept, Body, Shape};
+use crate::respond::{self, Body};
 use crate::server::{ALL_CLUSTERS, Server};
-use crate::table::{self, Include};
+use crate::table::{self, Include, PARTIAL};
 use crate::user::{AUTHENTICATED, UserInfo};
-use crate::{discovery, health, object, openapi, protobuf, reviews, scale, subresource, watch};
+use crate::{discovery, health, object, oidc, openapi, protobuf, reviews, scale, subresource, watch};
 
 /// Largest body that is read.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
@@ -36,6 +42,10 @@ pub struct Caller {
     pub user: Option<UserInfo>,
     /// The client certificate (DER) that TLS verified against the cluster's client CAs.
     pub certificate: Option<Vec<u8>>,
+    /// The client certificate (DER) that TLS verified against the CAs of front proxies.
+    pub front_proxy: Option<Vec<u8>>,
+    /// Whether the client showed a certificate that nobody answers for.
+    pub refused_certificate: bool,
 }
 
 /// One request with all that was found out about it.
@@ -45,8 +55,11 @@ pub(crate) struct Call {
     pub(crate) user: Arc<UserInfo>,
     pub(crate) method: Method,
     pub(crate) path: String,
+    /// Path and query as they came.
+    pub(crate) uri: String,
     pub(crate) query: Query,
     pub(crate) headers: HeaderMap,
+    pub(crate) wanted: Wanted,
     pub(crate) body: Bytes,
 }
 
@@ -55,30 +68,32 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let asked = Asked::of(&caller, &request);
+    let logged = Logged::of(&caller, &request);
+    let wanted = Wanted::of(request.headers(), request.uri().query().unwrap_or_default());
     let without_body = request.method() == Method::HEAD;
-    let mut response = match serve(server, caller, request).await {
+    let response = match serve(server, caller, request, wanted.clone()).await {
         Ok(response) => response,
-        Err(error) => respond::error(&error),
+        Err(error) => respond::error(&error, &wanted),
     };
+    let mut response = respond::compressed(response, &wanted).await;
     if without_body {
         *response.body_mut() = respond::full(Bytes::new());
     }
-    if let Some(asked) = asked {
-        asked.log(response.status());
+    if let Some(logged) = logged {
+        logged.log(response.status());
     }
     response
 }
 
 /// What the log of requests tells; gathered only when somebody reads it (`--log gardener_apiserver::handle=debug`).
-struct Asked {
+struct Logged {
     cluster: String,
     method: Method,
     uri: http::Uri,
     agent: String,
 }
 
-impl Asked {
+impl Logged {
     fn of<B>(caller: &Caller, request: &Request<B>) -> Option<Self> {
         tracing::enabled!(tracing::Level::DEBUG).then(|| Self {
             cluster: caller.cluster.clone(),
@@ -104,7 +119,12 @@ impl Asked {
     }
 }
 
-async fn serve<B>(server: &Server, caller: Caller, request: Request<B>) -> Result<Response<Body>, ApiError>
+async fn serve<B>(
+    server: &Server,
+    caller: Caller,
+    request: Request<B>,
+    wanted: Wanted,
+) -> Result<Response<Body>, ApiError>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -120,12 +140,10 @@ where
     let user = match caller.user {
         Some(user) => user,
         None => {
-            let authorization = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-            let authenticated =
-                cluster
-                    .config()
-                    .authenticator
-                    .authenticate(&cluster, caller.certificate.as_deref(), authorization);
+            let authenticated = cluster
+                .config()
+                .authenticator
+                .authenticate(&cluster, &caller, &parts.headers);
             match authenticated {
                 // probes come without credentials
                 Err(_) if health::is_public(&path) => UserInfo::anonymous(),
@@ -147,12 +165,14 @@ where
         method: parts.method,
         query: Query::parse(parts.uri.query().unwrap_or_default()),
         path,
+        uri: parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
         headers: parts.headers,
+        wanted,
         body,
     };
     match request::target(&call.path) {
-        Target::Other(path) => call.other(&path),
-        Target::Resource(resource) => call.resource(resource).await,
+        Target::Other(path) => call.other(&path).await,
+        Target::Resource(resource) => call.counted(resource).await,
     }
 }
 
@@ -281,8 +301,29 @@ fn impersonated(cluster: &LogicalCluster, user: UserInfo, headers: &HeaderMap) -
 }
 
 impl Call {
-    fn accept(&self) -> Result<Accept, ApiError> {
-        Accept::read(&self.headers, self.query.flag("pretty"))
+    /// The form of answers about a resource's objects.
+    fn accept(&self, scope: &Scope) -> Result<Accept, ApiError> {
+        if scope.definition.is_go_type() {
+            self.wanted
+                .check_route(self.method == Method::GET && scope.name.is_empty())?;
+        }
+        Accept::choose(&self.wanted, self.offer(scope)?)
+    }
+
+    fn offer(&self, scope: &Scope) -> Result<Offer, ApiError> {
+        let api_version = scope.definition.api_version(&scope.version);
+        Ok(Offer {
+            protobuf: scope.definition.is_go_type()
+                && self.cluster.name() != ALL_CLUSTERS
+                && protobuf::knows(&api_version, &scope.spec()?.kind),
+            shapes: true,
+        })
+    }
+
+    /// The form of answers that have one shape only.
+    pub(crate) fn accept_one_shape(&self) -> Result<Accept, ApiError> {
+        self.wanted.check_route(false)?;
+        Accept::choose(&self.wanted, Offer::ONE_SHAPE)
     }
 
     fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
@@ -300,7 +341,7 @@ impl Call {
     }
 
     /// Everything that is no resource: discovery, OpenAPI, health, version.
-    fn other(&self, path: &str) -> Result<Response<Body>, ApiError> {
+    async fn other(&self, path: &str) -> Result<Response<Body>, ApiError> {
         if self.method != Method::GET && self.method != Method::HEAD {
             return Err(ApiError::no_such_path());
         }
@@ -319,16 +360,65 @@ impl Call {
                 is_resource: false,
             })?;
         }
-        if let Some(answer) = health::answer(&self.cluster, path, &self.query) {
+        if let Some(backend) = self.backend_of(path) {
+            return Ok(self.forward(&backend).await);
+        }
+        if path == "/metrics" {
+            let text = self.cluster.metrics().text(&self.cluster);
+            let content_type = http::HeaderValue::from_static(metrics::CONTENT_TYPE);
+            return Ok(respond::with_type(StatusCode::OK, respond::full(text), content_type));
+        }
+        if let Some(answer) = oidc::answer(&self.cluster.config().authenticator.settings(), path) {
+            return Ok(answer);
+        }
+        if let Some(answer) = health::answer(&self.cluster, path, &self.query).await {
             return Ok(answer);
         }
         if let Some(answer) = openapi::answer(&self.cluster, path, &self.headers)? {
             return Ok(answer);
         }
-        if let Some(answer) = discovery::answer(&self.cluster, path, &self.headers)? {
+        if let Some(answer) = discovery::answer(&self.cluster, path, &self.headers, &self.wanted)? {
             return Ok(answer);
         }
         Ok(respond::page_not_found())
+    }
+
+    /// Serves a request for a resource, and counts it.
+    async fn counted(&self, path: ResourcePath) -> Result<Response<Body>, ApiError> {
+        if self.cluster.find(&path.group, &path.resource).is_none() {
+            return self.resource(path).await;
+        }
+        let asked = Asked::of(&self.method, &path, &self.query, &self.content_type());
+        let metrics = self.cluster.metrics();
+        let started = Instant::now();
+        let running = metrics.begin(&asked);
+        let outcome = self.resource(path).await;
+        drop(running);
+        let code = match &outcome {
+            Ok(response) => response.status().as_u16(),
+            Err(error) => error.code(),
+        };
+        metrics.count(asked, code, started.elapsed());
+        outcome
+    }
+
+    /// The other server that a document about a version comes from.
+    fn backend_of(&self, path: &str) -> Option<Arc<Backend>> {
+        let path = path.strip_prefix("/openapi/v3").unwrap_or(path);
+        let (group, version) = path.strip_prefix("/apis/")?.trim_end_matches('/').split_once('/')?;
+        self.cluster.aggregation().backend(&self.cluster, group, version)
+    }
+
+    /// Sends the request on to the server that serves it.
+    async fn forward(&self, backend: &Backend) -> Response<Body> {
+        let request = Forwarded {
+            method: &self.method,
+            path: &self.uri,
+            headers: &self.headers,
+            body: self.body.clone(),
+            user: &self.user,
+        };
+        aggregation::forward(&self.cluster, backend, request).await
     }
 
     async fn resource(&self, path: ResourcePath) -> Result<Response<Body>, ApiError> {
@@ -374,6 +464,13 @@ impl Call {
             path: "",
             is_resource: true,
         })?;
+        if let Some(backend) = self
+            .cluster
+            .aggregation()
+            .backend(&self.cluster, &path.group, &path.version)
+        {
+            return Ok(self.forward(&backend).await);
+        }
         if definition.is_none() && !self.cluster.groups().contains(&path.group) {
             return Ok(respond::page_not_found());
         }
@@ -409,38 +506,66 @@ impl Call {
             name: path.name.clone(),
             subresource: path.subresource.clone(),
             user: self.user.clone(),
+            admitted: false,
+            with_collection: false,
+            refused_with: Arc::default(),
         };
+        if matches!(path.subresource.as_str(), "" | "status") {
+            // a write must not happen when its answer cannot be given
+            self.accept(&scope)?;
+        }
+        self.catch_up(verb).await?;
+        let refused_with = Arc::clone(&scope.refused_with);
+        self.act(scope, verb, &path).await.or_else(|error| {
+            let mut response = respond::error(&error, &self.wanted);
+            respond::warn(&mut response, &refused_with.take());
+            Ok(response)
+        })
+    }
+
+    /// Does what a request for a resource asks for.
+    async fn act(&self, scope: Scope, verb: &str, path: &ResourcePath) -> Result<Response<Body>, ApiError> {
         match verb {
-            "watch" => self.watch(scope),
+            "watch" => self.watch(scope, path),
             "list" => self.list(&scope),
-            _ if !path.subresource.is_empty() && path.subresource != "status" => self.subresource(&scope, verb).await,
+            _ if !scope.subresource.is_empty() && scope.subresource != "status" => self.subresource(&scope, verb).await,
             "get" => {
-                if path.subresource == "status" && !scope.spec()?.status {
+                if scope.subresource == "status" && !scope.spec()?.status {
                     return Err(ApiError::no_such_path());
                 }
                 self.get(&scope)
             }
-            "create" if path.name.is_empty() => {
+            "create" if scope.name.is_empty() => {
                 let (decoded, options) = self.decoded_object(&scope)?;
                 let written = scope.create(decoded.value, &decoded.source, &options).await?;
                 self.written(written, &scope)
             }
-            "update" | "patch" if path.subresource == "status" && !scope.spec()?.status => {
+            "update" | "patch" if scope.subresource == "status" && !scope.spec()?.status => {
                 Err(ApiError::no_such_path())
             }
-            "update" if !path.name.is_empty() => {
+            "update" if !scope.name.is_empty() => {
                 let (decoded, options) = self.decoded_object(&scope)?;
                 let written = scope.update(decoded.value, &decoded.source, &options).await?;
                 self.written(written, &scope)
             }
-            "patch" if !path.name.is_empty() => {
+            "patch" if !scope.name.is_empty() => {
                 let (kind, options) = (self.patch_kind()?, self.write_options()?);
                 self.written(scope.patch(kind, &self.body, &options).await?, &scope)
             }
-            "delete" if path.subresource.is_empty() => self.delete(&scope).await,
+            "delete" if scope.subresource.is_empty() => self.delete(&scope).await,
             "deletecollection" => self.delete_collection(&scope).await,
             _ => Err(ApiError::method_not_allowed()),
         }
+    }
+
+    /// Makes sure that what follows sees everything written before this request, by other servers on the same store, too. Readers who are content
+    /// with any state (`resourceVersion=0`) do not wait for it.
+    async fn catch_up(&self, verb: &str) -> Result<(), ApiError> {
+        if matches!(verb, "get" | "list" | "watch") && self.query.get("resourceVersion") == Some("0") {
+            return Ok(());
+        }
+        let caught_up = self.cluster.store().catch_up().await;
+        caught_up.map_err(|behind| ApiError::new(504, "Timeout", behind.to_string()))
     }
 
     pub(crate) fn patch_kind(&self) -> Result<PatchKind, ApiError> {
@@ -461,7 +586,10 @@ impl Call {
         let format = self.format()?;
         let options = self.write_options()?;
         let decoded = match format {
-            None => self.decoded()?,
+            None => self.decoded().map_err(|error| match error.code() {
+                400 => scope.unrecognized(error.message(), &self.body),
+                _ => error,
+            })?,
             Some(format) => decode::decode(&self.body, format).map_err(|error| {
                 let why = error.message();
                 let why = match format {
@@ -483,11 +611,7 @@ impl Call {
             "" | "application/json" => Ok(Some(Format::Json)),
             "application/yaml" => Ok(Some(Format::Yaml)),
             protobuf::CONTENT_TYPE => Ok(None),
-            _ => Err(ApiError::unsupported_media_type(&[
-                "application/json",
-                "application/yaml",
-                protobuf::CONTENT_TYPE,
-            ])),
+            _ => Err(ApiError::unsupported_media_type(&MEDIA_TYPES)),
         }
     }
 
@@ -503,32 +627,45 @@ impl Call {
     }
 
     fn get(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
-        let accept = self.accept()?;
+        let accept = self.accept(scope)?;
         parse_revision(self.query.get("resourceVersion"))?;
         let entry = scope.entry()?;
-        if accept.shape == Shape::Object && scope.is_stored_version() && accept == Accept::JSON {
+        if scope.is_stored_version() && accept.is_plain_json() {
             return Ok(respond::raw(StatusCode::OK, entry.value.clone(), accept));
+        }
+        if scope.is_stored_version()
+            && let Some(kind) = scope.protobuf_kind(accept)
+        {
+            return Ok(respond::raw(StatusCode::OK, kind.encode(&entry.value)?, accept));
         }
         let mut object = object::value_of(&entry);
         scope.to_requested(&mut object)?;
-        self.object(StatusCode::OK, object, scope)
+        self.shown(StatusCode::OK, object, scope, accept)
     }
 
     /// An object in the form the client accepts.
     pub(crate) fn object(&self, code: StatusCode, object: Value, scope: &Scope) -> Result<Response<Body>, ApiError> {
-        let accept = self.accept()?;
+        self.shown(code, object, scope, self.accept(scope)?)
+    }
+
+    fn shown(
+        &self,
+        code: StatusCode,
+        object: Value,
+        scope: &Scope,
+        accept: Accept,
+    ) -> Result<Response<Body>, ApiError> {
         let shown = match accept.shape {
             Shape::Object => object,
-            Shape::Metadata => table::metadata_only(&object),
+            Shape::Metadata => table::metadata_only(&object, accept.meta_version()),
             Shape::Table => {
                 let revision = crate::meta::resource_version(&object).to_owned();
-                let include = Include::read(self.query.get("includeObject"))?;
                 table::table(
                     &scope.definition,
                     scope.spec()?,
                     self.cluster.clock().now(),
                     &[object],
-                    include,
+                    self.table_style(accept)?,
                     json!({"resourceVersion": revision}),
                     true,
                 )
@@ -537,15 +674,38 @@ impl Call {
         Ok(respond::value(code, &shown, accept))
     }
 
+    fn table_style(&self, accept: Accept) -> Result<table::Style, ApiError> {
+        Ok(table::Style {
+            include: Include::read(self.query.get("includeObject"))?,
+            meta_version: accept.meta_version(),
+        })
+    }
+
     fn list(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
-        let accept = self.accept()?;
+        let accept = self.accept(scope)?;
         let query = ListQuery::read(&self.query, &scope.definition, false)?;
         let page = scope.list(&query)?;
         let version = scope.spec()?;
         let api_version = scope.definition.api_version(&scope.version);
         let list_meta = list_meta(&page);
-        if accept.shape == Shape::Object && scope.is_stored_version() && accept == Accept::JSON {
-            return Ok(self.list_of_bytes(&page, version, &api_version, &list_meta, scope.definition.is_go_type()));
+        if scope.is_stored_version() && !accept.pretty {
+            let list = ListOf {
+                page: &page,
+                list_meta: &list_meta,
+                across: self.cluster.name() == ALL_CLUSTERS,
+            };
+            let partial = (PARTIAL, accept.meta_version());
+            match (accept.shape, accept.encoding) {
+                (Shape::Object, Encoding::Json) => return Ok(list.objects(version, &api_version, scope)),
+                (Shape::Metadata, Encoding::Json) => return Ok(list.metadata(partial.1)),
+                (Shape::Object, Encoding::Protobuf) => {
+                    return list.protobuf((&api_version, &version.list_kind), (&api_version, &version.kind));
+                }
+                (Shape::Metadata, Encoding::Protobuf) => {
+                    return list.protobuf((partial.1, &format!("{PARTIAL}List")), (partial.1, partial.0));
+                }
+                _ => {}
+            }
         }
         let mut objects = Vec::with_capacity(page.entries.len());
         for entry in &page.entries {
@@ -561,87 +721,41 @@ impl Call {
                 json!({"kind": version.list_kind, "apiVersion": api_version, "metadata": list_meta, "items": objects})
             }
             Shape::Metadata => json!({
-                "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": list_meta,
-                "items": objects.iter().map(table::metadata_only).collect::<Vec<_>>(),
+                "kind": format!("{PARTIAL}List"), "apiVersion": accept.meta_version(), "metadata": list_meta,
+                "items": objects.iter().map(|object| table::metadata_only(object, accept.meta_version())).collect::<Vec<_>>(),
             }),
-            Shape::Table => {
-                let include = Include::read(self.query.get("includeObject"))?;
-                table::table(
-                    &scope.definition,
-                    version,
-                    self.cluster.clock().now(),
-                    &objects,
-                    include,
-                    list_meta,
-                    true,
-                )
-            }
+            Shape::Table => table::table(
+                &scope.definition,
+                version,
+                self.cluster.clock().now(),
+                &objects,
+                self.table_style(accept)?,
+                list_meta,
+                true,
+            ),
         };
         Ok(respond::value(StatusCode::OK, &shown, accept))
     }
 
-    /// A list put together from the stored bytes. Elements of Go types do not say again what they are.
-    fn list_of_bytes(
-        &self,
-        page: &Page,
-        version: &Version,
-        api_version: &str,
-        list_meta: &Value,
-        go_type: bool,
-    ) -> Response<Body> {
-        let list_kind = &version.list_kind;
-        let type_meta = match go_type {
-            true => format!("{{\"apiVersion\":\"{api_version}\",\"kind\":\"{}\",", version.kind),
-            false => "{".to_owned(),
-        };
-        let across = self.cluster.name() == ALL_CLUSTERS;
-        let size: usize = page.entries.iter().map(|entry| entry.value.len() + 64).sum();
-        let mut out = BytesMut::with_capacity(size + 256);
-        out.put_slice(
-            format!("{{\"kind\":\"{list_kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{list_meta},\"items\":[")
-                .as_bytes(),
-        );
-        for (index, entry) in page.entries.iter().enumerate() {
-            if index > 0 {
-                out.put_u8(b',');
-            }
-            if across {
-                watch::put_located(&mut out, entry, &entry.value)
-            } else {
-                match entry.value.strip_prefix(type_meta.as_bytes()) {
-                    Some(rest) => {
-                        out.put_u8(b'{');
-                        out.put_slice(rest);
-                    }
-                    None => out.put_slice(&entry.value),
-                }
-            }
-        }
-        out.put_slice(b"]}");
-        respond::raw(StatusCode::OK, out.freeze(), Accept::JSON)
-    }
-
-    fn watch(&self, mut scope: Scope) -> Result<Response<Body>, ApiError> {
-        let accept = self.accept()?;
+    fn watch(&self, mut scope: Scope, path: &ResourcePath) -> Result<Response<Body>, ApiError> {
+        self.accept(&scope)?;
+        let accept = Accept::choose_stream(&self.wanted, self.offer(&scope)?)?;
         scope.spec()?;
-        if !scope.name.is_empty() {
-            // the legacy watch of one object
-            let query = self
-                .query
-                .with("fieldSelector", &format!("metadata.name={}", scope.name));
-            scope.name.clear();
-            let stream = watch::start(&scope, &query, accept.shape, self.closed.clone())?;
-            return Ok(respond::with_type(
-                StatusCode::OK,
-                respond::streamed(stream),
-                http::HeaderValue::from_static("application/json"),
-            ));
-        }
-        let stream = watch::start(&scope, &self.query, accept.shape, self.closed.clone())?;
+        // the legacy watch of one object
+        let one = (!scope.name.is_empty()).then(|| {
+            let name = std::mem::take(&mut scope.name);
+            self.query.with("fieldSelector", &format!("metadata.name={name}"))
+        });
+        let query = one.as_ref().unwrap_or(&self.query);
+        let watching = Watching::begin(self.cluster.clone(), &Asked::of(&self.method, path, query, ""));
+        let stream = watch::start(&scope, query, accept, self.closed.clone())?.inspect(move |_| {
+            // counted for as long as the stream is there
+            let _ = &watching;
+        });
         Ok(respond::with_type(
             StatusCode::OK,
             respond::streamed(stream),
-            http::HeaderValue::from_static("application/json"),
+            http::HeaderValue::from_static(accept.stream_type()),
         ))
     }
 
@@ -669,9 +783,11 @@ impl Call {
             crate::registry::Deleted::Gone(object) if scope.definition.strategy.answers_deleted_object() => {
                 self.object(StatusCode::OK, object, scope)?
             }
-            crate::registry::Deleted::Gone(object) => {
-                respond::value(StatusCode::OK, &success(&scope.definition, &object), self.accept()?)
-            }
+            crate::registry::Deleted::Gone(object) => respond::value(
+                StatusCode::OK,
+                &success(&scope.definition, &object),
+                self.accept(scope)?,
+            ),
         };
         respond::warn(&mut response, &warnings);
         Ok(response)
@@ -679,7 +795,10 @@ impl Call {
 
     async fn delete_collection(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
         let query = ListQuery::read(&self.query, &scope.definition, false)?;
-        let page = scope.delete_collection(&query, &self.delete_options()?).await?;
+        let mut warnings = Vec::new();
+        let page = scope
+            .delete_collection(&query, &self.delete_options()?, &mut warnings)
+            .await?;
         let version = scope.spec()?;
         let mut items = Vec::with_capacity(page.entries.len());
         for entry in &page.entries {
@@ -694,7 +813,9 @@ impl Call {
             "kind": version.list_kind, "apiVersion": scope.definition.api_version(&scope.version),
             "metadata": list_meta(&page), "items": items,
         });
-        Ok(respond::value(StatusCode::OK, &list, self.accept()?))
+        let mut response = respond::value(StatusCode::OK, &list, self.accept(scope)?);
+        respond::warn(&mut response, &warnings);
+        Ok(response)
     }
 
     async fn subresource(&self, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
@@ -702,6 +823,75 @@ impl Call {
             return scale::call(self, scope, verb).await;
         }
         subresource::call(self, scope, verb).await
+    }
+}
+
+/// A list that is put together from the stored bytes of its elements.
+struct ListOf<'p> {
+    page: &'p Page,
+    list_meta: &'p Value,
+    across: bool,
+}
+
+impl ListOf<'_> {
+    /// The objects. Elements of Go types do not say again what they are.
+    fn objects(&self, version: &Version, api_version: &str, scope: &Scope) -> Response<Body> {
+        let type_meta = match scope.definition.is_go_type() {
+            true => format!("{{\"apiVersion\":\"{api_version}\",\"kind\":\"{}\",", version.kind),
+            false => "{".to_owned(),
+        };
+        self.json(&version.list_kind, api_version, |out, entry| {
+            if self.across {
+                return watch::put_located(out, entry, &entry.value);
+            }
+            match entry.value.strip_prefix(type_meta.as_bytes()) {
+                Some(rest) => {
+                    out.put_u8(b'{');
+                    out.put_slice(rest);
+                }
+                None => out.put_slice(&entry.value),
+            }
+        })
+    }
+
+    /// The objects' metadata.
+    fn metadata(&self, meta_version: &str) -> Response<Body> {
+        self.json(&format!("{PARTIAL}List"), meta_version, |out, entry| {
+            table::put_metadata(out, &entry.value, meta_version);
+        })
+    }
+
+    fn json(&self, kind: &str, api_version: &str, put: impl Fn(&mut BytesMut, &Entry)) -> Response<Body> {
+        let Self { page, list_meta, .. } = self;
+        let size: usize = page.entries.iter().map(|entry| entry.value.len() + 64).sum();
+        let mut out = BytesMut::with_capacity(size + 256);
+        out.put_slice(
+            format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{list_meta},\"items\":[")
+                .as_bytes(),
+        );
+        for (index, entry) in page.entries.iter().enumerate() {
+            if index > 0 {
+                out.put_u8(b',');
+            }
+            put(&mut out, entry);
+        }
+        out.put_slice(b"]}");
+        respond::raw(StatusCode::OK, out.freeze(), Accept::JSON)
+    }
+
+    /// The list as protobuf; `list` and `element` are version and kind.
+    fn protobuf(&self, list: (&str, &str), element: (&str, &str)) -> Result<Response<Body>, ApiError> {
+        let kind = |(api_version, kind): (&str, &str)| {
+            protobuf::Kind::of(api_version, kind)
+                .ok_or_else(|| ApiError::internal(format!("{kind} has no protobuf form")))
+        };
+        let items = self.page.entries.iter().map(|entry| entry.value.as_ref());
+        let bytes = kind(list)?.encode_list(self.list_meta, &kind(element)?, items)?;
+        let accept = Accept {
+            encoding: Encoding::Protobuf,
+            ..Accept::JSON
+        };
+        Ok(respond::raw(StatusCode::OK, bytes, accept))
     }
 }
 

@@ -1,34 +1,114 @@
 //! `/healthz`, `/livez`, `/readyz` and `/version`.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use gardener_apimachinery::field::go_quote;
 use http::{Response, StatusCode};
 use serde_json::json;
+use tokio::time::timeout;
 
+use crate::accept::Accept;
 use crate::cluster::LogicalCluster;
 use crate::request::Query;
-use crate::respond::{self, Accept, Body};
+use crate::respond::{self, Body};
+
+/// How long the store may take to answer a check.
+const STORE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What is checked, under kube-apiserver's names: a check is here if its work is done here. What comes after the start (roles, namespaces, …) is
+/// there before a cluster is served.
+const CHECKS: [&str; 8] = [
+    "ping",
+    "log",
+    "etcd",
+    "poststarthook/crd-informer-synced",
+    "poststarthook/start-system-namespaces-controller",
+    "poststarthook/rbac/bootstrap-roles",
+    "poststarthook/scheduling/bootstrap-system-priority-classes",
+    "poststarthook/priority-and-fairness-config-producer",
+];
+
+/// The checks of one of the paths.
+fn checks(kind: &str) -> Vec<&'static str> {
+    let mut checks = CHECKS.to_vec();
+    if kind == "readyz" {
+        checks.insert(3, "etcd-readiness");
+        checks.push("shutdown");
+    }
+    checks
+}
 
 /// Whether a path may be read without credentials.
 pub fn is_public(path: &str) -> bool {
-    let root = path.trim_start_matches('/').split('/').next().unwrap_or_default();
-    matches!(root, "healthz" | "livez" | "readyz" | "version")
+    matches!(path.trim_matches('/'), "healthz" | "livez" | "readyz" | "version")
+}
+
+async fn check(cluster: &LogicalCluster, name: &str) -> Result<(), String> {
+    match name {
+        "etcd" | "etcd-readiness" => match timeout(STORE_PATIENCE, cluster.store().catch_up()).await {
+            Ok(caught_up) => caught_up.map_err(|behind| behind.to_string()),
+            Err(_) => Err("etcd did not answer in time".to_owned()),
+        },
+        "shutdown" if cluster.is_ending() => Err("process is shutting down".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// What all checks of a path find.
+async fn all_checks(cluster: &LogicalCluster, kind: &str, query: &Query) -> Response<Body> {
+    let mut unknown: BTreeSet<&str> = query.all("exclude").collect();
+    let excluded = unknown.clone();
+    let (mut found, mut failed) = (String::new(), false);
+    for name in checks(kind) {
+        found += &if excluded.contains(name) {
+            unknown.remove(name);
+            format!("[+]{name} excluded: ok\n")
+        } else {
+            match check(cluster, name).await {
+                Ok(()) => format!("[+]{name} ok\n"),
+                Err(reason) => {
+                    tracing::warn!(check = name, reason, "a health check failed");
+                    failed = true;
+                    format!("[-]{name} failed: reason withheld\n")
+                }
+            }
+        };
+    }
+    if !unknown.is_empty() {
+        let unknown: Vec<String> = unknown.into_iter().map(go_quote).collect();
+        let unknown = unknown.join(", ");
+        found += &format!("warn: some health checks cannot be excluded: no matches for {unknown}\n");
+    }
+    if failed {
+        return respond::text(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("{found}{kind} check failed\n"),
+        );
+    }
+    match query.has("verbose") {
+        true => respond::text(StatusCode::OK, format!("{found}{kind} check passed\n")),
+        false => respond::text(StatusCode::OK, "ok"),
+    }
 }
 
 /// Answers a health or version path.
-pub fn answer(cluster: &LogicalCluster, path: &str, query: &Query) -> Option<Response<Body>> {
-    let mut parts = path.trim_matches('/').split('/');
-    match (parts.next()?, parts.next()) {
-        (kind @ ("healthz" | "livez" | "readyz"), check) => {
-            const CHECKS: [&str; 3] = ["ping", "log", "etcd"];
-            match check {
-                Some(check) if !CHECKS.contains(&check) => None,
-                Some(_) => Some(respond::text(StatusCode::OK, "ok")),
-                None if query.has("verbose") => {
-                    let lines: String = CHECKS.iter().map(|check| format!("[+]{check} ok\n")).collect();
-                    Some(respond::text(StatusCode::OK, format!("{lines}{kind} check passed\n")))
-                }
-                None => Some(respond::text(StatusCode::OK, "ok")),
-            }
+pub async fn answer(cluster: &LogicalCluster, path: &str, query: &Query) -> Option<Response<Body>> {
+    let (kind, name) = match path.trim_matches('/').split_once('/') {
+        Some((kind, name)) => (kind, Some(name)),
+        None => (path.trim_matches('/'), None),
+    };
+    match (kind, name) {
+        ("healthz" | "livez" | "readyz", Some(name)) if checks(kind).contains(&name) => {
+            Some(match check(cluster, name).await {
+                Ok(()) => respond::text(StatusCode::OK, "ok"),
+                Err(reason) => respond::text(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    format!("internal server error: {reason}\n"),
+                ),
+            })
         }
+        ("healthz" | "livez" | "readyz", None) => Some(all_checks(cluster, kind, query).await),
         ("version", None) => {
             let git = &cluster.config().git_version;
             let mut numbers = git.trim_start_matches('v').split('.');

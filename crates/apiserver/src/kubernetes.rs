@@ -9,6 +9,7 @@ mod crds;
 mod defaults;
 mod events;
 mod jobs;
+pub mod layout;
 mod namespaces;
 mod nodes;
 mod pods;
@@ -19,6 +20,7 @@ mod serviceaccounts;
 mod services;
 mod storage;
 mod strategy;
+mod webhooks;
 mod workloads;
 
 use std::collections::BTreeMap;
@@ -29,9 +31,13 @@ use gardener_store::Topic;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub use admission::{DefaultTolerationSeconds, NamespaceLifecycle, Priority, ServiceAccountPlugin};
-pub use bootstrap::{BOOTSTRAP_NAMESPACES, BootstrapError, bootstrap};
+pub use admission::{
+    CertificateSigning, CertificateSubjectRestriction, DefaultTolerationSeconds, NamespaceLifecycle, Priority,
+    ServiceAccountPlugin, plugins as admission_plugins,
+};
+pub use bootstrap::{BOOTSTRAP_NAMESPACES, BootstrapError, bootstrap, complete};
 pub use events::EVENT_TIME_TO_LIVE;
+pub use layout::EtcdLayout;
 
 use crate::cluster::ResourceSet;
 use crate::definition::{Column, Columns, Definition, Scale, Version};

@@ -5,6 +5,8 @@
 //! [`kubernetes`], custom ones come from CRDs ([`crd`]). No kind of Gardener is known here, and no controller lives here.
 #![forbid(unsafe_code)]
 
+pub mod accept;
+pub mod aggregation;
 pub mod authn;
 pub mod authz;
 pub mod cluster;
@@ -12,13 +14,16 @@ pub mod crd;
 pub mod decode;
 pub mod definition;
 mod discovery;
+mod followed;
 mod go_json;
 pub mod handle;
 mod health;
 pub mod kubernetes;
 pub mod listen;
 pub mod meta;
+pub mod metrics;
 pub mod object;
+mod oidc;
 pub mod openapi;
 mod options;
 pub mod protobuf;
@@ -34,6 +39,7 @@ pub mod table;
 pub mod tokens;
 pub mod user;
 pub mod watch;
+pub mod webhooks;
 
 pub use cluster::{ClusterConfig, LogicalCluster, ResourceSet, Shared};
 pub use server::{ALL_CLUSTERS, Server};

@@ -9,10 +9,13 @@ use std::time::Duration;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use parking_lot::RwLock;
-use rustls::RootCertStore;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::CryptoProvider;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ServerConfig, WebPkiClientVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -45,6 +48,89 @@ pub enum EntranceError {
 pub struct Entrance {
     cluster: Arc<str>,
     config: Arc<ServerConfig>,
+    authorities: Arc<Authorities>,
+}
+
+/// Whose certificates are believed of whom.
+struct Authorities {
+    clients: Option<Arc<dyn ClientCertVerifier>>,
+    front_proxies: Option<Arc<dyn ClientCertVerifier>>,
+}
+
+impl Authorities {
+    /// What a client's certificates say of it. As with kube-apiserver a certificate that nobody answers for does not end the handshake: its
+    /// request is refused, unless it shows something else that is believed.
+    fn judge(&self, chain: &[CertificateDer<'_>]) -> Shown {
+        let Some((own, others)) = chain.split_first() else {
+            return Shown::default();
+        };
+        let believed = |verifier: &Option<Arc<dyn ClientCertVerifier>>| {
+            let verifier = verifier.as_ref()?;
+            let verified = verifier.verify_client_cert(own, others, UnixTime::now());
+            verified.is_ok().then(|| own.as_ref().to_vec())
+        };
+        let (certificate, front_proxy) = (believed(&self.clients), believed(&self.front_proxies));
+        Shown {
+            refused: certificate.is_none(),
+            certificate,
+            front_proxy,
+        }
+    }
+}
+
+/// What a connection shows of its client.
+#[derive(Clone, Default)]
+struct Shown {
+    certificate: Option<Vec<u8>>,
+    front_proxy: Option<Vec<u8>>,
+    refused: bool,
+}
+
+/// Takes any certificate whose key the client has; [`Authorities::judge`] says what it is good for.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ClientCertVerifier for AnyCertificate {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
 }
 
 impl Entrance {
@@ -53,6 +139,21 @@ impl Entrance {
     /// # Errors
     /// When any of them cannot be used.
     pub fn new(cluster: &str, certificate: &str, key: &str, client_ca: &str) -> Result<Self, EntranceError> {
+        Self::with_front_proxies(cluster, certificate, key, Some(client_ca), None)
+    }
+
+    /// As [`Entrance::new`]; with the CAs (PEM) of proxies besides, who may tell in headers whom they ask for. Without CAs no certificate is
+    /// believed.
+    ///
+    /// # Errors
+    /// When any of them cannot be used.
+    pub fn with_front_proxies(
+        cluster: &str,
+        certificate: &str,
+        key: &str,
+        client_ca: Option<&str>,
+        front_proxy_ca: Option<&str>,
+    ) -> Result<Self, EntranceError> {
         let certificates = |what: &'static str, pem: &str| {
             CertificateDer::pem_slice_iter(pem.as_bytes())
                 .collect::<Result<Vec<_>, _>>()
@@ -66,25 +167,34 @@ impl Entrance {
             what: "the serving key",
             why: error.to_string(),
         })?;
-        let mut roots = RootCertStore::empty();
-        for ca in certificates("the client CA bundle", client_ca)? {
-            roots.add(ca).map_err(|error| EntranceError::Tls(error.to_string()))?;
-        }
+        let tls = |error: &dyn std::fmt::Display| EntranceError::Tls(error.to_string());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-            .allow_unauthenticated()
-            .build()
-            .map_err(|error| EntranceError::Tls(error.to_string()))?;
-        let mut config = ServerConfig::builder_with_provider(provider)
+        let verifier = |what: &'static str, pem: Option<&str>| {
+            let Some(pem) = pem else { return Ok(None) };
+            let mut roots = RootCertStore::empty();
+            for ca in certificates(what, pem)? {
+                roots.add(ca).map_err(|error| tls(&error))?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build();
+            verifier.map(Some).map_err(|error| tls(&error))
+        };
+        let authorities = Authorities {
+            clients: verifier("the client CA bundle", client_ca)?,
+            front_proxies: verifier("the CA bundle of front proxies", front_proxy_ca)?,
+        };
+        let config = ServerConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
-            .map_err(|error| EntranceError::Tls(error.to_string()))?
-            .with_client_cert_verifier(verifier)
-            .with_single_cert(chain, key)
-            .map_err(|error| EntranceError::Tls(error.to_string()))?;
+            .map_err(|error| tls(&error))?;
+        let config = match authorities.clients.is_some() || authorities.front_proxies.is_some() {
+            true => config.with_client_cert_verifier(Arc::new(AnyCertificate(provider))),
+            false => config.with_no_client_auth(),
+        };
+        let mut config = config.with_single_cert(chain, key).map_err(|error| tls(&error))?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Self {
             cluster: cluster.into(),
             config: Arc::new(config),
+            authorities: Arc::new(authorities),
         })
     }
 }
@@ -99,6 +209,8 @@ pub struct Entrances {
 struct Hosts {
     by_name: BTreeMap<String, Entrance>,
     fallback: Option<Entrance>,
+    /// Whether unknown host names lead to the fallback, too.
+    one_for_all: bool,
 }
 
 impl Entrances {
@@ -110,6 +222,13 @@ impl Entrances {
     /// Leads clients that name no host, or an unknown one, to a cluster.
     pub fn set_fallback(&self, entrance: Entrance) {
         self.inner.write().fallback = Some(entrance);
+    }
+
+    /// Leads all clients, whatever host they name, to a cluster, unless a name leads elsewhere.
+    pub fn set_for_all(&self, entrance: Entrance) {
+        let mut hosts = self.inner.write();
+        hosts.fallback = Some(entrance);
+        hosts.one_for_all = true;
     }
 
     /// Closes every host name that leads to a cluster.
@@ -124,7 +243,10 @@ impl Entrances {
         let hosts = self.inner.read();
         match host {
             None | Some("localhost") => hosts.fallback.clone(),
-            Some(host) => hosts.by_name.get(&host.to_ascii_lowercase()).cloned(),
+            Some(host) => {
+                let named = hosts.by_name.get(&host.to_ascii_lowercase());
+                named.or(hosts.fallback.as_ref().filter(|_| hosts.one_for_all)).cloned()
+            }
         }
     }
 }
@@ -193,9 +315,9 @@ async fn connection(
             )));
         };
         let stream = start.into_stream(entrance.config.clone()).await?;
-        Ok((stream, entrance.cluster))
+        Ok((stream, entrance))
     };
-    let (stream, cluster) = match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
+    let (stream, entrance) = match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
         Ok(Ok(done)) => done,
         Ok(Err(error)) => {
             tracing::debug!(%peer, %error, "TLS handshake failed");
@@ -206,16 +328,14 @@ async fn connection(
             return;
         }
     };
-    let certificate = stream
-        .get_ref()
-        .1
-        .peer_certificates()
-        .and_then(|chain| chain.first())
-        .map(|certificate| certificate.as_ref().to_vec());
+    let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+    let shown = entrance.authorities.judge(chain);
     let caller = Caller {
-        cluster: cluster.to_string(),
+        cluster: entrance.cluster.to_string(),
         user: None,
-        certificate,
+        certificate: shown.certificate,
+        front_proxy: shown.front_proxy,
+        refused_certificate: shown.refused,
     };
     let service = hyper::service::service_fn(move |mut request| {
         let (server, caller) = (server.clone(), caller.clone());

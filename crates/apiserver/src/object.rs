@@ -11,6 +11,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use gardener_store::{Entry, Revision};
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::definition::Definition;
 
@@ -43,6 +44,24 @@ pub fn encode(object: &Value) -> Bytes {
     }
     out.push(b'}');
     Bytes::from(out)
+}
+
+/// Whether bytes of a JSON object are in the persisted form: they begin with `apiVersion`, `kind` and `metadata`.
+pub fn is_encoded(value: &[u8]) -> bool {
+    let text = |rest: &[u8]| -> Option<usize> {
+        let end = rest.iter().position(|byte| *byte == b'"')?;
+        // names of kinds and versions have nothing to escape
+        (!rest.get(..end)?.contains(&b'\\')).then_some(end)
+    };
+    let mut rest = value;
+    for member in [&b"{\"apiVersion\":\""[..], b",\"kind\":\""] {
+        let Some(behind) = rest.strip_prefix(member) else {
+            return false;
+        };
+        let Some(end) = text(behind) else { return false };
+        rest = behind.get(end + 1..).unwrap_or_default();
+    }
+    rest.starts_with(b",\"metadata\":{")
 }
 
 /// Writes the revision into an encoded object as `metadata.resourceVersion`. This is the store's [`gardener_store::Stamp`].
@@ -141,6 +160,16 @@ pub(crate) fn drop_type(object: &mut Value) {
 /// An entry's object, parsed.
 pub fn value_of(entry: &Entry) -> Value {
     serde_json::from_slice(&entry.value).unwrap_or(Value::Null)
+}
+
+/// The bytes of an encoded object's metadata.
+pub fn metadata_of(value: &[u8]) -> &str {
+    #[derive(Deserialize)]
+    struct Object<'v> {
+        #[serde(borrow)]
+        metadata: &'v RawValue,
+    }
+    serde_json::from_slice::<Object<'_>>(value).map_or("{}", |object| object.metadata.get())
 }
 
 /// An entry's object, parsed into a type.

@@ -11,10 +11,11 @@ use http::{Response, StatusCode};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
+use crate::accept::Accept;
 use crate::cluster::LogicalCluster;
 use crate::definition::{Definition, Lister, Version};
 use crate::discovery;
-use crate::respond::{self, Accept, Body};
+use crate::respond::{self, Body};
 
 /// Recorded documents by path (`api/v1`, `apis/apps/v1`), and what was built from them.
 #[derive(Default)]
@@ -111,6 +112,14 @@ pub(crate) fn answer(
                 path.clone(),
                 json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}),
             );
+        }
+        for backend in cluster.aggregation().backends(cluster).iter() {
+            let told = cluster.aggregation().told(&backend.group, &backend.version);
+            if let Some(hash) = told.and_then(|told| told.openapi.clone()) {
+                let path = group_path(&backend.group, &backend.version);
+                let url = format!("/openapi/v3/{path}?hash={hash}");
+                paths.insert(path, json!({"serverRelativeURL": url}));
+            }
         }
         return Ok(Some(respond::value(
             StatusCode::OK,

@@ -10,7 +10,7 @@ use http::header::USER_AGENT;
 use serde_json::{Value, json};
 
 use crate::handle::Call;
-use crate::registry::{DeleteOptions, FieldValidation, PatchKind, WriteOptions};
+use crate::registry::{AskedOptions, DeleteOptions, FieldValidation, PatchKind, WriteOptions};
 
 /// Longest name of a field manager, in bytes.
 const MANAGER_MAX: usize = 128;
@@ -74,6 +74,10 @@ impl Call {
             field_manager: match manager {
                 "" if !is_apply => self.manager_of_agent(),
                 manager => manager.to_owned(),
+            },
+            asked: AskedOptions {
+                field_manager: manager.to_owned(),
+                field_validation: self.query.get("fieldValidation").unwrap_or_default().to_owned(),
             },
             field_validation,
             force: force.unwrap_or_default(),

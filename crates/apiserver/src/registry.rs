@@ -21,14 +21,16 @@ use std::sync::Arc;
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::ErrorList;
-use gardener_store::{Change, CommitError, Committed, Entry, Expect, Key};
+use gardener_store::{Change, CommitError, Committed, Entry, Expect, Key, Topic};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
+use crate::accept::{Accept, Encoding, Shape};
 use crate::cluster::LogicalCluster;
-use crate::definition::{Attributes, Context, Definition, Operation, Version};
+use crate::definition::{Attributes, Context, Definition, Operation, Version, Warnings};
 use crate::user::UserInfo;
-use crate::{meta, object};
+use crate::webhooks::Reinvocation;
+use crate::{meta, object, protobuf, table};
 
 /// How often a write without a resourceVersion is decided anew before the client is told to try again.
 const RETRIES: usize = 20;
@@ -52,12 +54,44 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// Who owns the fields written.
     pub field_manager: String,
+    /// The query parameters `fieldManager` and `fieldValidation` as they came.
+    pub asked: AskedOptions,
     /// What to do about unknown fields.
     pub field_validation: FieldValidation,
     /// Take over fields that others own (server-side apply only).
     pub force: bool,
     /// The subresource through which the object itself is written, such as `scale`; managedFields name it.
     pub through: Option<&'static str>,
+}
+
+/// What a client said of its own accord, as admission shows it.
+#[derive(Clone, Debug, Default)]
+pub struct AskedOptions {
+    /// `fieldManager`; empty: not given.
+    pub field_manager: String,
+    /// `fieldValidation`; empty: not given.
+    pub field_validation: String,
+}
+
+impl WriteOptions {
+    /// `CreateOptions` or `UpdateOptions`, as admission shows them.
+    pub(crate) fn object(&self, kind: &str) -> Value {
+        let mut options = serde_json::Map::new();
+        options.insert("kind".into(), kind.into());
+        options.insert("apiVersion".into(), "meta.k8s.io/v1".into());
+        if self.dry_run {
+            options.insert("dryRun".into(), serde_json::json!(["All"]));
+        }
+        for (key, value) in [
+            ("fieldManager", &self.asked.field_manager),
+            ("fieldValidation", &self.asked.field_validation),
+        ] {
+            if !value.is_empty() {
+                options.insert(key.into(), value.clone().into());
+            }
+        }
+        options.into()
+    }
 }
 
 /// One resource of one cluster, as one request addresses it.
@@ -77,6 +111,12 @@ pub struct Scope {
     pub subresource: String,
     /// The caller.
     pub user: Arc<UserInfo>,
+    /// Whether plugins do not look at what is done: it is part of something that they looked at.
+    pub admitted: bool,
+    /// Whether the object is deleted with its collection.
+    pub with_collection: bool,
+    /// Sentences for `Warning` headers of a request that is refused.
+    pub refused_with: Arc<Warnings>,
 }
 
 /// The outcome of a write.
@@ -180,18 +220,7 @@ impl Scope {
     }
 
     fn convert(&self, object: &mut Value, from: &str, to: &str) -> Result<(), ApiError> {
-        let shared_topic = meta::text(object, "/apiVersion") != self.definition.api_version(from);
-        if from == to && !shared_topic {
-            return Ok(());
-        }
-        self.definition.strategy.convert(object, from, to)?;
-        if let (Value::Object(members), Some(version)) =
-            (&mut *object, self.definition.versions.iter().find(|v| v.name == to))
-        {
-            members.insert("apiVersion".into(), self.definition.api_version(to).into());
-            members.insert("kind".into(), version.kind.clone().into());
-        }
-        Ok(())
+        self.definition.convert(object, from, to)
     }
 
     /// Whether stored bytes can be sent as they are.
@@ -212,6 +241,18 @@ impl Scope {
         }
     }
 
+    /// The protobuf kind of what `accept` shows of an object, when it is to be protobuf.
+    pub(crate) fn protobuf_kind(&self, accept: Accept) -> Option<protobuf::Kind> {
+        match (accept.encoding, accept.shape) {
+            (Encoding::Protobuf, Shape::Object) => {
+                let api_version = self.definition.api_version(&self.version);
+                protobuf::Kind::of(&api_version, &self.spec().ok()?.kind)
+            }
+            (Encoding::Protobuf, Shape::Metadata) => protobuf::Kind::of(accept.meta_version(), table::PARTIAL),
+            _ => None,
+        }
+    }
+
     fn validate_schema(&self, object: &Value, old: Option<&Value>) -> ErrorList {
         match self
             .definition
@@ -225,43 +266,104 @@ impl Scope {
         }
     }
 
+    /// Runs every plugin's `admit`, and once more when a webhook changed the object after plugins had seen it.
     async fn admit(
         &self,
         context: &Context<'_>,
         operation: Operation,
+        options: &Value,
         object: &mut Option<Value>,
         old: Option<&Value>,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        let mut attributes = self.attributes(context, operation, object.take(), old);
-        for plugin in self.cluster.admission() {
-            plugin.admit(&mut attributes).await?;
+        if self.admitted {
+            return Ok(());
         }
+        let mut attributes = self.attributes(context, operation, options, object.take(), old);
+        let admitted = self.admit_rounds(&mut attributes).await;
         *object = attributes.object;
-        warnings.append(&mut attributes.warnings);
-        Ok(())
+        warnings.extend(attributes.warnings.into_vec());
+        admitted.inspect_err(|_| self.refused_with.extend(warnings.drain(..)))
+    }
+
+    async fn admit_rounds(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
+        loop {
+            for plugin in self.cluster.admission() {
+                plugin.admit(attributes).await?;
+            }
+            if !attributes.reinvocation.begin() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Runs all plugins on the body of a subresource with a kind of its own: on one that is posted, or on a change of `old`.
+    pub(crate) async fn admit_body(
+        &self,
+        context: &Context<'_>,
+        options: &WriteOptions,
+        body: Value,
+        old: Option<&Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Value, ApiError> {
+        let (operation, kind) = match old {
+            Some(_) => (Operation::Update, "UpdateOptions"),
+            None => (Operation::Create, "CreateOptions"),
+        };
+        let options = options.object(kind);
+        let mut body = Some(body);
+        self.admit(context, operation, &options, &mut body, old, warnings)
+            .await?;
+        let body = self.admit_final(context, operation, &options, body, old, warnings);
+        Ok(body.await?.unwrap_or(Value::Null))
     }
 
     async fn admit_final(
         &self,
         context: &Context<'_>,
         operation: Operation,
+        options: &Value,
         object: Option<Value>,
         old: Option<&Value>,
         warnings: &mut Vec<String>,
     ) -> Result<Option<Value>, ApiError> {
-        let attributes = self.attributes(context, operation, object, old);
-        for plugin in self.cluster.admission() {
-            plugin.validate(&attributes).await?;
+        if self.admitted {
+            return Ok(object);
         }
-        warnings.extend(attributes.warnings);
-        Ok(attributes.object)
+        let attributes = self.attributes(context, operation, options, object, old);
+        let mut validated = Ok(());
+        for plugin in self.cluster.admission() {
+            validated = plugin.validate(&attributes).await;
+            if validated.is_err() {
+                break;
+            }
+        }
+        warnings.extend(attributes.warnings.into_vec());
+        validated.inspect_err(|_| self.refused_with.extend(warnings.drain(..)))?;
+        let mut object = attributes.object;
+        if let Some(object) = &mut object {
+            self.prune_changed(object);
+        }
+        Ok(object)
+    }
+
+    /// Drops what webhooks added to a custom resource that its schema does not know.
+    fn prune_changed(&self, object: &mut Value) {
+        let custom = self.definition.strategy.validates_schema() && self.subresource != "scale";
+        if custom
+            && !self.cluster.webhooks().mutating(&self.cluster).is_empty()
+            && let Some(version) = self.definition.stored_version().filter(|version| version.prunes)
+            && let Some(schema) = &version.schema
+        {
+            schema.prune(object);
+        }
     }
 
     fn attributes<'c>(
         &'c self,
         context: &'c Context<'c>,
         operation: Operation,
+        options: &'c Value,
         object: Option<Value>,
         old: Option<&'c Value>,
     ) -> Attributes<'c> {
@@ -275,11 +377,35 @@ impl Scope {
             object,
             old,
             context,
-            warnings: Vec::new(),
+            options,
+            with_collection: self.with_collection,
+            warnings: Warnings::default(),
+            reinvocation: Reinvocation::default(),
         }
     }
 
+    /// Turns an object of an API that shows another one's objects (`events.k8s.io`) into the form of the other one, or back.
+    fn turn(&self, object: &mut Value) -> Result<(), ApiError> {
+        if !self.shows_anothers() {
+            return Ok(());
+        }
+        let version = &self.stored()?.name;
+        self.definition.strategy.convert(object, version, version)
+    }
+
+    /// Whether the objects are kept as those of another API.
+    fn shows_anothers(&self) -> bool {
+        self.definition.topic != Topic::new(&self.definition.group, &self.definition.plural)
+    }
+
     async fn commit_put(&self, name: &str, expect: Expect, object: &Value) -> Result<Committed, CommitError> {
+        let mut turned = Cow::Borrowed(object);
+        if self.shows_anothers() {
+            self.turn(turned.to_mut()).map_err(|error| CommitError::Refused {
+                reason: error.message().into(),
+            })?;
+        }
+        let object = &*turned;
         self.cluster
             .store()
             .commit(Change::Put {
@@ -306,7 +432,11 @@ pub(crate) fn commit_failed(error: &CommitError) -> ApiError {
     match error {
         CommitError::TooLarge { .. } => ApiError::new(413, "RequestEntityTooLarge", error.to_string()),
         CommitError::Conflict { .. } => ApiError::new(409, "Conflict", error.to_string()),
-        CommitError::Unavailable { .. } | CommitError::Closed => ApiError::unavailable(error.to_string()),
+        CommitError::Unavailable { .. } | CommitError::Closed | CommitError::Unreachable { .. } => {
+            ApiError::unavailable(error.to_string())
+        }
+        CommitError::Unknown { .. } => ApiError::new(504, "Timeout", error.to_string()),
+        CommitError::Repeated { .. } | CommitError::Refused { .. } => ApiError::unclassified(error.to_string()),
     }
 }
 

@@ -1,106 +1,27 @@
-//! Answers: content negotiation, bodies, `Status` objects and headers.
+//! Answers: bodies, `Status` objects and headers. Which form a client accepts is found out in [`crate::accept`].
+
+use std::io::Write as _;
 
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use futures::{Stream, StreamExt};
 use gardener_apimachinery::ApiError;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY};
 use http::{Response, StatusCode};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use serde_json::Value;
 
+use crate::accept::{Accept, Encoding, Offer, Wanted};
+use crate::{meta, protobuf};
+
+/// Above this many bytes answers are worth compressing.
+const COMPRESSED_FROM: u64 = 128 * 1024;
+
 /// An answer's body.
 pub type Body = UnsyncBoxBody<Bytes, std::io::Error>;
-
-/// The form in which a client wants objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// The objects themselves.
-    Object,
-    /// A table.
-    Table,
-    /// Only metadata.
-    Metadata,
-}
-
-/// The encoding in which a client wants an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
-    /// `application/json`.
-    Json,
-    /// `application/yaml`.
-    Yaml,
-}
-
-/// What a client accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Accept {
-    /// Form.
-    pub shape: Shape,
-    /// Encoding.
-    pub encoding: Encoding,
-    /// Whether JSON is to be indented.
-    pub pretty: bool,
-}
-
-impl Accept {
-    /// Plain JSON.
-    pub const JSON: Self = Self {
-        shape: Shape::Object,
-        encoding: Encoding::Json,
-        pretty: false,
-    };
-
-    /// Reads the `Accept` header: the first clause that can be served counts.
-    ///
-    /// # Errors
-    /// 406 when none can.
-    pub fn read(headers: &HeaderMap, pretty: bool) -> Result<Self, ApiError> {
-        let Some(text) = headers
-            .get(ACCEPT)
-            .and_then(|value| value.to_str().ok())
-            .filter(|text| !text.trim().is_empty())
-        else {
-            return Ok(Self { pretty, ..Self::JSON });
-        };
-        for clause in text.split(',') {
-            let mut parts = clause.split(';').map(str::trim);
-            let encoding = match parts.next().unwrap_or_default() {
-                "application/json" | "*/*" | "application/*" => Encoding::Json,
-                "application/yaml" => Encoding::Yaml,
-                _ => continue,
-            };
-            let (mut shape, mut group_fits) = (Shape::Object, true);
-            for part in parts {
-                match part.split_once('=') {
-                    Some(("as", "Table")) => shape = Shape::Table,
-                    Some(("as", "PartialObjectMetadata" | "PartialObjectMetadataList")) => shape = Shape::Metadata,
-                    Some(("as", _)) => group_fits = false,
-                    Some(("g", group)) if group != "meta.k8s.io" => group_fits = false,
-                    Some(("v", version)) if version != "v1" => group_fits = false,
-                    Some(("stream", _)) => {}
-                    _ => {}
-                }
-            }
-            if group_fits {
-                return Ok(Self {
-                    shape,
-                    encoding,
-                    pretty,
-                });
-            }
-        }
-        Err(ApiError::not_acceptable(&["application/json", "application/yaml"]))
-    }
-
-    fn content_type(self) -> HeaderValue {
-        HeaderValue::from_static(match self.encoding {
-            Encoding::Json => "application/json",
-            Encoding::Yaml => "application/yaml",
-        })
-    }
-}
 
 /// A body of bytes.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
@@ -112,19 +33,30 @@ pub fn streamed(stream: impl Stream<Item = Bytes> + Send + 'static) -> Body {
     StreamBody::new(stream.map(|bytes| Ok(Frame::data(bytes)))).boxed_unsync()
 }
 
-/// An answer with a JSON value, in the encoding asked for.
+/// An answer with an object as JSON value, in the encoding asked for. What has no protobuf form is sent as JSON.
 pub fn value(code: StatusCode, body: &Value, accept: Accept) -> Response<Body> {
-    let bytes = match accept.encoding {
-        Encoding::Json if accept.pretty => serde_json::to_vec_pretty(body).unwrap_or_default(),
-        Encoding::Json => serde_json::to_vec(body).unwrap_or_default(),
-        Encoding::Yaml => serde_saphyr::to_string(body).unwrap_or_default().into_bytes(),
+    let kind = match accept.encoding {
+        Encoding::Protobuf => protobuf::Kind::of(meta::text(body, "/apiVersion"), meta::text(body, "/kind")),
+        Encoding::Json | Encoding::Yaml => None,
+    };
+    let bytes = match (accept.encoding, kind) {
+        (Encoding::Protobuf, Some(kind)) => match kind.encode_value(body) {
+            Ok(bytes) => return raw(code, bytes, accept),
+            Err(failed) => return error(&failed, &Wanted::default()),
+        },
+        (Encoding::Json, _) if accept.pretty => serde_json::to_vec_pretty(body).unwrap_or_default(),
+        (Encoding::Json | Encoding::Protobuf, _) => {
+            let bytes = serde_json::to_vec(body).unwrap_or_default();
+            return raw(code, bytes, Accept::JSON);
+        }
+        (Encoding::Yaml, _) => serde_saphyr::to_string(body).unwrap_or_default().into_bytes(),
     };
     raw(code, bytes, accept)
 }
 
 /// An answer of bytes that are already encoded.
 pub fn raw(code: StatusCode, bytes: impl Into<Bytes>, accept: Accept) -> Response<Body> {
-    with_type(code, full(bytes), accept.content_type())
+    with_type(code, full(bytes), HeaderValue::from_static(accept.content_type()))
 }
 
 /// An answer of plain text.
@@ -153,15 +85,63 @@ pub fn page_not_found() -> Response<Body> {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
-/// A refusal.
-pub fn error(error: &ApiError) -> Response<Body> {
+/// A refusal, in a form that the client reads if there is one.
+pub fn error(error: &ApiError, wanted: &Wanted) -> Response<Body> {
+    let code = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let readable = Accept {
+        pretty: true,
+        ..Accept::JSON
+    };
+    let accept = Accept::choose(wanted, Offer::ONE_SHAPE).unwrap_or(readable);
+    let mut response = value(code, &status(error), accept);
+    let seconds = error
+        .status()
+        .details
+        .as_ref()
+        .map_or(0, |details| details.retry_after_seconds.unwrap_or(0));
+    if seconds > 0 {
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+/// The `Status` of a refusal.
+pub fn status(error: &ApiError) -> Value {
     let mut status = serde_json::to_value(error.status()).unwrap_or(Value::Null);
     if let Some(status) = status.as_object_mut() {
         status.insert("kind".into(), "Status".into());
         status.insert("apiVersion".into(), "v1".into());
     }
-    let code = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    value(code, &status, Accept::JSON)
+    status
+}
+
+/// The answer, compressed where that is worth it and the client can read it. What comes piece by piece is not.
+pub async fn compressed(response: Response<Body>, wanted: &Wanted) -> Response<Body> {
+    let worth_it = |size: u64| size > COMPRESSED_FROM;
+    let size = http_body::Body::size_hint(response.body()).exact();
+    if !wanted.gzip || !size.is_some_and(worth_it) || response.headers().contains_key(CONTENT_ENCODING) {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let bytes = match body.collect().await {
+        Ok(collected) => collected.to_bytes(),
+        Err(failed) => return error(&ApiError::internal(failed), wanted),
+    };
+    let plain = bytes.clone();
+    let packed = tokio::task::spawn_blocking(move || {
+        let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::fast());
+        encoder.write_all(&bytes)?;
+        encoder.finish()
+    });
+    match packed.await {
+        Ok(Ok(packed)) => {
+            parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            parts.headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+            parts.headers.remove(CONTENT_LENGTH);
+            Response::from_parts(parts, full(packed))
+        }
+        _ => Response::from_parts(parts, full(plain)),
+    }
 }
 
 /// Adds `Warning` headers; control characters in the sentences are dropped.
@@ -191,29 +171,31 @@ pub fn warn(response: &mut Response<Body>, warnings: &[String]) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
+    use flate2::read::GzDecoder;
+    use http::HeaderMap;
+    use http::header::ACCEPT_ENCODING;
+
     use super::*;
 
-    fn accept(text: &'static str) -> Result<Accept, ApiError> {
+    async fn answered(size: usize, encodings: &'static str) -> (bool, Vec<u8>) {
         let mut headers = HeaderMap::new();
-        headers.insert(ACCEPT, HeaderValue::from_static(text));
-        Accept::read(&headers, false)
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(encodings));
+        let plain = raw(StatusCode::OK, vec![b'x'; size], Accept::JSON);
+        let (parts, body) = compressed(plain, &Wanted::of(&headers, "")).await.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes().to_vec();
+        (parts.headers.contains_key(CONTENT_ENCODING), bytes)
     }
 
-    #[test]
-    fn the_first_servable_clause_counts() {
-        assert_eq!(accept("application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json").unwrap().shape, Shape::Table);
-        assert_eq!(
-            accept("application/vnd.kubernetes.protobuf,application/json").unwrap(),
-            Accept::JSON
-        );
-        assert_eq!(
-            accept("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
-                .unwrap()
-                .shape,
-            Shape::Metadata
-        );
-        assert_eq!(accept("application/yaml").unwrap().encoding, Encoding::Yaml);
-        assert_eq!(accept("*/*").unwrap(), Accept::JSON);
-        assert_eq!(accept("application/cbor").unwrap_err().code(), 406);
+    #[tokio::test]
+    async fn large_answers_are_compressed_for_those_who_can_read_them() {
+        const LARGE: usize = 200 * 1024;
+        let (packed, bytes) = answered(LARGE, "deflate, gzip").await;
+        let mut text = Vec::new();
+        GzDecoder::new(bytes.as_slice()).read_to_end(&mut text).unwrap();
+        assert!(packed && bytes.len() < LARGE / 10 && text == vec![b'x'; LARGE]);
+        assert_eq!(answered(LARGE, "identity").await, (false, vec![b'x'; LARGE]));
+        assert_eq!(answered(1000, "gzip").await, (false, vec![b'x'; 1000]));
     }
 }

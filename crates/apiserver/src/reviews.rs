@@ -11,7 +11,7 @@ use crate::handle::Call;
 use crate::meta;
 use crate::rbac;
 use crate::request::ResourcePath;
-use crate::respond::{self, Accept, Body};
+use crate::respond::{self, Body};
 use crate::user::UserInfo;
 
 /// A review resource.
@@ -150,7 +150,7 @@ pub(crate) fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Response
     Ok(Some(respond::value(
         StatusCode::CREATED,
         &body,
-        Accept::read(&call.headers, false).unwrap_or(Accept::JSON),
+        call.accept_one_shape()?,
     )))
 }
 

@@ -20,7 +20,7 @@ const SCALE: &str = "scale";
 /// Serves `get`, `update` and `patch` of an object's scale.
 pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
     let paths = scope.spec()?.scale.clone().ok_or_else(ApiError::no_such_path)?;
-    let accept = respond::Accept::read(&call.headers, false)?;
+    let accept = call.accept_one_shape()?;
     if !matches!(verb, "get" | "update" | "patch") {
         return Err(ApiError::method_not_allowed());
     }
@@ -33,6 +33,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
     };
     let main = Scope {
         subresource: String::new(),
+        admitted: true,
         ..scope.clone()
     };
     for _ in 0..5 {
@@ -62,8 +63,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
                 }
             }
         };
-        let replicas = check(scope, &wanted)?;
-        let asked_revision = meta::resource_version(&wanted);
+        let asked_revision = meta::resource_version(&wanted).to_owned();
         if !asked_revision.is_empty() && asked_revision != entry.mod_revision.to_string() {
             return Err(ApiError::conflict(
                 &scope.definition.group,
@@ -72,11 +72,25 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
                 "the object has been modified; please apply your changes to the latest version and try again",
             ));
         }
+        check(scope, &wanted)?;
+        let context = scope.context(call.cluster.clock().now(), options.dry_run);
+        let mut warnings = Vec::new();
+        let mut wanted = wanted;
+        meta::set(
+            &mut wanted,
+            "resourceVersion",
+            Some(entry.mod_revision.to_string().into()),
+        );
+        let wanted = scope
+            .admit_body(&context, &options, wanted, Some(&current), &mut warnings)
+            .await?;
+        let replicas = check(scope, &wanted)?;
         set_path(&mut parent, &paths.spec_replicas, json!(replicas));
         match main.update(parent, &Source::default(), &options).await {
             Ok(written) => {
-                let scale = scale_of(&written.object, &paths);
-                return Ok(respond::value(StatusCode::OK, &scale, accept));
+                let mut response = respond::value(StatusCode::OK, &scale_of(&written.object, &paths), accept);
+                respond::warn(&mut response, &warnings);
+                return Ok(response);
             }
             Err(error) if error.reason() == "Conflict" && asked_revision.is_empty() => {}
             Err(error) => return Err(error),

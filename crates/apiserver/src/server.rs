@@ -9,6 +9,7 @@ use gardener_apimachinery::ApiError;
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 
+use crate::accept::Wanted;
 use crate::cluster::{ClusterConfig, LogicalCluster, Shared};
 use crate::handle::{self, Caller};
 use crate::respond::{self, Body};
@@ -96,7 +97,7 @@ impl Server {
         let caller = Caller {
             cluster: cluster.to_owned(),
             user: Some(user),
-            certificate: None,
+            ..Caller::default()
         };
         self.client_of(caller, None)
     }
@@ -106,8 +107,8 @@ impl Server {
     pub fn client_with_certificate(&self, cluster: &str, certificate: Vec<u8>) -> kube::Client {
         let caller = Caller {
             cluster: cluster.to_owned(),
-            user: None,
             certificate: Some(certificate),
+            ..Caller::default()
         };
         self.client_of(caller, None)
     }
@@ -154,7 +155,10 @@ where
     let serving = tokio::spawn(async move { handle::handle(&server, caller, request).await });
     async move {
         let served = serving.await;
-        served.unwrap_or_else(|_| respond::error(&ApiError::internal("the request was not finished: see the log")))
+        served.unwrap_or_else(|_| {
+            let error = ApiError::internal("the request was not finished: see the log");
+            respond::error(&error, &Wanted::default())
+        })
     }
 }
 

@@ -23,7 +23,11 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         return Err(ApiError::method_not_allowed());
     }
     let options = call.write_options()?;
-    let accept = respond::Accept::read(&call.headers, call.query.flag("pretty"));
+    // what is read may be text; a write must not happen when its answer cannot be given
+    let accept = match call.accept_one_shape() {
+        Err(error) if verb != "get" => return Err(error),
+        accept => accept,
+    };
     for _ in 0..20 {
         let entry = scope.entry()?;
         let parent = object::value_of(&entry);
@@ -49,6 +53,13 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         };
         let context = scope.context(call.cluster.clock().now(), options.dry_run);
         let asked = (verb == "create").then(|| body.get("spec").cloned()).flatten();
+        let mut warnings = Vec::new();
+        // what is posted goes through admission itself, not as a change of its parent
+        let posted = verb == "create";
+        let body = match posted {
+            true => scope.admit_body(&context, &options, body, None, &mut warnings).await?,
+            false => body,
+        };
         let effect = subresource.call(&context, verb, &parent, body).await?;
         let created = if verb == "create" {
             StatusCode::CREATED
@@ -58,12 +69,13 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         let (object, answer) = match effect {
             Effect::Answer(mut value) => {
                 note_author(call, scope, &mut value, asked)?;
-                return Ok(respond::value(created, &value, accept?));
+                return Ok(warned(respond::value(created, &value, accept?), &warnings));
             }
             Effect::Text(text) => return Ok(respond::text(StatusCode::OK, text)),
             Effect::Delete(grace_period_seconds, answer) => {
                 let main = Scope {
                     subresource: String::new(),
+                    admitted: true,
                     ..scope.clone()
                 };
                 let dry_run = options.dry_run.then(|| vec!["All".to_owned()]);
@@ -74,23 +86,32 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
                             dry_run,
                             ..DeleteOptions::default()
                         },
-                        &mut Vec::new(),
+                        &mut warnings,
                     )
                     .await?
                 {
-                    Deleted::Gone(_) | Deleted::Pending(_) => return Ok(respond::value(created, &answer, accept?)),
+                    Deleted::Gone(_) | Deleted::Pending(_) => {
+                        return Ok(warned(respond::value(created, &answer, accept?), &warnings));
+                    }
                 }
             }
             Effect::Store(object) => (object, None),
             Effect::StoreAndAnswer(object, answer) => (object, Some(answer)),
         };
         if let Some(stored) = scope
-            .store_by_subresource(&entry, object, &context, &options, subresource.validates_as_update())
+            .store_by_subresource(
+                &entry,
+                object,
+                &context,
+                &options,
+                subresource.validates_as_update(),
+                posted,
+            )
             .await?
         {
             return match answer {
-                Some(answer) => Ok(respond::value(created, &answer, accept?)),
-                None => call.object(created, stored, scope),
+                Some(answer) => Ok(warned(respond::value(created, &answer, accept?), &warnings)),
+                None => Ok(warned(call.object(created, stored, scope)?, &warnings)),
             };
         }
     }
@@ -100,6 +121,11 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         &scope.name,
         "the object changes too often; try again",
     ))
+}
+
+fn warned(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
+    respond::warn(&mut response, warnings);
+    response
 }
 
 /// Notes in an answer that is an object of its own, such as a TokenRequest, who asked for what.

@@ -1,5 +1,6 @@
 //! Tables: what `kubectl get` prints. Columns and cells come from a kind's strategy or a custom resource's JSON paths.
 
+use bytes::{BufMut, BytesMut};
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::duration::{Duration, human};
 use gardener_apimachinery::field::go_quote;
@@ -7,7 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::definition::{Column, Columns, Definition, PathColumn, Version};
-use crate::meta;
+use crate::{meta, object};
 
 /// Which object each row carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,15 @@ impl Include {
             ))),
         }
     }
+}
+
+/// How a client wants its tables.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    /// Which object each row carries.
+    pub include: Include,
+    /// `meta.k8s.io/v1`, or its beta.
+    pub meta_version: &'static str,
 }
 
 /// Columns of kinds that tell none.
@@ -200,7 +210,7 @@ pub fn table(
     version: &Version,
     now: Timestamp,
     objects: &[Value],
-    include: Include,
+    style: Style,
     list_meta: Value,
     headers: bool,
 ) -> Value {
@@ -208,9 +218,9 @@ pub fn table(
         .iter()
         .map(|object| {
             let mut row = json!({"cells": cells(definition, version, now, object)});
-            let shown = match include {
+            let shown = match style.include {
                 Include::None => Value::Null,
-                Include::Metadata => metadata_only(object),
+                Include::Metadata => metadata_only(object, style.meta_version),
                 Include::Object => object.clone(),
             };
             if let Value::Object(row) = &mut row {
@@ -227,13 +237,23 @@ pub fn table(
     } else {
         Vec::new()
     };
-    json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": list_meta, "columnDefinitions": columns, "rows": rows})
+    json!({"kind": "Table", "apiVersion": style.meta_version, "metadata": list_meta, "columnDefinitions": columns, "rows": rows})
 }
 
 /// An object's metadata as `PartialObjectMetadata`.
-pub fn metadata_only(object: &Value) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({}))})
+pub fn metadata_only(object: &Value, meta_version: &str) -> Value {
+    json!({"kind": PARTIAL, "apiVersion": meta_version, "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({}))})
 }
+
+/// Writes an encoded object's metadata as `PartialObjectMetadata`.
+pub fn put_metadata(out: &mut BytesMut, value: &[u8], meta_version: &str) {
+    out.put_slice(format!("{{\"kind\":\"{PARTIAL}\",\"apiVersion\":\"{meta_version}\",\"metadata\":").as_bytes());
+    out.put_slice(object::metadata_of(value).as_bytes());
+    out.put_u8(b'}');
+}
+
+/// The kind of an object's metadata alone.
+pub const PARTIAL: &str = "PartialObjectMetadata";
 
 #[cfg(test)]
 mod tests {

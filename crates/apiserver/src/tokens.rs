@@ -1,36 +1,76 @@
-//! Service account tokens: JWTs signed with ECDSA P-256 (ES256), and the keys they are signed with.
+//! Service account tokens: JWTs signed with ECDSA (ES256, ES384) or RSA (RS256), and the keys they are signed with.
 
 use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use k8s_openapi::jiff::Timestamp;
 use ring::rand::SystemRandom;
 use ring::signature::{
-    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, UnparsedPublicKey,
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED, ECDSA_P384_SHA384_FIXED_SIGNING,
+    EcdsaKeyPair, EcdsaSigningAlgorithm, KeyPair, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair,
+    UnparsedPublicKey, VerificationAlgorithm,
 };
+use rustls_pki_types::pem::{PemObject, SectionKind};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use x509_parser::prelude::FromDer;
+use serde_json::{Value, json};
+use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::public_key::PublicKey;
+use x509_parser::x509::SubjectPublicKeyInfo;
+
+/// The kinds of keys, by the name of their signatures in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Algorithm {
+    /// ECDSA on P-256 with SHA-256.
+    Es256,
+    /// ECDSA on P-384 with SHA-384.
+    Es384,
+    /// RSA (PKCS #1 v1.5) with SHA-256.
+    Rs256,
+}
+
+impl Algorithm {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Es256 => "ES256",
+            Self::Es384 => "ES384",
+            Self::Rs256 => "RS256",
+        }
+    }
+
+    fn verification(self) -> &'static dyn VerificationAlgorithm {
+        match self {
+            Self::Es256 => &ECDSA_P256_SHA256_FIXED,
+            Self::Es384 => &ECDSA_P384_SHA384_FIXED,
+            Self::Rs256 => &RSA_PKCS1_2048_8192_SHA256,
+        }
+    }
+}
 
 /// A key pair that signs tokens.
 pub struct SigningKey {
-    pair: EcdsaKeyPair,
+    pair: Pair,
     random: SystemRandom,
     /// The public half.
     pub public: VerifyingKey,
 }
 
+enum Pair {
+    Ecdsa(Box<EcdsaKeyPair>),
+    Rsa(Box<RsaKeyPair>),
+}
+
 /// A public key that tokens are checked with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyingKey {
-    /// The uncompressed point.
-    point: Vec<u8>,
-    /// The key's id in token headers: a digest of the point.
+    algorithm: Algorithm,
+    /// An uncompressed point, or an `RSAPublicKey`.
+    bytes: Vec<u8>,
+    /// The key's id in token headers: a digest of its `SubjectPublicKeyInfo`.
     pub id: String,
 }
 
 /// Why a key cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a service account key must be an ECDSA P-256 private key in PKCS#8 PEM form: {0}")]
+#[error("a service account key must be a PEM private key, ECDSA on P-256 or P-384, or RSA of 2048 bits or more: {0}")]
 pub struct KeyError(String);
 
 /// Why a token is refused.
@@ -47,60 +87,116 @@ pub enum TokenError {
     Expired,
 }
 
-impl VerifyingKey {
-    fn new(point: &[u8]) -> Self {
-        let digest = ring::digest::digest(&ring::digest::SHA256, point);
-        Self {
-            point: point.to_vec(),
-            id: URL_SAFE_NO_PAD.encode(digest.as_ref()),
+/// Object identifiers in DER.
+mod oid {
+    pub(super) const EC_PUBLIC_KEY: &[u8] = &[0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
+    pub(super) const P256: &[u8] = &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
+    pub(super) const P384: &[u8] = &[0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x22];
+    pub(super) const RSA_ENCRYPTION: &[u8] = &[0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
+}
+
+const SEQUENCE: u8 = 0x30;
+const BIT_STRING: u8 = 0x03;
+const OCTET_STRING: u8 = 0x04;
+const NULL: &[u8] = &[0x05, 0x00];
+const ZERO: &[u8] = &[0x02, 0x01, 0x00];
+
+/// One DER value.
+fn der(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let content = parts.concat();
+    let bytes = content.len().to_be_bytes();
+    let length = bytes.iter().skip_while(|byte| **byte == 0).copied().collect::<Vec<_>>();
+    let mut out = vec![tag];
+    match u8::try_from(content.len()) {
+        Ok(short @ 0..0x80) => out.push(short),
+        // a length has at most eight bytes
+        _ => {
+            out.push(0x80 | u8::try_from(length.len()).unwrap_or(8));
+            out.extend(length);
         }
     }
+    out.extend(content);
+    out
+}
 
-    /// Reads all keys of a PEM text: public keys, and the public halves of private ones. Other blocks and other kinds of keys are left out.
+impl VerifyingKey {
+    fn from_info(info: &[u8]) -> Option<Self> {
+        let (_, parsed) = SubjectPublicKeyInfo::from_der(info).ok()?;
+        let bytes = parsed.subject_public_key.data.to_vec();
+        let algorithm = match parsed.parsed().ok()? {
+            PublicKey::RSA(_) => Algorithm::Rs256,
+            // an uncompressed point: a marker and two coordinates
+            PublicKey::EC(_) if bytes.first() == Some(&4) && bytes.len() == 65 => Algorithm::Es256,
+            PublicKey::EC(_) if bytes.first() == Some(&4) && bytes.len() == 97 => Algorithm::Es384,
+            _ => return None,
+        };
+        let digest = ring::digest::digest(&ring::digest::SHA256, info);
+        Some(Self {
+            algorithm,
+            bytes,
+            id: URL_SAFE_NO_PAD.encode(digest.as_ref()),
+        })
+    }
+
+    /// Reads all keys of a PEM text: public keys, those of certificates, and the public halves of private ones. Other blocks and other kinds of
+    /// keys are left out.
     pub fn read_all(pem: &str) -> Vec<Self> {
-        use rustls_pki_types::pem::PemObject;
-        use rustls_pki_types::{PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer};
-        let public = SubjectPublicKeyInfoDer::pem_slice_iter(pem.as_bytes())
-            .filter_map(Result::ok)
-            .filter_map(|der| {
-                let (_, info) = x509_parser::x509::SubjectPublicKeyInfo::from_der(der.as_ref()).ok()?;
-                let point = info.subject_public_key.data.as_ref();
-                // an uncompressed P-256 point: a marker and two coordinates
-                (point.len() == 65 && point.first() == Some(&4)).then(|| Self::new(point))
-            });
-        let private = PrivatePkcs8KeyDer::pem_slice_iter(pem.as_bytes())
-            .filter_map(Result::ok)
-            .filter_map(|der| {
-                let pair = EcdsaKeyPair::from_pkcs8(
-                    &ECDSA_P256_SHA256_FIXED_SIGNING,
-                    der.secret_pkcs8_der(),
-                    &SystemRandom::new(),
-                )
-                .ok()?;
-                Some(Self::new(pair.public_key().as_ref()))
-            });
-        public.chain(private).collect()
+        let blocks = <(SectionKind, Vec<u8>)>::pem_slice_iter(pem.as_bytes()).filter_map(Result::ok);
+        blocks
+            .filter_map(|(kind, block)| match kind {
+                SectionKind::PublicKey => Self::from_info(&block),
+                SectionKind::Certificate => {
+                    let (_, certificate) = X509Certificate::from_der(&block).ok()?;
+                    Self::from_info(certificate.public_key().raw)
+                }
+                kind => SigningKey::read(kind, &block).ok().map(|key| key.public),
+            })
+            .collect()
     }
 
     /// The key as a member of a JSON Web Key Set.
     pub fn jwk(&self) -> Value {
-        let (x, y) = self
-            .point
-            .get(1..)
-            .map_or((&[][..], &[][..]), |point| point.split_at(point.len() / 2));
-        serde_json::json!({"use": "sig", "kty": "EC", "kid": self.id, "crv": "P-256", "alg": "ES256", "x": URL_SAFE_NO_PAD.encode(x), "y": URL_SAFE_NO_PAD.encode(y)})
+        let mut jwk = json!({"use": "sig", "kid": self.id, "alg": self.algorithm.name()});
+        let more = match self.algorithm {
+            Algorithm::Rs256 => {
+                let (n, e) = rsa_numbers(&self.bytes).unwrap_or_default();
+                json!({"kty": "RSA", "n": n, "e": e})
+            }
+            curve => {
+                let (x, y) = self
+                    .bytes
+                    .get(1..)
+                    .map_or((&[][..], &[][..]), |point| point.split_at(point.len() / 2));
+                let name = if curve == Algorithm::Es256 { "P-256" } else { "P-384" };
+                json!({"kty": "EC", "crv": name, "x": URL_SAFE_NO_PAD.encode(x), "y": URL_SAFE_NO_PAD.encode(y)})
+            }
+        };
+        if let (Value::Object(jwk), Value::Object(more)) = (&mut jwk, more) {
+            jwk.extend(more);
+        }
+        jwk
     }
 }
 
+/// Modulus and exponent of an `RSAPublicKey`, as a JSON Web Key has them.
+fn rsa_numbers(key: &[u8]) -> Option<(String, String)> {
+    let (_, key) = x509_parser::public_key::RSAPublicKey::from_der(key).ok()?;
+    let number = |bytes: &[u8]| {
+        let start = bytes.iter().position(|byte| *byte != 0).unwrap_or(0);
+        URL_SAFE_NO_PAD.encode(bytes.get(start..).unwrap_or_default())
+    };
+    Some((number(key.modulus), number(key.exponent)))
+}
+
 impl SigningKey {
-    /// A new key pair, as PKCS#8 PEM.
+    /// A new key pair on P-256, as PKCS#8 PEM.
     ///
     /// # Errors
     /// When the operating system gives no randomness.
     pub fn generate_pem() -> Result<String, KeyError> {
         let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
             .map_err(|error| KeyError(error.to_string()))?;
-        let body = base64::engine::general_purpose::STANDARD.encode(document.as_ref());
+        let body = STANDARD.encode(document.as_ref());
         let lines: Vec<&str> = body
             .as_bytes()
             .chunks(64)
@@ -112,18 +208,72 @@ impl SigningKey {
         ))
     }
 
-    /// Reads a PKCS#8 PEM.
+    /// Reads the first private key of a PEM text: PKCS #8, `RSA PRIVATE KEY` or `EC PRIVATE KEY`.
     ///
     /// # Errors
-    /// When it is no ECDSA P-256 private key.
+    /// When there is none, or it is of another kind.
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
-        use rustls_pki_types::pem::PemObject;
-        let der = rustls_pki_types::PrivatePkcs8KeyDer::from_pem_slice(pem.as_bytes())
-            .map_err(|error| KeyError(error.to_string()))?;
+        let blocks = <(SectionKind, Vec<u8>)>::pem_slice_iter(pem.as_bytes());
+        for block in blocks {
+            let (kind, block) = block.map_err(|error| KeyError(error.to_string()))?;
+            if matches!(
+                kind,
+                SectionKind::PrivateKey | SectionKind::RsaPrivateKey | SectionKind::EcPrivateKey
+            ) {
+                return Self::read(kind, &block);
+            }
+        }
+        Err(KeyError("there is no private key".into()))
+    }
+
+    fn read(kind: SectionKind, block: &[u8]) -> Result<Self, KeyError> {
         let random = SystemRandom::new();
-        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der.secret_pkcs8_der(), &random)
-            .map_err(|error| KeyError(error.to_string()))?;
-        let public = VerifyingKey::new(pair.public_key().as_ref());
+        let rejected = |error: ring::error::KeyRejected| KeyError(error.to_string());
+        let rsa = |pair: RsaKeyPair| {
+            let algorithm = der(SEQUENCE, &[oid::RSA_ENCRYPTION, NULL]);
+            let info = der(
+                SEQUENCE,
+                &[&algorithm, &der(BIT_STRING, &[&[0], pair.public().as_ref()])],
+            );
+            (Pair::Rsa(Box::new(pair)), info)
+        };
+        let ecdsa = |block: &[u8]| {
+            let curves: [(&'static EcdsaSigningAlgorithm, &[u8]); 2] = [
+                (&ECDSA_P256_SHA256_FIXED_SIGNING, oid::P256),
+                (&ECDSA_P384_SHA384_FIXED_SIGNING, oid::P384),
+            ];
+            let mut failure = KeyError("it is of no known curve".into());
+            for (curve, name) in curves {
+                let algorithm = der(SEQUENCE, &[oid::EC_PUBLIC_KEY, name]);
+                let wrapped = match kind {
+                    SectionKind::EcPrivateKey => der(SEQUENCE, &[ZERO, &algorithm, &der(OCTET_STRING, &[block])]),
+                    _ => block.to_vec(),
+                };
+                match EcdsaKeyPair::from_pkcs8(curve, &wrapped, &random) {
+                    Ok(pair) => {
+                        let point = pair.public_key().as_ref();
+                        let info = der(SEQUENCE, &[&algorithm, &der(BIT_STRING, &[&[0], point])]);
+                        return Ok((Pair::Ecdsa(Box::new(pair)), info));
+                    }
+                    Err(error) => failure = rejected(error),
+                }
+            }
+            Err(failure)
+        };
+        let (pair, info) = match kind {
+            SectionKind::RsaPrivateKey => RsaKeyPair::from_der(block).map(rsa).map_err(rejected)?,
+            SectionKind::PrivateKey => match RsaKeyPair::from_pkcs8(block) {
+                Ok(pair) => rsa(pair),
+                // what is no RSA key at all may be one of a curve
+                Err(error) => ecdsa(block).map_err(|other| match error.to_string().as_str() {
+                    "WrongAlgorithm" | "InvalidEncoding" => other,
+                    _ => rejected(error),
+                })?,
+            },
+            SectionKind::EcPrivateKey => ecdsa(block)?,
+            _ => return Err(KeyError("it is no private key".into())),
+        };
+        let public = VerifyingKey::from_info(&info).ok_or_else(|| KeyError("its public half is unusable".into()))?;
         Ok(Self { pair, random, public })
     }
 
@@ -132,14 +282,23 @@ impl SigningKey {
     /// # Errors
     /// When the operating system gives no randomness.
     pub fn sign(&self, claims: &Claims) -> Result<String, KeyError> {
-        let header = serde_json::json!({"alg": "ES256", "kid": self.public.id, "typ": "JWT"}).to_string();
+        let header = json!({"alg": self.public.algorithm.name(), "kid": self.public.id, "typ": "JWT"}).to_string();
         let claims = serde_json::to_vec(claims).map_err(|error| KeyError(error.to_string()))?;
         let signed = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims));
-        let signature = self
-            .pair
-            .sign(&self.random, signed.as_bytes())
-            .map_err(|error| KeyError(error.to_string()))?;
-        Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref())))
+        let failed = |error: ring::error::Unspecified| KeyError(error.to_string());
+        let signature = match &self.pair {
+            Pair::Ecdsa(pair) => {
+                let signature = pair.sign(&self.random, signed.as_bytes()).map_err(failed)?;
+                URL_SAFE_NO_PAD.encode(signature.as_ref())
+            }
+            Pair::Rsa(pair) => {
+                let mut signature = vec![0; pair.public().modulus_len()];
+                pair.sign(&RSA_PKCS1_SHA256, &self.random, signed.as_bytes(), &mut signature)
+                    .map_err(failed)?;
+                URL_SAFE_NO_PAD.encode(signature)
+            }
+        };
+        Ok(format!("{signed}.{signature}"))
     }
 }
 
@@ -207,13 +366,11 @@ pub fn verify(token: &str, keys: &[VerifyingKey], now: Timestamp) -> Result<Clai
     };
     let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| TokenError::Malformed);
     let header_json: Value = serde_json::from_slice(&decode(header)?).map_err(|_| TokenError::Malformed)?;
-    if header_json.get("alg").and_then(Value::as_str) != Some("ES256") {
-        return Err(TokenError::Signature);
-    }
+    let algorithm = header_json.get("alg").and_then(Value::as_str).unwrap_or_default();
     let signature = decode(signature)?;
     let signed = format!("{header}.{claims}");
-    let valid = keys.iter().any(|key| {
-        UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, &key.point)
+    let valid = keys.iter().filter(|key| key.algorithm.name() == algorithm).any(|key| {
+        UnparsedPublicKey::new(key.algorithm.verification(), &key.bytes)
             .verify(signed.as_bytes(), &signature)
             .is_ok()
     });

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+/// The user who presented no credentials.
+pub const ANONYMOUS: &str = "system:anonymous";
 /// The group of everybody who presented valid credentials.
 pub const AUTHENTICATED: &str = "system:authenticated";
 /// The group of everybody who presented none.
@@ -39,7 +41,7 @@ impl UserInfo {
     /// The caller without credentials.
     pub fn anonymous() -> Self {
         Self {
-            name: "system:anonymous".into(),
+            name: ANONYMOUS.into(),
             groups: vec![UNAUTHENTICATED.into()],
             ..Self::default()
         }

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::object;
+use crate::accept::{Accept, Encoding, Shape};
 use crate::registry::{ListQuery, Scope, parse_revision, read_error};
 use crate::request::Query;
-use crate::respond::Shape;
-use crate::table::{self, Include};
+use crate::table::{self, Include, PARTIAL, Style};
+use crate::{meta, object, protobuf, respond};
 
 /// How often a quiet watch tells how far it is.
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
@@ -29,8 +29,10 @@ const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 struct State {
     scope: Scope,
     query: ListQuery,
-    shape: Shape,
-    include: Include,
+    accept: Accept,
+    style: Style,
+    /// The protobuf form of the objects shown, when that is wanted.
+    protobuf: Option<protobuf::Kind>,
     bookmarks: bool,
     across_clusters: bool,
     watch: Watch,
@@ -50,7 +52,7 @@ struct State {
 pub fn start(
     scope: &Scope,
     query: &Query,
-    shape: Shape,
+    accept: Accept,
     closed: CancellationToken,
 ) -> Result<impl Stream<Item = Bytes> + Send + use<>, ApiError> {
     let list_query = ListQuery::read(query, &scope.definition, true)?;
@@ -94,8 +96,12 @@ pub fn start(
         across_clusters: scope.cluster.name() == crate::server::ALL_CLUSTERS,
         scope: scope.clone(),
         query: list_query,
-        shape,
-        include: Include::read(query.get("includeObject"))?,
+        accept,
+        style: Style {
+            include: Include::read(query.get("includeObject"))?,
+            meta_version: accept.meta_version(),
+        },
+        protobuf: scope.protobuf_kind(accept),
         bookmarks,
         watch,
         ready: VecDeque::new(),
@@ -185,13 +191,9 @@ impl State {
 
     fn fail(&mut self, error: ReadError) {
         self.over = true;
-        let error = read_error(error);
-        let mut status = serde_json::to_value(error.status()).unwrap_or(Value::Null);
-        if let Some(status) = status.as_object_mut() {
-            status.insert("kind".into(), "Status".into());
-            status.insert("apiVersion".into(), "v1".into());
-        }
-        self.ready.push_back(line(&json!({"type": "ERROR", "object": status})));
+        let status = respond::status(&read_error(error));
+        let frame = self.framed("ERROR", &status);
+        self.ready.push_back(frame);
     }
 
     /// An event as this watch's selectors show it: objects that begin to match are added, those that cease to are deleted.
@@ -228,29 +230,50 @@ impl State {
     }
 
     fn frame_of(&mut self, kind: &str, entry: &Arc<Entry>, value: &Bytes) -> Bytes {
-        if self.shape == Shape::Object && self.scope.is_stored_version() {
-            let mut out = BytesMut::with_capacity(value.len() + 64);
-            out.put_slice(b"{\"type\":\"");
-            out.put_slice(kind.as_bytes());
-            out.put_slice(b"\",\"object\":");
-            if self.across_clusters {
-                put_located(&mut out, entry, value);
-            } else {
-                out.put_slice(value);
+        if self.scope.is_stored_version() {
+            match (self.accept.shape, &self.protobuf) {
+                (Shape::Object, None) => {
+                    return line_of(kind, value.len(), |out| match self.across_clusters {
+                        true => put_located(out, entry, value),
+                        false => out.put_slice(value),
+                    });
+                }
+                (Shape::Metadata, None) => {
+                    let meta_version = self.style.meta_version;
+                    return line_of(kind, value.len(), |out| table::put_metadata(out, value, meta_version));
+                }
+                (_, Some(protobuf)) => match protobuf.encode(value) {
+                    Ok(object) => return protobuf::watch_frame(kind, &object),
+                    Err(error) => {
+                        tracing::warn!(key = %entry.key.path, %error, "an object in a watch cannot be encoded")
+                    }
+                },
+                (Shape::Table, None) => {}
             }
-            out.put_slice(b"}\n");
-            return out.freeze();
         }
         let mut object: Value = serde_json::from_slice(value).unwrap_or(Value::Null);
         if let Err(error) = self.scope.to_requested(&mut object) {
             tracing::warn!(key = %entry.key.path, %error, "an object in a watch cannot be converted");
         }
-        let shown = match self.shape {
+        let shown = match self.accept.shape {
             Shape::Object => object,
-            Shape::Metadata => table::metadata_only(&object),
+            Shape::Metadata => table::metadata_only(&object, self.style.meta_version),
             Shape::Table => self.table(&[object]),
         };
-        line(&json!({"type": kind, "object": shown}))
+        self.framed(kind, &shown)
+    }
+
+    /// An event around an object that is not sent in its stored bytes.
+    fn framed(&self, kind: &str, object: &Value) -> Bytes {
+        if self.accept.encoding == Encoding::Protobuf {
+            let own = protobuf::Kind::of(meta::text(object, "/apiVersion"), meta::text(object, "/kind"));
+            match own.map(|own| own.encode_value(object)) {
+                Some(Ok(object)) => return protobuf::watch_frame(kind, &object),
+                Some(Err(error)) => tracing::warn!(%error, "an object in a watch cannot be encoded"),
+                None => tracing::warn!(?object, "an object in a watch has no protobuf form"),
+            }
+        }
+        line_of(kind, 256, |out| out.put_slice(object.to_string().as_bytes()))
     }
 
     fn table(&mut self, objects: &[Value]) -> Value {
@@ -260,7 +283,7 @@ impl State {
             Some(version) => {
                 let revision = objects
                     .first()
-                    .map(crate::meta::resource_version)
+                    .map(meta::resource_version)
                     .unwrap_or_default()
                     .to_owned();
                 table::table(
@@ -268,7 +291,7 @@ impl State {
                     version,
                     now,
                     objects,
-                    self.include,
+                    self.style,
                     json!({"resourceVersion": revision}),
                     headers,
                 )
@@ -288,25 +311,26 @@ impl State {
         if let (true, Value::Object(metadata)) = (initial, &mut metadata) {
             metadata.insert("annotations".into(), json!({INITIAL_EVENTS_END: "true"}));
         }
-        let object = match self.shape {
+        let meta_version = self.style.meta_version;
+        let object = match self.accept.shape {
             Shape::Object => {
                 json!({"kind": kind, "apiVersion": self.scope.definition.api_version(&self.scope.version), "metadata": metadata})
             }
             Shape::Metadata => {
-                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+                json!({"kind": PARTIAL, "apiVersion": meta_version, "metadata": metadata})
             }
             Shape::Table => {
                 let mut row = json!({"cells": []});
                 if let Value::Object(row) = &mut row {
                     row.insert(
                         "object".into(),
-                        json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}),
+                        json!({"kind": PARTIAL, "apiVersion": meta_version, "metadata": metadata}),
                     );
                 }
-                json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": revision.to_string()}, "columnDefinitions": null, "rows": [row]})
+                json!({"kind": "Table", "apiVersion": meta_version, "metadata": {"resourceVersion": revision.to_string()}, "columnDefinitions": null, "rows": [row]})
             }
         };
-        line(&json!({"type": "BOOKMARK", "object": object}))
+        self.framed("BOOKMARK", &object)
     }
 }
 
@@ -319,8 +343,13 @@ pub(crate) fn put_located(out: &mut BytesMut, entry: &Entry, value: &Bytes) {
     out.put_slice(value.get(1..).unwrap_or_default());
 }
 
-fn line(value: &Value) -> Bytes {
-    let mut bytes = serde_json::to_vec(value).unwrap_or_default();
-    bytes.push(b'\n');
-    bytes.into()
+/// One line of a watch in JSON: an event around an object that `put` writes, in about `size` bytes.
+fn line_of(kind: &str, size: usize, put: impl FnOnce(&mut BytesMut)) -> Bytes {
+    let mut out = BytesMut::with_capacity(size + 64);
+    out.put_slice(b"{\"type\":\"");
+    out.put_slice(kind.as_bytes());
+    out.put_slice(b"\",\"object\":");
+    put(&mut out);
+    out.put_slice(b"}\n");
+    out.freeze()
 }

@@ -136,7 +136,8 @@ impl Landscape {
         Ok(Client::try_from(config)?)
     }
 
-    async fn config(&self) -> anyhow::Result<Config> {
+    /// How the garden is reached.
+    pub async fn config(&self) -> anyhow::Result<Config> {
         let kubeconfig = kube::config::Kubeconfig::read_from(&self.kubeconfig)?;
         Ok(Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default()).await?)
     }

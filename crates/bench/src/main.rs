@@ -2,6 +2,7 @@
 //! What lives here: the command line and the table. The measurements are one module each; `landscape` runs the binary.
 #![forbid(unsafe_code)]
 
+mod api;
 mod idle;
 mod kill;
 mod landscape;
@@ -37,6 +38,8 @@ enum Measurement {
     Many(many::Arguments),
     /// What a reconciliation of a healthy shoot writes when nothing is to do.
     Noop,
+    /// Load on the API server, and the same on the real kube-apiserver with etcd.
+    Api(api::Arguments),
     /// The processor time of a landscape that has nothing to do.
     Idle(idle::Arguments),
     /// Kills the process again and again, and looks whether anything that was acknowledged is lost.
@@ -85,6 +88,7 @@ async fn measure(cli: &Cli) -> anyhow::Result<Vec<Figure>> {
         Measurement::Ready => ready::measure(&binary).await,
         Measurement::Many(arguments) => many::measure(&binary, arguments).await,
         Measurement::Noop => noop::measure(&binary).await,
+        Measurement::Api(arguments) => api::measure(&binary, arguments).await,
         Measurement::Idle(arguments) => idle::measure(&binary, arguments).await,
         Measurement::Kill(arguments) => kill::measure(&binary, arguments).await,
     }

@@ -8,7 +8,13 @@ const TICKS: f64 = 100.0;
 /// The most resident memory the process ever had, in MiB.
 pub fn peak_memory(pid: u32) -> anyhow::Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).context("the process has ended")?;
-    peak_of(&status).context("/proc tells no VmHWM")
+    mebibytes(&status, "VmHWM:").context("/proc tells no VmHWM")
+}
+
+/// The resident memory the process has, in MiB.
+pub fn memory(pid: u32) -> anyhow::Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).context("the process has ended")?;
+    mebibytes(&status, "VmRSS:").context("/proc tells no VmRSS")
 }
 
 /// Processor time the process has taken, in seconds.
@@ -19,8 +25,8 @@ pub fn processor_time(pid: u32) -> anyhow::Result<f64> {
         .context("/proc/<pid>/stat is not understood")
 }
 
-fn peak_of(status: &str) -> Option<f64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+fn mebibytes(status: &str, field: &str) -> Option<f64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
     let kibibytes: f64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kibibytes / 1024.0)
 }
@@ -40,8 +46,10 @@ mod tests {
 
     #[test]
     fn reads_what_linux_tells() {
-        assert_eq!(peak_of("Name:\tx\nVmHWM:\t    2048 kB\nVmRSS:\t 1 kB\n"), Some(2.0));
-        assert_eq!(peak_of("Name:\tx\n"), None);
+        let status = "Name:\tx\nVmHWM:\t    2048 kB\nVmRSS:\t 1024 kB\n";
+        assert_eq!(mebibytes(status, "VmHWM:"), Some(2.0));
+        assert_eq!(mebibytes(status, "VmRSS:"), Some(1.0));
+        assert_eq!(mebibytes("Name:\tx\n", "VmHWM:"), None);
         let stat = "7 (a (b) c) S 1 7 7 0 -1 4194304 100 0 0 0 250 50 0 0 20 0 1 0 100 1 1";
         assert_eq!(ticks_of(stat), Some(300.0));
         assert_eq!(ticks_of(""), None);

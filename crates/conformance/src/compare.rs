@@ -49,6 +49,12 @@ fn answer(recorded: &Answer, ours: &Answer, found: &mut Vec<String>) {
             found.push(format!("{what}: {ours} instead of {recorded}"));
         }
     }
+    value(
+        " asked",
+        &recorded.asked.clone().into(),
+        &ours.asked.clone().into(),
+        found,
+    );
     // an object instead of a refusal has nothing in common with it
     if recorded.status != ours.status {
         for (what, answer) in [("recorded", recorded), ("ours", ours)] {
@@ -97,6 +103,7 @@ mod tests {
             content_type: "application/json".into(),
             warnings: Vec::new(),
             body,
+            asked: Vec::new(),
         };
         let sequence = |differs: &str| -> Sequence {
             serde_saphyr::from_str(&format!("{{name: n, steps: [{{request: GET /{differs}}}]}}")).unwrap()

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use gardener_conformance::reference::{self, Reference};
+use gardener_conformance::webhook::Webhook;
 use gardener_conformance::{player, sequence};
 
 /// Compares API servers with kube-apiserver.
@@ -30,13 +31,10 @@ enum Command {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let Command::Record { topics, programs } = Cli::parse().command;
-    let programs = programs.unwrap_or_else(|| {
-        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
-        cache.unwrap_or_else(std::env::temp_dir).join("gardener-conformance")
-    });
+    let programs = programs.unwrap_or_else(reference::default_folder);
     reference::build(&programs).await?;
     let reference = Reference::start(&programs).await?;
+    let webhook = Webhook::serve().await?;
     for topic in sequence::topics()? {
         if !topics.is_empty() && !topics.contains(&topic.name) {
             continue;
@@ -44,7 +42,7 @@ async fn main() -> anyhow::Result<()> {
         let mut recordings = Vec::with_capacity(topic.sequences.len());
         for (number, sequence) in topic.sequences.iter().enumerate() {
             let namespace = format!("{}-{number}", topic.name);
-            recordings.push(player::play(&reference.client, sequence, &namespace).await?);
+            recordings.push(player::play(&reference.client, &webhook, sequence, &namespace).await?);
         }
         topic.record(&recordings)?;
         println!("{}: {} sequences", topic.name, recordings.len());

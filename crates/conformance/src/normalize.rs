@@ -24,6 +24,8 @@ static TOKEN: LazyLock<Regex> = LazyLock::new(|| pattern(r"^eyJ[\w-]+\.[\w-]+\.[
 #[derive(Default)]
 pub struct Normalizer {
     namespace: String,
+    /// Texts and what stands for them.
+    hidden: Vec<(String, &'static str)>,
     uids: Vec<String>,
     revisions: Vec<String>,
     addresses: Vec<String>,
@@ -49,8 +51,15 @@ impl Normalizer {
         }
     }
 
+    /// Has something that is another in every run stand as `shown`.
+    pub fn hide(&mut self, text: &str, shown: &'static str) {
+        self.hidden.push((text.to_owned(), shown));
+    }
+
     /// A text without times, uids and the namespace's name.
     pub fn text(&mut self, text: &str) -> String {
+        let hidden = self.hidden.iter();
+        let text = hidden.fold(text.to_owned(), |text, (hidden, shown)| text.replace(hidden, shown));
         let text = text.replace(&self.namespace, "${ns}");
         let text = TIME.replace_all(&text, "<time>");
         let text = TOKEN_VOLUME.replace_all(&text, "kube-api-access-xxxxx");
@@ -79,8 +88,10 @@ impl Normalizer {
     }
 
     fn object(&mut self, members: &Map<String, Value>) -> Map<String, Value> {
+        let of_object = || members.get("object")?.pointer("/metadata/generateName");
         let generated = members
             .get("generateName")
+            .or_else(of_object)
             .and_then(Value::as_str)
             .filter(|prefix| !prefix.is_empty());
         // the revision of a list or bookmark is the store's, which others move too

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, bail};
+use gardener_apiserver::protobuf;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT, WARNING};
 use http::{Method, Request};
 use http_body_util::BodyExt;
@@ -12,11 +13,14 @@ use serde_json::{Value, json};
 
 use crate::normalize::Normalizer;
 use crate::sequence::{Answer, Recording, Sequence, Step};
+use crate::webhook::Webhook;
 
 /// Whom servers take for the manager of fields.
 const AGENT: &str = "player/1.0";
 /// How long to wait before a step asks again.
 const AGAIN: std::time::Duration = std::time::Duration::from_millis(50);
+/// How long kube-apiserver may take to follow a change of its webhooks, or of an object that webhooks are asked about.
+const FOLLOWS: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// Puts values in the place of `${name}`.
 fn filled(text: &str, variables: &BTreeMap<String, String>) -> String {
@@ -29,15 +33,33 @@ fn filled(text: &str, variables: &BTreeMap<String, String>) -> String {
 ///
 /// # Errors
 /// The server cannot be reached, or a step asks for what cannot be sent.
-pub async fn play(client: &Client, sequence: &Sequence, namespace: &str) -> anyhow::Result<Recording> {
+pub async fn play(
+    client: &Client,
+    webhook: &Webhook,
+    sequence: &Sequence,
+    namespace: &str,
+) -> anyhow::Result<Recording> {
     prepare(client, namespace).await?;
-    let mut variables = BTreeMap::from([("ns".to_owned(), namespace.to_owned())]);
+    webhook.script(namespace, &sequence.webhooks);
+    let known = [("ns", namespace), ("webhook", &webhook.url), ("ca", &webhook.ca_bundle)];
+    let mut variables: BTreeMap<String, String> = known
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
     let mut normalizer = Normalizer::new(namespace);
+    normalizer.hide(&webhook.url, "${webhook}");
+    normalizer.hide(webhook.url.trim_start_matches("https://"), "${webhook host}");
+    normalizer.hide(&webhook.ca_bundle, "${ca}");
     let mut answers = Vec::with_capacity(sequence.steps.len());
     for step in &sequence.steps {
-        let (answer, body) = ask(client, step, &variables, &mut normalizer)
+        let (mut answer, body) = ask(client, step, &variables, &mut normalizer)
             .await
             .with_context(|| format!("{}: {}", sequence.name, step.request))?;
+        if !sequence.webhooks.is_empty() {
+            tokio::time::sleep(FOLLOWS).await;
+        }
+        let asked = webhook.take_asked(namespace);
+        answer.asked = asked.iter().map(|asked| normalizer.value(asked)).collect();
         answers.push(answer);
         for (name, pointer) in &step.save {
             let value = match body.pointer(pointer) {
@@ -96,7 +118,14 @@ async fn ask(
     let (parts, body) = response.into_parts();
     let bytes = body.collect().await?.to_bytes();
     let text = String::from_utf8_lossy(&bytes);
+    let header = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
+    let content_type = parts.headers.get(CONTENT_TYPE).map(header).unwrap_or_default();
     let raw: Value = match serde_json::from_slice(&bytes) {
+        _ if content_type == format!("{};stream=watch", protobuf::CONTENT_TYPE) => {
+            protobuf::decode_watch(&bytes)?.into()
+        }
+        _ if content_type == protobuf::CONTENT_TYPE => protobuf::decode(&bytes)?,
+        _ if content_type == "application/yaml" => serde_saphyr::from_str(&text)?,
         Ok(value) if !is_watch => value,
         _ if is_watch && parts.status.is_success() => serde_json::Deserializer::from_slice(&bytes)
             .into_iter::<Value>()
@@ -105,10 +134,9 @@ async fn ask(
         Ok(value) => value,
         Err(_) => text.as_ref().into(),
     };
-    let header = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
     let answer = Answer {
         status: parts.status.as_u16(),
-        content_type: parts.headers.get(CONTENT_TYPE).map(header).unwrap_or_default(),
+        content_type,
         warnings: parts
             .headers
             .get_all(WARNING)
@@ -116,6 +144,7 @@ async fn ask(
             .map(|value| normalizer.text(&header(value)))
             .collect(),
         body: normalizer.value(&raw),
+        asked: Vec::new(),
     };
     Ok((answer, raw))
 }
@@ -140,5 +169,16 @@ fn request(step: &Step, variables: &BTreeMap<String, String>) -> anyhow::Result<
         let value = HeaderValue::from_str(&filled(value, variables))?;
         built = built.header(name.parse::<HeaderName>()?, value);
     }
-    Ok(built.body(Body::from(body.into_bytes()))?)
+    let body = match step.content_type.as_deref() {
+        Some(protobuf::CONTENT_TYPE) if step.body.is_some() => as_protobuf(&serde_json::from_str(&body)?)?,
+        _ => body.into_bytes(),
+    };
+    Ok(built.body(Body::from(body))?)
+}
+
+fn as_protobuf(object: &Value) -> anyhow::Result<Vec<u8>> {
+    let member = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+    let kind = protobuf::Kind::of(member("apiVersion"), member("kind"))
+        .with_context(|| format!("{} has no protobuf form", member("kind")))?;
+    Ok(kind.encode_value(object)?.to_vec())
 }

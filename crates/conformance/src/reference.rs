@@ -18,14 +18,24 @@ const PROGRAMS: [(&str, &str); 2] = [
 /// What a release build would be told of itself.
 const LINKED: &str = "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3 \
     -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36";
-const TOKEN: &str = "recorder";
+/// The token of an administrator.
+pub const TOKEN: &str = "recorder";
 
 /// A running kube-apiserver; ends with this value.
 pub struct Reference {
-    _processes: [Child; 2],
+    processes: Vec<Child>,
     _folder: TempDir,
+    /// How an administrator reaches it.
+    pub config: Config,
     /// An administrator's client.
     pub client: Client,
+}
+
+/// Where the programs are kept: a folder of this user's cache.
+pub fn default_folder() -> PathBuf {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+    cache.unwrap_or_else(std::env::temp_dir).join("gardener-conformance")
 }
 
 /// Builds what is not built yet. Go's own cache keeps later builds short.
@@ -48,7 +58,11 @@ pub async fn build(into: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn free_port() -> anyhow::Result<u16> {
+/// A port that nobody listens on just now.
+///
+/// # Errors
+/// There is none.
+pub fn free_port() -> anyhow::Result<u16> {
     Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
@@ -71,12 +85,11 @@ impl Reference {
     /// A program does not start, or is not ready within two minutes.
     pub async fn start(programs: &Path) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
-        let path = |name: &str| folder.path().join(name).display().to_string();
-        let (etcd, peers, secure) = (free_port()?, free_port()?, free_port()?);
+        let (etcd, peers) = (free_port()?, free_port()?);
         let etcd_url = format!("http://127.0.0.1:{etcd}");
         let peer_url = format!("http://127.0.0.1:{peers}");
         let arguments = [
-            format!("--data-dir={}", path("etcd")),
+            format!("--data-dir={}", folder.path().join("etcd").display()),
             format!("--listen-client-urls={etcd_url}"),
             format!("--advertise-client-urls={etcd_url}"),
             format!("--listen-peer-urls={peer_url}"),
@@ -84,6 +97,25 @@ impl Reference {
             format!("--initial-cluster=default={peer_url}"),
         ];
         let store = started(programs.join("etcd"), &arguments, &folder.path().join("etcd.log"))?;
+        Self::serve(programs, &etcd_url, folder, vec![store]).await
+    }
+
+    /// Starts kube-apiserver on an etcd that runs, and waits until it is ready.
+    ///
+    /// # Errors
+    /// It does not start, or is not ready within two minutes.
+    pub async fn start_on(programs: &Path, etcd_url: &str) -> anyhow::Result<Self> {
+        Self::serve(programs, etcd_url, tempfile::tempdir()?, Vec::new()).await
+    }
+
+    async fn serve(
+        programs: &Path,
+        etcd_url: &str,
+        folder: TempDir,
+        mut processes: Vec<Child>,
+    ) -> anyhow::Result<Self> {
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let secure = free_port()?;
         // only the keys count; nobody looks when the certificate is valid
         let issuer = gardener_pki::authority("service-accounts", 0, Duration::from_secs(1))?;
         std::fs::write(path("sa.key"), &issuer.key)?;
@@ -103,9 +135,9 @@ impl Reference {
             "--allow-privileged=true".to_owned(),
         ];
         let log = folder.path().join("kube-apiserver.log");
-        let server = started(programs.join("kube-apiserver"), &arguments, &log)?;
-        let client = client(secure)?;
-        let mut processes = [store, server];
+        processes.push(started(programs.join("kube-apiserver"), &arguments, &log)?);
+        let config = config(secure)?;
+        let client = Client::try_from(config.clone())?;
         let deadline = Instant::now() + Duration::from_secs(120);
         loop {
             let ready = http::Request::get("/readyz").body(Vec::new())?;
@@ -127,17 +159,30 @@ impl Reference {
             sleep(Duration::from_millis(200)).await;
         }
         Ok(Self {
-            _processes: processes,
+            processes,
             _folder: folder,
+            config,
             client,
         })
     }
+
+    /// The processes: etcd and kube-apiserver.
+    ///
+    /// # Errors
+    /// One of them has ended.
+    pub fn pids(&self) -> anyhow::Result<Vec<u32>> {
+        let pids = self.processes.iter().map(Child::id);
+        pids.collect::<Option<_>>().context("a server has ended")
+    }
 }
 
-/// The server makes a certificate for itself, which nobody knows: nothing but this process talks to it.
-fn client(port: u16) -> anyhow::Result<Client> {
+/// How an administrator reaches a server on a port. The server makes a certificate for itself, which nobody knows: nothing but this process talks to it.
+///
+/// # Errors
+/// The address is none.
+pub fn config(port: u16) -> anyhow::Result<Config> {
     let mut config = Config::new(format!("https://127.0.0.1:{port}").parse()?);
     config.accept_invalid_certs = true;
     config.auth_info.token = Some(TOKEN.to_owned().into());
-    Ok(Client::try_from(config)?)
+    Ok(config)
 }

@@ -13,6 +13,9 @@ use serde_json::Value;
 pub struct Sequence {
     /// What it is about; unique in its file.
     pub name: String,
+    /// Webhooks that the server may call at `${webhook}/${ns}/<name>`, whose authority is `${ca}`.
+    #[serde(default)]
+    pub webhooks: BTreeMap<String, crate::webhook::Script>,
     /// The requests in order.
     pub steps: Vec<Step>,
 }
@@ -27,7 +30,7 @@ pub struct Step {
     /// than it must be.
     #[serde(default)]
     pub differs: Option<String>,
-    /// The body as JSON.
+    /// The body as JSON; sent as protobuf if that is the content type.
     #[serde(default)]
     pub body: Option<Value>,
     /// The body as it is.
@@ -59,6 +62,9 @@ pub struct Answer {
     pub warnings: Vec<String>,
     /// The body: JSON, a list of the events of a watch, or text.
     pub body: Value,
+    /// What the server asked webhooks meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<Value>,
 }
 
 /// The answers to one sequence.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use gardener_apimachinery::ApiError;
 use gardener_apiserver::UserInfo;
 use gardener_apiserver::authn::Settings;
-use gardener_apiserver::definition::{Admission, Attributes, Context, Definition, Lister, Operation};
+use gardener_apiserver::definition::{Admission, Attributes, Context, Definition, Lister, Operation, Warnings};
+use gardener_apiserver::webhooks::Reinvocation;
 use serde_json::{Value, json};
 
 use crate::admission::plugins;
@@ -123,7 +124,10 @@ impl Garden {
                 object: Some(object),
                 old: None,
                 context: &context,
-                warnings: Vec::new(),
+                options: &Value::Null,
+                with_collection: false,
+                warnings: Warnings::default(),
+                reinvocation: Reinvocation::default(),
             };
             for plugin in &self.plugins {
                 plugin.admit(&mut attributes).await?;

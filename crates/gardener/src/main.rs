@@ -6,6 +6,7 @@
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod kubeconfig;
+mod run;
 mod up;
 
 use std::process::ExitCode;
@@ -27,24 +28,53 @@ struct Cli {
 enum Command {
     /// Start a whole landscape in this process: garden, seeds and shoots.
     Up(up::Arguments),
+    /// Run one component by itself, with the flags of the one it stands for.
+    #[command(subcommand)]
+    Run(run::Component),
     /// Write a kubeconfig for a shoot or a seed.
     #[command(subcommand)]
     Kubeconfig(kubeconfig::Target),
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let filter = tracing_subscriber::EnvFilter::try_new(&cli.log);
-    match filter {
-        Ok(filter) => tracing_subscriber::fmt()
-            .with_env_filter(filter)
-            .with_writer(std::io::stderr)
-            .init(),
-        Err(error) => {
-            eprintln!("error: --log {:?} is no log filter: {error}", cli.log);
-            return ExitCode::from(2);
-        }
+    if let Some(component) = run::Component::called_by_name() {
+        return component.run();
     }
+    let cli = Cli::parse();
+    let work = match cli.command {
+        Command::Run(component) => return component.run(),
+        Command::Up(arguments) => Work::Up(arguments),
+        Command::Kubeconfig(target) => Work::Kubeconfig(target),
+    };
+    if let Err(error) = log(&cli.log) {
+        eprintln!("error: --log {:?} is no log filter: {error}", cli.log);
+        return ExitCode::from(2);
+    }
+    in_runtime(async {
+        match work {
+            Work::Up(arguments) => up::run(arguments).await,
+            Work::Kubeconfig(target) => kubeconfig::run(target).await,
+        }
+    })
+}
+
+/// What is done with the landscape.
+enum Work {
+    Up(up::Arguments),
+    Kubeconfig(kubeconfig::Target),
+}
+
+/// Writes logs to standard error from now on.
+fn log(filter: &str) -> Result<(), tracing_subscriber::filter::ParseError> {
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::try_new(filter)?)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .with_writer(std::io::stderr)
+        .init();
+    Ok(())
+}
+
+fn in_runtime(work: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -52,10 +82,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let result = match cli.command {
-        Command::Up(arguments) => runtime.block_on(up::run(arguments)),
-        Command::Kubeconfig(target) => runtime.block_on(kubeconfig::run(target)),
-    };
+    let result = runtime.block_on(work);
     // background threads of libraries must not keep an ended program alive
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
     match result {

@@ -226,7 +226,7 @@ Ctrl-C stops it."
 }
 
 /// Waits for Ctrl-C or SIGTERM.
-async fn stop_signal() -> anyhow::Result<()> {
+pub(crate) async fn stop_signal() -> anyhow::Result<()> {
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     tokio::select! {
         result = tokio::signal::ctrl_c() => result?,

@@ -13,6 +13,8 @@ mod refusals;
 mod seed;
 #[path = "kubectl/shoot.rs"]
 mod shoot;
+#[path = "kubectl/standalone.rs"]
+mod standalone;
 #[path = "kubectl/workload.rs"]
 mod workload;
 
@@ -42,6 +44,19 @@ fn garden_answers_kubectl() {
         garden::access(&garden);
         refusals::all(&garden);
     });
+}
+
+/// kube-apiserver's place; `GARDENER_TEST_ETCD` names the etcd.
+#[test]
+fn one_cluster_on_etcd_answers_kubectl() {
+    standalone::refused_arguments();
+    match std::env::var_os("GARDENER_TEST_ETCD") {
+        Some(etcd) if harness::kubectl_exists() => {
+            standalone::two_servers(&standalone::Place::new(etcd.as_ref()));
+        }
+        Some(_) => println!("skipped: there is no kubectl on PATH"),
+        None => println!("skipped: GARDENER_TEST_ETCD names no etcd"),
+    }
 }
 
 /// What goes by the schemas of the API, which versions of `kubectl` read in different forms.

@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use gardener_apiserver::authn::{Authenticator, Settings};
 use gardener_apiserver::authz::{Authorizer, Node, Union};
-use gardener_apiserver::definition::Admission;
-use gardener_apiserver::kubernetes::{
-    self, BootstrapError, DefaultTolerationSeconds, NamespaceLifecycle, Priority, RecordedError, ServiceAccountPlugin,
-};
+use gardener_apiserver::kubernetes::{self, BootstrapError, RecordedError};
 use gardener_apiserver::openapi::Documents;
 use gardener_apiserver::rbac::Rbac;
 use gardener_apiserver::{ClusterConfig, LogicalCluster, ResourceSet, Server};
@@ -55,17 +52,11 @@ impl EmbeddedKubernetes {
 
     /// The setup of a cluster of this Kubernetes version (`1.36.0`).
     pub fn config(&self, version: &str, settings: Settings) -> ClusterConfig {
-        let admission: Vec<Arc<dyn Admission>> = vec![
-            Arc::new(NamespaceLifecycle),
-            Arc::new(ServiceAccountPlugin::default()),
-            Arc::new(Priority),
-            Arc::new(DefaultTolerationSeconds),
-        ];
         let authorizer: Arc<dyn Authorizer> = Arc::new(Union(vec![Arc::new(Node), Arc::new(Rbac)]));
         ClusterConfig {
             resources: self.resources.clone(),
             custom_resources: true,
-            admission,
+            admission: kubernetes::admission_plugins(false),
             authenticator: Arc::new(Authenticator::new(settings)),
             authorizer,
             git_version: format!("v{}", version.trim_start_matches('v')),

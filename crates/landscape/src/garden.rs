@@ -8,6 +8,7 @@ use gardener_apiserver::definition::Admission;
 use gardener_apiserver::kubernetes::{self, NamespaceLifecycle};
 use gardener_apiserver::openapi::Documents;
 use gardener_apiserver::rbac::Rbac;
+use gardener_apiserver::webhooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
 use gardener_apiserver::{ClusterConfig, LogicalCluster, ResourceSet, Server};
 use gardener_garden_apiserver::kubeconfig::EntryPoint;
 use gardener_garden_apiserver::{admission, definitions, openapi_documents};
@@ -50,6 +51,8 @@ pub async fn open(
     let documents = kubernetes::recorded_documents().chain(openapi_documents());
     let mut plugins: Vec<Arc<dyn Admission>> = vec![Arc::new(NamespaceLifecycle)];
     plugins.extend(admission::plugins());
+    plugins.push(Arc::new(MutatingAdmissionWebhook));
+    plugins.push(Arc::new(ValidatingAdmissionWebhook));
     let authorizer: Arc<dyn Authorizer> = Arc::new(Union(vec![Arc::new(Rbac)]));
     let config = ClusterConfig {
         resources: Arc::new(resources),

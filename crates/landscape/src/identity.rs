@@ -134,6 +134,7 @@ impl Identity {
             signer: Some(self.token_key.clone()),
             issuer: issuer.to_owned(),
             audiences: vec![issuer.to_owned(), "kubernetes".to_owned(), "gardener".to_owned()],
+            bootstrap_tokens: true,
             ..Settings::default()
         }
     }

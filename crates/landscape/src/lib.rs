@@ -9,6 +9,7 @@ pub mod embedded;
 pub mod garden;
 pub mod identity;
 pub mod kubeconfig;
+pub mod kubernetes_service;
 pub mod landscape;
 pub mod manifests;
 pub mod programs;

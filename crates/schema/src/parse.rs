@@ -137,6 +137,9 @@ impl<'a> Reader<'a> {
             node.format = Some("go-duration".into());
         } else if name.ends_with(".meta.v1.MicroTime") || name.ends_with(".meta.v1.Time") {
             node.format = Some("date-time".into());
+        } else if name.ends_with(".pkg.runtime.RawExtension") {
+            // what is inside belongs to one owner as a whole
+            node.map_type = Some(MapType::Atomic);
         }
         if go_types::is_known(name) {
             as_go_type(&mut node, name);

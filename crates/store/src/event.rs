@@ -44,10 +44,13 @@ impl Event {
     }
 }
 
-/// The newest events of one topic, in revision order.
+/// The newest events of one topic, in revision order. Several may share one revision: etcd gives all changes of a transaction, and all keys of
+/// a lease that ends, the same. So readers count events instead: each has a number, one more than the one before.
 #[derive(Debug)]
 pub(crate) struct Window {
     events: VecDeque<Event>,
+    /// The number of the first event kept; so many were dropped.
+    first: u64,
     floor: Revision,
 }
 
@@ -56,8 +59,24 @@ impl Window {
     pub(crate) fn starting_at(floor: Revision) -> Self {
         Self {
             events: VecDeque::new(),
+            first: 0,
             floor,
         }
+    }
+
+    /// The number of the first event kept.
+    pub(crate) fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// The number that the next event will get.
+    pub(crate) fn end(&self) -> u64 {
+        self.first + self.events.len() as u64
+    }
+
+    /// The number of the first event above `revision`.
+    pub(crate) fn after(&self, revision: Revision) -> u64 {
+        self.first + self.events.partition_point(|event| event.revision <= revision) as u64
     }
 
     /// Every event with a revision above this one is in the window.
@@ -78,6 +97,7 @@ impl Window {
         match self.events.pop_front() {
             Some(event) => {
                 self.floor = event.revision;
+                self.first += 1;
                 event.cost()
             }
             None => 0,
@@ -89,12 +109,12 @@ impl Window {
         self.events.front().map(|event| event.revision)
     }
 
-    /// The first event above `after` whose path starts with `prefix`.
-    pub(crate) fn next(&self, prefix: &str, after: Revision) -> Option<&Event> {
-        let start = self.events.partition_point(|event| event.revision <= after);
-        self.events
-            .range(start..)
-            .find(|event| event.entry.key.path.starts_with(prefix))
+    /// The first event from number `from` on whose path starts with `prefix`, and its number.
+    pub(crate) fn next(&self, prefix: &str, from: u64) -> Option<(u64, &Event)> {
+        let start = usize::try_from(from.saturating_sub(self.first)).unwrap_or(usize::MAX);
+        (self.first.max(from)..)
+            .zip(self.events.range(start.min(self.events.len())..))
+            .find(|(_, event)| event.entry.key.path.starts_with(prefix))
     }
 
     /// What differed at revision `at`: for every path changed since, the entry it had then.

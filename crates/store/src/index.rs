@@ -1,4 +1,4 @@
-//! The in-memory index that both backends read from: per topic an ordered map and a window of events.
+//! The in-memory index that all backends read from: per topic an ordered map and a window of events.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -46,8 +46,17 @@ struct Listened {
 #[derive(Debug)]
 pub(crate) struct Listener {
     notify: Notify,
-    /// No event under the prefix is newer.
-    newest: AtomicU64,
+    /// No event under the prefix has this number or a higher one.
+    end: AtomicU64,
+}
+
+/// How far a watch has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// The number of the first event that it has not looked at.
+    pub(crate) next: u64,
+    /// All events of its topic and prefix up to this revision were given, or some of this revision.
+    pub(crate) revision: Revision,
 }
 
 impl Listener {
@@ -176,6 +185,12 @@ impl Index {
         }
     }
 
+    /// Nothing happened up to `revision`.
+    pub(crate) fn advance(&self, revision: Revision) {
+        let mut state = self.state.write();
+        state.revision = state.revision.max(revision);
+    }
+
     /// Makes durable events visible, all at once, and wakes the watchers of their topics.
     pub(crate) fn publish(&self, events: Vec<Event>) {
         let Some(last) = events.last() else { return };
@@ -187,8 +202,9 @@ impl Index {
             state.event_bytes += event.cost();
             let of_topic = state.topic(&topic);
             let path = event.entry.key.path.clone();
+            let end = of_topic.window.end() + 1;
             for listener in listening(&of_topic.listeners, &path) {
-                listener.newest.store(event.revision, Ordering::Release);
+                listener.end.store(end, Ordering::Release);
                 if !touched.iter().any(|known| Arc::ptr_eq(known, listener)) {
                     touched.push(Arc::clone(listener));
                 }
@@ -266,22 +282,33 @@ impl Index {
         Ok(page(merged.into_values(), options.limit, at))
     }
 
-    /// Checks that a watch can start after `after`, and gives what wakes it. Each call wants one of [`Index::unsubscribe`].
-    pub(crate) fn subscribe(&self, topic: &Topic, prefix: &str, after: Revision) -> Result<Arc<Listener>, ReadError> {
+    /// Checks that a watch can start after `after`, and gives what wakes it and where it starts. Each call wants one of
+    /// [`Index::unsubscribe`].
+    pub(crate) fn subscribe(
+        &self,
+        topic: &Topic,
+        prefix: &str,
+        after: Revision,
+    ) -> Result<(Arc<Listener>, Position), ReadError> {
         let mut state = self.state.write();
         let current = state.revision;
         let of_topic = state.topic(topic);
         check(after, of_topic.window.floor(), current)?;
+        let position = Position {
+            next: of_topic.window.after(after),
+            revision: after,
+        };
+        let end = of_topic.window.end();
         let listened = of_topic.listeners.entry(prefix.into()).or_insert_with(|| Listened {
             listener: Arc::new(Listener {
                 notify: Notify::new(),
                 // Nobody has looked: there may be events up to now.
-                newest: AtomicU64::new(current),
+                end: AtomicU64::new(end),
             }),
             watches: 0,
         });
         listened.watches += 1;
-        Ok(Arc::clone(&listened.listener))
+        Ok((Arc::clone(&listened.listener), position))
     }
 
     /// A watch has ended.
@@ -298,24 +325,43 @@ impl Index {
         }
     }
 
-    /// The next event under `prefix` above `after`; if there is none, the revision up to which that is known. Events that the window has
-    /// lost do not matter to a listener that none of them was for.
+    /// The next event under `prefix` from `position` on, if there is one, and the position behind it. Events that the window has lost do not
+    /// matter to a listener that none of them was for.
     pub(crate) fn next_event(
         &self,
         topic: &Topic,
         prefix: &str,
         listener: &Listener,
-        after: Revision,
-    ) -> Result<Result<Event, Revision>, ReadError> {
+        position: Position,
+    ) -> Result<(Option<Event>, Position), ReadError> {
         let state = self.state.read();
-        if listener.newest.load(Ordering::Acquire) <= after {
-            return Ok(Err(state.revision));
-        }
-        let Some(of_topic) = state.topics.get(topic) else {
-            return Ok(Err(state.revision));
+        let nothing = |next| Position {
+            next,
+            revision: state.revision,
         };
-        check(after, of_topic.window.floor(), Revision::MAX)?;
-        Ok(of_topic.window.next(prefix, after).cloned().ok_or(state.revision))
+        let Some(of_topic) = state.topics.get(topic) else {
+            return Ok((None, nothing(position.next)));
+        };
+        let window = &of_topic.window;
+        if listener.end.load(Ordering::Acquire) <= position.next {
+            return Ok((None, nothing(window.end())));
+        }
+        if position.next < window.first() {
+            return Err(ReadError::Compacted {
+                requested: position.revision,
+                oldest: window.floor(),
+            });
+        }
+        Ok(match window.next(prefix, position.next) {
+            Some((number, event)) => {
+                let behind = Position {
+                    next: number + 1,
+                    revision: event.revision,
+                };
+                (Some(event.clone()), behind)
+            }
+            None => (None, nothing(window.end())),
+        })
     }
 }
 
@@ -341,7 +387,7 @@ mod tests {
                 .map(|prefix| {
                     let listener = Listener {
                         notify: Notify::new(),
-                        newest: AtomicU64::new(0),
+                        end: AtomicU64::new(0),
                     };
                     let listened = Listened {
                         listener: Arc::new(listener),

@@ -1,4 +1,4 @@
-//! A revisioned key-value store: one trait, a memory and a disk backend, one contract suite.
+//! A revisioned key-value store: one trait, a memory, a disk and an etcd backend, one contract suite.
 //!
 //! Every change gets the next number of one counter, the *revision*. Readers see an in-memory index; watchers follow a bounded
 //! window of events per topic. Nothing is visible before it is durable. Knows nothing of Kubernetes objects: values are bytes.
@@ -6,6 +6,7 @@
 
 mod disk;
 mod entry;
+mod etcd;
 mod event;
 mod index;
 mod key;
@@ -15,10 +16,13 @@ mod read;
 mod watch;
 mod write;
 
-#[cfg(test)]
-mod contract;
+#[cfg(any(test, feature = "contract"))]
+pub mod contract;
 #[cfg(test)]
 mod model;
+
+#[cfg(any(test, feature = "contract"))]
+pub use etcd::process;
 
 use std::sync::Arc;
 
@@ -26,11 +30,12 @@ use async_trait::async_trait;
 
 pub use disk::{DiskStore, OpenError};
 pub use entry::{Entry, Revision, Stamp};
+pub use etcd::{EtcdConfig, EtcdError, EtcdStore, Layout};
 pub use event::{Event, EventKind};
 pub use key::{Key, Topic};
 pub use memory::MemoryStore;
 pub use options::Options;
-pub use read::{ListOptions, Listing, ReadError};
+pub use read::{Behind, ListOptions, Listing, ReadError};
 pub use watch::Watch;
 pub use write::{Change, CommitError, Committed, Expect};
 
@@ -46,11 +51,21 @@ pub trait Store: Send + Sync + 'static {
     /// [`CommitError`]: the precondition does not hold, the value is too large, or the store cannot write.
     async fn commit(&self, change: Change) -> Result<Committed, CommitError>;
 
-    /// Makes all changes or none, with consecutive revisions in the order given. A precondition sees the changes before it.
+    /// Makes all changes or none. Each key may occur once. Later changes have no smaller revisions than those before them; of one backend (etcd) all
+    /// have the same.
     ///
     /// # Errors
-    /// As [`Store::commit`]; then none of the changes has happened.
+    /// As [`Store::commit`], or [`CommitError::Repeated`]; then none of the changes has happened.
     async fn commit_all(&self, changes: Vec<Change>) -> Result<Vec<Committed>, CommitError>;
+
+    /// Waits until reads show everything that anybody had written before the call, other processes on the same store included. A backend that no other
+    /// process writes to answers at once.
+    ///
+    /// # Errors
+    /// [`Behind`]: where the others write cannot be asked, or does not tell in time. Reads then show an older state.
+    async fn catch_up(&self) -> Result<(), Behind> {
+        Ok(())
+    }
 
     /// The newest visible entry of a key.
     fn get(&self, key: &Key) -> Option<Arc<Entry>>;
@@ -76,7 +91,7 @@ pub trait Store: Send + Sync + 'static {
     /// [`ReadError`]: events after `after` are no longer all there, or `after` has not happened yet.
     fn watch(&self, topic: &Topic, prefix: &str, after: Revision) -> Result<Watch, ReadError>;
 
-    /// Removes every key whose path starts with `<cluster>/`, in all topics, as deletions in one step. Returns how many.
+    /// Removes every key whose path starts with `<cluster>/`, in all topics, as deletions. Returns how many.
     ///
     /// # Errors
     /// [`CommitError`]: the store cannot write.

@@ -1,6 +1,6 @@
 //! The store against a model: a map and the history of all its states.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -30,6 +30,10 @@ impl Op {
 /// The states after each change, or none if one of them is refused.
 fn apply(mut state: State, mut revision: Revision, ops: &[Op]) -> Option<Vec<State>> {
     let mut states = Vec::new();
+    let paths: BTreeSet<_> = ops.iter().map(|op| &op.path).collect();
+    if paths.len() < ops.len() {
+        return None;
+    }
     for op in ops {
         let found = state.get(&op.path).cloned();
         let written = found.as_ref().map(|found| found.2);
@@ -112,7 +116,10 @@ async fn compare(store: Arc<dyn Store>, groups: Vec<Vec<Op>>) {
                 assert_eq!(done.unwrap().len(), states.len());
                 history.extend(states);
             }
-            None => assert!(matches!(done, Err(CommitError::Conflict { .. }))),
+            None => assert!(matches!(
+                done,
+                Err(CommitError::Conflict { .. } | CommitError::Repeated { .. })
+            )),
         }
     }
     let newest = history.len() as u64 - 1;
@@ -183,7 +190,13 @@ async fn compare(store: Arc<dyn Store>, groups: Vec<Vec<Op>>) {
 }
 
 fn any_groups() -> impl Strategy<Value = Vec<Vec<Op>>> {
-    proptest::collection::vec(proptest::collection::vec(any_op(), 1..4), 0..16)
+    let group = (proptest::collection::vec(any_op(), 1..4), proptest::bool::weighted(0.8));
+    let group = group.prop_map(|(mut ops, distinct)| {
+        let mut seen = BTreeSet::new();
+        ops.retain(|op: &Op| seen.insert(op.path.clone()) || !distinct);
+        ops
+    });
+    proptest::collection::vec(group, 0..16)
 }
 
 fn run(store: Arc<dyn Store>, groups: Vec<Vec<Op>>) {

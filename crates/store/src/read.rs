@@ -46,3 +46,11 @@ pub enum ReadError {
         current: Revision,
     },
 }
+
+/// The store cannot tell whether it shows all that others wrote.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the store cannot tell what others wrote ({reason}): try again")]
+pub struct Behind {
+    /// What went wrong.
+    pub reason: Arc<str>,
+}

@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use crate::index::{Index, Listener};
+use crate::index::{Index, Listener, Position};
 use crate::{Event, ReadError, Revision, Topic};
 
 /// Follows the events of one topic under a prefix. Holds no events: a reader that is slower than the window gets
@@ -13,18 +13,19 @@ pub struct Watch {
     index: Arc<Index>,
     topic: Topic,
     prefix: Box<str>,
-    position: Revision,
+    position: Position,
     listener: Arc<Listener>,
 }
 
 impl Watch {
     pub(crate) fn start(index: &Arc<Index>, topic: &Topic, prefix: &str, after: Revision) -> Result<Self, ReadError> {
+        let (listener, position) = index.subscribe(topic, prefix, after)?;
         Ok(Self {
-            listener: index.subscribe(topic, prefix, after)?,
+            listener,
             index: Arc::clone(index),
             topic: topic.clone(),
             prefix: prefix.into(),
-            position: after,
+            position,
         })
     }
 
@@ -50,31 +51,24 @@ impl Watch {
     /// # Errors
     /// [`ReadError::Compacted`]: events were missed.
     pub fn try_next(&mut self) -> Result<Option<Event>, ReadError> {
-        match self
-            .index
-            .next_event(&self.topic, &self.prefix, &self.listener, self.position)?
-        {
-            Ok(event) => {
-                self.position = event.revision;
-                Ok(Some(event))
-            }
-            Err(seen) => {
-                self.position = seen;
-                Ok(None)
-            }
-        }
+        let (event, position) = self.look()?;
+        self.position = position;
+        Ok(event)
     }
 
     /// This reader has got every event of its topic and prefix up to this revision of the store.
     pub fn caught_up(&self) -> Revision {
-        match self
-            .index
-            .next_event(&self.topic, &self.prefix, &self.listener, self.position)
-        {
-            Ok(Ok(event)) => event.revision - 1,
-            Ok(Err(seen)) => seen,
-            Err(_) => self.position,
+        match self.look() {
+            Ok((Some(event), _)) => event.revision - 1,
+            Ok((None, position)) => position.revision,
+            // of one revision only a part may have been given
+            Err(_) => self.position.revision.saturating_sub(1),
         }
+    }
+
+    fn look(&self) -> Result<(Option<Event>, Position), ReadError> {
+        self.index
+            .next_event(&self.topic, &self.prefix, &self.listener, self.position)
     }
 }
 

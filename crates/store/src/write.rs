@@ -1,6 +1,6 @@
 //! Changes, their preconditions, and the batch in which a backend turns them into entries and events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -19,6 +19,18 @@ pub enum Expect {
     Present,
     /// The key is there and was last written at this revision.
     Revision(Revision),
+}
+
+impl Expect {
+    /// Whether it holds of a key that was last written at `found`, or is not there.
+    pub(crate) fn holds(self, found: Option<Revision>) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Absent => found.is_none(),
+            Self::Present => found.is_some(),
+            Self::Revision(expected) => found == Some(expected),
+        }
+    }
 }
 
 /// One change of one key.
@@ -80,6 +92,30 @@ pub enum CommitError {
         /// What the disk said.
         reason: Arc<str>,
     },
+    /// One key was to be changed twice at once.
+    #[error("{key} is to be changed twice at once: make the changes one after the other")]
+    Repeated {
+        /// The key in question.
+        key: Key,
+    },
+    /// The store behind could not be asked. Nothing has happened.
+    #[error("etcd cannot take changes now ({reason}): try again")]
+    Unreachable {
+        /// What went wrong.
+        reason: Arc<str>,
+    },
+    /// The store behind was asked, but did not say whether it made the change.
+    #[error("etcd did not tell whether it made the change ({reason}): read the object again before you change it")]
+    Unknown {
+        /// What went wrong.
+        reason: Arc<str>,
+    },
+    /// The store behind refuses the change, and would again.
+    #[error("etcd refuses the change: {reason}")]
+    Refused {
+        /// What it said.
+        reason: Arc<str>,
+    },
     /// The store was closed.
     #[error("the store is closed: it takes no changes while the process shuts down")]
     Closed,
@@ -93,7 +129,7 @@ fn describe(current: &Option<Arc<Entry>>) -> String {
 }
 
 impl Change {
-    fn parts(&self) -> (&Key, Expect, Option<&Bytes>) {
+    pub(crate) fn parts(&self) -> (&Key, Expect, Option<&Bytes>) {
         match self {
             Change::Put { key, expect, value } => (key, *expect, Some(value)),
             Change::Delete { key, expect } => (key, *expect, None),
@@ -130,12 +166,14 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Checks that all of `changes` can be made, each after the ones before it. Changes nothing.
+    /// Checks that all of `changes` can be made. Changes nothing.
     pub(crate) fn check(&self, changes: &[Change]) -> Result<(), CommitError> {
-        // The revision each key would have, none if it would not be there.
-        let mut within: BTreeMap<&Key, Option<Revision>> = BTreeMap::new();
-        for (revision, change) in (self.revision + 1..).zip(changes) {
+        let mut keys = BTreeSet::new();
+        for change in changes {
             let (key, expect, value) = change.parts();
+            if !keys.insert(key) {
+                return Err(CommitError::Repeated { key: key.clone() });
+            }
             if let Some(value) = value
                 && value.len() > self.max_value
             {
@@ -145,23 +183,14 @@ impl<'a> Batch<'a> {
                     limit: self.max_value,
                 });
             }
-            let found = match within.get(key) {
-                Some(found) => *found,
-                None => self.current(key).map(|entry| entry.mod_revision),
-            };
-            let holds = match expect {
-                Expect::Any => true,
-                Expect::Absent => found.is_none(),
-                Expect::Present => found.is_some(),
-                Expect::Revision(expected) => found == Some(expected),
-            };
-            if !holds || (value.is_none() && found.is_none()) {
+            let current = self.current(key);
+            let found = current.as_ref().map(|entry| entry.mod_revision);
+            if !expect.holds(found) || (value.is_none() && found.is_none()) {
                 return Err(CommitError::Conflict {
                     key: key.clone(),
-                    current: self.current(key),
+                    current,
                 });
             }
-            within.insert(key, value.map(|_| revision));
         }
         Ok(())
     }

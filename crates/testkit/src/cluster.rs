@@ -6,10 +6,7 @@ use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
 use gardener_apiserver::authn::{Authenticator, Settings};
 use gardener_apiserver::authz::{Node, Union};
-use gardener_apiserver::definition::Admission;
-use gardener_apiserver::kubernetes::{
-    self, DefaultTolerationSeconds, NamespaceLifecycle, Priority, ServiceAccountPlugin,
-};
+use gardener_apiserver::kubernetes;
 use gardener_apiserver::openapi::Documents;
 use gardener_apiserver::rbac::Rbac;
 use gardener_apiserver::tokens::SigningKey;
@@ -51,6 +48,7 @@ impl MemoryClusters {
                 )),
                 issuer: ISSUER.to_owned(),
                 audiences: vec![ISSUER.to_owned()],
+                bootstrap_tokens: true,
                 ..Settings::default()
             })),
         };
@@ -59,16 +57,10 @@ impl MemoryClusters {
     }
 
     fn config(&self) -> ClusterConfig {
-        let admission: Vec<Arc<dyn Admission>> = vec![
-            Arc::new(NamespaceLifecycle),
-            Arc::new(ServiceAccountPlugin { mounts_tokens: true }),
-            Arc::new(Priority),
-            Arc::new(DefaultTolerationSeconds),
-        ];
         ClusterConfig {
             resources: Arc::clone(&self.resources),
             custom_resources: true,
-            admission,
+            admission: kubernetes::admission_plugins(true),
             authenticator: Arc::clone(&self.authenticator),
             authorizer: Arc::new(Union(vec![Arc::new(Node), Arc::new(Rbac)])),
             git_version: "v1.36.0".into(),

@@ -1,12 +1,32 @@
 //! Admission plugins that every cluster has: namespaces must exist, pods get a service account, a priority and tolerations.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::go_quote;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusCause;
 use serde_json::{Value, json};
 
-use crate::definition::{Admission, Attributes, Operation};
+use crate::definition::{Admission, Attributes, Context, Operation};
 use crate::meta;
+use crate::user::MASTERS;
+use crate::webhooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
+
+/// The plugins of a cluster with nodes, in upstream's order. `mounts_tokens` tells whether pods get a volume with a token, see
+/// [`ServiceAccountPlugin::mounts_tokens`].
+pub fn plugins(mounts_tokens: bool) -> Vec<Arc<dyn Admission>> {
+    vec![
+        Arc::new(NamespaceLifecycle),
+        Arc::new(ServiceAccountPlugin { mounts_tokens }),
+        Arc::new(Priority),
+        Arc::new(DefaultTolerationSeconds),
+        Arc::new(CertificateSigning),
+        Arc::new(CertificateSubjectRestriction),
+        Arc::new(MutatingAdmissionWebhook),
+        Arc::new(ValidatingAdmissionWebhook),
+    ]
+}
 
 /// Refuses writes into namespaces that do not exist, creations in those that end, and the deletion of the system's own.
 pub struct NamespaceLifecycle;
@@ -271,6 +291,75 @@ impl Admission for DefaultTolerationSeconds {
                     );
                 }
             }
+        }
+        Ok(())
+    }
+}
+
+const REQUESTS: (&str, &str) = ("certificates.k8s.io", "certificatesigningrequests");
+
+/// Whether a user may do something for a signer: for itself, or for all of its domain.
+pub(super) fn may_for_signer(context: &Context<'_>, verb: &str, signer: &str) -> bool {
+    let domain = signer.split('/').next().unwrap_or_default();
+    [signer.to_owned(), format!("{domain}/*")].iter().any(|name| {
+        context
+            .lister
+            .allowed(context.user, verb, REQUESTS.0, "signers", "", name)
+    })
+}
+
+/// Lets only signers write certificates into requests.
+pub struct CertificateSigning;
+
+#[async_trait]
+impl Admission for CertificateSigning {
+    fn name(&self) -> &'static str {
+        "CertificateSigning"
+    }
+
+    async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        let is_status = attributes.is(REQUESTS.0, REQUESTS.1) && attributes.subresource == "status";
+        let (Some(request), Some(old)) = (&attributes.object, attributes.old) else {
+            return Ok(());
+        };
+        let same = |pointer: &str| request.pointer(pointer) == old.pointer(pointer);
+        if !is_status || same("/status/certificate") && same("/status/conditions") {
+            return Ok(());
+        }
+        let signer = meta::text(old, "/spec/signerName");
+        if may_for_signer(attributes.context, "sign", signer) {
+            return Ok(());
+        }
+        Err(attributes.forbidden(&format!(
+            "user not permitted to sign requests with signerName {}",
+            go_quote(signer)
+        )))
+    }
+}
+
+/// Refuses requests of clients that want to be masters.
+pub struct CertificateSubjectRestriction;
+
+#[async_trait]
+impl Admission for CertificateSubjectRestriction {
+    fn name(&self) -> &'static str {
+        "CertificateSubjectRestriction"
+    }
+
+    async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
+        let is_new = attributes.operation == Operation::Create && attributes.subresource.is_empty();
+        let Some(request) = attributes.object.as_ref() else {
+            return Ok(());
+        };
+        if !is_new || !attributes.is(REQUESTS.0, REQUESTS.1) || meta::text(request, "/spec/signerName") != SIGNER {
+            return Ok(());
+        }
+        if super::certificates::organizations(request)
+            .iter()
+            .any(|group| group == MASTERS)
+        {
+            return Err(attributes.forbidden(&format!("use of {SIGNER} signer with {MASTERS} group is not allowed")));
         }
         Ok(())
     }

@@ -22,18 +22,55 @@ pub enum BootstrapError {
     Store(#[from] CommitError),
 }
 
-/// Creates what is missing of a fresh cluster's objects. Objects that exist are left as they are.
+/// How many objects are made at once: what a transaction of etcd takes.
+const AT_ONCE: usize = 100;
+/// How often the missing objects are looked for anew when another server makes them at the same time.
+const ATTEMPTS: usize = 5;
+
+/// Creates what is missing of a fresh cluster's objects, if it is fresh. Objects that exist are left as they are.
 ///
 /// # Errors
 /// When the store refuses.
 pub async fn bootstrap(cluster: &LogicalCluster) -> Result<(), BootstrapError> {
-    if cluster.get("", "namespaces", "", "kube-system").is_some()
-        && cluster
-            .get("rbac.authorization.k8s.io", "clusterrolebindings", "", "cluster-admin")
-            .is_some()
+    // made last
+    if cluster
+        .get("rbac.authorization.k8s.io", "clusterrolebindings", "", LAST)
+        .is_some()
     {
         return Ok(());
     }
+    complete(cluster).await
+}
+
+/// Creates what is missing of a cluster's objects, also of a cluster that others have set up. Objects that exist are left as they are.
+///
+/// # Errors
+/// When the store refuses.
+pub async fn complete(cluster: &LogicalCluster) -> Result<(), BootstrapError> {
+    for _ in 0..ATTEMPTS {
+        let mut missing = missing(cluster)?;
+        let mut raced = false;
+        while !missing.is_empty() && !raced {
+            let rest = missing.split_off(missing.len().min(AT_ONCE));
+            match cluster.store().commit_all(std::mem::replace(&mut missing, rest)).await {
+                Ok(_) => {}
+                // another server sets up the cluster, too: what it has written is as good
+                Err(CommitError::Conflict { .. }) => raced = true,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if !raced {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// The binding that tells that a cluster is set up.
+const LAST: &str = "cluster-admin";
+
+/// The objects of a fresh cluster that are not there.
+fn missing(cluster: &LogicalCluster) -> Result<Vec<Change>, BootstrapError> {
     let mut changes = Vec::new();
     let mut add = |group: &str, resource: &str, mut value: Value| {
         let Some(definition) = cluster.find(group, resource) else {
@@ -111,11 +148,10 @@ pub async fn bootstrap(cluster: &LogicalCluster) -> Result<(), BootstrapError> {
             }
         }
     }
-    // two servers may set up one cluster at once: what the other one wrote is as good
-    match cluster.store().commit_all(changes).await {
-        Ok(_) | Err(CommitError::Conflict { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+    let is_last = |change: &Change| matches!(change, Change::Put { key, .. } if key.path.rsplit('/').next() == Some(LAST) && key.topic.as_str().ends_with("/clusterrolebindings"));
+    let (last, mut changes): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_last);
+    changes.extend(last);
+    Ok(changes)
 }
 
 /// Fills the rules of roles that are put together from others by label.

@@ -6,6 +6,9 @@ use base64::engine::general_purpose::STANDARD;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::{Value, json};
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::pem::parse_x509_pem;
+use x509_parser::prelude::FromDer;
 
 use super::checks::{self, list, number, text};
 use super::strategy::Kind;
@@ -43,6 +46,23 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.validate = validate;
     kind.fields = |request| vec![("spec.signerName".into(), meta::text(request, "/spec/signerName").into())];
     kind
+}
+
+/// The organizations of the subject that a request names; none where it cannot be read.
+pub(super) fn organizations(request: &Value) -> Vec<String> {
+    let encoded = meta::text(request, "/spec/request");
+    let Ok(pem) = STANDARD.decode(encoded) else {
+        return Vec::new();
+    };
+    let Ok((_, pem)) = parse_x509_pem(&pem) else {
+        return Vec::new();
+    };
+    let Ok((_, parsed)) = X509CertificationRequest::from_der(&pem.contents) else {
+        return Vec::new();
+    };
+    let subject = &parsed.certification_request_info.subject;
+    let texts = subject.iter_organization().filter_map(|own| own.as_str().ok());
+    texts.map(str::to_owned).collect()
 }
 
 /// What certificates may be for.
@@ -134,15 +154,8 @@ impl Subresource for Approval {
             return Ok(Effect::Answer(request.clone()));
         }
         let signer = meta::text(request, "/spec/signerName");
-        let user = context.user;
-        let domain = signer.split('/').next().unwrap_or_default();
         let group = "certificates.k8s.io";
-        if !user.is_master()
-            && !context.lister.allowed(user, "approve", group, "signers", "", signer)
-            && !context
-                .lister
-                .allowed(user, "approve", group, "signers", "", &format!("{domain}/*"))
-        {
+        if !context.user.is_master() && !super::admission::may_for_signer(context, "approve", signer) {
             return Err(ApiError::forbidden(
                 group,
                 "certificatesigningrequests",

@@ -354,6 +354,7 @@ pub(super) fn claims(mut kind: Kind) -> Kind {
             )],
         }
     };
+    kind.default_stored = pending;
     kind.prepare_create = |_, claim| {
         add_finalizer(claim, "kubernetes.io/pvc-protection");
         if let Some(members) = claim.as_object_mut() {
@@ -362,6 +363,15 @@ pub(super) fn claims(mut kind: Kind) -> Kind {
         Ok(())
     };
     kind
+}
+
+/// What is not bound yet is pending.
+fn pending(object: &mut Value) {
+    let Some(members) = object.as_object_mut() else { return };
+    let status = members.entry("status").or_insert_with(|| json!({}));
+    if let Some(status) = status.as_object_mut() {
+        status.entry("phase").or_insert_with(|| json!("Pending"));
+    }
 }
 
 /// The sources of persistent volumes that are told apart here.
@@ -448,6 +458,7 @@ pub(super) fn volumes(mut kind: Kind) -> Kind {
         let why = "spec.persistentvolumesource is immutable after creation";
         vec![Error::forbidden(&at, why)]
     };
+    kind.default_stored = pending;
     kind.prepare_create = |context, volume| {
         add_finalizer(volume, "kubernetes.io/pv-protection");
         if let Some(members) = volume.as_object_mut() {

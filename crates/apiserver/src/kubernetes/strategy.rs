@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     certificates, crds, defaults, events, jobs, namespaces, nodes, pods, printers, roles, serviceaccounts, services,
-    storage, workloads,
+    storage, webhooks, workloads,
 };
 use crate::definition::{Context, Strategy, Subresource};
 use crate::meta;
@@ -70,6 +70,8 @@ pub(super) struct Kind {
     /// What is told when dependents outlive a deletion because it does not say what becomes of them.
     orphans: Option<Option<&'static str>>,
     pub(super) time_to_live: Option<Duration>,
+    /// Fills what upstream fills only when it reads an object, besides `default`.
+    pub(super) default_stored: fn(&mut Value),
 }
 
 impl Kind {
@@ -96,6 +98,7 @@ impl Kind {
             answers_deleted: false,
             orphans: None,
             time_to_live: None,
+            default_stored: |_| {},
         }
     }
 
@@ -125,6 +128,11 @@ fn finalizers(object: &Value) -> ErrorList {
 impl Strategy for Kind {
     fn default(&self, _: &Context<'_>, object: &mut Value) {
         (self.default)(object);
+    }
+
+    fn default_stored(&self, object: &mut Value) {
+        (self.default)(object);
+        (self.default_stored)(object);
     }
 
     fn prepare_for_create(&self, context: &Context<'_>, object: &mut Value) -> Result<(), ApiError> {
@@ -350,9 +358,12 @@ fn kind_of(group: &str, resource: &str) -> Kind {
             Kind::new(printers::extensions::api_service).defaulted(defaults::api_service)
         }
         ("admissionregistration.k8s.io", "validatingwebhookconfigurations" | "mutatingwebhookconfigurations") => {
-            Kind::new(printers::extensions::webhook_configuration)
+            let mut kind = Kind::new(printers::extensions::webhook_configuration)
                 .defaulted(defaults::webhook_configuration)
-                .generation()
+                .generation();
+            kind.validate_update = webhooks::validate_update;
+            kind.validate_create = webhooks::validate;
+            kind
         }
         ("admissionregistration.k8s.io", "validatingadmissionpolicies" | "mutatingadmissionpolicies") => {
             Kind::new(printers::extensions::admission_policy)

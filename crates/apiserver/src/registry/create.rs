@@ -28,7 +28,6 @@ impl Scope {
         let mut warnings = Vec::new();
         self.accept(&context, &mut object, options, source, &mut warnings)?;
         self.place(&mut object)?;
-        self.prepare_metadata(&mut object, now);
         self.to_stored(&mut object)?;
         self.create_accepted(object, &context, options, warnings).await
     }
@@ -41,28 +40,47 @@ impl Scope {
         options: &WriteOptions,
         warnings: Vec<String>,
     ) -> Result<Written, ApiError> {
-        self.drop_status(&mut object);
+        drop_server_metadata(&mut object);
+        // admission sees the status that the client sent, but nobody owns it
+        let status = self.drop_status(&mut object);
         self.own_fields(None, &mut object, options, context.now);
+        if let (Value::Object(members), Some(status)) = (&mut object, status) {
+            members.insert("status".into(), status);
+        }
         self.create_owned(object, context, options, warnings).await
     }
 
-    fn drop_status(&self, object: &mut Value) {
-        if self.definition.stored_version().is_some_and(|version| version.status)
-            && !self.definition.strategy.keeps_status_on_create()
-            && let Value::Object(members) = object
-        {
-            members.remove("status");
-        }
+    fn drop_status(&self, object: &mut Value) -> Option<Value> {
+        let members = object.as_object_mut()?;
+        let has_status = self.definition.stored_version().is_some_and(|version| version.status);
+        let dropped = has_status && !self.definition.strategy.keeps_status_on_create();
+        dropped.then(|| members.remove("status")).flatten()
     }
 
-    /// The rest of creation, shared with apply. The object is in the stored version and its managedFields are written.
+    /// The rest of creation, shared with apply. The object is in the stored version and its managedFields are written. Plugins see it as
+    /// it came: without the uid, the time and the generated name that it gets after them.
     pub(super) async fn create_owned(
         &self,
-        mut object: Value,
+        object: Value,
         context: &crate::definition::Context<'_>,
         options: &WriteOptions,
         mut warnings: Vec<String>,
     ) -> Result<Written, ApiError> {
+        let options_object = options.object("CreateOptions");
+        let mut holder = Some(object);
+        let own = self.named(holder.as_ref());
+        own.admit(
+            context,
+            Operation::Create,
+            &options_object,
+            &mut holder,
+            None,
+            &mut warnings,
+        )
+        .await?;
+        let mut object = holder.unwrap_or(Value::Null);
+        self.place(&mut object)?;
+        self.prepare_metadata(&mut object, context.now);
         self.drop_status(&mut object);
         let generated = meta::name(&object).is_empty() && !meta::text(&object, "/metadata/generateName").is_empty();
         for attempt in 0..RETRIES {
@@ -78,17 +96,8 @@ impl Scope {
                     Some(format!("{stem}{}", self.cluster.chance().name_suffix(5)).into()),
                 );
             }
-            let name = meta::name(&candidate).to_owned();
-            let scope = if self.name == name {
-                self.clone()
-            } else {
-                self.at(&self.namespace, &name)
-            };
-            let mut holder = Some(candidate);
-            scope
-                .admit(context, Operation::Create, &mut holder, None, &mut warnings)
-                .await?;
-            let mut candidate = holder.unwrap_or(Value::Null);
+            let scope = self.named(Some(&candidate));
+            let name = scope.name.clone();
             if self.definition.strategy.has_generation() {
                 meta::set(&mut candidate, "generation", Some(json!(1)));
             }
@@ -102,7 +111,14 @@ impl Scope {
             warnings.extend(self.definition.strategy.warnings(context, &candidate, None));
             self.canonicalize(&mut candidate);
             let candidate = scope
-                .admit_final(context, Operation::Create, Some(candidate), None, &mut warnings)
+                .admit_final(
+                    context,
+                    Operation::Create,
+                    &options_object,
+                    Some(candidate),
+                    None,
+                    &mut warnings,
+                )
                 .await?
                 .unwrap_or(Value::Null);
             if options.dry_run {
@@ -136,6 +152,12 @@ impl Scope {
         Err(ApiError::internal("no free name was found"))
     }
 
+    /// This scope at the object's own name.
+    fn named(&self, object: Option<&Value>) -> Self {
+        let name = object.map(meta::name).unwrap_or_default();
+        self.at(&self.namespace, if name.is_empty() { &self.name } else { name })
+    }
+
     fn already_exists(&self) -> ApiError {
         ApiError::already_exists(&self.definition.group, &self.definition.plural, &self.name)
     }
@@ -163,16 +185,21 @@ impl Scope {
     }
 
     pub(super) fn prepare_metadata(&self, object: &mut Value, now: k8s_openapi::jiff::Timestamp) {
-        for key in [
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "selfLink",
-            "resourceVersion",
-        ] {
-            meta::set(object, key, None);
-        }
+        drop_server_metadata(object);
         meta::set(object, "creationTimestamp", Some(meta::rfc3339(now).into()));
         meta::set(object, "uid", Some(self.cluster.chance().uid().into()));
+    }
+}
+
+/// Drops what only the server says of an object.
+fn drop_server_metadata(object: &mut Value) {
+    for key in [
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "resourceVersion",
+    ] {
+        meta::set(object, key, None);
     }
 }
 

@@ -46,6 +46,33 @@ impl DeleteOptions {
         self.dry_run.as_ref().is_some_and(|list| !list.is_empty())
     }
 
+    /// The options as admission shows them.
+    fn object(&self) -> Value {
+        let preconditions = self.preconditions.as_ref().map(|preconditions| {
+            let members = [
+                ("uid", &preconditions.uid),
+                ("resourceVersion", &preconditions.resource_version),
+            ];
+            let set = members
+                .into_iter()
+                .filter_map(|(key, value)| Some((key, value.clone()?)));
+            set.map(|(key, value)| (key.to_owned(), value.into())).collect()
+        });
+        let members = [
+            ("kind", Some(json!("DeleteOptions"))),
+            ("apiVersion", Some(json!("meta.k8s.io/v1"))),
+            ("gracePeriodSeconds", self.grace_period_seconds.map(Value::from)),
+            ("preconditions", preconditions.map(Value::Object)),
+            ("orphanDependents", self.orphan_dependents.map(Value::from)),
+            ("propagationPolicy", self.propagation_policy.clone().map(Value::from)),
+            ("dryRun", self.dry_run.clone().map(Value::from)),
+        ];
+        let set = members
+            .into_iter()
+            .filter_map(|(key, value)| Some((key.to_owned(), value?)));
+        Value::Object(set.collect())
+    }
+
     /// Checks the options.
     ///
     /// # Errors
@@ -93,6 +120,7 @@ impl Scope {
     /// 404, 409 when a precondition does not hold, whatever admission says.
     pub async fn delete(&self, options: &DeleteOptions, warnings: &mut Vec<String>) -> Result<Deleted, ApiError> {
         options.validate()?;
+        let asked = options.object();
         let context = self.context(self.cluster.clock().now(), options.is_dry_run());
         if options.propagation_policy.is_none() && options.orphan_dependents.is_none() {
             warnings.extend(
@@ -104,12 +132,12 @@ impl Scope {
         }
         for _ in 0..RETRIES {
             let entry = self.entry()?;
-            let found = Found::of(&entry);
+            let found = Found::of(&entry, self);
             let old = &found.object;
             self.check_preconditions(options, old, entry.mod_revision)?;
-            self.admit(&context, Operation::Delete, &mut None, Some(old), &mut Vec::new())
+            self.admit(&context, Operation::Delete, &asked, &mut None, Some(old), warnings)
                 .await?;
-            self.admit_final(&context, Operation::Delete, None, Some(old), &mut Vec::new())
+            self.admit_final(&context, Operation::Delete, &asked, None, Some(old), warnings)
                 .await?;
             let Some(object) = self.marked(old, options, context.now) else {
                 let mut object = found.object;
@@ -271,12 +299,20 @@ impl Scope {
     ///
     /// # Errors
     /// The first refusal.
-    pub async fn delete_collection(&self, query: &ListQuery, options: &DeleteOptions) -> Result<Page, ApiError> {
+    pub async fn delete_collection(
+        &self,
+        query: &ListQuery,
+        options: &DeleteOptions,
+        warnings: &mut Vec<String>,
+    ) -> Result<Page, ApiError> {
         let page = self.list(query)?;
         for entry in &page.entries {
             let object = object::value_of(entry);
-            let scope = self.at(meta::namespace(&object), meta::name(&object));
-            match scope.delete(options, &mut Vec::new()).await {
+            let scope = Self {
+                with_collection: true,
+                ..self.at(meta::namespace(&object), meta::name(&object))
+            };
+            match scope.delete(options, warnings).await {
                 Err(error) if error.code() != 404 => return Err(error),
                 _ => {}
             }

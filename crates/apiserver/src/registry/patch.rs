@@ -74,7 +74,7 @@ impl Scope {
                 }
                 return self.apply_new(decoded, &context, options).await;
             };
-            let found = Found::of(&entry);
+            let found = Found::of(&entry, self);
             let current = self.requested(&found.object)?;
             let mut patched = match kind {
                 PatchKind::Apply => self.applied(Some(&current), &decoded.value, options, &context)?,
@@ -263,7 +263,6 @@ impl Scope {
         meta::set(&mut object, "name", Some(self.name.clone().into()));
         meta::set(&mut object, "resourceVersion", None);
         self.place(&mut object)?;
-        self.prepare_metadata(&mut object, context.now);
         meta::set(&mut object, "managedFields", managed);
         self.to_stored(&mut object)?;
         self.create_owned(object, context, options, warnings).await

@@ -38,6 +38,9 @@ impl Scope {
         if !own_namespace.is_empty() && own_namespace != self.namespace {
             return Err(namespace_mismatch());
         }
+        if self.definition.namespaced {
+            meta::set(&mut body, "namespace", Some(self.namespace.clone().into()));
+        }
         let wanted = match meta::resource_version(&body) {
             "0" => String::new(),
             text => text.to_owned(),
@@ -52,7 +55,6 @@ impl Scope {
                 }
                 let mut object = body.clone();
                 self.place(&mut object)?;
-                self.prepare_metadata(&mut object, now);
                 self.to_stored(&mut object)?;
                 return self.create_accepted(object, &context, options, warnings).await;
             };
@@ -71,7 +73,7 @@ impl Scope {
             }
             let mut object = body.clone();
             self.to_stored(&mut object)?;
-            let found = Found::of(&entry);
+            let found = Found::of(&entry, self);
             self.check_uid(&object, &found.object)?;
             match self
                 .replace(found, object, &context, options, &mut warnings, true)
@@ -104,21 +106,38 @@ impl Scope {
     ) -> Result<Value, Attempt> {
         let strategy = &self.definition.strategy;
         let old = &found.object;
-        keep_server_metadata(&mut object, old);
         let has_status = self.definition.stored_version().is_some_and(|version| version.status);
         let status_update = self.subresource == "status";
-        if status_update {
-            keep_all_but_status(&mut object, old, strategy.status_update_keeps_metadata());
-        } else if has_status {
-            copy_member(&mut object, old, "status");
-        }
+        let options_object = options.object("UpdateOptions");
+        // webhooks see the object as it came, also the parts that it does not change
+        let as_sent = self.cluster.webhooks().any(&self.cluster).then(|| object.clone());
+        let keep = |object: &mut Value| {
+            keep_server_metadata(object, old);
+            if status_update {
+                keep_all_but_status(object, old, strategy.status_update_keeps_metadata());
+            } else if has_status {
+                copy_member(object, old, "status");
+            }
+        };
+        keep(&mut object);
         if track_fields && self.spec().is_ok_and(|version| version.schema.is_some()) {
             self.own_fields(Some(old), &mut object, options, context.now);
         }
+        let managed = object.pointer("/metadata/managedFields").cloned();
+        let mut object = as_sent.unwrap_or(object);
+        meta::set(&mut object, "managedFields", managed);
         let mut holder = Some(object);
-        self.admit(context, Operation::Update, &mut holder, Some(old), warnings)
-            .await?;
+        self.admit(
+            context,
+            Operation::Update,
+            &options_object,
+            &mut holder,
+            Some(old),
+            warnings,
+        )
+        .await?;
         let mut object = holder.unwrap_or(Value::Null);
+        keep(&mut object);
         if status_update {
             strategy.prepare_for_status_update(context, &mut object, old)?;
         } else {
@@ -142,8 +161,16 @@ impl Scope {
             warnings.extend(strategy.warnings(context, &object, Some(old)));
         }
         self.canonicalize(&mut object);
+        meta::set(&mut object, "resourceVersion", Some(found.revision.to_string().into()));
         let object = self
-            .admit_final(context, Operation::Update, Some(object), Some(old), warnings)
+            .admit_final(
+                context,
+                Operation::Update,
+                &options_object,
+                Some(object),
+                Some(old),
+                warnings,
+            )
             .await?
             .unwrap_or(Value::Null);
         self.store_change(found, object, options.dry_run).await
@@ -187,7 +214,8 @@ impl Scope {
         Ok(answer)
     }
 
-    /// Stores what a subresource made of its parent. `None` when another write came first.
+    /// Stores what a subresource made of its parent. `None` when another write came first. `admitted`: the subresource's own body went
+    /// through admission, not the parent.
     pub(crate) async fn store_by_subresource(
         &self,
         entry: &Arc<Entry>,
@@ -195,8 +223,9 @@ impl Scope {
         context: &Context<'_>,
         options: &WriteOptions,
         validate: bool,
+        admitted: bool,
     ) -> Result<Option<Value>, ApiError> {
-        let found = Found::of(entry);
+        let found = Found::of(entry, self);
         let old = &found.object;
         let strategy = &self.definition.strategy;
         let wanted = meta::resource_version(&object);
@@ -206,10 +235,22 @@ impl Scope {
         keep_server_metadata(&mut object, old);
         self.own_fields(Some(old), &mut object, options, context.now);
         let mut warnings = Vec::new();
-        let mut holder = Some(object);
-        self.admit(context, Operation::Update, &mut holder, Some(old), &mut warnings)
+        let options_object = options.object("UpdateOptions");
+        let mut object = if admitted {
+            object
+        } else {
+            let mut holder = Some(object);
+            self.admit(
+                context,
+                Operation::Update,
+                &options_object,
+                &mut holder,
+                Some(old),
+                &mut warnings,
+            )
             .await?;
-        let mut object = holder.unwrap_or(Value::Null);
+            holder.unwrap_or(Value::Null)
+        };
         if validate {
             if strategy.has_generation() {
                 bump_generation(
@@ -226,10 +267,19 @@ impl Scope {
             }
             self.canonicalize(&mut object);
         }
-        let object = self
-            .admit_final(context, Operation::Update, Some(object), Some(old), &mut warnings)
-            .await?
-            .unwrap_or(Value::Null);
+        if !admitted {
+            object = self
+                .admit_final(
+                    context,
+                    Operation::Update,
+                    &options_object,
+                    Some(object),
+                    Some(old),
+                    &mut warnings,
+                )
+                .await?
+                .unwrap_or(Value::Null);
+        }
         match self.store_change(found, object, options.dry_run).await {
             Ok(object) => Ok(Some(object)),
             Err(Attempt::Raced) => Ok(None),
@@ -321,10 +371,14 @@ pub(super) struct Found {
 }
 
 impl Found {
-    pub(super) fn of(entry: &Entry) -> Self {
+    pub(super) fn of(entry: &Entry, scope: &Scope) -> Self {
+        let mut object = object::value_of(entry);
+        if let Err(error) = scope.turn(&mut object) {
+            tracing::warn!(key = %entry.key, %error, "a stored object cannot be converted");
+        }
         Self {
             revision: entry.mod_revision,
-            object: object::value_of(entry),
+            object,
         }
     }
 }

@@ -50,6 +50,16 @@ pub fn discovery(garden: &Kubectl) {
         "{resources}"
     );
     assert_eq!(garden.ok("get --raw /readyz"), "ok");
+    garden.ok("get seeds");
+    let metrics = garden.ok("get --raw /metrics");
+    for line in [
+        "# TYPE apiserver_request_total counter",
+        "apiserver_request_total{verb=\"LIST\",dry_run=\"\",group=\"core.gardener.cloud\",version=\"v1beta1\",resource=\"seeds\",subresource=\"\",scope=\"cluster\",component=\"apiserver\",code=\"200\"} ",
+        "apiserver_longrunning_requests{verb=\"WATCH\",group=\"core.gardener.cloud\",version=\"v1beta1\",resource=\"shoots\"",
+        "apiserver_resource_objects{group=\"core.gardener.cloud\",resource=\"seeds\"} 1\n",
+    ] {
+        assert!(metrics.contains(line), "{line} is missing in\n{metrics}");
+    }
     assert!(
         garden
             .ok("api-versions")

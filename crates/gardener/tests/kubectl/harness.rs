@@ -154,6 +154,15 @@ pub struct Answer {
 }
 
 impl Kubectl {
+    /// A program with a kubeconfig and a folder for what it remembers.
+    pub fn new(program: PathBuf, kubeconfig: PathBuf, cache: PathBuf) -> Self {
+        Self {
+            program,
+            kubeconfig,
+            cache,
+        }
+    }
+
     /// The same cluster by another program, with a cache of its own.
     pub fn with_program(&self, program: &Path) -> Self {
         Self {

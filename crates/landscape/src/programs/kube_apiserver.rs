@@ -9,14 +9,13 @@ use gardener_apiserver::listen::Entrance;
 use gardener_apiserver::tokens::{SigningKey, VerifyingKey};
 use gardener_apiserver::{LogicalCluster, UserInfo};
 use gardener_cluster::kubelet::{Invocation, Program};
-use k8s_openapi::api::core::v1::{Container, Pod, Service, ServicePort, ServiceSpec};
-use k8s_openapi::api::networking::v1::{ServiceCIDR, ServiceCIDRSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{ListParams, PostParams};
+use k8s_openapi::api::core::v1::{Container, Pod, Service};
+use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 
 use super::files::{FileError, Files};
 use super::{Replicas, Surroundings, namespace};
+use crate::kubernetes_service;
 
 /// The container's name.
 const NAME: &str = "kube-apiserver";
@@ -100,7 +99,9 @@ impl KubeApiserver {
             issuer: issuers.first().copied().unwrap_or_default().to_owned(),
             audiences,
             anonymous: files.argument("anonymous-auth") == Some("true"),
-            static_tokens: Default::default(),
+            bootstrap_tokens: files.argument("enable-bootstrap-token-auth") == Some("true"),
+            accepted_issuers: issuers.iter().skip(1).map(|issuer| (*issuer).to_owned()).collect(),
+            ..Settings::default()
         })
     }
 
@@ -168,65 +169,8 @@ impl KubeApiserver {
             .flat_map(|text| text.split(','))
             .map(str::to_owned)
             .collect();
-        let cidrs: Api<ServiceCIDR> = Api::all(client.clone());
-        if cidrs.get_opt("kubernetes").await?.is_none() && !ranges.is_empty() {
-            let metadata = ObjectMeta {
-                name: Some("kubernetes".into()),
-                ..ObjectMeta::default()
-            };
-            let cidr = ServiceCIDR {
-                metadata,
-                spec: Some(ServiceCIDRSpec {
-                    cidrs: Some(ranges.clone()),
-                }),
-                status: None,
-            };
-            ignore_existing(cidrs.create(&PostParams::default(), &cidr).await)?;
-        }
-        let services: Api<Service> = Api::namespaced(client, "default");
-        if services.get_opt("kubernetes").await?.is_none() {
-            let labels = [("component", "apiserver"), ("provider", "kubernetes")]
-                .map(|(key, value)| (key.to_owned(), value.to_owned()));
-            let port = ServicePort {
-                name: Some("https".into()),
-                port: 443,
-                protocol: Some("TCP".into()),
-                ..ServicePort::default()
-            };
-            let service = Service {
-                metadata: ObjectMeta {
-                    name: Some("kubernetes".into()),
-                    labels: Some(labels.into_iter().collect()),
-                    ..ObjectMeta::default()
-                },
-                spec: Some(ServiceSpec {
-                    cluster_ip: ranges.first().and_then(|range| first_address(range)),
-                    ports: Some(vec![port]),
-                    ..ServiceSpec::default()
-                }),
-                status: None,
-            };
-            ignore_existing(services.create(&PostParams::default(), &service).await)?;
-        }
+        kubernetes_service::provide(&client, &ranges, None).await?;
         Ok(())
-    }
-}
-
-/// Two replicas may start at once: what the other one created is as good.
-fn ignore_existing<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
-    match result {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(()),
-        Err(error) => Err(error),
-    }
-}
-
-/// The first usable address of a range.
-fn first_address(range: &str) -> Option<String> {
-    let (base, _) = range.split_once('/')?;
-    match base.parse().ok()? {
-        std::net::IpAddr::V4(ip) => Some(std::net::Ipv4Addr::from(u32::from(ip).checked_add(1)?).to_string()),
-        std::net::IpAddr::V6(ip) => Some(std::net::Ipv6Addr::from(u128::from(ip).checked_add(1)?).to_string()),
     }
 }
 
@@ -273,17 +217,5 @@ impl Program for KubeApiserver {
             self.surroundings.server.close(&name);
         }
         0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_address_is_the_api_servers() {
-        assert_eq!(first_address("10.4.0.0/16").as_deref(), Some("10.4.0.1"));
-        assert_eq!(first_address("fd00::/108").as_deref(), Some("fd00::1"));
-        assert_eq!(first_address("nonsense"), None);
     }
 }

@@ -1,0 +1,374 @@
+//! What form of an answer a client accepts: content negotiation, as kube-apiserver does it.
+//!
+//! Answers themselves are made in [`crate::respond`].
+
+use std::cmp::Ordering;
+
+use gardener_apimachinery::ApiError;
+use http::HeaderMap;
+use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderValue, USER_AGENT};
+
+use crate::protobuf;
+use crate::request::Query;
+
+/// The media types in which answers are written, the preferred first.
+pub const MEDIA_TYPES: [&str; 3] = ["application/json", "application/yaml", protobuf::CONTENT_TYPE];
+/// The media types of watches.
+const STREAM_TYPES: [&str; 2] = [
+    "application/json;stream=watch",
+    "application/vnd.kubernetes.protobuf;stream=watch",
+];
+/// How clients begin their names that people read the answers of.
+const HUMAN_CLIENTS: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
+
+/// The form in which a client wants objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// The objects themselves.
+    Object,
+    /// A table.
+    Table,
+    /// Only metadata.
+    Metadata,
+}
+
+/// The encoding in which a client wants an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// `application/json`.
+    Json,
+    /// `application/yaml`.
+    Yaml,
+    /// `application/vnd.kubernetes.protobuf`.
+    Protobuf,
+}
+
+/// What is sent to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accept {
+    /// Form.
+    pub shape: Shape,
+    /// Encoding.
+    pub encoding: Encoding,
+    /// Whether JSON is to be indented.
+    pub pretty: bool,
+    /// Whether tables and metadata are those of `meta.k8s.io/v1beta1`.
+    pub beta: bool,
+}
+
+/// What a client asked for, before it is known what can be offered.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    accept: Option<HeaderValue>,
+    pretty: bool,
+    /// Whether large answers may be compressed.
+    pub gzip: bool,
+}
+
+/// What an endpoint can answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Offer {
+    /// Whether what it answers has a protobuf form.
+    pub protobuf: bool,
+    /// Whether it answers tables and metadata too.
+    pub shapes: bool,
+}
+
+impl Offer {
+    /// A `Status` and other objects that have one shape only.
+    pub const ONE_SHAPE: Self = Self {
+        protobuf: true,
+        shapes: false,
+    };
+}
+
+/// One clause of an `Accept` header.
+struct Clause<'a> {
+    kind: &'a str,
+    subtype: &'a str,
+    quality: f64,
+    parameters: Vec<(&'a str, &'a str)>,
+}
+
+impl Wanted {
+    /// Reads a request's headers and query.
+    pub fn of(headers: &HeaderMap, query: &str) -> Self {
+        let asked = query.contains("pretty").then(|| Query::parse(query));
+        let pretty = match asked.as_ref().and_then(|query| query.get("pretty")) {
+            Some(text) if !text.is_empty() => matches!(text, "1" | "t" | "T" | "TRUE" | "true" | "True"),
+            _ => headers
+                .get(USER_AGENT)
+                .and_then(|agent| agent.to_str().ok())
+                .is_some_and(|agent| HUMAN_CLIENTS.iter().any(|client| agent.starts_with(client))),
+        };
+        Self {
+            accept: headers.get(ACCEPT).cloned(),
+            pretty,
+            gzip: headers
+                .get(ACCEPT_ENCODING)
+                .and_then(|encodings| encodings.to_str().ok())
+                .is_some_and(|encodings| encodings.split(',').any(|encoding| encoding.trim() == "gzip")),
+        }
+    }
+
+    fn accepted(&self) -> Option<&str> {
+        let text = self.accept.as_ref().and_then(|accept| accept.to_str().ok());
+        text.filter(|text| !text.is_empty())
+    }
+
+    /// Refuses clients that accept no media type of a built-in resource's route, before it is looked at what they want in it.
+    ///
+    /// # Errors
+    /// 406 in the words of kube-apiserver's router. `lists` tells whether the route has watches too.
+    pub fn check_route(&self, lists: bool) -> Result<(), ApiError> {
+        let Some(text) = self.accepted() else { return Ok(()) };
+        let served = |clause: &str| {
+            let media_type = clause.split(';').next().unwrap_or_default().trim();
+            media_type == "*/*" || MEDIA_TYPES.contains(&media_type)
+        };
+        if text.split(',').any(served) {
+            return Ok(());
+        }
+        let streams = if lists { STREAM_TYPES.as_slice() } else { &[] };
+        let available: Vec<&str> = MEDIA_TYPES.iter().chain(streams).copied().collect();
+        Err(ApiError::no_representation(&available))
+    }
+}
+
+impl Accept {
+    /// Plain JSON.
+    pub const JSON: Self = Self {
+        shape: Shape::Object,
+        encoding: Encoding::Json,
+        pretty: false,
+        beta: false,
+    };
+
+    /// Whether objects are sent in the bytes in which they are stored.
+    pub fn is_plain_json(self) -> bool {
+        self == Self::JSON
+    }
+
+    /// Chooses what is sent: the best clause of the client that is offered.
+    ///
+    /// # Errors
+    /// 406 when none is.
+    pub fn choose(wanted: &Wanted, offer: Offer) -> Result<Self, ApiError> {
+        let plain = Self {
+            pretty: wanted.pretty,
+            ..Self::JSON
+        };
+        let Some(text) = wanted.accepted() else {
+            return Ok(plain);
+        };
+        for clause in clauses(text) {
+            for (media_type, encoding) in MEDIA_TYPES
+                .iter()
+                .zip([Encoding::Json, Encoding::Yaml, Encoding::Protobuf])
+            {
+                let (kind, subtype) = media_type.split_once('/').unwrap_or_default();
+                let fits = match (clause.kind, clause.subtype) {
+                    ("*", "*") => true,
+                    (own, "*") => own == kind,
+                    own => own == (kind, subtype),
+                };
+                if let Some(chosen) = fits.then(|| clause.with(encoding, plain, offer)).flatten() {
+                    return Ok(chosen);
+                }
+            }
+        }
+        Err(ApiError::not_acceptable(&MEDIA_TYPES))
+    }
+
+    /// As [`Accept::choose`], for a watch.
+    ///
+    /// # Errors
+    /// 406 when none is offered.
+    pub fn choose_stream(wanted: &Wanted, offer: Offer) -> Result<Self, ApiError> {
+        let chosen = Self::choose(wanted, offer)?;
+        match chosen.encoding {
+            Encoding::Yaml => Err(ApiError::not_acceptable(&STREAM_TYPES)),
+            Encoding::Json | Encoding::Protobuf => Ok(chosen),
+        }
+    }
+
+    /// The content type of an answer.
+    pub fn content_type(self) -> &'static str {
+        match self.encoding {
+            Encoding::Json => "application/json",
+            Encoding::Yaml => "application/yaml",
+            Encoding::Protobuf => protobuf::CONTENT_TYPE,
+        }
+    }
+
+    /// The content type of a watch.
+    pub fn stream_type(self) -> &'static str {
+        match self.encoding {
+            Encoding::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+            Encoding::Json | Encoding::Yaml => "application/json",
+        }
+    }
+
+    /// The version of tables and metadata.
+    pub fn meta_version(self) -> &'static str {
+        if self.beta {
+            "meta.k8s.io/v1beta1"
+        } else {
+            "meta.k8s.io/v1"
+        }
+    }
+}
+
+impl Clause<'_> {
+    /// What this clause asks of an encoding. `None`: something that is not offered.
+    fn with(&self, encoding: Encoding, plain: Accept, offer: Offer) -> Option<Accept> {
+        let (mut kind, mut group, mut version) = (None, "", "");
+        let mut pretty = false;
+        for (key, value) in &self.parameters {
+            match *key {
+                "as" => kind = Some(*value),
+                "g" => group = value,
+                "v" => version = value,
+                "stream" if !value.is_empty() && (*value != "watch" || encoding == Encoding::Yaml) => return None,
+                "pretty" => pretty = *value == "1",
+                "sv" if !value.is_empty() && *value != "v1" => return None,
+                _ => {}
+            }
+        }
+        let transforms = kind.is_some() || !group.is_empty() || !version.is_empty();
+        let shape = match kind {
+            _ if !transforms => Shape::Object,
+            _ if !offer.shapes || group != "meta.k8s.io" || !matches!(version, "v1" | "v1beta1") => return None,
+            Some("Table") if encoding != Encoding::Protobuf => Shape::Table,
+            Some("PartialObjectMetadata" | "PartialObjectMetadataList") => Shape::Metadata,
+            _ => return None,
+        };
+        if shape == Shape::Object && encoding == Encoding::Protobuf && !offer.protobuf {
+            return None;
+        }
+        Some(Accept {
+            shape,
+            encoding,
+            pretty: (plain.pretty || pretty) && encoding == Encoding::Json,
+            beta: version == "v1beta1",
+        })
+    }
+}
+
+/// The clauses of an `Accept` header, the preferred first.
+fn clauses(text: &str) -> Vec<Clause<'_>> {
+    let mut found: Vec<Clause<'_>> = text.split(',').filter_map(clause).collect();
+    let any = |part: &str| part == "*";
+    found.sort_by(|a, b| {
+        b.quality
+            .partial_cmp(&a.quality)
+            .unwrap_or(Ordering::Equal)
+            .then(any(a.kind).cmp(&any(b.kind)))
+            .then(any(a.subtype).cmp(&any(b.subtype)))
+    });
+    found
+}
+
+fn clause(text: &str) -> Option<Clause<'_>> {
+    let mut parts = text.split(';');
+    let media_type = parts.next()?.trim_matches(' ');
+    let (kind, subtype) = match media_type.split_once('/') {
+        Some((kind, subtype)) if !subtype.is_empty() && !subtype.contains('/') => (kind, subtype),
+        None if media_type == "*" => ("*", "*"),
+        _ => return None,
+    };
+    let mut clause = Clause {
+        kind: kind.trim_matches(' '),
+        subtype: subtype.trim_matches(' '),
+        quality: 1.0,
+        parameters: Vec::new(),
+    };
+    for part in parts {
+        let Some((key, value)) = part.split_once('=').filter(|(_, value)| !value.contains('=')) else {
+            continue;
+        };
+        match key.trim_matches(' ') {
+            "q" => clause.quality = value.parse().unwrap_or(0.0),
+            key => clause.parameters.push((key, value.trim_matches(' '))),
+        }
+    }
+    Some(clause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUILT_IN: Offer = Offer {
+        protobuf: true,
+        shapes: true,
+    };
+    const CUSTOM: Offer = Offer {
+        protobuf: false,
+        shapes: true,
+    };
+
+    fn chosen(text: &'static str, offer: Offer) -> Result<(Shape, Encoding), u16> {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static(text));
+        Accept::choose(&Wanted::of(&headers, ""), offer)
+            .map(|accept| (accept.shape, accept.encoding))
+            .map_err(|error| error.code())
+    }
+
+    #[test]
+    fn the_best_clause_on_offer_counts() {
+        use Encoding::{Json, Protobuf, Yaml};
+        use Shape::{Metadata, Object, Table};
+        const KUBECTL: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+        for (text, offer, expected) in [
+            (KUBECTL, BUILT_IN, Ok((Table, Json))),
+            (KUBECTL, Offer::ONE_SHAPE, Ok((Object, Json))),
+            (
+                "application/vnd.kubernetes.protobuf,application/json",
+                BUILT_IN,
+                Ok((Object, Protobuf)),
+            ),
+            (
+                "application/vnd.kubernetes.protobuf,application/json",
+                CUSTOM,
+                Ok((Object, Json)),
+            ),
+            ("application/vnd.kubernetes.protobuf", CUSTOM, Err(406)),
+            ("application/vnd.kubernetes.protobuf, */*", CUSTOM, Ok((Object, Json))),
+            (
+                "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+                CUSTOM,
+                Ok((Metadata, Protobuf)),
+            ),
+            (
+                "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1",
+                BUILT_IN,
+                Err(406),
+            ),
+            ("application/json;as=Table;g=meta.k8s.io;v=v2", BUILT_IN, Err(406)),
+            ("application/json;as=Other;g=meta.k8s.io;v=v1", BUILT_IN, Err(406)),
+            ("application/yaml", BUILT_IN, Ok((Object, Yaml))),
+            ("application/json;q=0.5, application/yaml", BUILT_IN, Ok((Object, Yaml))),
+            ("*/*, application/yaml", BUILT_IN, Ok((Object, Yaml))),
+            ("application/*", BUILT_IN, Ok((Object, Json))),
+            ("*/*", BUILT_IN, Ok((Object, Json))),
+            ("application/cbor", BUILT_IN, Err(406)),
+            ("nonsense", BUILT_IN, Err(406)),
+            ("", BUILT_IN, Ok((Object, Json))),
+        ] {
+            assert_eq!(chosen(text, offer), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn people_get_indented_json() {
+        let pretty = |agent: &'static str, query: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+            Accept::choose(&Wanted::of(&headers, query), BUILT_IN).unwrap().pretty
+        };
+        assert!(pretty("curl/8.5", "") && pretty("kubectl/v1.33", "pretty=true"));
+        assert!(!pretty("curl/8.5", "pretty=false") && !pretty("kubectl/v1.33", "pretty="));
+    }
+}

@@ -1,0 +1,416 @@
+//! Looks whether the servers behind a cluster answer: writes the `Available` condition of APIServices, and keeps what the servers tell of their
+//! resources, for discovery.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::{join_all, select_all};
+use gardener_store::Watch;
+use http::header::ACCEPT;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::{APIService, APIServiceCondition};
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::Told;
+use super::backend::Backend;
+use super::local;
+use super::proxy::{self, Failed, Forwarded};
+use crate::cluster::LogicalCluster;
+use crate::definition::Lister;
+use crate::user::{MASTERS, UserInfo};
+use crate::{meta, object};
+
+/// How often servers that answer are asked again.
+const INTERVAL: Duration = Duration::from_secs(30);
+/// How soon a server that does not answer is asked again at first; the time doubles up to [`INTERVAL`].
+const FIRST_RETRY: Duration = Duration::from_millis(200);
+/// How long a server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Largest document that is read.
+const ANSWER_LIMIT: usize = 16 * 1024 * 1024;
+/// What a change of means another look.
+const SEEN: [(&str, &str); 4] = [
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("apiregistration.k8s.io", "apiservices"),
+    ("", "services"),
+    ("discovery.k8s.io", "endpointslices"),
+];
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+
+/// Whether a server is there, as its condition tells it.
+struct Verdict {
+    available: bool,
+    reason: &'static str,
+    message: String,
+}
+
+impl Verdict {
+    fn not(reason: &'static str, message: String) -> Self {
+        Self {
+            available: false,
+            reason,
+            message,
+        }
+    }
+}
+
+/// Looks after the APIServices of a cluster until stopped. `client` writes their conditions.
+pub async fn run(cluster: Arc<LogicalCluster>, client: kube::Client, stop: CancellationToken) {
+    let services: Api<APIService> = Api::all(client);
+    let mut retry = FIRST_RETRY;
+    let mut changes = Changes::of(&cluster);
+    loop {
+        let all_there = look(&cluster, &services).await;
+        let pause = match all_there {
+            true => INTERVAL,
+            false => retry,
+        };
+        let changed = tokio::select! {
+            () = stop.cancelled() => return,
+            () = changes.next() => true,
+            () = tokio::time::sleep(pause) => false,
+        };
+        retry = match changed || all_there {
+            true => FIRST_RETRY,
+            false => (retry * 2).min(INTERVAL),
+        };
+        if changed {
+            changes = Changes::of(&cluster);
+        }
+    }
+}
+
+/// Changes of what decides where requests go.
+struct Changes(Vec<Watch>);
+
+impl Changes {
+    /// From now on.
+    fn of(cluster: &LogicalCluster) -> Self {
+        let prefix = cluster.path("", "");
+        let watches = SEEN.iter().filter_map(|(group, plural)| {
+            let definition = cluster.find(group, plural)?;
+            let revision = cluster.store().revision();
+            cluster.store().watch(&definition.topic, &prefix, revision).ok()
+        });
+        Self(watches.collect())
+    }
+
+    async fn next(&mut self) {
+        if self.0.is_empty() {
+            return std::future::pending().await;
+        }
+        // events that were missed are changes too
+        let _ = select_all(self.0.iter_mut().map(|watch| watch.next().boxed())).await;
+    }
+}
+
+/// Looks at all APIServices. Answers whether all servers are there.
+async fn look(cluster: &LogicalCluster, services: &Api<APIService>) -> bool {
+    let backends = cluster.aggregation().backends(cluster);
+    let looks = backends.iter().map(async |backend| {
+        let verdict = verdict(cluster, backend).await;
+        if verdict.available {
+            let told = tell(cluster, backend).await;
+            cluster.aggregation().tell(backend, Some(told));
+        }
+        note(cluster, services, &backend.name, &verdict).await;
+        verdict.available
+    });
+    let there = join_all(looks).await.into_iter().all(|available| available);
+    let local = Verdict {
+        available: true,
+        reason: "Local",
+        message: "Local APIServices are always available".into(),
+    };
+    local::register(cluster, services).await;
+    for service in listed(cluster) {
+        if service.spec.is_some_and(|spec| spec.service.is_none()) {
+            note(cluster, services, &service.metadata.name.unwrap_or_default(), &local).await;
+        }
+    }
+    there
+}
+
+/// All APIServices of a cluster.
+pub(super) fn listed(cluster: &LogicalCluster) -> Vec<APIService> {
+    let (group, plural) = ("apiregistration.k8s.io", "apiservices");
+    let entries = cluster
+        .find(group, plural)
+        .map(|definition| cluster.entries(&definition, ""));
+    entries
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|entry| object::parse(entry))
+        .collect()
+}
+
+/// Whether the Service leads somewhere, and somebody answers there.
+async fn verdict(cluster: &LogicalCluster, backend: &Backend) -> Verdict {
+    let found = match leads_somewhere(cluster, backend) {
+        Ok(()) => ask(cluster, backend, &backend.path(), "application/json").await,
+        Err(verdict) => return verdict,
+    };
+    let shown = || {
+        format!(
+            "https://{}:{}{}",
+            backend.service.host(),
+            backend.service.port,
+            backend.path()
+        )
+    };
+    match found {
+        Ok((status, ..)) if status.is_success() => Verdict {
+            available: true,
+            reason: "Passed",
+            message: "all checks passed".into(),
+        },
+        Ok((status, ..)) => Verdict::not(
+            "FailedDiscoveryCheck",
+            format!(
+                "failing or missing response from {}: bad status from {}: {}",
+                shown(),
+                shown(),
+                status.as_u16()
+            ),
+        ),
+        Err(why) => Verdict::not(
+            "FailedDiscoveryCheck",
+            format!("failing or missing response from {}: {why}", shown()),
+        ),
+    }
+}
+
+fn leads_somewhere(cluster: &LogicalCluster, backend: &Backend) -> Result<(), Verdict> {
+    let (name, namespace, port) = (&backend.service.name, &backend.service.namespace, backend.service.port);
+    let Some(service) = cluster.get("", "services", namespace, name) else {
+        let message = format!("service/{name} in {namespace:?} is not present");
+        return Err(Verdict::not("ServiceNotFound", message));
+    };
+    if !matches!(meta::text(&service, "/spec/type"), "ClusterIP" | "") {
+        return Ok(());
+    }
+    let ports = meta::elements(&service, "/spec/ports");
+    let Some(found) = ports
+        .iter()
+        .find(|own| own.get("port").and_then(Value::as_u64) == Some(u64::from(port)))
+    else {
+        let message = format!("service/{name} in {namespace:?} is not listening on port {port}");
+        return Err(Verdict::not("ServicePortError", message));
+    };
+    let port_name = meta::text(found, "/name");
+    let slices: Vec<_> = cluster
+        .list("discovery.k8s.io", "endpointslices", Some(namespace))
+        .into_iter()
+        .filter(|slice| meta::text(slice, "/metadata/labels/kubernetes.io~1service-name") == name)
+        .collect();
+    if slices.is_empty() {
+        let message = format!("cannot find endpointslices for service/{name} in {namespace:?}");
+        return Err(Verdict::not("EndpointsNotFound", message));
+    }
+    let has_endpoint = |slice: &Value| {
+        let ready = meta::elements(slice, "/endpoints")
+            .iter()
+            .any(|endpoint| endpoint.pointer("/conditions/ready") != Some(&Value::Bool(false)));
+        ready
+            && meta::elements(slice, "/ports")
+                .iter()
+                .any(|own| meta::text(own, "/name") == port_name && own.get("port").is_some())
+    };
+    match slices.iter().any(|slice| has_endpoint(slice)) {
+        true => Ok(()),
+        false => {
+            let message = format!(
+                "endpointslices for service/{name} in {namespace:?} have no addresses with port name {port_name:?}"
+            );
+            Err(Verdict::not("MissingEndpoints", message))
+        }
+    }
+}
+
+/// Asks a server as this server itself.
+async fn ask(
+    cluster: &LogicalCluster,
+    backend: &Backend,
+    path: &str,
+    accept: &'static str,
+) -> Result<(StatusCode, HeaderMap, Bytes), String> {
+    let mut headers = HeaderMap::new();
+    headers.insert(ACCEPT, HeaderValue::from_static(accept));
+    let request = Forwarded {
+        method: &Method::GET,
+        path,
+        headers: &headers,
+        body: Bytes::new(),
+        user: &UserInfo::new("system:kube-aggregator", &[MASTERS]),
+    };
+    let answered = async {
+        let response = proxy::send(cluster, backend, request)
+            .await
+            .map_err(|failed| match failed {
+                Failed::Unresolved(why) | Failed::Setup(why) | Failed::Call(why) => why,
+            })?;
+        let (parts, body) = response.into_parts();
+        let body = Limited::new(body, ANSWER_LIMIT).collect().await;
+        let body = body.map_err(|error| error.to_string())?.to_bytes();
+        Ok((parts.status, parts.headers, body))
+    };
+    let timely = tokio::time::timeout(PATIENCE, answered).await;
+    timely.unwrap_or_else(|_| Err(format!("no answer within {} seconds", PATIENCE.as_secs())))
+}
+
+/// What a server tells of its resources.
+async fn tell(cluster: &LogicalCluster, backend: &Backend) -> Told {
+    let json = async |path: &str, accept: &'static str| {
+        let (status, _, body) = ask(cluster, backend, path, accept).await.ok()?;
+        let found: Value = serde_json::from_slice(&body).ok()?;
+        status.is_success().then_some(found)
+    };
+    let aggregated = json("/apis", AGGREGATED)
+        .await
+        .and_then(|list| version_of(&list, backend));
+    let discovery = match aggregated {
+        Some(version) => Some(version),
+        None => json(&backend.path(), "application/json")
+            .await
+            .map(|list| as_discovery(&list, &backend.group, &backend.version)),
+    };
+    let key = backend.path().trim_start_matches('/').to_owned();
+    let openapi = json("/openapi/v3", "application/json").await.and_then(|index| {
+        let url = index.get("paths")?.get(&key)?.get("serverRelativeURL")?.as_str()?;
+        let (_, hash) = url.split_once("hash=")?;
+        Some(hash.to_owned())
+    });
+    Told { discovery, openapi }
+}
+
+/// The server's version in aggregated discovery.
+fn version_of(list: &Value, backend: &Backend) -> Option<Value> {
+    let group = meta::elements(list, "/items")
+        .iter()
+        .find(|group| meta::text(group, "/metadata/name") == backend.group)?;
+    let mut versions = meta::elements(group, "/versions").iter();
+    versions
+        .find(|version| meta::text(version, "/version") == backend.version)
+        .cloned()
+}
+
+/// An `APIResourceList` as an element of aggregated discovery.
+fn as_discovery(list: &Value, group: &str, version: &str) -> Value {
+    let kind = |resource: &Value| {
+        let or = |own: &str, other: &str| match meta::text(resource, own) {
+            "" => other.to_owned(),
+            own => own.to_owned(),
+        };
+        json!({"group": or("/group", group), "version": or("/version", version), "kind": meta::text(resource, "/kind")})
+    };
+    let mut resources: Vec<Value> = Vec::new();
+    let mut subresources: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    for resource in meta::elements(list, "/resources") {
+        match meta::text(resource, "/name").split_once('/') {
+            Some((parent, name)) => subresources.entry(parent).or_default().push(json!({
+                "subresource": name, "responseKind": kind(resource), "verbs": meta::elements(resource, "/verbs"),
+            })),
+            None => {
+                let namespaced = resource.get("namespaced") == Some(&Value::Bool(true));
+                let mut found = json!({
+                    "resource": meta::text(resource, "/name"), "responseKind": kind(resource),
+                    "scope": if namespaced { "Namespaced" } else { "Cluster" },
+                    "singularResource": meta::text(resource, "/singularName"), "verbs": meta::elements(resource, "/verbs"),
+                });
+                for list in ["shortNames", "categories"] {
+                    if let (Some(names), Value::Object(found)) = (resource.get(list), &mut found) {
+                        found.insert(list.to_owned(), names.clone());
+                    }
+                }
+                resources.push(found);
+            }
+        }
+    }
+    for resource in &mut resources {
+        let own = subresources.remove(meta::text(resource, "/resource"));
+        if let (Some(own), Value::Object(resource)) = (own, resource) {
+            resource.insert("subresources".into(), own.into());
+        }
+    }
+    json!({"version": version, "resources": resources, "freshness": "Current"})
+}
+
+/// Writes a condition, if it says something new.
+async fn note(cluster: &LogicalCluster, services: &Api<APIService>, name: &str, verdict: &Verdict) {
+    let Some(service) = cluster.get("apiregistration.k8s.io", "apiservices", "", name) else {
+        return;
+    };
+    let conditions: Vec<APIServiceCondition> = service
+        .pointer("/status/conditions")
+        .and_then(|conditions| serde_json::from_value(conditions.clone()).ok())
+        .unwrap_or_default();
+    let status = if verdict.available { "True" } else { "False" };
+    let before = conditions.iter().find(|condition| condition.type_ == "Available");
+    let same = before.is_some_and(|before| {
+        before.status == status
+            && before.reason.as_deref() == Some(verdict.reason)
+            && before.message.as_deref() == Some(&verdict.message)
+    });
+    if same {
+        return;
+    }
+    let since = before
+        .filter(|before| before.status == status)
+        .and_then(|before| before.last_transition_time.clone())
+        .unwrap_or_else(|| cluster.clock().time());
+    let condition = APIServiceCondition {
+        type_: "Available".into(),
+        status: status.into(),
+        reason: Some(verdict.reason.into()),
+        message: Some(verdict.message.clone()),
+        last_transition_time: Some(since),
+    };
+    let mut all: Vec<APIServiceCondition> = conditions
+        .into_iter()
+        .filter(|condition| condition.type_ != "Available")
+        .collect();
+    all.push(condition);
+    // guarded by the version that the decision was made on; a conflict is looked at again with the next change
+    let patch = json!({
+        "metadata": {"resourceVersion": meta::resource_version(&service)},
+        "status": {"conditions": all},
+    });
+    let written = services
+        .patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
+        .await;
+    if let Err(error) = written {
+        tracing::debug!(api_service = name, %error, "the condition is not written");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_servers_are_discovered_too() {
+        let list = json!({"resources": [
+            {"name": "shoots", "singularName": "shoot", "namespaced": true, "kind": "Shoot", "verbs": ["get"], "shortNames": ["sh"]},
+            {"name": "shoots/status", "singularName": "", "namespaced": true, "kind": "Shoot", "verbs": ["patch"]},
+            {"name": "shoots/scale", "singularName": "", "namespaced": true, "kind": "Scale", "group": "autoscaling", "version": "v1", "verbs": ["get"]},
+            {"name": "seeds", "singularName": "seed", "namespaced": false, "kind": "Seed", "verbs": ["list"]},
+        ]});
+        assert_eq!(
+            as_discovery(&list, "g", "v1"),
+            json!({"version": "v1", "freshness": "Current", "resources": [
+                {"resource": "shoots", "responseKind": {"group": "g", "version": "v1", "kind": "Shoot"}, "scope": "Namespaced", "singularResource": "shoot",
+                    "verbs": ["get"], "shortNames": ["sh"], "subresources": [
+                    {"subresource": "status", "responseKind": {"group": "g", "version": "v1", "kind": "Shoot"}, "verbs": ["patch"]},
+                    {"subresource": "scale", "responseKind": {"group": "autoscaling", "version": "v1", "kind": "Scale"}, "verbs": ["get"]},
+                ]},
+                {"resource": "seeds", "responseKind": {"group": "g", "version": "v1", "kind": "Seed"}, "scope": "Cluster", "singularResource": "seed", "verbs": ["list"]},
+            ]})
+        );
+    }
+}

@@ -1,0 +1,186 @@
+//! Connections to servers behind the cluster: TLS to the address that the request's URI names, with the name that the server's certificate must
+//! have. Idle ones are kept, HTTP/2 is spoken with those who can.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::Uri;
+use http_body_util::Full;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::ProxyIdentity;
+
+/// Sends requests to one server.
+pub(super) type HttpClient = Client<Connector, Full<Bytes>>;
+
+/// A client for a server whose certificate has the name `host`.
+///
+/// # Errors
+/// Certificates or keys that cannot be used.
+pub(super) fn client(
+    host: &str,
+    ca_bundle: &[u8],
+    insecure: bool,
+    identity: Option<&ProxyIdentity>,
+) -> Result<HttpClient, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    let builder = match insecure {
+        true => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider))),
+        false => builder.with_root_certificates(roots(ca_bundle)?),
+    };
+    let mut config = match identity {
+        Some(identity) => {
+            let chain: Vec<_> = CertificateDer::pem_slice_iter(identity.certificate.as_bytes())
+                .flatten()
+                .collect();
+            let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).map_err(|error| error.to_string())?;
+            builder
+                .with_client_auth_cert(chain, key)
+                .map_err(|error| error.to_string())?
+        }
+        None => builder.with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let connector = Connector {
+        tls: TlsConnector::from(Arc::new(config)),
+        host: ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?,
+    };
+    Ok(Client::builder(TokioExecutor::new()).build(connector))
+}
+
+fn roots(ca_bundle: &[u8]) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    if ca_bundle.is_empty() {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        return Ok(roots);
+    }
+    let certificates = CertificateDer::pem_slice_iter(ca_bundle).flatten();
+    match roots.add_parsable_certificates(certificates) {
+        (0, _) => Err("unable to load root certificates: unable to parse bytes as PEM block".to_owned()),
+        _ => Ok(roots),
+    }
+}
+
+/// Connects to a server.
+#[derive(Clone)]
+pub(super) struct Connector {
+    tls: TlsConnector,
+    host: ServerName<'static>,
+}
+
+impl tower::Service<Uri> for Connector {
+    type Response = Tls;
+    type Error = std::io::Error;
+    type Future = BoxFuture<'static, Result<Tls, std::io::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), std::io::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let Self { tls, host } = self.clone();
+        Box::pin(async move {
+            let address = uri.authority().map(ToString::to_string).unwrap_or_default();
+            let stream = TcpStream::connect(&address).await?;
+            stream.set_nodelay(true)?;
+            Ok(Tls(TokioIo::new(tls.connect(host, stream).await?)))
+        })
+    }
+}
+
+/// A connection, which tells the client what it speaks.
+pub(super) struct Tls(TokioIo<TlsStream<TcpStream>>);
+
+impl Connection for Tls {
+    fn connected(&self) -> Connected {
+        let (_, session) = self.0.inner().get_ref();
+        match session.alpn_protocol() {
+            Some(b"h2") => Connected::new().negotiated_h2(),
+            _ => Connected::new(),
+        }
+    }
+}
+
+impl Read for Tls {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl Write for Tls {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}
+
+/// Believes every certificate, for APIServices that say `insecureSkipTLSVerify`.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,200 @@
+//! Sends requests on to the server that serves them. Who asks is told in headers; the server believes them because of the certificate that this
+//! one shows.
+
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt, Full};
+
+use super::backend::Backend;
+use crate::cluster::LogicalCluster;
+use crate::respond::{self, Body};
+use crate::user::UserInfo;
+use crate::webhooks::{EndpointResolver, ServiceResolver};
+
+/// Headers that are about one connection, not about the request.
+const OF_THE_CONNECTION: [&str; 9] = [
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+/// How headers begin that tell who asks; nobody but this server may say that.
+const WHO: [&str; 2] = ["x-remote-", "impersonate-"];
+
+/// A request on its way.
+pub(crate) struct Forwarded<'r> {
+    pub(crate) method: &'r Method,
+    /// Path and query, as they came.
+    pub(crate) path: &'r str,
+    pub(crate) headers: &'r HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) user: &'r UserInfo,
+}
+
+/// Sends a request on, and the answer back as it comes.
+pub(crate) async fn forward(cluster: &LogicalCluster, backend: &Backend, request: Forwarded<'_>) -> Response<Body> {
+    let unavailable = |why: &str| respond::text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n"));
+    if !backend.available {
+        return unavailable("service unavailable");
+    }
+    match send(cluster, backend, request).await {
+        Ok(response) => response,
+        Err(Failed::Unresolved(why)) => {
+            tracing::warn!(api_service = %backend.name, %why, "the service cannot be resolved");
+            unavailable("service unavailable")
+        }
+        Err(Failed::Setup(why)) => respond::text(StatusCode::INTERNAL_SERVER_ERROR, format!("{why}\n")),
+        Err(Failed::Call(why)) => unavailable(&format!("error trying to reach service: {why}")),
+    }
+}
+
+/// Why there is no answer.
+pub(super) enum Failed {
+    /// The Service leads nowhere.
+    Unresolved(String),
+    /// The APIService, or this server's own certificate, is of no use.
+    Setup(String),
+    /// The server does not answer.
+    Call(String),
+}
+
+/// Sends a request, whether the server is known to be there or not.
+pub(super) async fn send(
+    cluster: &LogicalCluster,
+    backend: &Backend,
+    request: Forwarded<'_>,
+) -> Result<Response<Body>, Failed> {
+    let address = EndpointResolver
+        .resolve(cluster, &backend.service)
+        .map_err(Failed::Unresolved)?;
+    let identity = cluster.aggregation().identity.load_full();
+    let client = backend.client(identity.as_deref()).map_err(Failed::Setup)?;
+    let uri: Uri = format!("https://{address}{}", request.path)
+        .parse()
+        .map_err(|error: http::uri::InvalidUri| Failed::Setup(error.to_string()))?;
+    let mut sent = Request::builder()
+        .method(request.method)
+        .uri(uri)
+        .body(Full::new(request.body))
+        .map_err(|error| Failed::Setup(error.to_string()))?;
+    *sent.headers_mut() = headers(request.headers, request.user);
+    let answer = client.request(sent).await.map_err(|error| Failed::Call(told(&error)))?;
+    let (mut parts, body) = answer.into_parts();
+    for name in OF_THE_CONNECTION {
+        parts.headers.remove(name);
+    }
+    Ok(Response::from_parts(
+        parts,
+        body.map_err(std::io::Error::other).boxed_unsync(),
+    ))
+}
+
+/// An error with what caused it.
+fn told(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let _ = write!(text, ": {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+/// The headers of a request as the server gets them.
+fn headers(came: &HeaderMap, user: &UserInfo) -> HeaderMap {
+    let mut headers: HeaderMap = came
+        .iter()
+        .filter(|(name, _)| {
+            let name = name.as_str();
+            !OF_THE_CONNECTION.contains(&name)
+                && !WHO.iter().any(|prefix| name.starts_with(prefix))
+                && name != AUTHORIZATION.as_str()
+                && name != HOST.as_str()
+        })
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let mut tell = |name: &str, value: &str| {
+        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
+            headers.append(name, value);
+        }
+    };
+    tell("x-remote-user", &user.name);
+    if !user.uid.is_empty() {
+        tell("x-remote-uid", &user.uid);
+    }
+    for group in &user.groups {
+        tell("x-remote-group", group);
+    }
+    for (key, values) in &user.extra {
+        for value in values {
+            tell(&format!("x-remote-extra-{}", escaped(key)), value);
+        }
+    }
+    headers
+}
+
+/// A key of extra information as part of a header's name: what a name cannot have is percent-encoded.
+fn escaped(key: &str) -> String {
+    let mut out = String::with_capacity(key.len());
+    for byte in key.bytes() {
+        let plain = byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte);
+        match plain {
+            true => out.push(char::from(byte)),
+            // writing into a text cannot fail
+            false => {
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_server_says_who_asks() {
+        let mut came = HeaderMap::new();
+        for (name, value) in [
+            ("accept", "application/json"),
+            ("authorization", "Bearer secret"),
+            ("connection", "keep-alive"),
+            ("x-remote-user", "root"),
+            ("x-remote-extra-a", "b"),
+            ("impersonate-user", "root"),
+            ("host", "here"),
+        ] {
+            came.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        let mut user = UserInfo::new("alice", &["staff", "admins"]);
+        user.extra
+            .insert("example.com/level".into(), vec!["1".into(), "2".into()]);
+        let sent = headers(&came, &user);
+        let mut found: Vec<(&str, &str)> = sent
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
+            .collect();
+        found.sort_unstable();
+        assert_eq!(
+            found,
+            [
+                ("accept", "application/json"),
+                ("x-remote-extra-example.com%2flevel", "1"),
+                ("x-remote-extra-example.com%2flevel", "2"),
+                ("x-remote-group", "admins"),
+                ("x-remote-group", "staff"),
+                ("x-remote-group", "system:authenticated"),
+                ("x-remote-user", "alice"),
+            ]
+        );
+    }
+}

@@ -1,0 +1,409 @@
+//! What a cluster's API counts of itself, under kube-apiserver's names: requests by what they asked and how they ended, how long they took,
+//! how many run, watches, and how many objects there are.
+//!
+//! A landscape has a hundred such APIs, so the counts of one kind of request take a few hundred bytes. Only resources that are served are
+//! counted: nobody makes labels by asking for what is not there.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use http::Method;
+use parking_lot::Mutex;
+
+use crate::cluster::LogicalCluster;
+use crate::request::{Query, ResourcePath};
+
+/// Upper bounds, in seconds, of the steps in which durations are counted.
+const STEPS: [f64; 22] = [
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
+    45.0,
+];
+/// The content type of what [`Metrics::text`] writes.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The counts of one cluster.
+#[derive(Default)]
+pub struct Metrics {
+    /// By group, version, resource and subresource, with a slash between them.
+    resources: Mutex<BTreeMap<String, Counts>>,
+    /// Requests that run and change something, watches not counted.
+    mutating: AtomicI64,
+    /// Requests that run and only read.
+    reading: AtomicI64,
+}
+
+/// The counts of one resource.
+#[derive(Default)]
+struct Counts {
+    requests: Vec<(Kind, Durations)>,
+    /// Watches that run, by scope.
+    watches: BTreeMap<&'static str, i64>,
+}
+
+/// A kind of request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kind {
+    verb: &'static str,
+    scope: &'static str,
+    dry_run: bool,
+}
+
+#[derive(Default)]
+struct Durations {
+    /// By status code.
+    codes: Vec<(u16, u64)>,
+    /// In seconds.
+    sum: f64,
+    /// How many ended within a step and not within the one before it.
+    steps: [u32; STEPS.len()],
+}
+
+/// A request that is counted.
+pub struct Asked {
+    resource: String,
+    kind: Kind,
+}
+
+impl Asked {
+    /// What a request asks of a resource.
+    pub fn of(method: &Method, path: &ResourcePath, query: &Query, content_type: &str) -> Self {
+        let watching = path.legacy_watch || query.flag("watch");
+        let verb = match (method, path.name.is_empty()) {
+            (&Method::GET | &Method::HEAD, true) if watching => "WATCH",
+            (&Method::GET | &Method::HEAD, true) => "LIST",
+            (&Method::GET | &Method::HEAD, false) if path.legacy_watch => "WATCH",
+            (&Method::GET | &Method::HEAD, false) => "GET",
+            (&Method::POST, _) => "POST",
+            (&Method::PUT, _) => "PUT",
+            (&Method::PATCH, _) if content_type.starts_with("application/apply-patch") => "APPLY",
+            (&Method::PATCH, _) => "PATCH",
+            (&Method::DELETE, true) => "DELETECOLLECTION",
+            (&Method::DELETE, false) => "DELETE",
+            _ => "OTHER",
+        };
+        let scope = match (path.name.is_empty(), path.namespace.is_empty()) {
+            (false, _) => "resource",
+            (true, false) => "namespace",
+            (true, true) => "cluster",
+        };
+        Self {
+            resource: format!("{}/{}/{}/{}", path.group, path.version, path.resource, path.subresource),
+            kind: Kind {
+                verb,
+                scope,
+                dry_run: query.has("dryRun"),
+            },
+        }
+    }
+
+    fn changes(&self) -> bool {
+        !matches!(self.kind.verb, "GET" | "LIST" | "WATCH")
+    }
+}
+
+/// A request that runs; it is counted as running until this value goes.
+pub struct Running<'m> {
+    metrics: &'m Metrics,
+    changes: bool,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.metrics.running(self.changes).fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A watch that runs; it is counted as running until this value goes.
+pub struct Watching {
+    cluster: Arc<LogicalCluster>,
+    resource: String,
+    scope: &'static str,
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let mut resources = self.cluster.metrics().resources.lock();
+        if let Some(counts) = resources.get_mut(&self.resource) {
+            *counts.watches.entry(self.scope).or_default() -= 1;
+        }
+    }
+}
+
+impl Watching {
+    /// Counts a watch of a cluster.
+    pub fn begin(cluster: Arc<LogicalCluster>, asked: &Asked) -> Self {
+        let mut resources = cluster.metrics().resources.lock();
+        let counts = resources.entry(asked.resource.clone()).or_default();
+        *counts.watches.entry(asked.kind.scope).or_default() += 1;
+        drop(resources);
+        Self {
+            cluster,
+            resource: asked.resource.clone(),
+            scope: asked.kind.scope,
+        }
+    }
+}
+
+impl Metrics {
+    fn running(&self, changes: bool) -> &AtomicI64 {
+        if changes { &self.mutating } else { &self.reading }
+    }
+
+    /// Counts a request as running.
+    pub fn begin(&self, asked: &Asked) -> Running<'_> {
+        let changes = asked.changes();
+        self.running(changes).fetch_add(1, Ordering::Relaxed);
+        Running { metrics: self, changes }
+    }
+
+    /// Counts a request that ended.
+    pub fn count(&self, asked: Asked, code: u16, taken: Duration) {
+        let mut resources = self.resources.lock();
+        let counts = resources.entry(asked.resource).or_default();
+        let at = match counts.requests.iter().position(|(kind, _)| *kind == asked.kind) {
+            Some(at) => at,
+            None => {
+                counts.requests.push((asked.kind, Durations::default()));
+                counts.requests.len() - 1
+            }
+        };
+        let Some((_, durations)) = counts.requests.get_mut(at) else {
+            return;
+        };
+        match durations.codes.iter_mut().find(|(own, _)| *own == code) {
+            Some((_, number)) => *number += 1,
+            None => durations.codes.push((code, 1)),
+        }
+        let seconds = taken.as_secs_f64();
+        durations.sum += seconds;
+        let step = STEPS.iter().position(|step| seconds <= *step);
+        if let Some(number) = step.and_then(|step| durations.steps.get_mut(step)) {
+            *number += 1;
+        }
+    }
+
+    /// Everything in Prometheus' text form.
+    pub fn text(&self, cluster: &LogicalCluster) -> String {
+        let mut out = Text::default();
+        let resources = self.resources.lock();
+        let requests = || {
+            resources.iter().flat_map(|(resource, counts)| {
+                counts
+                    .requests
+                    .iter()
+                    .map(move |(kind, durations)| (resource.as_str(), *kind, durations))
+            })
+        };
+        out.family(
+            "apiserver_request_total",
+            "counter",
+            "Requests by what they asked and their status code.",
+        );
+        for (resource, kind, durations) in requests() {
+            for (code, number) in &durations.codes {
+                let labels = format!("{},code=\"{code}\"", request_labels(resource, kind));
+                out.sample("apiserver_request_total", &labels, number);
+            }
+        }
+        let name = "apiserver_request_duration_seconds";
+        out.family(
+            name,
+            "histogram",
+            "How long requests took, watches not counted, in seconds.",
+        );
+        for (resource, kind, durations) in requests().filter(|(_, kind, _)| kind.verb != "WATCH") {
+            out.histogram(name, &request_labels(resource, kind), durations);
+        }
+        out.family(
+            "apiserver_current_inflight_requests",
+            "gauge",
+            "Requests that run, watches not counted.",
+        );
+        for (kind, running) in [("mutating", &self.mutating), ("readOnly", &self.reading)] {
+            let labels = format!("request_kind=\"{kind}\"");
+            out.sample(
+                "apiserver_current_inflight_requests",
+                &labels,
+                running.load(Ordering::Relaxed),
+            );
+        }
+        out.family("apiserver_longrunning_requests", "gauge", "Watches that run.");
+        for (resource, counts) in resources.iter() {
+            for (scope, number) in &counts.watches {
+                let labels = format!(
+                    "verb=\"WATCH\",{},scope=\"{scope}\",component=\"apiserver\"",
+                    resource_labels(resource)
+                );
+                out.sample("apiserver_longrunning_requests", &labels, number);
+            }
+        }
+        drop(resources);
+        let prefix = cluster.path("", "");
+        let counted: Vec<(String, String, usize)> = cluster
+            .definitions()
+            .iter()
+            .map(|definition| {
+                let number = cluster.store().count(&definition.topic, &prefix);
+                (definition.group.clone(), definition.plural.clone(), number)
+            })
+            .collect();
+        out.family("apiserver_resource_objects", "gauge", "Stored objects by kind.");
+        for (group, resource, number) in &counted {
+            out.sample(
+                "apiserver_resource_objects",
+                &format!("group=\"{group}\",resource=\"{resource}\""),
+                number,
+            );
+        }
+        out.family(
+            "apiserver_storage_objects",
+            "gauge",
+            "Stored objects by kind; use apiserver_resource_objects.",
+        );
+        for (group, resource, number) in &counted {
+            let full = if group.is_empty() {
+                resource.clone()
+            } else {
+                format!("{resource}.{group}")
+            };
+            out.sample("apiserver_storage_objects", &format!("resource=\"{full}\""), number);
+        }
+        out.family("kubernetes_build_info", "gauge", "The version that is served.");
+        let version = &cluster.config().git_version;
+        out.sample("kubernetes_build_info", &format!("git_version=\"{version}\""), 1);
+        out.0
+    }
+}
+
+fn resource_labels(resource: &str) -> String {
+    let mut parts = resource.splitn(4, '/');
+    let mut next = || parts.next().unwrap_or_default();
+    let (group, version, resource, subresource) = (next(), next(), next(), next());
+    format!("group=\"{group}\",version=\"{version}\",resource=\"{resource}\",subresource=\"{subresource}\"")
+}
+
+fn request_labels(resource: &str, kind: Kind) -> String {
+    let dry_run = if kind.dry_run { "All" } else { "" };
+    format!(
+        "verb=\"{}\",dry_run=\"{dry_run}\",{},scope=\"{}\",component=\"apiserver\"",
+        kind.verb,
+        resource_labels(resource),
+        kind.scope
+    )
+}
+
+/// Prometheus' text form. Writing into a text cannot fail.
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
+        let _ = writeln!(self.0, "{name}{{{labels}}} {value}");
+    }
+
+    fn histogram(&mut self, name: &str, labels: &str, durations: &Durations) {
+        let mut so_far = 0u64;
+        for (step, number) in STEPS.iter().zip(durations.steps) {
+            so_far += u64::from(number);
+            self.sample(&format!("{name}_bucket"), &format!("{labels},le=\"{step}\""), so_far);
+        }
+        let all: u64 = durations.codes.iter().map(|(_, number)| number).sum();
+        self.sample(&format!("{name}_bucket"), &format!("{labels},le=\"+Inf\""), all);
+        self.sample(&format!("{name}_sum"), labels, durations.sum);
+        self.sample(&format!("{name}_count"), labels, all);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(method: Method, path: &str, query: &str, content_type: &str) -> Asked {
+        match crate::request::target(path) {
+            crate::request::Target::Resource(path) => Asked::of(&method, &path, &Query::parse(query), content_type),
+            crate::request::Target::Other(path) => panic!("{path} is no resource"),
+        }
+    }
+
+    #[test]
+    fn requests_are_told_apart() {
+        const POD: &str = "/api/v1/namespaces/a/pods/b";
+        for (method, path, query, content_type, verb, scope) in [
+            (Method::GET, "/api/v1/pods", "", "", "LIST", "cluster"),
+            (
+                Method::GET,
+                "/api/v1/namespaces/a/pods",
+                "watch=1",
+                "",
+                "WATCH",
+                "namespace",
+            ),
+            (Method::GET, POD, "", "", "GET", "resource"),
+            (Method::POST, "/api/v1/namespaces/a/pods", "", "", "POST", "namespace"),
+            (
+                Method::PATCH,
+                POD,
+                "",
+                "application/apply-patch+yaml",
+                "APPLY",
+                "resource",
+            ),
+            (
+                Method::PATCH,
+                POD,
+                "",
+                "application/json-patch+json",
+                "PATCH",
+                "resource",
+            ),
+            (Method::DELETE, POD, "", "", "DELETE", "resource"),
+            (
+                Method::DELETE,
+                "/api/v1/namespaces/a/pods",
+                "",
+                "",
+                "DELETECOLLECTION",
+                "namespace",
+            ),
+        ] {
+            let found = asked(method, path, query, content_type).kind;
+            assert_eq!((found.verb, found.scope), (verb, scope), "{path}?{query}");
+        }
+    }
+
+    #[test]
+    fn durations_are_counted_in_steps() {
+        let metrics = Metrics::default();
+        for (milliseconds, code) in [(1, 200), (5, 200), (30, 404), (100_000, 200)] {
+            let asked = asked(Method::GET, "/apis/apps/v1/namespaces/a/deployments/b/scale", "", "");
+            metrics.count(asked, code, Duration::from_millis(milliseconds));
+        }
+        let mut text = Text::default();
+        let resources = metrics.resources.lock();
+        let (resource, counts) = resources.first_key_value().unwrap();
+        let (kind, durations) = counts.requests.first().unwrap();
+        assert_eq!(
+            request_labels(resource, *kind),
+            "verb=\"GET\",dry_run=\"\",group=\"apps\",version=\"v1\",resource=\"deployments\",subresource=\"scale\",scope=\"resource\",component=\"apiserver\""
+        );
+        assert_eq!(durations.codes, [(200, 3), (404, 1)]);
+        text.histogram("x", "a=\"b\"", durations);
+        for line in [
+            "x_bucket{a=\"b\",le=\"0.005\"} 2\n",
+            "x_bucket{a=\"b\",le=\"0.05\"} 3\n",
+            "x_bucket{a=\"b\",le=\"45\"} 3\n",
+            "x_bucket{a=\"b\",le=\"+Inf\"} 4\n",
+            "x_sum{a=\"b\"} 100.036\n",
+            "x_count{a=\"b\"} 4\n",
+        ] {
+            assert!(text.0.contains(line), "{line} in {}", text.0);
+        }
+    }
+}

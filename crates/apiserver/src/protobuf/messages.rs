@@ -1,0 +1,239 @@
+//! What Kubernetes' protobuf messages are made of: the recorded table, with its names resolved.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+/// Where a message is in the table.
+pub(super) type MessageId = usize;
+
+/// A message type.
+pub(super) struct Message {
+    /// Its full name, e.g. `k8s.io.api.core.v1.Pod`.
+    pub(super) name: String,
+    /// How its JSON form relates to its fields.
+    pub(super) form: Form,
+    fields: BTreeMap<u64, Field>,
+    members: HashMap<String, Member>,
+}
+
+/// How the JSON form of a message relates to its fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// An object with a member per field.
+    Fields,
+    /// A time of whole seconds.
+    Time,
+    /// A time of microseconds.
+    MicroTime,
+    /// A length of time, `1h0m0s`.
+    Duration,
+    /// A quantity, `100m`.
+    Quantity,
+    /// A number or a text.
+    IntOrString,
+    /// Any JSON, as bytes in the first field.
+    Json,
+    /// A list of texts.
+    Texts,
+    /// One schema or a list of them.
+    SchemaOrArray,
+    /// A schema, or whether anything is allowed.
+    SchemaOrBool,
+    /// A schema or a list of texts.
+    SchemaOrTexts,
+}
+
+/// A field of a message.
+#[derive(Clone)]
+pub(super) struct Field {
+    /// Name of its member in the JSON form.
+    pub(super) name: String,
+    pub(super) number: u64,
+    pub(super) kind: Kind,
+    pub(super) repeated: bool,
+    /// The fields of this field's message are members of the JSON object itself.
+    pub(super) inline: bool,
+    /// A zero means something: Go has a pointer here, or always writes the field.
+    pub(super) keep_zero: bool,
+}
+
+/// The type of a field.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    String,
+    Bytes,
+    Bool,
+    Integer,
+    Double,
+    TextMap,
+    BytesMap,
+    MessageMap(MessageId),
+    Message(MessageId),
+}
+
+/// A member of the JSON form: its field, and the inline fields that lead to it.
+pub(super) struct Member {
+    pub(super) inlined_in: Vec<u64>,
+    pub(super) field: Field,
+}
+
+impl Message {
+    /// The field with this number.
+    pub(super) fn field(&self, number: u64) -> Option<&Field> {
+        self.fields.get(&number)
+    }
+
+    /// The member of the JSON form with this name.
+    pub(super) fn member(&self, name: &str) -> Option<&Member> {
+        self.members.get(name)
+    }
+}
+
+/// A message of the table.
+pub(super) fn message(id: MessageId) -> Option<&'static Message> {
+    TABLE.messages.get(id)
+}
+
+/// The message of a group, version and kind: of `apps/v1` and `Deployment`, `k8s.io.api.apps.v1.Deployment`.
+pub(super) fn of_kind(api_version: &str, kind: &str) -> Option<&'static Message> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let package = match group {
+        "" => "core",
+        other => other.split('.').next().unwrap_or(other),
+    };
+    // groups of others may begin with the same word
+    if !(group.is_empty() || !group.contains('.') || group.ends_with(".k8s.io")) {
+        return None;
+    }
+    [
+        format!("k8s.io.api.{package}.{version}.{kind}"),
+        format!("k8s.io.apiextensions_apiserver.pkg.apis.{package}.{version}.{kind}"),
+        format!("k8s.io.kube_aggregator.pkg.apis.{package}.{version}.{kind}"),
+        // partial metadata of the beta version is the same message
+        format!("k8s.io.apimachinery.pkg.apis.meta.v1.{kind}"),
+    ]
+    .iter()
+    .find_map(|name| TABLE.names.get(name).and_then(|id| message(*id)))
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RecordedField {
+    Plain(u64, String, String),
+    Marked(u64, String, String, String),
+}
+
+struct Table {
+    messages: Vec<Message>,
+    names: HashMap<String, MessageId>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    let recorded: BTreeMap<String, Vec<RecordedField>> =
+        serde_json::from_str(include_str!("../../recorded/protobuf.json")).unwrap_or_default();
+    let names: HashMap<String, MessageId> = recorded
+        .keys()
+        .enumerate()
+        .map(|(id, name)| (name.clone(), id))
+        .collect();
+    let mut messages: Vec<Message> = recorded
+        .into_iter()
+        .map(|(name, fields)| Message {
+            form: form(&name),
+            fields: fields
+                .into_iter()
+                .filter_map(|recorded| field(recorded, &names))
+                .map(|field| (field.number, field))
+                .collect(),
+            members: HashMap::new(),
+            name,
+        })
+        .collect();
+    let members: Vec<_> = (0..messages.len()).map(|id| members(&messages, id)).collect();
+    for (message, members) in messages.iter_mut().zip(members) {
+        message.members = members;
+    }
+    Table { messages, names }
+});
+
+fn field(recorded: RecordedField, names: &HashMap<String, MessageId>) -> Option<Field> {
+    let (number, name, kind, mark) = match recorded {
+        RecordedField::Plain(number, name, kind) => (number, name, kind, String::new()),
+        RecordedField::Marked(number, name, kind, mark) => (number, name, kind, mark),
+    };
+    let kind = match kind.as_str() {
+        "string" => Kind::String,
+        "bytes" => Kind::Bytes,
+        "bool" => Kind::Bool,
+        "int32" | "int64" => Kind::Integer,
+        "double" => Kind::Double,
+        "map<string,string>" => Kind::TextMap,
+        "map<string,bytes>" => Kind::BytesMap,
+        other => match other
+            .strip_prefix("map<string,")
+            .and_then(|rest| rest.strip_suffix('>'))
+        {
+            Some(message) => Kind::MessageMap(*names.get(message)?),
+            None => Kind::Message(*names.get(other)?),
+        },
+    };
+    Some(Field {
+        name,
+        number,
+        kind,
+        repeated: mark == "repeated",
+        inline: mark == "inline",
+        keep_zero: matches!(mark.as_str(), "ptr" | "req"),
+    })
+}
+
+fn members(messages: &[Message], id: MessageId) -> HashMap<String, Member> {
+    let mut found = HashMap::new();
+    for field in messages.get(id).into_iter().flat_map(|message| message.fields.values()) {
+        let Kind::Message(inner) = field.kind else {
+            found.insert(field.name.clone(), member(field));
+            continue;
+        };
+        if !field.inline {
+            found.insert(field.name.clone(), member(field));
+            continue;
+        }
+        for (name, mut member) in members(messages, inner) {
+            member.inlined_in.insert(0, field.number);
+            found.insert(name, member);
+        }
+    }
+    found
+}
+
+fn member(field: &Field) -> Member {
+    Member {
+        inlined_in: Vec::new(),
+        field: field.clone(),
+    }
+}
+
+fn form(name: &str) -> Form {
+    let (package, short) = name.rsplit_once('.').unwrap_or(("", name));
+    match (package, short) {
+        ("k8s.io.apimachinery.pkg.apis.meta.v1", "Time") => Form::Time,
+        ("k8s.io.apimachinery.pkg.apis.meta.v1", "MicroTime") => Form::MicroTime,
+        ("k8s.io.apimachinery.pkg.apis.meta.v1", "Duration") => Form::Duration,
+        ("k8s.io.apimachinery.pkg.apis.meta.v1", "FieldsV1") => Form::Json,
+        ("k8s.io.apimachinery.pkg.apis.meta.v1", "Verbs") => Form::Texts,
+        ("k8s.io.apimachinery.pkg.api.resource", "Quantity" | "QuantityValue") => Form::Quantity,
+        ("k8s.io.apimachinery.pkg.util.intstr", "IntOrString") => Form::IntOrString,
+        ("k8s.io.apimachinery.pkg.runtime", "RawExtension") => Form::Json,
+        (_, "ExtraValue") => Form::Texts,
+        (package, short) if package.contains("apiextensions") => match short {
+            "JSON" => Form::Json,
+            "JSONSchemaPropsOrArray" => Form::SchemaOrArray,
+            "JSONSchemaPropsOrBool" => Form::SchemaOrBool,
+            "JSONSchemaPropsOrStringArray" => Form::SchemaOrTexts,
+            _ => Form::Fields,
+        },
+        _ => Form::Fields,
+    }
+}

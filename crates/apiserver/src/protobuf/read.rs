@@ -1,0 +1,236 @@
+//! From protobuf to the JSON form: messages are read by the numbers of their fields.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use gardener_apimachinery::ApiError;
+use gardener_apimachinery::duration::Duration;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::malformed;
+use super::messages::{self, Field, Form, Kind, Message, MessageId};
+
+/// How deep messages may nest.
+const MAX_DEPTH: usize = 100;
+
+/// The value of a field as it is on the wire.
+pub(super) enum Wire<'a> {
+    Number(u64),
+    Bits(u64),
+    Bytes(&'a [u8]),
+}
+
+/// Reads fields one by one.
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn varint(&mut self) -> Option<u64> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let (byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (head, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(head)
+    }
+
+    /// The next field: its number and value. `None` at the end or when the bytes are no protobuf.
+    pub(super) fn field(&mut self) -> Option<(u64, Wire<'a>)> {
+        let tag = self.varint()?;
+        let value = match tag & 7 {
+            0 => Wire::Number(self.varint()?),
+            1 => Wire::Bits(u64::from_le_bytes(self.take(8)?.try_into().ok()?)),
+            2 => {
+                let length = usize::try_from(self.varint()?).ok()?;
+                Wire::Bytes(self.take(length)?)
+            }
+            5 => Wire::Bits(u64::from(u32::from_le_bytes(self.take(4)?.try_into().ok()?))),
+            _ => return None,
+        };
+        Some((tag >> 3, value))
+    }
+}
+
+/// The JSON form of a message.
+pub(super) fn message(message: &Message, bytes: &[u8], depth: usize) -> Result<Value, ApiError> {
+    if depth > MAX_DEPTH {
+        return Err(malformed("messages nest too deep"));
+    }
+    match message.form {
+        Form::Fields => fields(message, bytes, depth).map(Value::Object),
+        Form::SchemaOrArray | Form::SchemaOrBool | Form::SchemaOrTexts => {
+            fields(message, bytes, depth).map(|fields| chosen(message.form, fields))
+        }
+        Form::Texts => Ok(texts(bytes)),
+        form => special(form, bytes),
+    }
+}
+
+fn fields(message: &Message, bytes: &[u8], depth: usize) -> Result<Map<String, Value>, ApiError> {
+    let mut object = Map::new();
+    let mut reader = Reader(bytes);
+    while !reader.0.is_empty() {
+        let (number, wire) = reader
+            .field()
+            .ok_or_else(|| malformed(&format!("message {} ends in the middle of a field", message.name)))?;
+        // unknown numbers are of newer clients
+        let Some(field) = message.field(number) else { continue };
+        read_field(field, wire, &mut object, depth)?;
+    }
+    Ok(object)
+}
+
+fn texts(bytes: &[u8]) -> Value {
+    let mut list = Vec::new();
+    let mut reader = Reader(bytes);
+    while let Some((_, wire)) = reader.field() {
+        if let Wire::Bytes(text) = wire {
+            list.push(Value::from(String::from_utf8_lossy(text).into_owned()));
+        }
+    }
+    Value::Array(list)
+}
+
+/// The alternative that a message holds: its schema, else the other.
+fn chosen(form: Form, mut fields: Map<String, Value>) -> Value {
+    let alternative = match form {
+        Form::SchemaOrArray => "jSONSchemas",
+        Form::SchemaOrTexts => "property",
+        _ => "allows",
+    };
+    let schema = fields.remove("schema");
+    match (form, schema) {
+        (Form::SchemaOrBool, None) => fields.remove(alternative).unwrap_or(Value::Bool(false)),
+        (Form::SchemaOrBool, Some(schema)) => schema,
+        (_, schema) => fields.remove(alternative).or(schema).unwrap_or(Value::Null),
+    }
+}
+
+fn inner(id: MessageId, bytes: &[u8], depth: usize) -> Result<Value, ApiError> {
+    let found = messages::message(id).ok_or_else(|| malformed("a field's message is not known"))?;
+    message(found, bytes, depth + 1)
+}
+
+fn read_field(field: &Field, wire: Wire<'_>, object: &mut Map<String, Value>, depth: usize) -> Result<(), ApiError> {
+    let wrong = || malformed(&format!("field {:?} has another type", field.name));
+    let value = match (field.kind, wire) {
+        (Kind::String, Wire::Bytes(bytes)) => {
+            Value::String(std::str::from_utf8(bytes).map_err(|_| wrong())?.to_owned())
+        }
+        (Kind::Bytes, Wire::Bytes(bytes)) => Value::String(STANDARD.encode(bytes)),
+        (Kind::Bool, Wire::Number(number)) => Value::Bool(number != 0),
+        (Kind::Integer, Wire::Number(number)) => json!(number.cast_signed()),
+        (Kind::Double, Wire::Bits(bits)) => json!(f64::from_bits(bits)),
+        (Kind::TextMap | Kind::BytesMap | Kind::MessageMap(_), Wire::Bytes(bytes)) => {
+            let (key, value) = map_entry(field.kind, bytes, depth)?;
+            let map = object.entry(field.name.clone()).or_insert_with(|| json!({}));
+            if let Some(map) = map.as_object_mut() {
+                map.insert(key, value);
+            }
+            return Ok(());
+        }
+        (Kind::Message(id), Wire::Bytes(bytes)) => {
+            let value = inner(id, bytes, depth)?;
+            if field.inline {
+                if let Value::Object(members) = value {
+                    object.extend(members);
+                }
+                return Ok(());
+            }
+            value
+        }
+        _ => return Err(wrong()),
+    };
+    if field.repeated {
+        let list = object.entry(field.name.clone()).or_insert_with(|| json!([]));
+        if let Some(list) = list.as_array_mut() {
+            list.push(value);
+        }
+        return Ok(());
+    }
+    let zero = match &value {
+        Value::String(text) => text.is_empty(),
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::Null => true,
+        _ => false,
+    };
+    // a message is there or not: a port 0 and a schema `false` say something
+    let says = matches!(field.kind, Kind::Message(_)) && !matches!(&value, Value::String(text) if text.is_empty());
+    if !zero || ((field.keep_zero || says) && !value.is_null()) {
+        object.insert(field.name.clone(), value);
+    }
+    Ok(())
+}
+
+fn map_entry(kind: Kind, bytes: &[u8], depth: usize) -> Result<(String, Value), ApiError> {
+    let mut key = String::new();
+    let mut value = match kind {
+        Kind::MessageMap(_) => json!({}),
+        _ => json!(""),
+    };
+    let mut reader = Reader(bytes);
+    while let Some((number, wire)) = reader.field() {
+        let Wire::Bytes(bytes) = wire else {
+            return Err(malformed("a map's entry has another type"));
+        };
+        match (number, kind) {
+            (1, _) => key = String::from_utf8_lossy(bytes).into_owned(),
+            (_, Kind::BytesMap) => value = STANDARD.encode(bytes).into(),
+            (_, Kind::MessageMap(id)) => value = inner(id, bytes, depth)?,
+            _ => value = String::from_utf8_lossy(bytes).into_owned().into(),
+        }
+    }
+    Ok((key, value))
+}
+
+/// Messages whose JSON form is no object of their fields.
+fn special(form: Form, bytes: &[u8]) -> Result<Value, ApiError> {
+    let mut numbers = [0i64; 4];
+    let mut text: &[u8] = &[];
+    let mut reader = Reader(bytes);
+    while !reader.0.is_empty() {
+        match reader
+            .field()
+            .ok_or_else(|| malformed("a message ends in the middle of a field"))?
+        {
+            (number, Wire::Number(value)) => {
+                if let Some(slot) = usize::try_from(number).ok().and_then(|at| numbers.get_mut(at)) {
+                    *slot = value.cast_signed();
+                }
+            }
+            (_, Wire::Bytes(value)) => text = value,
+            (_, Wire::Bits(_)) => {}
+        }
+    }
+    let text_value = || Value::from(String::from_utf8_lossy(text).into_owned());
+    let [_, first, second, _] = numbers;
+    Ok(match form {
+        Form::Time | Form::MicroTime if bytes.is_empty() => Value::Null,
+        Form::Time => Timestamp::from_second(first)
+            .map_err(|error| malformed(&error.to_string()))?
+            .to_string()
+            .into(),
+        Form::MicroTime => {
+            let time = Timestamp::new(first, i32::try_from(second).unwrap_or(0))
+                .map_err(|error| malformed(&error.to_string()))?;
+            format!("{time:.6}").into()
+        }
+        Form::Duration => Duration::from_nanos(first).to_string().into(),
+        Form::IntOrString if first == 1 => text_value(),
+        Form::IntOrString => json!(second),
+        Form::Json if text.is_empty() => Value::Null,
+        Form::Json => serde_json::from_slice(text)
+            .map_err(|error| malformed(&format!("raw JSON inside cannot be read: {error}")))?,
+        _ => text_value(),
+    })
+}

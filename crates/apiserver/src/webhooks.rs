@@ -1,0 +1,64 @@
+//! Webhooks: what others decide about a cluster's objects by HTTP. Admission webhooks ([`MutatingAdmissionWebhook`],
+//! [`ValidatingAdmissionWebhook`]) are plugins of the admission chain.
+//!
+//! [`registered`] follows a cluster's configurations, [`matching`] tells which webhooks a request concerns, [`review`] writes what is asked
+//! and judges what is answered, [`call`] asks, and [`http`] is the way there. Configurations are validated in
+//! [`crate::kubernetes`], as all kinds are.
+
+mod admission;
+mod call;
+mod http;
+mod matching;
+mod registered;
+mod reinvocation;
+mod review;
+mod service;
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+pub use admission::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
+pub use call::{Answer, Endpoint, ServiceReference, Transport};
+pub use http::HttpTransport;
+pub use reinvocation::Reinvocation;
+pub use service::{EndpointResolver, ServiceResolver};
+
+use crate::cluster::LogicalCluster;
+use registered::{Followed, Hook};
+
+/// The webhooks of one logical cluster.
+#[derive(Default)]
+pub struct Webhooks {
+    transport: Mutex<Option<Arc<dyn Transport>>>,
+    mutating: Mutex<Followed>,
+    validating: Mutex<Followed>,
+}
+
+impl Webhooks {
+    /// Asks webhooks in another way than by HTTP to the endpoints that the cluster's Services have.
+    pub fn use_transport(&self, transport: Arc<dyn Transport>) {
+        *self.transport.lock() = Some(transport);
+    }
+
+    /// The way to webhooks.
+    pub(crate) fn transport(&self) -> Arc<dyn Transport> {
+        let mut transport = self.transport.lock();
+        Arc::clone(transport.get_or_insert_with(|| Arc::new(HttpTransport::new(Arc::new(EndpointResolver)))))
+    }
+
+    /// Whether there are any admission webhooks.
+    pub(crate) fn any(&self, cluster: &LogicalCluster) -> bool {
+        !self.mutating(cluster).is_empty() || !self.validating(cluster).is_empty()
+    }
+
+    /// The mutating webhooks in the order in which they are called.
+    pub(crate) fn mutating(&self, cluster: &LogicalCluster) -> Arc<[Hook]> {
+        self.mutating.lock().current(cluster, registered::Kind::Mutating)
+    }
+
+    /// The validating webhooks.
+    pub(crate) fn validating(&self, cluster: &LogicalCluster) -> Arc<[Hook]> {
+        self.validating.lock().current(cluster, registered::Kind::Validating)
+    }
+}

@@ -1,0 +1,310 @@
+//! The two admission plugins that ask webhooks.
+
+use async_trait::async_trait;
+use futures::future::join_all;
+use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::go_quote;
+use serde_json::Value;
+
+use super::call;
+use super::matching::{self, Invocation};
+use super::registered::Hook;
+use super::review::{self, Unusable, Verdict};
+use crate::cluster::LogicalCluster;
+use crate::decode::{self, Format};
+use crate::definition::{Admission, Attributes, Definition, Version};
+
+/// Lets webhooks change objects, one after the other.
+pub struct MutatingAdmissionWebhook;
+
+/// Lets webhooks refuse requests; all are asked at once.
+pub struct ValidatingAdmissionWebhook;
+
+/// Why a webhook's turn ended without its consent.
+enum Failed {
+    /// It could not be asked, or gave no usable answer; the webhook's failure policy decides what that means.
+    Call(String),
+    /// The request is refused.
+    Refused(ApiError),
+}
+
+impl Failed {
+    /// The refusal of the request, or none where failures are ignored.
+    fn judged(self, hook: &Hook) -> Result<(), ApiError> {
+        match self {
+            Self::Refused(error) => Err(error),
+            Self::Call(why) => {
+                let why = format!("failed calling webhook {}: {why}", go_quote(&hook.name));
+                if hook.fails_closed {
+                    return Err(ApiError::internal(why));
+                }
+                tracing::warn!(webhook = %hook.uid, %why, "ignored, as the webhook wants it");
+                Ok(())
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Admission for MutatingAdmissionWebhook {
+    fn name(&self) -> &'static str {
+        "MutatingAdmissionWebhook"
+    }
+
+    async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
+        let Some(cluster) = attributes.context.lister.cluster() else {
+            return Ok(());
+        };
+        let hooks = cluster.webhooks().mutating(cluster);
+        if hooks.is_empty() || matching::is_exempt(attributes) {
+            return Ok(());
+        }
+        attributes.reinvocation.turn(attributes.object.as_ref());
+        for hook in hooks.iter() {
+            let Some(invocation) = matching::invocation(cluster, hook, attributes)? else {
+                continue;
+            };
+            if attributes.reinvocation.is_second() && !attributes.reinvocation.is_required(&hook.uid) {
+                continue;
+            }
+            match mutate(cluster, hook, &invocation, attributes).await {
+                Ok(false) => {}
+                Ok(true) => attributes.reinvocation.changed(),
+                Err(failed) => failed.judged(hook)?,
+            }
+            if hook.reinvocable {
+                attributes.reinvocation.asked(&hook.uid);
+            }
+        }
+        attributes.reinvocation.leave(attributes.object.as_ref());
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Admission for ValidatingAdmissionWebhook {
+    fn name(&self) -> &'static str {
+        "ValidatingAdmissionWebhook"
+    }
+
+    async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        let Some(cluster) = attributes.context.lister.cluster() else {
+            return Ok(());
+        };
+        let hooks = cluster.webhooks().validating(cluster);
+        if hooks.is_empty() || matching::is_exempt(attributes) {
+            return Ok(());
+        }
+        let mut calls: Vec<(&Hook, Invocation)> = Vec::new();
+        for hook in hooks.iter() {
+            if let Some(invocation) = matching::invocation(cluster, hook, attributes)? {
+                calls.push((hook, invocation));
+            }
+        }
+        let mut forms: Vec<(Invocation, Form)> = Vec::new();
+        for (_, invocation) in &calls {
+            if !forms.iter().any(|(known, _)| known.is_same_form(invocation)) {
+                let form = Form::of(attributes, invocation).map_err(ApiError::internal)?;
+                forms.push((invocation.clone(), form));
+            }
+        }
+        let asked = calls.iter().map(|(hook, invocation)| {
+            let form = forms.iter().find(|(known, _)| known.is_same_form(invocation));
+            let form = form.map(|(_, form)| form);
+            async move {
+                let Some(form) = form else { return Ok(()) };
+                match ask(cluster, hook, invocation, attributes, form, false).await {
+                    Ok(_) => Ok(()),
+                    Err(failed) => failed.judged(hook),
+                }
+            }
+        });
+        join_all(asked).await.into_iter().collect()
+    }
+}
+
+/// A request's objects in the form in which a webhook gets them.
+struct Form {
+    object: Option<Value>,
+    old: Option<Value>,
+}
+
+impl Form {
+    fn of(attributes: &Attributes<'_>, invocation: &Invocation) -> Result<Self, ApiError> {
+        Ok(Self {
+            object: match &attributes.object {
+                Some(object) => Some(in_form(attributes, invocation, object)?),
+                None => None,
+            },
+            old: match attributes.old {
+                Some(old) => Some(in_form(attributes, invocation, old)?),
+                None => None,
+            },
+        })
+    }
+}
+
+/// Whether the objects of a request are of the resource's own kind, not of a subresource's.
+fn is_main_kind(attributes: &Attributes<'_>) -> bool {
+    let (group, _, kind) = attributes.kind();
+    let own = attributes.definition.version(attributes.version);
+    own.is_some_and(|version| version.kind == kind) && group == attributes.definition.group
+}
+
+fn in_form(attributes: &Attributes<'_>, invocation: &Invocation, object: &Value) -> Result<Value, ApiError> {
+    let mut object = object.clone();
+    if !is_main_kind(attributes) {
+        return Ok(object);
+    }
+    let definition = invocation.definition(attributes);
+    definition.convert(&mut object, stored(attributes.definition), &invocation.version)?;
+    // Go's encoder writes members that are always there
+    if let Some(version) = known(definition, &invocation.version).filter(|version| version.completes)
+        && let Some(schema) = &version.schema
+    {
+        schema.complete(&mut object);
+    }
+    Ok(object)
+}
+
+fn stored(definition: &Definition) -> &str {
+    definition.stored_version().map_or("", |version| version.name.as_str())
+}
+
+fn known<'a>(definition: &'a Definition, version: &str) -> Option<&'a Version> {
+    definition.versions.iter().find(|own| own.name == version)
+}
+
+/// Asks one webhook, and notes its warnings.
+async fn ask(
+    cluster: &LogicalCluster,
+    hook: &Hook,
+    invocation: &Invocation,
+    attributes: &Attributes<'_>,
+    form: &Form,
+    mutating: bool,
+) -> Result<Verdict, Failed> {
+    if attributes.context.dry_run && !hook.in_dry_run {
+        return Err(Failed::Refused(ApiError::bad_request(format!(
+            "admission webhook {} does not support dry run",
+            go_quote(&hook.name)
+        ))));
+    }
+    let Some(version) = review::version(&hook.review_versions) else {
+        return Err(Failed::Call(
+            "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)"
+                .into(),
+        ));
+    };
+    let uid = cluster.chance().uid();
+    let asked = review::request(
+        version,
+        &uid,
+        attributes,
+        invocation,
+        form.object.as_ref(),
+        form.old.as_ref(),
+    );
+    let failed = |why: String| Failed::Call(format!("failed to call webhook: {why}"));
+    let answer = call::ask(cluster, &hook.endpoint, hook.timeout, &asked)
+        .await
+        .map_err(failed)?;
+    let verdict = review::verdict(version, &uid, mutating, answer).map_err(|unusable| match unusable {
+        Unusable::Undecodable(why) => failed(why),
+        Unusable::Invalid(why) => Failed::Call(format!("received invalid webhook response: {why}")),
+    })?;
+    for (key, value) in &verdict.audit_annotations {
+        tracing::debug!(annotation = %format_args!("{}/{key}", hook.name), %value, "audit");
+    }
+    attributes.warnings.extend(verdict.warnings.iter().cloned());
+    if !verdict.allowed {
+        return Err(Failed::Refused(review::refusal(&hook.name, verdict.status)));
+    }
+    Ok(verdict)
+}
+
+/// Asks a webhook and makes the change it asks for. Answers whether the object is another one now.
+async fn mutate(
+    cluster: &LogicalCluster,
+    hook: &Hook,
+    invocation: &Invocation,
+    attributes: &mut Attributes<'_>,
+) -> Result<bool, Failed> {
+    let refused = |error: ApiError| Failed::Refused(ApiError::internal(error));
+    let form = Form::of(attributes, invocation).map_err(refused)?;
+    let verdict = ask(cluster, hook, invocation, attributes, &form, true).await?;
+    if verdict.patch.is_empty() {
+        return Ok(false);
+    }
+    let undecodable = |why: &str| Failed::Call(format!("received undecodable patch in webhook response: {why}"));
+    let patch = decode::decode(&verdict.patch.into(), Format::Json).map_err(|error| undecodable(error.message()))?;
+    let operations = patch.value.as_array();
+    let operations =
+        operations.ok_or_else(|| undecodable("json: cannot unmarshal object into Go value of type jsonpatch.Patch"))?;
+    if operations.is_empty() {
+        return Ok(false);
+    }
+    let Some(before) = form.object else {
+        return Err(Failed::Refused(ApiError::internal(format!(
+            "admission webhook {} attempted to modify the object, which is not supported for this operation",
+            go_quote(&hook.name)
+        ))));
+    };
+    if verdict.patch_type != "JSONPatch" {
+        let why = format!("unsupported patch type {}", go_quote(&verdict.patch_type));
+        return Err(Failed::Call(why));
+    }
+    let internal = |why: &dyn std::fmt::Display| Failed::Refused(ApiError::internal(why));
+    let mut patched = gardener_merge::json_patch(&before, &patch.value).map_err(|error| internal(&error))?;
+    if is_main_kind(attributes) {
+        let definition = invocation.definition(attributes);
+        shape(definition, invocation, attributes, &mut patched)?;
+        let stored = stored(attributes.definition).to_owned();
+        let mut completed = patched.clone();
+        if let Some(version) = known(definition, &invocation.version).filter(|version| version.completes)
+            && let Some(schema) = &version.schema
+        {
+            schema.complete(&mut completed);
+        }
+        let changed = completed != before;
+        attributes
+            .definition
+            .convert(&mut patched, &invocation.version, &stored)
+            .map_err(refused)?;
+        attributes.object = Some(patched);
+        return Ok(changed);
+    }
+    let changed = patched != before;
+    attributes.object = Some(patched);
+    Ok(changed)
+}
+
+/// Brings what a patch made into the form of its version: types, known fields, defaults.
+fn shape(
+    definition: &Definition,
+    invocation: &Invocation,
+    attributes: &Attributes<'_>,
+    object: &mut Value,
+) -> Result<(), Failed> {
+    let Some(version) = known(definition, &invocation.version) else {
+        return Ok(());
+    };
+    if let Some(schema) = &version.schema {
+        schema.canonicalize(object);
+        schema
+            .decode(object, &version.kind)
+            .map_err(|error| Failed::Refused(ApiError::internal(error)))?;
+        // what is unknown of custom resources stays until they are stored
+        if version.prunes && !definition.strategy.validates_schema() {
+            schema.prune(object);
+        }
+        if version.completes {
+            schema.drop_empty(object);
+        }
+        if definition.strategy.validates_schema() {
+            schema.apply_defaults(object);
+        }
+    }
+    definition.strategy.default(attributes.context, object);
+    Ok(())
+}

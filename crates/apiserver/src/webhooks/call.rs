@@ -1,0 +1,277 @@
+//! Asking a webhook: where it is, how long it may take, and what its answer is when it is none.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use gardener_apimachinery::field::go_quote;
+use serde_json::Value;
+
+use crate::cluster::LogicalCluster;
+use crate::decode::{self, Format};
+
+/// Longest part of an answer that messages show.
+const SHOWN: usize = 2048;
+
+/// Where a webhook is, as a `clientConfig` tells it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Endpoint {
+    /// `https://host[:port]/path`.
+    pub url: Option<String>,
+    /// A Service of the cluster; counts before the URL.
+    pub service: Option<ServiceReference>,
+    /// PEM certificates of the authorities that may have signed its certificate; empty: those of the system.
+    pub ca_bundle: Vec<u8>,
+}
+
+/// A port and path of a Service.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ServiceReference {
+    /// Namespace of the Service.
+    pub namespace: String,
+    /// Name of the Service.
+    pub name: String,
+    /// Path, may be empty.
+    pub path: String,
+    /// Port of the Service.
+    pub port: u16,
+}
+
+impl ServiceReference {
+    /// The name that the certificate of the webhook must have.
+    pub fn host(&self) -> String {
+        format!("{}.{}.svc", self.name, self.namespace)
+    }
+}
+
+impl Endpoint {
+    /// The URL that is called, as messages show it.
+    fn shown(&self, timeout: Duration) -> String {
+        let base = match (&self.service, &self.url) {
+            (Some(service), _) => {
+                let path = service.path.strip_prefix('/').unwrap_or(&service.path);
+                format!("https://{}:{}/{path}", service.host(), service.port)
+            }
+            (None, Some(url)) => url.clone(),
+            (None, None) => String::new(),
+        };
+        format!("{base}?timeout={}", go_seconds(timeout))
+    }
+
+    /// Host, port (0: not told), and path with query of a call.
+    ///
+    /// # Errors
+    /// There is no URL, or it has no host.
+    pub(super) fn parts(&self, timeout: Duration) -> Result<(String, u16, String), String> {
+        let shown = self.shown(timeout);
+        let url = url::Url::parse(&shown).map_err(|error| format!("parse {}: {error}", go_quote(&shown)))?;
+        let host = url.host_str().unwrap_or_default();
+        if host.is_empty() {
+            return Err("no Host in request URL".to_owned());
+        }
+        let path = match url.query() {
+            Some(query) => format!("{}?{query}", url.path()),
+            None => url.path().to_owned(),
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        Ok((host, url.port().unwrap_or(0), path))
+    }
+}
+
+/// Whole seconds as Go writes a duration.
+fn go_seconds(duration: Duration) -> String {
+    match (duration.as_secs() / 60, duration.as_secs() % 60) {
+        (0, seconds) => format!("{seconds}s"),
+        (minutes, seconds) => format!("{minutes}m{seconds}s"),
+    }
+}
+
+/// What came back from a webhook.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// HTTP status code.
+    pub status: u16,
+    /// `Content-Type`; may be empty.
+    pub content_type: String,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// A way to post JSON to webhooks.
+#[async_trait]
+pub trait Transport: Send + Sync + 'static {
+    /// Posts a body and waits for the whole answer. The caller limits the time.
+    ///
+    /// # Errors
+    /// Why there is no answer, in the words of Go's HTTP client.
+    async fn post(
+        &self,
+        cluster: &LogicalCluster,
+        endpoint: &Endpoint,
+        timeout: Duration,
+        body: Bytes,
+    ) -> Result<Answer, String>;
+}
+
+/// Posts a review and reads the answer, which is an object of `api_version` and `kind`, or tells neither.
+///
+/// # Errors
+/// What is wrong, worded as upstream's client does.
+pub(super) async fn ask(
+    cluster: &LogicalCluster,
+    endpoint: &Endpoint,
+    timeout: Duration,
+    review: &Value,
+) -> Result<Value, String> {
+    let transport = cluster.webhooks().transport();
+    let body = Bytes::from(review.to_string());
+    let posted = transport.post(cluster, endpoint, timeout, body);
+    let answered = match tokio::time::timeout(timeout, posted).await {
+        Ok(answered) => answered,
+        Err(_) => Err("context deadline exceeded".to_owned()),
+    };
+    let answer = answered.map_err(|why| format!("Post {}: {why}", go_quote(&endpoint.shown(timeout))))?;
+    read(&answer)
+}
+
+fn read(answer: &Answer) -> Result<Value, String> {
+    let decoded = decode::decode(&answer.body, Format::Json);
+    let refusal = decoded.as_ref().ok().and_then(|decoded| refused(&decoded.value));
+    if !(200..=206).contains(&answer.status) {
+        return Err(refusal.unwrap_or_else(|| unstructured(answer)));
+    }
+    if answer.body.is_empty() {
+        return Err(format!(
+            "0-length response with status code: {} and content type: {}",
+            answer.status, answer.content_type
+        ));
+    }
+    match (decoded, refusal) {
+        (_, Some(refusal)) => Err(refusal),
+        (Ok(decoded), None) => Ok(decoded.value),
+        (Err(error), None) => Err(error.message().to_owned()),
+    }
+}
+
+/// The message of an answer that is a `Status` of a failure.
+fn refused(value: &Value) -> Option<String> {
+    let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
+    (text("kind") == "Status" && text("status") != "Success").then(|| text("message").to_owned())
+}
+
+/// What upstream's client makes of a status code without a `Status`.
+fn unstructured(answer: &Answer) -> String {
+    let is_text = answer.content_type.is_empty() || answer.content_type.trim_start().starts_with("text/");
+    let shown = answer.body.get(..SHOWN).unwrap_or(&answer.body);
+    let body = match is_text {
+        true => String::from_utf8_lossy(shown).trim().to_owned(),
+        false => "unknown".to_owned(),
+    };
+    let fixed = match answer.status {
+        400 => "the server rejected our request for an unknown reason",
+        401 => "the server has asked for the client to provide credentials",
+        403 | 415 => return body,
+        404 => "the server could not find the requested resource",
+        405 => "the server does not allow this method on the requested resource",
+        406 if body.is_empty() || body == "unknown" => {
+            "the server was unable to respond with a content type that the client supports"
+        }
+        406 => return body,
+        409 => "the server reported a conflict",
+        422 => "the server rejected our request due to an error in our request",
+        429 => "the server has received too many requests and has asked us to try again later",
+        503 => "the server is currently unable to handle the request",
+        504 => {
+            "the server was unable to return a response in the time allotted, but may still be processing the request"
+        }
+        code if code >= 500 => {
+            return format!(
+                "an error on the server ({}) has prevented the request from succeeding",
+                go_quote(&body)
+            );
+        }
+        code => {
+            return format!("the server responded with the status code {code} but did not return more information");
+        }
+    };
+    fixed.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_that_are_none() {
+        let answer = |status: u16, content_type: &str, body: &str| Answer {
+            status,
+            content_type: content_type.to_owned(),
+            body: Bytes::copy_from_slice(body.as_bytes()),
+        };
+        for (answer, expected) in [
+            (
+                answer(404, "text/plain", "404 page not found\n"),
+                "the server could not find the requested resource",
+            ),
+            (
+                answer(500, "text/plain; charset=utf-8", "it \"broke\"\n"),
+                "an error on the server (\"it \\\"broke\\\"\") has prevented the request from succeeding",
+            ),
+            (
+                answer(500, "application/json", "{}"),
+                "an error on the server (\"unknown\") has prevented the request from succeeding",
+            ),
+            (
+                answer(
+                    403,
+                    "application/json",
+                    r#"{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no"}"#,
+                ),
+                "no",
+            ),
+            (
+                answer(200, "application/json", ""),
+                "0-length response with status code: 200 and content type: application/json",
+            ),
+            (
+                answer(302, "", ""),
+                "the server responded with the status code 302 but did not return more information",
+            ),
+        ] {
+            assert_eq!(read(&answer).unwrap_err(), expected);
+        }
+        assert_eq!(
+            read(&answer(200, "", "{\"a\":1}")).unwrap(),
+            serde_json::json!({"a": 1})
+        );
+    }
+
+    #[test]
+    fn urls_as_messages_show_them() {
+        let service = |path: &str| Endpoint {
+            service: Some(ServiceReference {
+                namespace: "ns".into(),
+                name: "svc".into(),
+                path: path.into(),
+                port: 443,
+            }),
+            ..Endpoint::default()
+        };
+        let ten = Duration::from_secs(10);
+        assert_eq!(service("/a/b").shown(ten), "https://svc.ns.svc:443/a/b?timeout=10s");
+        assert_eq!(service("").shown(ten), "https://svc.ns.svc:443/?timeout=10s");
+        assert_eq!(
+            service("/a").parts(ten),
+            Ok(("svc.ns.svc".into(), 0, "/a?timeout=10s".into())),
+            "443 is the scheme's own port"
+        );
+        let url = Endpoint {
+            url: Some("https://[::1]:8443/x".into()),
+            ..Endpoint::default()
+        };
+        assert_eq!(
+            url.parts(Duration::from_secs(1)),
+            Ok(("::1".into(), 8443, "/x?timeout=1s".into()))
+        );
+    }
+}

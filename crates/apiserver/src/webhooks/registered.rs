@@ -1,0 +1,193 @@
+//! The webhooks of a cluster as its configurations tell them, compiled once per change. A request costs one look at whether anything
+//! changed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gardener_apimachinery::selector::LabelSelector;
+use gardener_store::{Entry, ListOptions, Watch};
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhook,
+    ValidatingWebhookConfiguration, WebhookClientConfig,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as SelectorObject;
+
+use super::call::Endpoint;
+use crate::cluster::LogicalCluster;
+use crate::object;
+
+/// How long a webhook may take that does not say.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The two kinds of configurations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Mutating,
+    Validating,
+}
+
+impl Kind {
+    fn plural(self) -> &'static str {
+        match self {
+            Self::Mutating => "mutatingwebhookconfigurations",
+            Self::Validating => "validatingwebhookconfigurations",
+        }
+    }
+}
+
+/// One webhook.
+pub(crate) struct Hook {
+    /// Name of the webhook.
+    pub(super) name: String,
+    /// Tells webhooks apart: configuration, name, and which of that name.
+    pub(super) uid: String,
+    pub(super) endpoint: Endpoint,
+    pub(super) rules: Vec<RuleWithOperations>,
+    /// Whether a call that fails refuses the request.
+    pub(super) fails_closed: bool,
+    /// Whether requests for other versions of a resource are left alone.
+    pub(super) exact: bool,
+    pub(super) namespaces: LabelSelector,
+    pub(super) objects: LabelSelector,
+    /// Whether a request that stores nothing may be asked about.
+    pub(super) in_dry_run: bool,
+    pub(super) timeout: Duration,
+    pub(super) review_versions: Vec<String>,
+    /// Whether it is asked again about what later webhooks changed.
+    pub(super) reinvocable: bool,
+}
+
+/// The configurations of one kind, followed.
+#[derive(Default)]
+pub(crate) struct Followed {
+    watch: Option<Watch>,
+    hooks: Arc<[Hook]>,
+}
+
+impl Followed {
+    /// The newest webhooks, by name of their configuration.
+    pub(super) fn current(&mut self, cluster: &LogicalCluster, kind: Kind) -> Arc<[Hook]> {
+        if self.changed() {
+            self.follow(cluster, kind);
+        }
+        Arc::clone(&self.hooks)
+    }
+
+    fn changed(&mut self) -> bool {
+        let Some(watch) = &mut self.watch else { return true };
+        let mut changed = false;
+        loop {
+            match watch.try_next() {
+                Ok(None) => return changed,
+                Ok(Some(_)) => changed = true,
+                // events were missed: begins anew
+                Err(_) => {
+                    self.watch = None;
+                    return true;
+                }
+            }
+        }
+    }
+
+    fn follow(&mut self, cluster: &LogicalCluster, kind: Kind) {
+        let Some(definition) = cluster.find("admissionregistration.k8s.io", kind.plural()) else {
+            return;
+        };
+        let prefix = cluster.path("", "");
+        let options = ListOptions::default();
+        let Ok(listing) = cluster.store().list(&definition.topic, &prefix, &options) else {
+            return;
+        };
+        if self.watch.is_none() {
+            self.watch = cluster.store().watch(&definition.topic, &prefix, listing.revision).ok();
+        }
+        // entries come by path, which ends in the name
+        self.hooks = listing.entries.iter().flat_map(|entry| hooks(entry, kind)).collect();
+    }
+}
+
+fn hooks(entry: &Entry, kind: Kind) -> Vec<Hook> {
+    let mut hooks: Vec<Hook> = Vec::new();
+    let found = match kind {
+        Kind::Mutating => object::parse::<MutatingWebhookConfiguration>(entry).map(|configuration| {
+            let webhooks = configuration.webhooks.unwrap_or_default();
+            (
+                configuration.metadata.name,
+                webhooks.into_iter().map(mutating).collect(),
+            )
+        }),
+        Kind::Validating => object::parse::<ValidatingWebhookConfiguration>(entry).map(|configuration| {
+            let webhooks = configuration.webhooks.unwrap_or_default();
+            (
+                configuration.metadata.name,
+                webhooks.into_iter().map(validating).collect::<Vec<_>>(),
+            )
+        }),
+    };
+    let Some((configuration, parsed)) = found else {
+        return hooks;
+    };
+    let configuration = configuration.unwrap_or_default();
+    for mut hook in parsed {
+        let same = hooks.iter().filter(|other| other.name == hook.name).count();
+        hook.uid = format!("{configuration}/{}/{same}", hook.name);
+        hooks.push(hook);
+    }
+    hooks
+}
+
+fn mutating(webhook: MutatingWebhook) -> Hook {
+    let reinvocable = webhook.reinvocation_policy.as_deref() == Some("IfNeeded");
+    let common = ValidatingWebhook {
+        admission_review_versions: webhook.admission_review_versions,
+        client_config: webhook.client_config,
+        failure_policy: webhook.failure_policy,
+        match_conditions: webhook.match_conditions,
+        match_policy: webhook.match_policy,
+        name: webhook.name,
+        namespace_selector: webhook.namespace_selector,
+        object_selector: webhook.object_selector,
+        rules: webhook.rules,
+        side_effects: webhook.side_effects,
+        timeout_seconds: webhook.timeout_seconds,
+    };
+    Hook {
+        reinvocable,
+        ..validating(common)
+    }
+}
+
+fn validating(webhook: ValidatingWebhook) -> Hook {
+    let selector = |selector: Option<SelectorObject>| selector.as_ref().map(LabelSelector::from).unwrap_or_default();
+    Hook {
+        uid: String::new(),
+        endpoint: endpoint(webhook.client_config),
+        rules: webhook.rules.unwrap_or_default(),
+        fails_closed: webhook.failure_policy.as_deref() != Some("Ignore"),
+        exact: webhook.match_policy.as_deref() == Some("Exact"),
+        namespaces: selector(webhook.namespace_selector),
+        objects: selector(webhook.object_selector),
+        in_dry_run: matches!(webhook.side_effects.as_str(), "None" | "NoneOnDryRun"),
+        timeout: webhook
+            .timeout_seconds
+            .and_then(|seconds| u64::try_from(seconds).ok())
+            .map_or(TIMEOUT, Duration::from_secs),
+        review_versions: webhook.admission_review_versions,
+        reinvocable: false,
+        name: webhook.name,
+    }
+}
+
+/// Where a webhook of this client configuration is.
+fn endpoint(config: WebhookClientConfig) -> Endpoint {
+    Endpoint {
+        url: config.url,
+        service: config.service.map(|service| super::ServiceReference {
+            namespace: service.namespace,
+            name: service.name,
+            path: service.path.unwrap_or_default(),
+            port: service.port.and_then(|port| u16::try_from(port).ok()).unwrap_or(443),
+        }),
+        ca_bundle: config.ca_bundle.map(|bundle| bundle.0).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,345 @@
+//! AdmissionReviews: what a webhook is asked, and what its answer must be.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::go_quote;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::matching::{self, Invocation};
+use crate::definition::Attributes;
+
+const GROUP: &str = "admission.k8s.io";
+
+/// The newest version of reviews that both sides know, in the webhook's order.
+pub(super) fn version(accepted: &[String]) -> Option<&str> {
+    let known = |version: &&String| matches!(version.as_str(), "v1" | "v1beta1");
+    accepted.iter().find(known).map(String::as_str)
+}
+
+/// What a webhook is asked about a request. `object` and `old` are in the form of the invocation.
+pub(super) fn request(
+    version: &str,
+    uid: &str,
+    attributes: &Attributes<'_>,
+    invocation: &Invocation,
+    object: Option<&Value>,
+    old: Option<&Value>,
+) -> Value {
+    let gvk =
+        |(group, version, kind): (String, String, String)| json!({"group": group, "version": version, "kind": kind});
+    let gvr =
+        |group: &str, version: &str, resource: &str| json!({"group": group, "version": version, "resource": resource});
+    let requested = attributes.definition;
+    let definition = invocation.definition(attributes);
+    let own_kind = attributes.kind();
+    let main_kind = requested.version(attributes.version).map(|version| &version.kind);
+    let asked_kind = match main_kind == Some(&own_kind.2) && own_kind.0 == requested.group {
+        true => {
+            let kind = definition.version(&invocation.version);
+            let kind = kind.map_or_else(String::new, |version| version.kind.clone());
+            (definition.group.clone(), invocation.version.clone(), kind)
+        }
+        false => own_kind.clone(),
+    };
+    let mut request = serde_json::Map::new();
+    let mut put = |key: &str, value: Value| drop(request.insert(key.to_owned(), value));
+    put("uid", uid.into());
+    put("kind", gvk(asked_kind));
+    put(
+        "resource",
+        gvr(&definition.group, &invocation.version, &definition.plural),
+    );
+    put("requestKind", gvk(own_kind));
+    put(
+        "requestResource",
+        gvr(&requested.group, attributes.version, &requested.plural),
+    );
+    for (key, text) in [
+        ("subResource", attributes.subresource),
+        ("requestSubResource", attributes.subresource),
+        (
+            "name",
+            if attributes.with_collection {
+                ""
+            } else {
+                attributes.name
+            },
+        ),
+        ("namespace", matching::namespace(attributes)),
+    ] {
+        if !text.is_empty() {
+            put(key, text.into());
+        }
+    }
+    put("operation", matching::word(attributes.operation).into());
+    put("userInfo", user(attributes));
+    put("object", object.cloned().unwrap_or(Value::Null));
+    put("oldObject", old.cloned().unwrap_or(Value::Null));
+    put("dryRun", attributes.context.dry_run.into());
+    put("options", attributes.options.clone());
+    json!({"kind": "AdmissionReview", "apiVersion": format!("{GROUP}/{version}"), "request": request})
+}
+
+fn user(attributes: &Attributes<'_>) -> Value {
+    let user = attributes.context.user;
+    let mut info = json!({"username": user.name});
+    if let Value::Object(info) = &mut info {
+        if !user.uid.is_empty() {
+            info.insert("uid".into(), user.uid.clone().into());
+        }
+        if !user.groups.is_empty() {
+            info.insert("groups".into(), user.groups.clone().into());
+        }
+        if !user.extra.is_empty() {
+            info.insert("extra".into(), json!(user.extra));
+        }
+    }
+    info
+}
+
+/// What a webhook decided.
+#[derive(Debug, Default)]
+pub(super) struct Verdict {
+    pub(super) allowed: bool,
+    /// Why not, if not.
+    pub(super) status: Option<Status>,
+    /// Operations of a JSON patch; empty: none.
+    pub(super) patch: Vec<u8>,
+    pub(super) patch_type: String,
+    pub(super) warnings: Vec<String>,
+    /// For the audit log, by key.
+    pub(super) audit_annotations: std::collections::BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+struct Response {
+    uid: String,
+    allowed: bool,
+    status: Option<Status>,
+    patch: Option<String>,
+    patch_type: Option<String>,
+    warnings: Option<Vec<String>>,
+    audit_annotations: Option<std::collections::BTreeMap<String, String>>,
+}
+
+/// Why an answer is none.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unusable {
+    /// It cannot be decoded as a review.
+    Undecodable(String),
+    /// It is no answer to the question.
+    Invalid(String),
+}
+
+/// Reads the answer to a review of this version and uid.
+pub(super) fn verdict(version: &str, uid: &str, mutating: bool, review: Value) -> Result<Verdict, Unusable> {
+    let text = |key: &str| review.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    check_kind(version, &api_version, &kind)?;
+    let response: Option<Response> = match review.get("response") {
+        None | Some(Value::Null) => None,
+        Some(response) => {
+            Some(Response::deserialize(response).map_err(|why| Unusable::Undecodable(format!("json: {why}")))?)
+        }
+    };
+    let invalid = |why: String| Err(Unusable::Invalid(why));
+    let Some(response) = response else {
+        return invalid("webhook response was absent".into());
+    };
+    let patch = match &response.patch {
+        None => Vec::new(),
+        Some(text) => STANDARD
+            .decode(text)
+            .map_err(|_| Unusable::Undecodable(format!("illegal base64 data at input byte {}", illegal(text))))?,
+    };
+    let mut patch_type = response.patch_type.clone().unwrap_or_default();
+    if version == "v1" {
+        if response.uid != uid {
+            return invalid(format!(
+                "expected response.uid={}, got {}",
+                go_quote(uid),
+                go_quote(&response.uid)
+            ));
+        }
+        if (api_version.as_str(), kind.as_str()) != ("admission.k8s.io/v1", "AdmissionReview") {
+            let (group, version) = api_version.rsplit_once('/').unwrap_or(("", &api_version));
+            return invalid(format!(
+                "expected webhook response of {GROUP}/v1, Kind=AdmissionReview, got {group}/{version}, Kind={kind}"
+            ));
+        }
+        if !mutating {
+            if !patch.is_empty() {
+                return invalid("validating webhook may not return response.patch".into());
+            }
+            if response.patch_type.is_some() {
+                return invalid("validating webhook may not return response.patchType".into());
+            }
+        } else {
+            match (patch.is_empty(), &response.patch_type) {
+                (false, None) => return invalid("webhook returned response.patch but not response.patchType".into()),
+                (true, Some(_)) => {
+                    return invalid("webhook returned response.patchType but not response.patch".into());
+                }
+                (false, Some(kind)) if kind.is_empty() => {
+                    return invalid("webhook returned invalid response.patchType of \"\"".into());
+                }
+                _ => {}
+            }
+        }
+    } else {
+        patch_type = if patch.is_empty() {
+            String::new()
+        } else {
+            "JSONPatch".to_owned()
+        };
+    }
+    Ok(Verdict {
+        allowed: response.allowed,
+        status: response.status,
+        patch: if mutating { patch } else { Vec::new() },
+        patch_type,
+        warnings: response.warnings.unwrap_or_default(),
+        audit_annotations: response.audit_annotations.unwrap_or_default(),
+    })
+}
+
+/// Another kind than the one that was asked for is not even decoded.
+fn check_kind(version: &str, api_version: &str, kind: &str) -> Result<(), Unusable> {
+    let (group, own) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    if api_version.is_empty() || kind.is_empty() || (group == GROUP && own == version && kind == "AdmissionReview") {
+        return Ok(());
+    }
+    let known = group == GROUP && kind == "AdmissionReview" && matches!(own, "v1" | "v1beta1");
+    Err(Unusable::Undecodable(match known {
+        true => format!("converting ({own}.AdmissionReview) to ({version}.AdmissionReview): unknown conversion"),
+        false => format!(
+            "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
+            go_quote(kind),
+            go_quote(api_version)
+        ),
+    }))
+}
+
+/// Position of the first character that is no base64.
+fn illegal(text: &str) -> usize {
+    let is_base64 = |c: &u8| c.is_ascii_alphanumeric() || matches!(c, b'+' | b'/' | b'=');
+    text.bytes().position(|c| !is_base64(&c)).unwrap_or(text.len())
+}
+
+/// The refusal of a webhook, as the client gets it.
+pub(super) fn refusal(name: &str, status: Option<Status>) -> ApiError {
+    let mut status = status.unwrap_or_default();
+    status.code = Some(status.code.unwrap_or(0).max(400));
+    if matches!(status.status.as_deref(), None | Some("" | "Success")) {
+        status.status = Some("Failure".to_owned());
+    }
+    let denied = format!("admission webhook {} denied the request", go_quote(name));
+    let told = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    status.message = Some(match (told(&status.message), told(&status.reason)) {
+        (Some(message), _) => format!("{denied}: {message}"),
+        (None, Some(reason)) => format!("{denied}: {reason}"),
+        (None, None) => format!("{denied} without explanation"),
+    });
+    ApiError::from(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_checked() {
+        let review = |response: Value| json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
+        let patch = STANDARD.encode("[]");
+        for (mutating, answer, expected) in [
+            (
+                true,
+                json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}),
+                "webhook response was absent",
+            ),
+            (
+                true,
+                review(json!({"uid": "b", "allowed": true})),
+                "expected response.uid=\"a\", got \"b\"",
+            ),
+            (
+                true,
+                json!({"response": {"uid": "a", "allowed": true}}),
+                "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind=",
+            ),
+            (
+                true,
+                review(json!({"uid": "a", "allowed": true, "patch": patch})),
+                "webhook returned response.patch but not response.patchType",
+            ),
+            (
+                true,
+                review(json!({"uid": "a", "allowed": true, "patchType": "JSONPatch"})),
+                "webhook returned response.patchType but not response.patch",
+            ),
+            (
+                false,
+                review(json!({"uid": "a", "allowed": true, "patch": patch, "patchType": "JSONPatch"})),
+                "validating webhook may not return response.patch",
+            ),
+            (
+                false,
+                review(json!({"uid": "a", "allowed": true, "patchType": "JSONPatch"})),
+                "validating webhook may not return response.patchType",
+            ),
+        ] {
+            assert_eq!(
+                verdict("v1", "a", mutating, answer).unwrap_err(),
+                Unusable::Invalid(expected.to_owned())
+            );
+        }
+        let old = json!({"response": {"allowed": true, "patch": patch}});
+        let old = verdict("v1beta1", "a", true, old).unwrap();
+        assert!(
+            old.allowed && old.patch == b"[]" && old.patch_type == "JSONPatch",
+            "{old:?}"
+        );
+        assert_eq!(
+            verdict("v1", "a", true, json!({"apiVersion": "v1", "kind": "Pod"})).unwrap_err(),
+            Unusable::Undecodable(
+                "no kind \"Pod\" is registered for version \"v1\" in scheme \"pkg/runtime/scheme.go:111\"".into()
+            )
+        );
+    }
+
+    #[test]
+    fn refusals_say_who_refused() {
+        let status = |value: Value| Some(serde_json::from_value::<Status>(value).unwrap());
+        for (status, code, message) in [
+            (
+                None,
+                400,
+                "admission webhook \"a.b.c\" denied the request without explanation",
+            ),
+            (
+                status(json!({"message": "no"})),
+                400,
+                "admission webhook \"a.b.c\" denied the request: no",
+            ),
+            (
+                status(json!({"code": 403, "reason": "Forbidden"})),
+                403,
+                "admission webhook \"a.b.c\" denied the request: Forbidden",
+            ),
+            (
+                status(json!({"code": 200, "status": "Success"})),
+                400,
+                "admission webhook \"a.b.c\" denied the request without explanation",
+            ),
+        ] {
+            let refused = refusal("a.b.c", status);
+            assert_eq!((refused.code(), refused.message()), (code, message));
+            assert_eq!(refused.status().status.as_deref(), Some("Failure"));
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! What stands on etcd, on the etcd that recordings are made with: the store's contract, and one etcd under two API servers. Where the programs
+//! were not built (`conformance record` does), these tests say so and pass.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gardener_conformance::reference::{self, Reference};
+use gardener_store::contract;
+use gardener_store::process::Etcd;
+use kube::Client;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+fn programs() -> Option<PathBuf> {
+    let programs = reference::default_folder();
+    let there = ["etcd", "kube-apiserver"]
+        .iter()
+        .all(|name| programs.join(name).exists());
+    if !there {
+        eprintln!("skipped: {} holds no etcd and kube-apiserver", programs.display());
+    }
+    there.then_some(programs)
+}
+
+macro_rules! suite {
+    ($($name:ident),* $(,)?) => {
+        #[tokio::test(flavor = "multi_thread")]
+        async fn the_store_keeps_its_contract() {
+            let Some(programs) = programs() else { return };
+            $({
+                let etcd = Etcd::start(&programs.join("etcd")).await.unwrap();
+                let options = contract::options(stringify!($name));
+                let store = etcd.store(contract::stamp, options).await.unwrap();
+                contract::$name(Arc::new(store)).await;
+            })*
+        }
+    };
+}
+gardener_store::for_each_contract!(suite);
+
+/// One of our servers, in this process.
+struct Ours {
+    client: Client,
+    stop: CancellationToken,
+    task: tokio::task::JoinHandle<Result<(), gardener_kube_apiserver::RunError>>,
+    _folder: tempfile::TempDir,
+}
+
+impl Ours {
+    async fn start(etcd: &Etcd) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let issuer = gardener_pki::authority("service-accounts", 0, std::time::Duration::from_secs(1)).unwrap();
+        std::fs::write(path("sa.key"), &issuer.key).unwrap();
+        std::fs::write(
+            path("tokens.csv"),
+            format!("{},admin,admin,system:masters\n", reference::TOKEN),
+        )
+        .unwrap();
+        let port = reference::free_port().unwrap();
+        let arguments = [
+            format!("--etcd-servers={}", etcd.url),
+            format!("--secure-port={port}"),
+            format!("--cert-dir={}", path("certificates")),
+            format!("--token-auth-file={}", path("tokens.csv")),
+            format!("--service-account-signing-key-file={}", path("sa.key")),
+            format!("--service-account-key-file={}", path("sa.key")),
+            "--bind-address=127.0.0.1".to_owned(),
+            "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
+            "--service-cluster-ip-range=10.96.0.0/12".to_owned(),
+            "--authorization-mode=Node,RBAC".to_owned(),
+        ];
+        let flags = gardener_kube_apiserver::flags::parse(arguments).unwrap();
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(gardener_kube_apiserver::run(flags, stop.clone()));
+        let client = Client::try_from(reference::config(port).unwrap()).unwrap();
+        while client.request_text(get("/readyz")).await.is_err() {
+            assert!(!task.is_finished(), "the server ended");
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        Self {
+            client,
+            stop,
+            task,
+            _folder: folder,
+        }
+    }
+
+    async fn end(self) {
+        self.stop.cancel();
+        self.task.await.unwrap().unwrap();
+    }
+}
+
+fn get(path: &str) -> http::Request<Vec<u8>> {
+    http::Request::get(path).body(Vec::new()).unwrap()
+}
+
+async fn read(client: &Client, path: &str) -> Value {
+    client
+        .request(get(path))
+        .await
+        .unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+async fn create(client: &Client, collection: &str, object: &Value) -> Value {
+    let request = http::Request::post(collection).header("content-type", "application/json");
+    let request = request.body(serde_json::to_vec(object).unwrap()).unwrap();
+    client
+        .request(request)
+        .await
+        .unwrap_or_else(|error| panic!("{collection}: {error}"))
+}
+
+const NAMESPACED: &str = "namespaces/default";
+
+/// Objects of many kinds, by their collection.
+fn objects(name: &str) -> Vec<(String, Value)> {
+    let metadata = json!({"name": name, "labels": {"a": "b"}});
+    let pod = json!({"containers": [{"name": "a", "image": "b", "ports": [{"containerPort": 80}], "resources": {"requests": {"cpu": "100m"}}}]});
+    let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": pod});
+    let mut job = pod.clone();
+    job["restartPolicy"] = "Never".into();
+    let selector = json!({"matchLabels": {"app": "web"}});
+    [
+        (
+            "/api/v1",
+            "configmaps",
+            json!({"data": {"k": "v"}, "binaryData": {"b": "AAE="}}),
+        ),
+        ("/api/v1", "secrets", json!({"stringData": {"k": "v"}})),
+        (
+            "/api/v1",
+            "services",
+            json!({"spec": {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": "http"}]}}),
+        ),
+        (
+            "/api/v1",
+            "persistentvolumeclaims",
+            json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}),
+        ),
+        (
+            "/apis/apps/v1",
+            "deployments",
+            json!({"spec": {"selector": selector, "template": template}}),
+        ),
+        (
+            "/apis/apps/v1",
+            "statefulsets",
+            json!({"spec": {"selector": selector, "serviceName": "x", "template": template}}),
+        ),
+        (
+            "/apis/batch/v1",
+            "cronjobs",
+            json!({"spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": {"spec": job}}}}}),
+        ),
+        (
+            "/apis/rbac.authorization.k8s.io/v1",
+            "roles",
+            json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}),
+        ),
+        (
+            "/apis/coordination.k8s.io/v1",
+            "leases",
+            json!({"spec": {"holderIdentity": "me", "renewTime": "2026-01-01T00:00:00.123456Z"}}),
+        ),
+        (
+            "/apis/networking.k8s.io/v1",
+            "ingresses",
+            json!({"spec": {"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}}}),
+        ),
+        (
+            "/apis/policy/v1",
+            "poddisruptionbudgets",
+            json!({"spec": {"minAvailable": "50%", "selector": selector}}),
+        ),
+        (
+            "/apis/example.com/v1",
+            "things",
+            json!({"data": {"metadata": {"x": 1}}}),
+        ),
+    ]
+    .into_iter()
+    .map(|(api, resource, mut object)| {
+        object["metadata"] = metadata.clone();
+        if resource == "things" {
+            object["apiVersion"] = "example.com/v1".into();
+            object["kind"] = "Thing".into();
+        }
+        (format!("{api}/{NAMESPACED}/{resource}"), object)
+    })
+    .collect()
+}
+
+fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object", "properties": {"data": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}
+            }}}],
+        },
+    })
+}
+
+async fn served(client: &Client, path: &str) {
+    while client.request_text(get(path)).await.is_err() {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
+/// Both servers on one etcd read the same of what either of them wrote.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_etcd_goes_from_kube_apiserver_to_us_and_back() {
+    let Some(programs) = programs() else { return };
+    let etcd = Etcd::start(&programs.join("etcd")).await.unwrap();
+    let theirs = Reference::start_on(&programs, &etcd.url).await.unwrap();
+    create(
+        &theirs.client,
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        &definition(),
+    )
+    .await;
+    served(&theirs.client, &format!("/apis/example.com/v1/{NAMESPACED}/things")).await;
+    for (collection, object) in objects("theirs") {
+        create(&theirs.client, &collection, &object).await;
+    }
+    let ours = Ours::start(&etcd).await;
+    for (collection, object) in objects("ours") {
+        create(&ours.client, &collection, &object).await;
+    }
+    for (collection, _) in objects("") {
+        for name in ["theirs", "ours"] {
+            let path = format!("{collection}/{name}");
+            let (one, other) = (read(&theirs.client, &path).await, read(&ours.client, &path).await);
+            assert_eq!(one, other, "{path}");
+        }
+    }
+    // what one deletes is gone for the other
+    for (collection, _) in objects("") {
+        let delete = |name: &str| {
+            http::Request::delete(format!("{collection}/{name}"))
+                .body(Vec::new())
+                .unwrap()
+        };
+        let _: Value = ours.client.request(delete("theirs")).await.unwrap();
+        let _: Value = theirs.client.request(delete("ours")).await.unwrap();
+    }
+    for (collection, _) in objects("") {
+        for name in ["theirs", "ours"] {
+            let path = format!("{collection}/{name}");
+            let left = |client: &Client| {
+                let (client, path) = (client.clone(), path.clone());
+                async move { client.request::<Value>(get(&path)).await.ok() }
+            };
+            let (one, other) = (left(&theirs.client).await, left(&ours.client).await);
+            assert_eq!(one, other, "{path}");
+            // a claim waits for those who protect it
+            let protected = one.is_some_and(|object| object["metadata"]["deletionTimestamp"].is_string());
+            assert_eq!(protected, collection.ends_with("claims"), "{path}");
+        }
+    }
+    ours.end().await;
+}

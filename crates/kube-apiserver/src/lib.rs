@@ -1,0 +1,20 @@
+//! kube-apiserver: one Kubernetes cluster on an etcd of its own, with upstream's flags; what envtest starts, or a Deployment of the real one.
+//!
+//! The API machinery is in `apiserver`, the store in `store`; here is what makes them a server that stands alone: flags ([`flags`]), certificates
+//! ([`serving`]), who may come in ([`access`]), and what upstream's server keeps up by itself ([`upkeep`]). No controllers.
+#![forbid(unsafe_code)]
+
+pub mod access;
+pub mod flags;
+pub mod run;
+pub mod serving;
+mod upkeep;
+
+pub use flags::{FlagError, Flags};
+pub use run::{RunError, run};
+
+/// The name of the one logical cluster.
+pub(crate) const CLUSTER: &str = "kubernetes";
+
+/// The Kubernetes version that is served.
+pub use gardener_landscape::garden::VERSION;

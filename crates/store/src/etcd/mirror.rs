@@ -1,0 +1,272 @@
+//! The index as an image of etcd: what is there at the start, what each change does to it, and what changed where history is missing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use super::client::{CallError, Client};
+use super::layout::Layout;
+use super::wire;
+use crate::index::Index;
+use crate::{Entry, Event, EventKind, Key, ListOptions, Revision, Stamp};
+
+/// How many keys one call reads.
+const PAGE: i64 = 500;
+
+/// What was read of etcd at one revision.
+pub(super) struct Image {
+    pub(super) revision: Revision,
+    pub(super) entries: Vec<Entry>,
+}
+
+/// The index, and what turns etcd's keys and values into ours.
+pub(super) struct Mirror {
+    pub(super) index: Arc<Index>,
+    pub(super) layout: Arc<dyn Layout>,
+    pub(super) stamp: Stamp,
+    /// Whether etcd was set back behind what was read of it: then what we hold never was.
+    set_back: AtomicBool,
+    arrivals: Mutex<BTreeMap<Revision, Vec<oneshot::Sender<()>>>>,
+}
+
+/// The end of the range of all keys that start with `prefix`.
+pub(super) fn range_end(prefix: &[u8]) -> Vec<u8> {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            return end;
+        }
+    }
+    // no key is above such a prefix: to the end
+    vec![0]
+}
+
+/// Reads everything under the layout's prefix as it was at `revision`, or as it is now.
+pub(super) async fn read(
+    client: &Client,
+    layout: &dyn Layout,
+    stamp: Stamp,
+    revision: Option<Revision>,
+) -> Result<Image, CallError> {
+    let prefix = layout.prefix().as_bytes();
+    let mut at = revision.unwrap_or(0);
+    let (mut from, mut entries) = (prefix.to_vec(), Vec::new());
+    loop {
+        let request = wire::RangeRequest {
+            key: from,
+            range_end: range_end(prefix),
+            limit: PAGE,
+            revision: wire::signed(at),
+            ..wire::RangeRequest::default()
+        };
+        let page = client.range(request).await?;
+        if at == 0 {
+            at = wire::revision(page.header.as_ref());
+        }
+        entries.extend(page.kvs.iter().filter_map(|kv| entry(layout, stamp, kv)));
+        match page.kvs.last() {
+            // the next key there can be
+            Some(last) if page.more => from = [&last.key[..], &[0]].concat(),
+            _ => return Ok(Image { revision: at, entries }),
+        }
+    }
+}
+
+/// A key with its value as our readers see it; none if it is not the store's, or nobody can read it.
+fn entry(layout: &dyn Layout, stamp: Stamp, kv: &wire::KeyValue) -> Option<Entry> {
+    let place = std::str::from_utf8(&kv.key).ok()?;
+    let key = layout.key_at(place)?;
+    match layout.read(&key, &kv.value) {
+        Ok(value) => Some(of(key, stamp, kv, &value)),
+        Err(reason) => {
+            tracing::error!(place, reason, "a value in etcd cannot be read and is left out");
+            None
+        }
+    }
+}
+
+/// The entry of a key with this value.
+pub(super) fn of(key: Key, stamp: Stamp, kv: &wire::KeyValue, value: &Bytes) -> Entry {
+    let revision = wire::number(kv.mod_revision);
+    Entry::new(
+        key,
+        stamp(value, revision),
+        wire::number(kv.create_revision),
+        revision,
+        wire::number(kv.version),
+    )
+}
+
+/// The entry that tells of a deletion: the last value at the deletion's revision.
+fn deleted(stamp: Stamp, last: &Entry, revision: Revision) -> Arc<Entry> {
+    Arc::new(Entry::new(
+        last.key.clone(),
+        stamp(&last.value, revision),
+        last.create_revision,
+        revision,
+        last.version,
+    ))
+}
+
+impl Mirror {
+    pub(super) fn new(index: Arc<Index>, layout: Arc<dyn Layout>, stamp: Stamp) -> Self {
+        Self {
+            index,
+            layout,
+            stamp,
+            set_back: AtomicBool::new(false),
+            arrivals: Mutex::default(),
+        }
+    }
+
+    /// Compares a revision that etcd has with one that was read of it before. Refuses to go on once etcd was set back, as by a restored snapshot.
+    pub(super) fn check(&self, before: Revision, now: Revision) -> Result<(), Arc<str>> {
+        if now < before && !self.set_back.swap(true, Ordering::Relaxed) {
+            tracing::error!(before, now, "etcd was set back; restart this server to read it anew");
+        }
+        match self.set_back.load(Ordering::Relaxed) {
+            true => Err("etcd was set back behind what this server has read of it: restart the server".into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Ends when the index has seen `revision`; none if it has.
+    pub(super) fn arrival(&self, revision: Revision) -> Option<oneshot::Receiver<()>> {
+        let mut arrivals = self.arrivals.lock();
+        // looked at under the lock: who publishes takes the lock afterwards
+        if self.index.revision() >= revision {
+            return None;
+        }
+        let (arrived, arrival) = oneshot::channel();
+        arrivals.entry(revision).or_default().push(arrived);
+        Some(arrival)
+    }
+
+    fn tell_arrivals(&self) {
+        let mut arrivals = self.arrivals.lock();
+        let later = arrivals.split_off(&(self.index.revision() + 1));
+        for arrived in std::mem::replace(&mut *arrivals, later).into_values().flatten() {
+            // who no longer waits need not be told
+            arrived.send(()).ok();
+        }
+    }
+
+    /// etcd says that all changes up to `revision` were told.
+    pub(super) fn advance(&self, revision: Revision) {
+        self.index.advance(revision);
+        self.tell_arrivals();
+    }
+
+    /// Takes in changes that the watch told: whole revisions, in order.
+    pub(super) fn take(&self, told: &[wire::WatchEvent]) {
+        let mut changed: BTreeMap<Key, Option<Arc<Entry>>> = BTreeMap::new();
+        let mut events = Vec::with_capacity(told.len());
+        let mut newest = 0;
+        for one in told {
+            let Some(kv) = &one.kv else { continue };
+            let revision = wire::number(kv.mod_revision);
+            newest = revision;
+            let Some(key) = std::str::from_utf8(&kv.key)
+                .ok()
+                .and_then(|place| self.layout.key_at(place))
+            else {
+                continue;
+            };
+            let previous = match changed.get(&key) {
+                Some(changed) => changed.clone(),
+                None => self.index.get(&key),
+            };
+            let now = match one.kind == wire::WatchEventType::Delete as i32 {
+                true => None,
+                false => entry(&*self.layout, self.stamp, kv).map(Arc::new),
+            };
+            changed.insert(key, now.clone());
+            events.extend(self.events(previous, now, revision));
+        }
+        self.index.publish(events);
+        self.advance(newest);
+    }
+
+    /// What readers are told when a key's entry becomes another one.
+    fn events(&self, previous: Option<Arc<Entry>>, now: Option<Arc<Entry>>, revision: Revision) -> Vec<Event> {
+        let gone = |last: &Arc<Entry>, revision| Event {
+            revision,
+            kind: EventKind::Deleted,
+            entry: deleted(self.stamp, last, revision),
+            previous: Some(Arc::clone(last)),
+        };
+        match (previous, now) {
+            (None, None) => Vec::new(),
+            (Some(last), None) => vec![gone(&last, revision)],
+            (None, Some(entry)) => vec![Event {
+                revision,
+                kind: EventKind::Created,
+                entry,
+                previous: None,
+            }],
+            (Some(last), Some(entry)) if last.create_revision == entry.create_revision => vec![Event {
+                revision,
+                kind: EventKind::Updated,
+                entry,
+                previous: Some(last),
+            }],
+            // it went and came back while nobody looked
+            (Some(last), Some(entry)) => {
+                let created = Event {
+                    revision,
+                    kind: EventKind::Created,
+                    entry,
+                    previous: None,
+                };
+                vec![gone(&last, revision), created]
+            }
+        }
+    }
+
+    /// Takes in what changed up to an image, where the changes themselves can no longer be had. When keys went is not known: they go at the
+    /// image's revision.
+    pub(super) fn replace(&self, image: Image) {
+        let mut before: BTreeSet<Key> = BTreeSet::new();
+        for topic in self.index.topics() {
+            let listing = self.index.list(&topic, "", &ListOptions::default());
+            let entries = listing.map(|listing| listing.entries).unwrap_or_default();
+            before.extend(entries.iter().map(|entry| entry.key.clone()));
+        }
+        let mut events = Vec::new();
+        for entry in image.entries {
+            before.remove(&entry.key);
+            let previous = self.index.get(&entry.key);
+            let revision = entry.mod_revision;
+            if previous
+                .as_ref()
+                .is_none_or(|previous| previous.mod_revision != revision)
+            {
+                events.extend(self.events(previous, Some(Arc::new(entry)), revision));
+            }
+        }
+        for key in before {
+            events.extend(self.events(self.index.get(&key), None, image.revision));
+        }
+        events.sort_by_key(|event| event.revision);
+        self.index.publish(events);
+        self.advance(image.revision);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_ends_behind_the_prefix() {
+        assert_eq!(range_end(b"/registry/"), b"/registry0");
+        assert_eq!(range_end(b"a\xff"), b"b");
+        assert_eq!(range_end(b"\xff"), [0]);
+        assert_eq!(range_end(b""), [0]);
+    }
+}

@@ -79,8 +79,13 @@ impl LabelSelector {
             None => String::new(),
         };
         let unexpected = |token: Option<&Token>, expected: &str| {
+            // what is between requirements is in none
+            let place = match expected.ends_with("'end of string'") {
+                true => "",
+                false => "unable to parse requirement: ",
+            };
             ParseSelectorError(format!(
-                "unable to parse requirement: found '{}'{} expected: {expected}",
+                "{place}found '{}'{} expected: {expected}",
                 found(token),
                 // upstream's words for a missing list have no comma
                 if expected == "'('" { "" } else { "," }
@@ -127,7 +132,7 @@ impl LabelSelector {
                         at += 1;
                         let number = text
                             .parse()
-                            .map_err(|_| ParseSelectorError(format!("unable to parse requirement: values[0][{key}]: Invalid value: {text:?}: for 'Gt', 'Lt' operators, the value must be an integer")))?;
+                            .map_err(|_| ParseSelectorError(format!("unable to parse requirement: values[0]: Invalid value: {text:?}: for 'Gt', 'Lt' operators, the value must be an integer")))?;
                         if *operator == ">" {
                             Requirement::GreaterThan(key.clone(), number)
                         } else {

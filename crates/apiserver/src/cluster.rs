@@ -9,6 +9,7 @@ use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
 use gardener_store::{Entry, Key, ListOptions, Store};
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::rbac::v1::PolicyRule;
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -303,6 +304,15 @@ impl Lister for LogicalCluster {
     fn allowed(&self, user: &UserInfo, verb: &str, group: &str, resource: &str, namespace: &str, name: &str) -> bool {
         let attributes = AuthzAttributes::of_resource(user, verb, group, resource, namespace, name);
         matches!(self.config.authorizer.authorize(self, &attributes), Decision::Allow)
+    }
+
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Vec<PolicyRule> {
+        let mut rules = Vec::new();
+        crate::rbac::visit_rules(self, user, namespace, &mut |rule| {
+            rules.push(rule.clone());
+            false
+        });
+        rules
     }
 
     fn token_settings(&self) -> crate::authn::Settings {

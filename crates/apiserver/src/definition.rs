@@ -11,6 +11,7 @@ use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{self, ErrorList};
 use gardener_schema::Schema;
 use gardener_store::Topic;
+use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
@@ -200,6 +201,8 @@ pub trait Lister: Send + Sync {
     fn field_values(&self, group: &str, resource: &str, field: &str) -> Vec<String>;
     /// Whether `user` may do `verb`; asks the cluster's authorizer.
     fn allowed(&self, user: &UserInfo, verb: &str, group: &str, resource: &str, namespace: &str, name: &str) -> bool;
+    /// The rules of roles that apply to a user in a namespace and everywhere.
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Vec<PolicyRule>;
     /// Takes a value that must be unique, such as an address, until the object that has it is stored or some seconds passed. False if a request
     /// that is still running took it.
     fn reserve(&self, value: &str, now: Timestamp) -> bool;

@@ -201,6 +201,9 @@ fn quoted(byte: u8) -> String {
     match byte {
         b'\'' => r"'\''".to_owned(),
         b'"' => "'\"'".to_owned(),
+        0x7f => "'\\x7f'".to_owned(),
+        // a byte is taken for a character
+        0x80..=0xa0 | 0xad => format!("'\\u00{byte:02x}'"),
         byte => {
             let text = gardener_apimachinery::field::go_quote(&char::from(byte).to_string());
             format!("'{}'", text.trim_matches('"'))

@@ -191,9 +191,37 @@ fn nobody_impersonated(headers: &HeaderMap) -> ApiError {
         .into_iter()
         .next()
         .unwrap_or_else(|| "\"\"".to_owned());
+    let extra = match impersonated_extra(headers) {
+        extra if extra.is_empty() => "(nil)".to_owned(),
+        extra => {
+            let parts: Vec<String> = extra
+                .iter()
+                .map(|(key, values)| {
+                    let values: Vec<String> = values.iter().map(|value| go_quote(value)).collect();
+                    format!("{}:[]string{{{}}}", go_quote(key), values.join(", "))
+                })
+                .collect();
+            format!("{{{}}}", parts.join(", "))
+        }
+    };
     ApiError::bad_request(format!(
-        "requested &user.DefaultInfo{{Name:\"\", UID:{uid}, Groups:[]string{groups}, Extra:map[string][]string(nil)}} without impersonating a user name"
+        "requested &user.DefaultInfo{{Name:\"\", UID:{uid}, Groups:[]string{groups}, Extra:map[string][]string{extra}}} without impersonating a user name"
     ))
+}
+
+/// What `impersonate-extra-…` headers say, by key.
+fn impersonated_extra(headers: &HeaderMap) -> BTreeMap<String, Vec<String>> {
+    let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (header, value) in headers {
+        if let Some(key) = header.as_str().strip_prefix("impersonate-extra-") {
+            let value = value.to_str().unwrap_or_default().to_owned();
+            extra
+                .entry(request::decode_path(key).into_owned())
+                .or_default()
+                .push(value);
+        }
+    }
+    extra
 }
 
 /// Applies impersonation headers, if the user may impersonate.
@@ -208,6 +236,7 @@ fn impersonated(cluster: &LogicalCluster, user: UserInfo, headers: &HeaderMap) -
         return match ["impersonate-group", "impersonate-uid"]
             .iter()
             .any(|header| headers.contains_key(*header))
+            || !impersonated_extra(headers).is_empty()
         {
             true => Err(nobody_impersonated(headers)),
             false => Ok(user),
@@ -254,17 +283,11 @@ fn impersonated(cluster: &LogicalCluster, user: UserInfo, headers: &HeaderMap) -
     }
     groups.push(AUTHENTICATED.into());
     groups.dedup();
-    let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (header, value) in headers {
-        let Some(key) = header.as_str().strip_prefix("impersonate-extra-") else {
-            continue;
-        };
-        let (key, value) = (
-            request::decode_path(key).into_owned(),
-            value.to_str().unwrap_or_default(),
-        );
-        ask(&format!("userextras/{key}"), value, "")?;
-        extra.entry(key).or_default().push(value.to_owned());
+    let extra = impersonated_extra(headers);
+    for (key, values) in &extra {
+        for value in values {
+            ask(&format!("userextras/{key}"), value, "")?;
+        }
     }
     let uid = text("impersonate-uid").unwrap_or_default();
     if !uid.is_empty() {
@@ -720,10 +743,8 @@ impl Call {
         scope.spec()?;
         // the legacy watch of one object
         let one = (!scope.name.is_empty()).then(|| {
-            Query::parse(&format!(
-                "fieldSelector=metadata.name={}",
-                std::mem::take(&mut scope.name)
-            ))
+            let name = std::mem::take(&mut scope.name);
+            self.query.with("fieldSelector", &format!("metadata.name={name}"))
         });
         let query = one.as_ref().unwrap_or(&self.query);
         let watching = Watching::begin(self.cluster.clone(), &Asked::of(&self.method, path, query, ""));

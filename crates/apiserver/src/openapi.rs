@@ -22,6 +22,8 @@ use crate::respond::{self, Body};
 pub struct Documents {
     recorded: BTreeMap<String, &'static str>,
     built: Mutex<BTreeMap<String, Bytes>>,
+    /// Hashes of recorded documents: those do not change while the program runs.
+    hashes: Mutex<BTreeMap<String, String>>,
     /// The newest answer to `/openapi/v2` by encoding, and the hash of what it was built from.
     swagger: Mutex<BTreeMap<SwaggerEncoding, (String, Bytes)>>,
 }
@@ -221,6 +223,19 @@ fn served_paths(cluster: &LogicalCluster) -> Vec<String> {
 
 /// Changes when the document of a path may have changed.
 fn hash(cluster: &LogicalCluster, path: &str) -> String {
+    let documents = &cluster.config().openapi;
+    if !documents.recorded.contains_key(path) {
+        return computed_hash(cluster, path);
+    }
+    if let Some(known) = documents.hashes.lock().get(path) {
+        return known.clone();
+    }
+    let hash = computed_hash(cluster, path);
+    documents.hashes.lock().insert(path.to_owned(), hash.clone());
+    hash
+}
+
+fn computed_hash(cluster: &LogicalCluster, path: &str) -> String {
     let mut text = String::from(env!("CARGO_PKG_VERSION"));
     for (definition, version) in at_path(cluster, path) {
         text.push_str(&definition.plural);

@@ -1,5 +1,7 @@
 //! Role-based access control on the cluster's own Roles and bindings.
 
+pub(crate) mod escalation;
+
 use std::sync::Arc;
 
 use gardener_store::Key;

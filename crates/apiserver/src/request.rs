@@ -87,6 +87,14 @@ impl Query {
         )
     }
 
+    /// The same query with one more parameter.
+    #[must_use]
+    pub fn with(&self, key: &str, value: &str) -> Self {
+        let mut parameters = self.0.clone();
+        parameters.push((key.to_owned(), value.to_owned()));
+        Self(parameters)
+    }
+
     /// The first value of a key; an empty value counts as none.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0

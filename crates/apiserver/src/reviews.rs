@@ -98,6 +98,12 @@ pub(crate) fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Response
         ));
     }
     let mut body = call.decoded()?.value;
+    let own_namespace = meta::namespace(&body);
+    if !own_namespace.is_empty() && own_namespace != path.namespace {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
     let kind = meta::text(&body, "/kind");
     if !body.is_object() || (!kind.is_empty() && kind != review.kind) {
         return Err(ApiError::bad_request(format!(
@@ -130,12 +136,61 @@ pub(crate) fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Response
         members.insert("kind".into(), review.kind.into());
         members.insert("status".into(), status);
         members.entry("metadata").or_insert_with(|| json!({}));
+        if review.plural == "selfsubjectrulesreviews" {
+            // upstream does not repeat what was asked
+            members.insert("spec".into(), json!({}));
+        }
+        let spec = members.get("spec").cloned().unwrap_or(Value::Null);
+        if let Some(entry) = managed_entry(call, &format!("{group}/{version}"), "", &spec)?
+            && let Some(Value::Object(metadata)) = members.get_mut("metadata")
+        {
+            metadata.insert("managedFields".into(), entry);
+        }
     }
     Ok(Some(respond::value(
         StatusCode::CREATED,
         &body,
         call.accept_one_shape()?,
     )))
+}
+
+/// Who asked, as for any object; the spec is all that the author of what is not stored may own. None when it is empty.
+///
+/// # Errors
+/// 422 for wrong options.
+pub(crate) fn managed_entry(
+    call: &Call,
+    api_version: &str,
+    subresource: &str,
+    spec: &Value,
+) -> Result<Option<Value>, ApiError> {
+    if spec.as_object().is_none_or(Map::is_empty) {
+        return Ok(None);
+    }
+    let options = call.write_options()?;
+    let mut entry = json!({
+        "manager": options.field_manager, "operation": "Update", "apiVersion": api_version,
+        "time": meta::rfc3339(call.cluster.clock().now()), "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": owned(spec)},
+    });
+    if !subresource.is_empty() {
+        entry["subresource"] = subresource.into();
+    }
+    Ok(Some(json!([entry])))
+}
+
+/// The fields of a value in which lists are owned as a whole.
+fn owned(value: &Value) -> Value {
+    let mut fields = Map::new();
+    for (key, value) in value.as_object().into_iter().flatten() {
+        let mut below = owned(value);
+        if let Value::Object(below) = &mut below
+            && value.is_object()
+        {
+            below.insert(".".into(), json!({}));
+        }
+        fields.insert(format!("f:{key}"), below);
+    }
+    Value::Object(fields)
 }
 
 fn user_value(user: &UserInfo) -> Value {
@@ -197,7 +252,20 @@ fn access_review(call: &Call, body: &Value, user: &UserInfo, local_namespace: &s
     let path = body
         .pointer("/spec/nonResourceAttributes")
         .filter(|value| value.is_object());
-    if resource.is_some() == path.is_some() {
+    if let (Some(_), Some(path)) = (resource, path) {
+        let shown = format!(
+            "{{\"Path\":{},\"Verb\":{}}}",
+            Value::from(meta::text(path, "/path")),
+            Value::from(meta::text(path, "/verb"))
+        );
+        let why = "cannot be specified in combination with resourceAttributes";
+        return Err(refused(Error::literal(
+            &Path::new("spec.nonResourceAttributes"),
+            shown,
+            why,
+        )));
+    }
+    if resource.is_none() && path.is_none() {
         let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
         let error = Error::invalid(
             &Path::new("spec.resourceAttributes"),

@@ -7,9 +7,9 @@ use serde_json::Value;
 use crate::decode::{self, Format};
 use crate::definition::Effect;
 use crate::handle::Call;
-use crate::object;
 use crate::registry::{DeleteOptions, Deleted, PatchKind, Scope};
 use crate::respond::{self, Body};
+use crate::{meta, object, reviews};
 
 /// Serves a call to a subresource.
 pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
@@ -19,9 +19,8 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         .get(scope.subresource.as_str())
         .cloned()
         .ok_or_else(ApiError::no_such_path)?;
-    let plural = format!("{}/{}", scope.definition.plural, scope.subresource);
     if !subresource.verbs().contains(&verb) {
-        return Err(ApiError::method_not_supported(&scope.definition.group, &plural, verb));
+        return Err(ApiError::method_not_allowed());
     }
     let options = call.write_options()?;
     // what is read may be text; a write must not happen when its answer cannot be given
@@ -53,6 +52,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             _ => call.decoded()?.value,
         };
         let context = scope.context(call.cluster.clock().now(), options.dry_run);
+        let asked = (verb == "create").then(|| body.get("spec").cloned()).flatten();
         let mut warnings = Vec::new();
         // what is posted goes through admission itself, not as a change of its parent
         let posted = verb == "create";
@@ -67,7 +67,10 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             StatusCode::OK
         };
         let (object, answer) = match effect {
-            Effect::Answer(value) => return Ok(warned(respond::value(created, &value, accept?), &warnings)),
+            Effect::Answer(mut value) => {
+                note_author(call, scope, &mut value, asked)?;
+                return Ok(warned(respond::value(created, &value, accept?), &warnings));
+            }
             Effect::Text(text) => return Ok(respond::text(StatusCode::OK, text)),
             Effect::Delete(grace_period_seconds, answer) => {
                 let main = Scope {
@@ -123,4 +126,19 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
 fn warned(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
     respond::warn(&mut response, warnings);
     response
+}
+
+/// Notes in an answer that is an object of its own, such as a TokenRequest, who asked for what.
+fn note_author(call: &Call, scope: &Scope, answer: &mut Value, asked: Option<Value>) -> Result<(), ApiError> {
+    if meta::text(answer, "/kind") != "TokenRequest" {
+        return Ok(());
+    }
+    let mut asked = asked.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+    if let (Some(members), Some(seconds)) = (asked.as_object_mut(), answer.pointer("/spec/expirationSeconds")) {
+        members.entry("expirationSeconds").or_insert_with(|| seconds.clone());
+    }
+    let api_version = meta::text(answer, "/apiVersion").to_owned();
+    let entry = reviews::managed_entry(call, &api_version, &scope.subresource, &asked)?;
+    meta::set(answer, "managedFields", entry);
+    Ok(())
 }

@@ -114,7 +114,7 @@ async fn ask(
             _ => break response,
         }
     };
-    let is_watch = step.request.contains("watch=");
+    let is_watch = step.request.contains("watch=") || step.request.contains("/watch/");
     let (parts, body) = response.into_parts();
     let bytes = body.collect().await?.to_bytes();
     let text = String::from_utf8_lossy(&bytes);

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gardener_schema::json::{same, type_of};
+use gardener_schema::json::{go_syntax, go_text, same, type_of};
 use gardener_schema::{Kind, ListType, MapType, Schema};
 use serde_json::{Map, Value};
 
@@ -542,6 +542,17 @@ pub fn check(value: &Value, schema: &Schema) -> Result<(), Vec<String>> {
     if found.is_empty() { Ok(()) } else { Err(found) }
 }
 
+/// A value of a wrong type, as upstream shows it where it expected something.
+fn got(expected: &str, value: &Value) -> String {
+    match (expected, value) {
+        ("string", value) => format!("&value.valueUnstructured{{Value:{}}}", go_syntax(value)),
+        ("numeric (int or float)", Value::Object(_)) => "map[string]interface {}".to_owned(),
+        ("numeric (int or float)", Value::Array(_)) => "[]interface {}".to_owned(),
+        ("numeric (int or float)" | "scalar", value) => type_of(value).to_owned(),
+        (_, value) => format!("&{{{}}}", go_text(value)),
+    }
+}
+
 fn check_at(kind: Type<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
     let Some(schema) = kind.0 else { return };
     let expected = match (schema.kind(), value) {
@@ -561,7 +572,7 @@ fn check_at(kind: Type<'_>, value: &Value, path: &str, found: &mut Vec<String>) 
         (Kind::IntOrString | Kind::Quantity, _) => Some("scalar"),
     };
     if let Some(expected) = expected {
-        found.push(format!("{path}: expected {expected}, got {}", type_of(value)));
+        found.push(format!("{path}: expected {expected}, got {}", got(expected, value)));
         return;
     }
     match value {

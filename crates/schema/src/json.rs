@@ -26,3 +26,38 @@ pub fn type_of(value: &Value) -> &'static str {
         Value::Object(_) => "object",
     }
 }
+
+/// A value as Go's `%v` prints it.
+pub fn go_text(value: &Value) -> String {
+    let joined = |parts: Vec<String>| parts.join(" ");
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Object(members) => {
+            let parts = members.iter().map(|(key, value)| format!("{key}:{}", go_text(value)));
+            format!("map[{}]", joined(parts.collect()))
+        }
+        Value::Array(elements) => format!("[{}]", joined(elements.iter().map(go_text).collect())),
+        other => other.to_string(),
+    }
+}
+
+/// A value as Go's `%#v` prints it.
+pub fn go_syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::String(text) => gardener_apimachinery::field::go_quote(text),
+        Value::Object(members) => {
+            let parts: Vec<String> = members
+                .iter()
+                .map(|(key, value)| format!("{}:{}", gardener_apimachinery::field::go_quote(key), go_syntax(value)))
+                .collect();
+            format!("map[string]interface {{}}{{{}}}", parts.join(", "))
+        }
+        Value::Array(elements) => {
+            let parts: Vec<String> = elements.iter().map(go_syntax).collect();
+            format!("[]interface {{}}{{{}}}", parts.join(", "))
+        }
+        other => other.to_string(),
+    }
+}

@@ -4,12 +4,13 @@ use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::{Error, Path};
+use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::{Value, json};
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::FromDer;
 
+use super::checks::{self, list, number, text};
 use super::strategy::Kind;
 use crate::definition::{Context, Effect, Subresource};
 use crate::meta;
@@ -42,28 +43,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         }
         Ok(())
     };
-    kind.validate = |request| {
-        let spec = Path::new("spec");
-        let mut errors = Vec::new();
-        if meta::text(request, "/spec/request").is_empty() {
-            errors.push(Error::invalid(
-                &spec.child("request"),
-                "",
-                "PEM block type must be CERTIFICATE REQUEST",
-            ));
-        }
-        if meta::text(request, "/spec/signerName").is_empty() {
-            errors.push(Error::required(&spec.child("signerName"), ""));
-        }
-        if request
-            .pointer("/spec/usages")
-            .and_then(Value::as_array)
-            .is_none_or(Vec::is_empty)
-        {
-            errors.push(Error::required(&spec.child("usages"), "usages are required"));
-        }
-        errors
-    };
+    kind.validate = validate;
     kind.fields = |request| vec![("spec.signerName".into(), meta::text(request, "/spec/signerName").into())];
     kind
 }
@@ -83,6 +63,77 @@ pub(super) fn organizations(request: &Value) -> Vec<String> {
     let subject = &parsed.certification_request_info.subject;
     let texts = subject.iter_organization().filter_map(|own| own.as_str().ok());
     texts.map(str::to_owned).collect()
+}
+
+/// What certificates may be for.
+const USAGES: [&str; 23] = [
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
+
+fn validate(request: &Value) -> ErrorList {
+    let mut errors = Vec::new();
+    let none = Value::Null;
+    let (spec, path) = (request.get("spec").unwrap_or(&none), Path::new("spec"));
+    let pem = STANDARD.decode(text(spec, "request")).unwrap_or_default();
+    if !String::from_utf8_lossy(&pem).contains("-----BEGIN CERTIFICATE REQUEST-----") {
+        let shown = spec.get("request").cloned().unwrap_or(Value::Null);
+        let why = "PEM block type must be CERTIFICATE REQUEST";
+        errors.push(Error::invalid(&path.child("request"), shown, why));
+    }
+    let usages: Vec<&str> = list(spec, "usages").iter().filter_map(Value::as_str).collect();
+    let at = path.child("usages");
+    if usages.is_empty() {
+        errors.push(Error::required(&at, ""));
+    }
+    for (index, usage) in usages.iter().enumerate() {
+        if !USAGES.contains(usage) {
+            errors.push(Error::not_supported(&at.index(index), *usage, &USAGES));
+        }
+        if usages.iter().take(index).any(|other| other == usage) {
+            errors.push(Error::duplicate(&at.index(index), *usage));
+        }
+    }
+    let (signer, at) = (text(spec, "signerName"), path.child("signerName"));
+    match signer.split_once('/') {
+        _ if signer.is_empty() => errors.push(Error::required(&at, "")),
+        Some((domain, name)) => {
+            checks::syntax(meta::dns1123_subdomain(domain), signer, &at, &mut errors);
+            for part in name.split('.') {
+                checks::syntax(meta::dns1123_subdomain(part), signer, &at, &mut errors);
+            }
+        }
+        None => {
+            let why = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+            errors.push(Error::invalid(&at, signer, why));
+        }
+    }
+    if let Some(seconds) = number(spec, "expirationSeconds").filter(|seconds| *seconds < 600) {
+        let why = "may not specify a duration less than 600 seconds (10 minutes)";
+        errors.push(Error::invalid(&path.child("expirationSeconds"), seconds, why));
+    }
+    errors
 }
 
 /// `certificatesigningrequests/approval`: changes the conditions `Approved` and `Denied`.

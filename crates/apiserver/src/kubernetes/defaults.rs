@@ -399,11 +399,6 @@ pub(super) fn service(value: &mut Value) {
     set(spec, "sessionAffinity", json!("None"));
     set(spec, "type", json!("ClusterIP"));
     let kind = spec.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let ip = spec
-        .get("clusterIP")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
     for port in each(spec, "ports") {
         set(port, "protocol", json!("TCP"));
         let number = port.get("port").cloned().unwrap_or(Value::Null);
@@ -416,9 +411,6 @@ pub(super) fn service(value: &mut Value) {
     }
     if kind != "ExternalName" {
         set(spec, "internalTrafficPolicy", json!("Cluster"));
-        if !ip.is_empty() {
-            set(spec, "clusterIPs", json!([ip]));
-        }
     }
     if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
         set(spec, "externalTrafficPolicy", json!("Cluster"));
@@ -723,6 +715,9 @@ mod tests {
         }
         fn allowed(&self, _: &crate::UserInfo, _: &str, _: &str, _: &str, _: &str, _: &str) -> bool {
             false
+        }
+        fn rules_for(&self, _: &crate::UserInfo, _: &str) -> Vec<k8s_openapi::api::rbac::v1::PolicyRule> {
+            Vec::new()
         }
         fn token_settings(&self) -> crate::authn::Settings {
             crate::authn::Settings::default()

@@ -1,4 +1,4 @@
-//! Roles and their bindings: what is refused. Who may give which rights away is in [`crate::rbac`].
+//! Roles and their bindings: what is refused. Who may give which rights away is in [`crate::rbac::escalation`].
 //! <https://kubernetes.io/docs/reference/access-authn-authz/rbac/>
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::defaults;
 use super::strategy::Kind;
 use crate::meta;
+use crate::rbac::escalation::{check_binding, check_role};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -20,14 +21,27 @@ fn names(mut kind: Kind) -> Kind {
 pub(super) fn roles(kind: Kind) -> Kind {
     let mut kind = names(kind);
     kind.validate = |role| rules(role, true);
+    kind.prepare_create = |context, role| check_role(context, "roles", role, None);
+    kind.prepare_update = |context, role, old| check_role(context, "roles", role, Some(old));
     kind
 }
 
 /// Cluster roles, whose rules may be about other URLs too, or come from other roles.
 pub(super) fn cluster_roles(kind: Kind) -> Kind {
     let mut kind = names(kind);
+    kind.prepare_create = |context, role| check_role(context, "clusterroles", role, None);
+    kind.prepare_update = |context, role, old| check_role(context, "clusterroles", role, Some(old));
     kind.validate = |role| {
         let mut errors = rules(role, false);
+        let selectors = meta::elements(role, "/aggregationRule/clusterRoleSelectors");
+        for (index, selector) in selectors.iter().enumerate() {
+            let at = Path::new("aggregationRule").child("clusterRoleSelectors").index(index);
+            super::checks::label_selector(selector, &at, &mut errors);
+            if !errors.is_empty() {
+                let why = "invalid label selector.";
+                errors.push(Error::invalid(&at, Value::Null, why));
+            }
+        }
         if role.get("aggregationRule").is_some_and(Value::is_object)
             && meta::elements(role, "/aggregationRule/clusterRoleSelectors").is_empty()
         {
@@ -45,6 +59,8 @@ pub(super) fn cluster_roles(kind: Kind) -> Kind {
 pub(super) fn bindings(kind: Kind) -> Kind {
     let mut kind = names(kind).defaulted(defaults::role_binding);
     kind.validate = |binding| binding_errors(binding, true);
+    kind.prepare_create = |context, binding| check_binding(context, "rolebindings", binding, None);
+    kind.prepare_update = |context, binding, old| check_binding(context, "rolebindings", binding, Some(old));
     kind.validate_update = role_ref_stays;
     kind
 }
@@ -53,6 +69,8 @@ pub(super) fn bindings(kind: Kind) -> Kind {
 pub(super) fn cluster_bindings(kind: Kind) -> Kind {
     let mut kind = names(kind).defaulted(defaults::role_binding);
     kind.validate = |binding| binding_errors(binding, false);
+    kind.prepare_create = |context, binding| check_binding(context, "clusterrolebindings", binding, None);
+    kind.prepare_update = |context, binding, old| check_binding(context, "clusterrolebindings", binding, Some(old));
     kind.validate_update = role_ref_stays;
     kind
 }

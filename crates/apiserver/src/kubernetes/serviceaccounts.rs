@@ -109,6 +109,9 @@ impl Subresource for Token {
         if let Some(managed) = body.pointer("/metadata/managedFields").cloned() {
             metadata["managedFields"] = managed;
         }
+        if let Some(uid) = account.pointer("/metadata/uid") {
+            metadata["uid"] = uid.clone();
+        }
         let spec = json!({"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound});
         let status = json!({"token": token, "expirationTimestamp": meta::rfc3339(meta::later(context.now, seconds))});
         Ok(Effect::Answer(

@@ -8,7 +8,7 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use ipnet::IpNet;
 use serde_json::{Value, json};
 
-use super::checks::{port_number, port_protocol};
+use super::checks::{self, ip_address, list, number, one_of, port_number, port_protocol, text};
 use super::strategy::Kind;
 use crate::definition::Context;
 use crate::meta;
@@ -19,8 +19,12 @@ const NODE_PORTS: std::ops::Range<i64> = 30_000..32_768;
 pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.name = meta::dns1123_label;
     kind.prepare_create = |context, service| allocate(context, service, None);
-    kind.prepare_update = |context, service, old| allocate(context, service, Some(old));
+    kind.prepare_update = |context, service, old| {
+        drop_what_type_has_not(service, old);
+        allocate(context, service, Some(old))
+    };
     kind.validate = validate;
+    kind.validate_status = validate_status;
     kind.validate_update = |service, old| {
         let (new_ip, old_ip) = (
             meta::text(service, "/spec/clusterIP"),
@@ -45,49 +49,278 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     kind
 }
 
+const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+
 fn validate(service: &Value) -> ErrorList {
-    let path = Path::new("spec").child("ports");
-    let ports = service
-        .pointer("/spec/ports")
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default();
     let mut errors = Vec::new();
-    let headless = meta::text(service, "/spec/clusterIP") == "None";
-    let external = meta::text(service, "/spec/type") == "ExternalName";
-    if ports.is_empty() && !headless && !external {
-        errors.push(Error::required(&path, ""));
+    let none = Value::Null;
+    let (spec, path) = (service.get("spec").unwrap_or(&none), Path::new("spec"));
+    let kind = text(spec, "type");
+    let ports = list(spec, "ports");
+    let headless = text(spec, "clusterIP") == "None";
+    if ports.is_empty() && !headless && kind != "ExternalName" {
+        errors.push(Error::required(&path.child("ports"), ""));
     }
+    match kind {
+        "LoadBalancer" | "NodePort" if headless => {
+            let why = format!("may not be set to 'None' for {kind} services");
+            errors.push(Error::invalid(&path.child("clusterIPs").index(0), "None", why));
+        }
+        "ExternalName" => validate_external(spec, &path, &mut errors),
+        _ => {}
+    }
+    validate_ports(ports, &path.child("ports"), &mut errors);
+    checks::labels(spec, "selector", &path, &mut errors);
+    one_of(spec, "sessionAffinity", &["ClientIP", "None"], &path, &mut errors);
+    let timeout = spec
+        .pointer("/sessionAffinityConfig/clientIP/timeoutSeconds")
+        .and_then(Value::as_i64);
+    if let Some(seconds) = timeout.filter(|seconds| !(1..=86_400).contains(seconds)) {
+        let at = path
+            .child("sessionAffinityConfig")
+            .child("clientIP")
+            .child("timeoutSeconds");
+        errors.push(Error::invalid(
+            &at,
+            seconds,
+            "must be greater than 0 and less than 86400",
+        ));
+    }
+    for (index, address) in list(spec, "externalIPs").iter().filter_map(Value::as_str).enumerate() {
+        let at = path.child("externalIPs").index(index);
+        ip_address(address, &at, &mut errors);
+        let special = address.parse().ok().and_then(special_range);
+        errors.extend(special.map(|why| Error::invalid(&at, address, why)));
+    }
+    if !TYPES.contains(&kind) {
+        errors.push(Error::not_supported(&path.child("type"), kind, &TYPES));
+    }
+    validate_distinct_ports(kind, ports, &path.child("ports"), &mut errors);
+    let ranges = list(spec, "loadBalancerSourceRanges");
+    let at = path.child("LoadBalancerSourceRanges");
+    if !ranges.is_empty() && kind != "LoadBalancer" {
+        let why = "may only be used when `type` is 'LoadBalancer'";
+        errors.push(Error::forbidden(&at, why));
+    }
+    for (index, range) in ranges.iter().filter_map(Value::as_str).enumerate() {
+        if range.trim().parse::<IpNet>().is_err() {
+            let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+            errors.push(Error::invalid(&at.index(index), range, why));
+        }
+    }
+    validate_policies(spec, kind, &path, &mut errors);
+    validate_addresses(spec, &path, &mut errors);
+    errors
+}
+
+fn validate_external(spec: &Value, path: &Path, errors: &mut ErrorList) {
+    for key in ["clusterIPs", "ipFamilies"] {
+        if !list(spec, key).is_empty() || key == "clusterIPs" && !text(spec, "clusterIP").is_empty() {
+            let why = "may not be set for ExternalName services";
+            errors.push(Error::forbidden(&path.child(key), why));
+        }
+    }
+    let at = path.child("externalName");
+    match text(spec, "externalName") {
+        "" => errors.push(Error::required(&at, "")),
+        name => {
+            let name = name.strip_suffix('.').unwrap_or(name);
+            checks::syntax(meta::dns1123_subdomain(name), name, &at, errors);
+        }
+    }
+}
+
+fn validate_ports(ports: &[Value], path: &Path, errors: &mut ErrorList) {
     let mut names = BTreeSet::new();
     for (index, port) in ports.iter().enumerate() {
         let at = path.index(index);
-        let number = port.get("port").and_then(Value::as_i64).unwrap_or(0);
-        errors.extend(port_number(number, &at.child("port")));
-        errors.extend(port_protocol(meta::text(port, "/protocol"), &at.child("protocol")));
-        let target = port.get("targetPort").and_then(Value::as_i64);
-        errors.extend(target.and_then(|target| port_number(target, &at.child("targetPort"))));
-        let name = meta::text(port, "/name");
+        let name = text(port, "name");
         if name.is_empty() {
             if ports.len() > 1 {
                 errors.push(Error::required(&at.child("name"), ""));
             }
         } else {
-            errors.extend(
-                meta::dns1123_label(name)
-                    .into_iter()
-                    .map(|error| Error::invalid(&at.child("name"), name, error)),
-            );
+            checks::syntax(meta::dns1123_label(name), name, &at.child("name"), errors);
             if !names.insert(name) {
                 errors.push(Error::duplicate(&at.child("name"), name));
             }
         }
+        errors.extend(port_number(number(port, "port").unwrap_or(0), &at.child("port")));
+        errors.extend(port_protocol(text(port, "protocol"), &at.child("protocol")));
+        checks::port(port, "targetPort", &at, errors);
+        let protocol = text(port, "appProtocol");
+        if !protocol.is_empty() {
+            checks::syntax(
+                meta::qualified_name(protocol),
+                protocol,
+                &at.child("appProtocol"),
+                errors,
+            );
+        }
     }
-    let kind = meta::text(service, "/spec/type");
-    let kinds = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-    if !kinds.contains(&kind) {
-        errors.push(Error::not_supported(&Path::new("spec").child("type"), kind, &kinds));
+}
+
+fn validate_distinct_ports(kind: &str, ports: &[Value], path: &Path, errors: &mut ErrorList) {
+    if kind == "ClusterIP" {
+        let taking = ports
+            .iter()
+            .enumerate()
+            .filter(|(_, port)| number(port, "nodePort").unwrap_or(0) != 0);
+        for (index, _) in taking {
+            let why = "may not be used when `type` is 'ClusterIP'";
+            errors.push(Error::forbidden(&path.index(index).child("nodePort"), why));
+        }
+    }
+    let (mut of_nodes, mut own) = (BTreeSet::new(), BTreeSet::new());
+    for (index, port) in ports.iter().enumerate() {
+        let protocol = text(port, "protocol");
+        let on_node = number(port, "nodePort").unwrap_or(0);
+        if on_node != 0 && !of_nodes.insert((protocol, on_node)) {
+            errors.push(Error::duplicate(&path.index(index).child("nodePort"), on_node));
+        }
+        let number = number(port, "port").unwrap_or(0);
+        if !own.insert((protocol, number)) {
+            let mut error = Error::duplicate(&path.index(index), "");
+            error.show_as(format!(
+                "{{\"Name\":\"\",\"Protocol\":{},\"AppProtocol\":null,\"Port\":{number},\"TargetPort\":0,\"NodePort\":0}}",
+                Value::from(protocol)
+            ));
+            errors.push(error);
+        }
+    }
+}
+
+fn validate_policies(spec: &Value, kind: &str, path: &Path, errors: &mut ErrorList) {
+    let external = text(spec, "externalTrafficPolicy");
+    let from_outside =
+        matches!(kind, "LoadBalancer" | "NodePort") || kind == "ClusterIP" && !list(spec, "externalIPs").is_empty();
+    if from_outside {
+        one_of(spec, "externalTrafficPolicy", &["Cluster", "Local"], path, errors);
+    } else if !external.is_empty() {
+        let why = "may only be set for externally-accessible services";
+        errors.push(Error::invalid(&path.child("externalTrafficPolicy"), external, why));
+    }
+    if let Some(port) = number(spec, "healthCheckNodePort").filter(|port| *port != 0)
+        && !(kind == "LoadBalancer" && external == "Local")
+    {
+        let why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
+        errors.push(Error::invalid(&path.child("healthCheckNodePort"), port, why));
+    }
+    one_of(spec, "internalTrafficPolicy", &["Cluster", "Local"], path, errors);
+}
+
+fn validate_addresses(spec: &Value, path: &Path, errors: &mut ErrorList) {
+    for (index, address) in list(spec, "clusterIPs").iter().filter_map(Value::as_str).enumerate() {
+        if address != "None" {
+            ip_address(address, &path.child("clusterIPs").index(index), errors);
+        }
+    }
+    for (index, family) in list(spec, "ipFamilies").iter().filter_map(Value::as_str).enumerate() {
+        if !matches!(family, "IPv4" | "IPv6") {
+            let at = path.child("ipFamilies").index(index);
+            errors.push(Error::not_supported(&at, family, &["IPv4", "IPv6"]));
+        }
+    }
+    let policies = ["PreferDualStack", "RequireDualStack", "SingleStack"];
+    one_of(spec, "ipFamilyPolicy", &policies, path, errors);
+}
+
+/// Why an address is none of a service's.
+fn special_range(address: IpAddr) -> Option<&'static str> {
+    let link_local = match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    };
+    match address {
+        address if address.is_unspecified() => Some("may not be unspecified (0.0.0.0 or ::)"),
+        address if address.is_loopback() => Some("may not be in the loopback range (127.0.0.0/8, ::1/128)"),
+        _ if link_local => Some("may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
+        _ => None,
+    }
+}
+
+fn validate_status(service: &Value, _: &Value) -> ErrorList {
+    let ingress = meta::elements(service, "/status/loadBalancer/ingress");
+    let at = Path::new("status").child("loadBalancer").child("ingress");
+    let mut errors = Vec::new();
+    if meta::text(service, "/spec/type") != "LoadBalancer" && !ingress.is_empty() {
+        errors.push(Error::forbidden(
+            &at,
+            "may only be used when `spec.type` is 'LoadBalancer'",
+        ));
+        return errors;
+    }
+    for (index, own) in ingress.iter().enumerate() {
+        let (ip, name) = (text(own, "ip"), text(own, "hostname"));
+        if !ip.is_empty() {
+            ip_address(ip, &at.index(index).child("ip"), &mut errors);
+        }
+        if !name.is_empty() {
+            checks::syntax(
+                meta::dns1123_subdomain(name),
+                name,
+                &at.index(index).child("hostname"),
+                &mut errors,
+            );
+        }
     }
     errors
+}
+
+/// Takes away what a service of this type does not have, where the client left it as it was.
+fn drop_what_type_has_not(service: &mut Value, old: &Value) {
+    let kind = meta::text(service, "/spec/type").to_owned();
+    if kind == meta::text(old, "/spec/type") {
+        return;
+    }
+    let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let mut drop_kept = |keys: &[&str]| {
+        for key in keys {
+            if spec.get(*key) == old.get("spec").and_then(|spec| spec.get(*key)) {
+                spec.remove(*key);
+            }
+        }
+    };
+    if kind == "ExternalName" {
+        drop_kept(&[
+            "clusterIP",
+            "clusterIPs",
+            "ipFamilies",
+            "ipFamilyPolicy",
+            "internalTrafficPolicy",
+        ]);
+    }
+    if !matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+        drop_kept(&["externalTrafficPolicy", "healthCheckNodePort"]);
+    }
+    if kind != "LoadBalancer" {
+        drop_kept(&[
+            "allocateLoadBalancerNodePorts",
+            "loadBalancerClass",
+            "healthCheckNodePort",
+        ]);
+    }
+    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+        return;
+    }
+    let before = |port: &Value| {
+        let mut ports = meta::elements(old, "/spec/ports").iter();
+        ports.any(|own| own.get("nodePort") == port.get("nodePort"))
+    };
+    for port in spec
+        .get_mut("ports")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        if before(port)
+            && let Some(port) = port.as_object_mut()
+        {
+            port.remove("nodePort");
+        }
+    }
 }
 
 /// The range that cluster IPs come from: the cluster's ServiceCIDR `kubernetes`, or upstream's default.
@@ -139,25 +372,81 @@ fn allocate(context: &Context<'_>, service: &mut Value, old: Option<&Value>) -> 
         return Err(ApiError::invalid("", "Service", meta::name(service), &[error]));
     }
     let family = if ip.contains(':') { "IPv6" } else { "IPv4" };
-    let wants_node_ports = matches!(kind.as_str(), "NodePort" | "LoadBalancer") && lacks_node_ports(service);
+    let of_balancer = service.pointer("/spec/allocateLoadBalancerNodePorts") != Some(&Value::Bool(false));
+    let wants_node_ports = (kind == "NodePort" || kind == "LoadBalancer" && of_balancer) && lacks_node_ports(service);
+    let wants_health_port = kind == "LoadBalancer"
+        && meta::text(service, "/spec/externalTrafficPolicy") == "Local"
+        && service
+            .pointer("/spec/healthCheckNodePort")
+            .and_then(Value::as_i64)
+            .unwrap_or(0)
+            == 0;
+    check_node_ports(service)?;
+    // whoever brings endpoints along may bring those of both families
+    let brings_endpoints = ip == "None" && meta::string_map(service.pointer("/spec/selector")).is_empty();
+    let (families, policy) = match brings_endpoints {
+        true => (json!(["IPv4", "IPv6"]), "RequireDualStack"),
+        false => (json!([family]), "SingleStack"),
+    };
     let own_uid = meta::text(service, "/metadata/uid").to_owned();
     let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else {
         return Ok(());
     };
     spec.insert("clusterIP".into(), ip.clone().into());
     spec.entry("clusterIPs").or_insert_with(|| json!([ip]));
-    spec.entry("ipFamilies").or_insert_with(|| json!([family]));
-    spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
-    if wants_node_ports {
+    spec.entry("ipFamilies").or_insert(families);
+    spec.entry("ipFamilyPolicy").or_insert_with(|| json!(policy));
+    if wants_node_ports || wants_health_port {
         let others = context.lister.list("", "services", None);
         let others: Vec<&Value> = others
             .iter()
             .map(std::convert::AsRef::as_ref)
             .filter(|other| meta::text(other, "/metadata/uid") != own_uid)
             .collect();
-        allocate_node_ports(spec, old, &others);
+        if wants_node_ports {
+            allocate_node_ports(spec, old, &others);
+        }
+        if wants_health_port {
+            let own = Value::Object(serde_json::Map::from_iter([(
+                "spec".to_owned(),
+                Value::Object(spec.clone()),
+            )]));
+            let used: BTreeSet<i64> = others
+                .iter()
+                .chain([&&own])
+                .flat_map(|other| node_ports_of(other))
+                .collect();
+            if let Some(port) = NODE_PORTS.clone().find(|port| !used.contains(port)) {
+                spec.insert("healthCheckNodePort".into(), json!(port));
+            }
+        }
     }
     Ok(())
+}
+
+/// Refuses ports of nodes that are not for services.
+fn check_node_ports(service: &Value) -> Result<(), ApiError> {
+    if !matches!(meta::text(service, "/spec/type"), "NodePort" | "LoadBalancer") {
+        return Ok(());
+    }
+    for (index, port) in meta::elements(service, "/spec/ports").iter().enumerate() {
+        let number = number(port, "nodePort").unwrap_or(0);
+        if number != 0 && !NODE_PORTS.contains(&number) {
+            let at = Path::new("spec").child("ports").index(index).child("nodePort");
+            let why = "provided port is not in the valid range. The range of valid ports is 30000-32767";
+            let error = Error::invalid(&at, number, why);
+            return Err(ApiError::invalid("", "Service", meta::name(service), &[error]));
+        }
+    }
+    Ok(())
+}
+
+/// All ports of nodes that a service takes.
+fn node_ports_of(service: &Value) -> Vec<i64> {
+    let ports = meta::elements(service, "/spec/ports").iter();
+    let ports = ports.filter_map(|port| number(port, "nodePort"));
+    let health = service.pointer("/spec/healthCheckNodePort").and_then(Value::as_i64);
+    ports.chain(health).collect()
 }
 
 fn lacks_node_ports(service: &Value) -> bool {
@@ -194,16 +483,7 @@ fn free_ip(context: &Context<'_>, range: &str, used: &BTreeSet<String>) -> Resul
 }
 
 fn allocate_node_ports(spec: &mut serde_json::Map<String, Value>, old: Option<&Value>, others: &[&Value]) {
-    let ports_of = |service: &Value| -> Vec<i64> {
-        service
-            .pointer("/spec/ports")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(|port| port.get("nodePort").and_then(Value::as_i64))
-            .collect()
-    };
-    let mut used: BTreeSet<i64> = others.iter().flat_map(|other| ports_of(other)).collect();
+    let mut used: BTreeSet<i64> = others.iter().flat_map(|other| node_ports_of(other)).collect();
     let old_ports = old
         .and_then(|old| old.pointer("/spec/ports"))
         .and_then(Value::as_array)

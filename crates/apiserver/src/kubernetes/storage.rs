@@ -4,9 +4,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::names::config_key;
+use gardener_apimachinery::quantity::Amount;
 use serde_json::{Value, json};
 
+use super::checks::{self, list, map, one_of, syntax, text};
 use super::strategy::Kind;
+use super::{defaults, pods};
 use crate::meta;
 
 pub(super) fn secrets(mut kind: Kind) -> Kind {
@@ -154,6 +157,21 @@ fn immutable(object: &Value, old: &Value, members: &[&str]) -> ErrorList {
     errors
 }
 
+/// A source of data without kind or name is none.
+fn drop_empty_source(claim: &mut Value) {
+    let Some(spec) = claim.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    for key in ["dataSource", "dataSourceRef"] {
+        if spec
+            .get(key)
+            .is_some_and(|source| text(source, "kind").is_empty() && text(source, "name").is_empty())
+        {
+            spec.remove(key);
+        }
+    }
+}
+
 fn add_finalizer(object: &mut Value, finalizer: &str) {
     let mut finalizers = meta::finalizers(object);
     if !finalizers.iter().any(|own| own == finalizer) {
@@ -162,21 +180,153 @@ fn add_finalizer(object: &mut Value, finalizer: &str) {
     }
 }
 
-pub(super) fn claims(mut kind: Kind) -> Kind {
-    kind.validate = |claim| {
-        let spec = Path::new("spec");
+/// How claims and volumes may be used.
+const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
+
+fn validate_modes(spec: &Value, path: &Path, errors: &mut ErrorList) {
+    let at = path.child("accessModes");
+    let modes: Vec<&str> = list(spec, "accessModes").iter().filter_map(Value::as_str).collect();
+    for mode in modes.iter().filter(|mode| !ACCESS_MODES.contains(mode)) {
+        errors.push(Error::not_supported(&at, *mode, &ACCESS_MODES));
+    }
+    if modes.len() > 1 && modes.contains(&"ReadWriteOncePod") {
+        let why = "may not use ReadWriteOncePod with other access modes";
+        errors.push(Error::forbidden(&at, why));
+    }
+}
+
+fn validate_class(spec: &Value, path: &Path, errors: &mut ErrorList) {
+    let class = text(spec, "storageClassName");
+    if !class.is_empty() {
+        syntax(
+            meta::dns1123_subdomain(class),
+            class,
+            &path.child("storageClassName"),
+            errors,
+        );
+    }
+}
+
+fn positive(amount: Option<&Value>, at: &Path, errors: &mut ErrorList) {
+    let Some(shown) = amount.and_then(Value::as_str) else {
+        return;
+    };
+    let Ok(amount) = shown.parse::<Amount>() else { return };
+    if amount.is_negative() || amount.is_zero() {
+        errors.push(Error::invalid(at, shown, "must be greater than zero"));
+    }
+}
+
+/// Storage classes: all but what they allow is decided once.
+pub(super) fn classes(mut kind: Kind) -> Kind {
+    kind.validate = |class| {
         let mut errors = Vec::new();
-        let modes = claim.pointer("/spec/accessModes").and_then(Value::as_array);
-        if modes.is_none_or(Vec::is_empty) {
-            errors.push(Error::required(
-                &spec.child("accessModes"),
-                "at least 1 access mode is required",
-            ));
+        let (root, at) = (Path::root(), Path::new("provisioner"));
+        match text(class, "provisioner") {
+            "" => errors.push(Error::required(&at, "")),
+            name => syntax(meta::qualified_name(&name.to_lowercase()), name, &at, &mut errors),
         }
-        if claim.pointer("/spec/resources/requests/storage").is_none() {
-            errors.push(Error::required(&spec.child("resources").key("storage"), ""));
+        if map(class, "parameters").any(|(key, _)| key.is_empty()) {
+            let at = Path::new("parameters");
+            errors.push(Error::invalid(&at, "", "field can not be empty."));
+        }
+        one_of(class, "reclaimPolicy", &["Delete", "Retain"], &root, &mut errors);
+        let modes = ["Immediate", "WaitForFirstConsumer"];
+        one_of(class, "volumeBindingMode", &modes, &root, &mut errors);
+        errors
+    };
+    kind.validate_update = |class, old| {
+        let mut errors = Vec::new();
+        for key in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
+            if class.get(key) != old.get(key) {
+                let value = class.get(key).cloned().unwrap_or(Value::Null);
+                errors.push(Error::invalid(&Path::new(key), value, "field is immutable"));
+            }
         }
         errors
+    };
+    kind
+}
+
+/// What drivers say of nodes.
+pub(super) fn csi_nodes(mut kind: Kind) -> Kind {
+    kind.validate = |node| {
+        let mut errors = Vec::new();
+        let mut names: Vec<&str> = Vec::new();
+        for (index, driver) in meta::elements(node, "/spec/drivers").iter().enumerate() {
+            let at = Path::new("spec").child("drivers").index(index);
+            let name = text(driver, "name");
+            checks::required_syntax(name, meta::dns1123_subdomain, &at.child("name"), &mut errors);
+            if text(driver, "nodeID").is_empty() {
+                errors.push(Error::required(&at.child("nodeID"), ""));
+            }
+            if names.contains(&name) {
+                errors.push(Error::duplicate(&at.child("name"), name));
+            }
+            names.push(name);
+        }
+        errors
+    };
+    kind
+}
+
+pub(super) fn attachments(mut kind: Kind) -> Kind {
+    kind.validate = |attachment| {
+        let mut errors = Vec::new();
+        let none = Value::Null;
+        let (spec, path) = (attachment.get("spec").unwrap_or(&none), Path::new("spec"));
+        checks::required_syntax(
+            text(spec, "attacher"),
+            meta::dns1123_subdomain,
+            &path.child("attacher"),
+            &mut errors,
+        );
+        let source = spec.get("source").unwrap_or(&none);
+        let found = ["inlineVolumeSpec", "persistentVolumeName"]
+            .iter()
+            .filter(|key| source.get(**key).is_some());
+        if found.count() != 1 {
+            let why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+            errors.push(Error::required(&path.child("source"), why));
+        }
+        let node = text(spec, "nodeName");
+        syntax(
+            meta::dns1123_subdomain(node),
+            node,
+            &path.child("nodeName"),
+            &mut errors,
+        );
+        errors
+    };
+    kind
+}
+
+pub(super) fn claims(mut kind: Kind) -> Kind {
+    kind.validate = |claim| {
+        let mut errors = Vec::new();
+        let none = Value::Null;
+        let (spec, path) = (claim.get("spec").unwrap_or(&none), Path::new("spec"));
+        if list(spec, "accessModes").is_empty() {
+            let why = "at least 1 access mode is required";
+            errors.push(Error::required(&path.child("accessModes"), why));
+        }
+        if let Some(selector) = spec.get("selector") {
+            checks::label_selector(selector, &path.child("selector"), &mut errors);
+        }
+        validate_modes(spec, &path, &mut errors);
+        let at = path.child("resources").key("storage");
+        match spec.pointer("/resources/requests/storage") {
+            None => errors.push(Error::required(&at, "")),
+            amount => positive(amount, &at, &mut errors),
+        }
+        validate_class(spec, &path, &mut errors);
+        one_of(spec, "volumeMode", &VOLUME_MODES, &path, &mut errors);
+        errors
+    };
+    kind.default = |claim| {
+        defaults::persistent_volume_claim(claim);
+        drop_empty_source(claim);
     };
     kind.validate_update = |claim, old| {
         // what binding sets, and what may grow
@@ -184,9 +334,10 @@ pub(super) fn claims(mut kind: Kind) -> Kind {
         let fixed = |claim: &Value| {
             let mut spec = claim.get("spec").cloned().unwrap_or_default();
             if let Some(spec) = spec.as_object_mut() {
-                spec.remove("resources");
-                spec.remove("volumeAttributesClassName");
-                if !bound {
+                if bound {
+                    spec.remove("resources");
+                    spec.remove("volumeAttributesClassName");
+                } else {
                     spec.remove("volumeName");
                 }
                 if old.pointer("/spec/storageClassName").is_none() {
@@ -223,7 +374,90 @@ fn pending(object: &mut Value) {
     }
 }
 
+/// The sources of persistent volumes that are told apart here.
+const SOURCES: [&str; 22] = [
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "flocker",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "cephfs",
+    "iscsi",
+    "cinder",
+    "fc",
+    "flexVolume",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "scaleIO",
+    "local",
+    "storageos",
+    "csi",
+];
+
+fn validate_volume(volume: &Value) -> ErrorList {
+    let mut errors = Vec::new();
+    let none = Value::Null;
+    let (spec, path) = (volume.get("spec").unwrap_or(&none), Path::new("spec"));
+    if list(spec, "accessModes").is_empty() {
+        errors.push(Error::required(&path.child("accessModes"), ""));
+    }
+    validate_modes(spec, &path, &mut errors);
+    let capacity = spec.get("capacity").unwrap_or(&none);
+    let at = path.child("capacity");
+    let amounts = capacity.as_object();
+    if amounts.is_none_or(serde_json::Map::is_empty) {
+        errors.push(Error::required(&at, ""));
+    }
+    if capacity.get("storage").is_none() || amounts.is_some_and(|amounts| amounts.len() > 1) {
+        errors.push(Error::not_supported(&at, capacity.clone(), &["storage"]));
+    }
+    for (name, value) in amounts.into_iter().flatten() {
+        let amount = value.as_str().and_then(|text| text.parse::<Amount>().ok());
+        if let Some(amount) = amount.filter(|amount| amount.is_negative()) {
+            let why = "must be a valid resource quantity";
+            errors.push(Error::invalid(&at.key(name), amount.value(), why));
+        }
+        positive(Some(value), &at.key(name), &mut errors);
+    }
+    let policies = ["Delete", "Recycle", "Retain"];
+    one_of(spec, "persistentVolumeReclaimPolicy", &policies, &path, &mut errors);
+    if let Some(required) = spec.pointer("/nodeAffinity/required") {
+        let at = path.child("nodeAffinity").child("required");
+        pods::scheduling::validate_node_selector(required, &at, &mut errors);
+    }
+    let mut found = SOURCES.iter().filter_map(|key| Some((*key, spec.get(*key)?)));
+    match found.next() {
+        None => errors.push(Error::required(&path, "must specify a volume type")),
+        Some(("hostPath", source)) => pods::volumes::validate_host_path(source, &path.child("hostPath"), &mut errors),
+        Some(_) => {}
+    }
+    for (key, _) in found {
+        let why = "may not specify more than 1 volume type";
+        errors.push(Error::forbidden(&path.child(key), why));
+    }
+    validate_class(spec, &path, &mut errors);
+    one_of(spec, "volumeMode", &VOLUME_MODES, &path, &mut errors);
+    errors
+}
+
 pub(super) fn volumes(mut kind: Kind) -> Kind {
+    kind.validate = validate_volume;
+    kind.whole_first = true;
+    kind.validate_update = |volume, old| {
+        let source = |volume: &Value| SOURCES.map(|key| volume.get("spec").and_then(|spec| spec.get(key)).cloned());
+        if source(volume) == source(old) {
+            return Vec::new();
+        }
+        let at = Path::new("spec").child("persistentvolumesource");
+        let why = "spec.persistentvolumesource is immutable after creation";
+        vec![Error::forbidden(&at, why)]
+    };
     kind.default_stored = pending;
     kind.prepare_create = |context, volume| {
         add_finalizer(volume, "kubernetes.io/pv-protection");

@@ -272,9 +272,7 @@ fn kind_of(group: &str, resource: &str) -> Kind {
         ("", "events") => events::core_kind(Kind::new(printers::core::event)),
         ("events.k8s.io", "events") => events::kind(Kind::new(printers::core::event)),
         ("", "endpoints") => Kind::new(printers::core::endpoints).defaulted(defaults::endpoints),
-        ("", "persistentvolumeclaims") => storage::claims(
-            Kind::new(printers::core::persistent_volume_claim).defaulted(defaults::persistent_volume_claim),
-        ),
+        ("", "persistentvolumeclaims") => storage::claims(Kind::new(printers::core::persistent_volume_claim)),
         ("", "persistentvolumes") => {
             storage::volumes(Kind::new(printers::core::persistent_volume).defaulted(defaults::persistent_volume))
         }
@@ -330,13 +328,13 @@ fn kind_of(group: &str, resource: &str) -> Kind {
             .defaulted(defaults::endpoint_slice)
             .generation(),
         ("storage.k8s.io", "storageclasses") => {
-            Kind::new(printers::storage::storage_class).defaulted(defaults::storage_class)
+            storage::classes(Kind::new(printers::storage::storage_class).defaulted(defaults::storage_class))
         }
         ("storage.k8s.io", "csidrivers") => Kind::new(printers::storage::csi_driver).defaulted(defaults::csi_driver),
-        ("storage.k8s.io", "csinodes") => Kind::new(printers::storage::csi_node),
+        ("storage.k8s.io", "csinodes") => storage::csi_nodes(Kind::new(printers::storage::csi_node)),
         ("storage.k8s.io", "csistoragecapacities") => Kind::new(printers::storage::csi_storage_capacity),
         ("storage.k8s.io", "volumeattachments") => {
-            Kind::new(printers::storage::volume_attachment).defaulted(defaults::volume_attachment)
+            storage::attachments(Kind::new(printers::storage::volume_attachment).defaulted(defaults::volume_attachment))
         }
         ("storage.k8s.io", "volumeattributesclasses") => Kind::new(printers::storage::volume_attributes_class),
         ("rbac.authorization.k8s.io", "roles") => roles::roles(Kind::new(printers::rbac::role)),

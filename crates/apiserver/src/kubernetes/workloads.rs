@@ -323,8 +323,8 @@ fn replicas_status(object: &Value, _: &Value) -> ErrorList {
     errors
 }
 
-pub(super) fn replica_sets(kind: Kind) -> Kind {
-    let mut kind = scaled(kind);
+pub(super) fn replica_sets(mut kind: Kind) -> Kind {
+    kind.validate_status = replicas_status;
     kind.validate = |object| {
         let mut errors = Vec::new();
         let (spec, path) = (spec_of(object), Path::new("spec"));
@@ -338,8 +338,12 @@ pub(super) fn replica_sets(kind: Kind) -> Kind {
     kind
 }
 
-pub(super) fn replication_controllers(kind: Kind) -> Kind {
-    let mut kind = scaled(kind);
+pub(super) fn replication_controllers(mut kind: Kind) -> Kind {
+    kind.validate_status = replicas_status;
+    kind.fields = |object| {
+        let replicas = object.pointer("/status/replicas").and_then(Value::as_i64).unwrap_or(0);
+        vec![("status.replicas".into(), replicas.to_string())]
+    };
     kind.validate = |object| {
         let mut errors = Vec::new();
         let (spec, path) = (spec_of(object), Path::new("spec"));
@@ -361,15 +365,6 @@ pub(super) fn replication_controllers(kind: Kind) -> Kind {
         validate_template(template, &[], &place, &mut errors);
         validate_endless(template, "ReplicationController", &place, &mut errors);
         errors
-    };
-    kind
-}
-
-fn scaled(mut kind: Kind) -> Kind {
-    kind.validate_status = replicas_status;
-    kind.fields = |object| {
-        let replicas = object.pointer("/status/replicas").and_then(Value::as_i64).unwrap_or(0);
-        vec![("status.replicas".into(), replicas.to_string())]
     };
     kind
 }

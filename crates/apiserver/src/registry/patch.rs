@@ -8,6 +8,7 @@ use gardener_apimachinery::field::{Error, Path};
 use gardener_apimachinery::meta::go_kind;
 use gardener_merge::Manager;
 use gardener_schema::Schema;
+use gardener_schema::json::go_text;
 use serde_json::{Map, Value};
 
 use super::accept::Misfit;
@@ -103,7 +104,7 @@ impl Scope {
                         PatchKind::Json => {
                             gardener_merge::json_patch(&current, &decoded.value).map(|new| shown_object(&new, &current))
                         }
-                        _ => Ok(go_format(&decoded.value)),
+                        _ => Ok(go_text(&decoded.value)),
                     };
                     return Err(not_an_object(shown.unwrap_or_default(), why));
                 }
@@ -237,7 +238,7 @@ impl Scope {
         context: &Context<'_>,
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
-        let Decoded { value: config, source } = decoded;
+        let config = decoded.value;
         if meta::name(&config).is_empty() {
             return Err(self.no_name());
         }
@@ -248,8 +249,6 @@ impl Scope {
             )));
         }
         let mut warnings = Vec::new();
-        // unknown fields are judged before they reach the merge, which knows only the schema's
-        self.accept(context, &mut config.clone(), options, &source, &mut warnings)?;
         let mut object = self.applied(None, &config, options, context)?;
         let managed = object.pointer("/metadata/managedFields").cloned();
         self.accept(
@@ -345,24 +344,4 @@ fn shown_object(patched: &Value, before: &Value) -> String {
     };
     let keys: Vec<&str> = members.keys().map(String::as_str).collect();
     in_order(members, &keys, &of_object)
-}
-
-/// A value as Go's `%+v` prints it.
-fn go_format(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Object(members) => {
-            let parts: Vec<String> = members
-                .iter()
-                .map(|(key, value)| format!("{key}:{}", go_format(value)))
-                .collect();
-            format!("map[{}]", parts.join(" "))
-        }
-        Value::Array(elements) => {
-            let parts: Vec<String> = elements.iter().map(go_format).collect();
-            format!("[{}]", parts.join(" "))
-        }
-        other => other.to_string(),
-    }
 }

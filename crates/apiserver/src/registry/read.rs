@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Scope;
 use crate::definition::Definition;
+use crate::go_json;
 use crate::object::Head;
 use crate::request::Query;
 
@@ -159,10 +160,14 @@ pub struct Page {
     pub remaining: Option<u64>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Continue {
+    #[serde(rename = "v")]
+    version: String,
     #[serde(rename = "rv")]
     revision: Revision,
+    /// The path of the last object told, and a zero byte: the key where to go on.
     #[serde(rename = "start")]
     after: String,
 }
@@ -191,7 +196,8 @@ impl Scope {
         }
         if let Some(token) = &query.continue_token {
             let start = read_token(token)?;
-            options.after = Some(format!("{prefix}{}", start.after));
+            let after = start.after.trim_end_matches('\0');
+            options.after = Some(format!("{prefix}{after}"));
             options.at = (start.revision > 0).then_some(start.revision);
         } else {
             let wanted = parse_revision(query.resource_version.as_deref())
@@ -238,13 +244,21 @@ impl Scope {
         let mut entries = listing.entries;
         let mut more = listing.remaining > 0;
         if selective {
-            entries.retain(|entry| query.selects(entry, &self.definition));
-            if let Some(limit) = query.limit
-                && entries.len() > limit
-            {
-                entries.truncate(limit);
-                more = true;
+            let (all, limit) = (entries.len(), query.limit.unwrap_or(usize::MAX));
+            let mut looked_at = 0;
+            let mut selected = Vec::new();
+            for entry in entries {
+                if selected.len() >= limit {
+                    break;
+                }
+                looked_at += 1;
+                if query.selects(&entry, &self.definition) {
+                    selected.push(entry);
+                }
             }
+            // whether there are more of them nobody knows before looking on
+            more = looked_at < all;
+            entries = selected;
         }
         let continue_token = match entries.last() {
             Some(last) if more => {
@@ -255,8 +269,9 @@ impl Scope {
                     .unwrap_or(&last.key.path)
                     .to_owned();
                 let json = serde_json::to_vec(&Continue {
+                    version: TOKEN_VERSION.to_owned(),
                     revision: listing.revision,
-                    after,
+                    after: after + "\0",
                 })
                 .unwrap_or_default();
                 Some(URL_SAFE_NO_PAD.encode(json))
@@ -322,12 +337,42 @@ fn unknown_field(path: &str, known: &[&str], definition: &Definition) -> ApiErro
     })
 }
 
+/// The version of the token's form.
+const TOKEN_VERSION: &str = "meta.k8s.io/v1";
+
+/// Reads where an earlier answer stopped; what is wrong is told in upstream's words.
 fn read_token(token: &str) -> Result<Continue, ApiError> {
-    URL_SAFE_NO_PAD
-        .decode(token.trim_end_matches('='))
-        .ok()
-        .and_then(|json| serde_json::from_slice(&json).ok())
-        .ok_or_else(|| ApiError::bad_request("continue key is not valid: it must be the one an earlier answer carried"))
+    let invalid = |why: String| ApiError::bad_request(format!("invalid continue token: {why}"));
+    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|error| {
+        let at = match error {
+            base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol { offset: at, .. } => at,
+            _ => token.len() / 4 * 4,
+        };
+        invalid(format!(
+            "continue key is not valid: illegal base64 data at input byte {at}"
+        ))
+    })?;
+    let wrong = |why: &str| Err(invalid(format!("continue key is not valid: {why}")));
+    if let Some(why) = go_json::syntax_error(&bytes) {
+        return wrong(&why);
+    }
+    let Ok(token) = serde_json::from_slice::<Continue>(&bytes) else {
+        return wrong("json: cannot unmarshal into Go value of type storage.continueToken");
+    };
+    if token.version != TOKEN_VERSION {
+        let version = go_quote(&token.version);
+        return wrong(&format!("server does not recognize this encoded version {version}"));
+    }
+    if token.revision == 0 {
+        return wrong("incorrect encoded start resourceVersion (version meta.k8s.io/v1)");
+    }
+    if token.after.is_empty() {
+        return wrong("encoded start key empty (version meta.k8s.io/v1)");
+    }
+    if token.after.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        return wrong(&token.after);
+    }
+    Ok(token)
 }
 
 /// A read failure as an API error.

@@ -30,14 +30,15 @@ pub use reinvocation::Reinvocation;
 pub use service::{EndpointResolver, ServiceResolver};
 
 use crate::cluster::LogicalCluster;
-use registered::{Followed, Hook};
+use crate::followed::Followed;
+use registered::Hook;
 
 /// The webhooks of one logical cluster.
 #[derive(Default)]
 pub struct Webhooks {
     transport: Mutex<Option<Arc<dyn Transport>>>,
-    mutating: Mutex<Followed>,
-    validating: Mutex<Followed>,
+    mutating: Mutex<Followed<Vec<Hook>>>,
+    validating: Mutex<Followed<Vec<Hook>>>,
 }
 
 impl Webhooks {
@@ -58,12 +59,12 @@ impl Webhooks {
     }
 
     /// The mutating webhooks in the order in which they are called.
-    pub(crate) fn mutating(&self, cluster: &LogicalCluster) -> Arc<[Hook]> {
-        self.mutating.lock().current(cluster, registered::Kind::Mutating)
+    pub(crate) fn mutating(&self, cluster: &LogicalCluster) -> Arc<Vec<Hook>> {
+        registered::current(&mut self.mutating.lock(), cluster, registered::Kind::Mutating)
     }
 
     /// The validating webhooks.
-    pub(crate) fn validating(&self, cluster: &LogicalCluster) -> Arc<[Hook]> {
-        self.validating.lock().current(cluster, registered::Kind::Validating)
+    pub(crate) fn validating(&self, cluster: &LogicalCluster) -> Arc<Vec<Hook>> {
+        registered::current(&mut self.validating.lock(), cluster, registered::Kind::Validating)
     }
 }

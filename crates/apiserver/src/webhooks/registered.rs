@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gardener_apimachinery::selector::LabelSelector;
-use gardener_store::{Entry, ListOptions, Watch};
+use gardener_store::Entry;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhook,
     ValidatingWebhookConfiguration, WebhookClientConfig,
@@ -15,6 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as SelectorObj
 use super::call::Endpoint;
 use super::conditions::Condition;
 use crate::cluster::LogicalCluster;
+use crate::followed::Followed;
 use crate::object;
 
 /// How long a webhook may take that does not say.
@@ -59,53 +60,13 @@ pub(crate) struct Hook {
     pub(super) reinvocable: bool,
 }
 
-/// The configurations of one kind, followed.
-#[derive(Default)]
-pub(crate) struct Followed {
-    watch: Option<Watch>,
-    hooks: Arc<[Hook]>,
-}
-
-impl Followed {
-    /// The newest webhooks, by name of their configuration.
-    pub(super) fn current(&mut self, cluster: &LogicalCluster, kind: Kind) -> Arc<[Hook]> {
-        if self.changed() {
-            self.follow(cluster, kind);
-        }
-        Arc::clone(&self.hooks)
-    }
-
-    fn changed(&mut self) -> bool {
-        let Some(watch) = &mut self.watch else { return true };
-        let mut changed = false;
-        loop {
-            match watch.try_next() {
-                Ok(None) => return changed,
-                Ok(Some(_)) => changed = true,
-                // events were missed: begins anew
-                Err(_) => {
-                    self.watch = None;
-                    return true;
-                }
-            }
-        }
-    }
-
-    fn follow(&mut self, cluster: &LogicalCluster, kind: Kind) {
-        let Some(definition) = cluster.find("admissionregistration.k8s.io", kind.plural()) else {
-            return;
-        };
-        let prefix = cluster.path("", "");
-        let options = ListOptions::default();
-        let Ok(listing) = cluster.store().list(&definition.topic, &prefix, &options) else {
-            return;
-        };
-        if self.watch.is_none() {
-            self.watch = cluster.store().watch(&definition.topic, &prefix, listing.revision).ok();
-        }
+/// The newest webhooks of a kind of configurations, by name of their configuration.
+pub(super) fn current(followed: &mut Followed<Vec<Hook>>, cluster: &LogicalCluster, kind: Kind) -> Arc<Vec<Hook>> {
+    let configurations = ("admissionregistration.k8s.io", kind.plural());
+    followed.current(cluster, configurations, |entries| {
         // entries come by path, which ends in the name
-        self.hooks = listing.entries.iter().flat_map(|entry| hooks(entry, kind)).collect();
-    }
+        entries.iter().flat_map(|entry| hooks(entry, kind)).collect()
+    })
 }
 
 fn hooks(entry: &Entry, kind: Kind) -> Vec<Hook> {

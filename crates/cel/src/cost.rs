@@ -39,9 +39,10 @@ struct Estimator {
 
 fn known(cost: u64, declared: Option<Arc<Declared>>) -> Estimate {
     let size = declared.as_ref().map_or(UNKNOWN, |declared| match declared.shape {
-        Shape::Text | Shape::Bytes | Shape::List { .. } | Shape::Map(_) => declared.max_elements,
+        // objects have no elements, as Kubernetes counts: comparing two costs nothing more
+        Shape::Text | Shape::Bytes | Shape::List { .. } | Shape::Map(_) | Shape::Object { .. } => declared.max_elements,
         Shape::Dyn if declared.max_elements > 0 => declared.max_elements,
-        Shape::Dyn | Shape::Object { .. } | Shape::Optional(_) | Shape::Authorizer => UNKNOWN,
+        Shape::Dyn | Shape::Optional(_) | Shape::Authorizer => UNKNOWN,
         _ => 1,
     });
     Estimate { cost, size, declared }

@@ -312,11 +312,10 @@ impl Call {
     }
 
     fn offer(&self, scope: &Scope) -> Result<Offer, ApiError> {
-        let api_version = scope.definition.api_version(&scope.version);
         Ok(Offer {
             protobuf: scope.definition.is_go_type()
                 && self.cluster.name() != ALL_CLUSTERS
-                && protobuf::knows(&api_version, &scope.spec()?.kind),
+                && protobuf::knows(&scope.definition.group, &scope.version, &scope.spec()?.kind),
             shapes: true,
         })
     }
@@ -369,7 +368,7 @@ impl Call {
             let content_type = http::HeaderValue::from_static(metrics::CONTENT_TYPE);
             return Ok(respond::with_type(StatusCode::OK, respond::full(text), content_type));
         }
-        if let Some(answer) = oidc::answer(&self.cluster.config().authenticator.settings(), path) {
+        if let Some(answer) = oidc::answer(path, || self.cluster.config().authenticator.settings()) {
             return Ok(answer);
         }
         if let Some(answer) = health::answer(&self.cluster, path, &self.query).await {
@@ -386,14 +385,15 @@ impl Call {
 
     /// Serves a request for a resource, and counts it.
     async fn counted(&self, path: ResourcePath) -> Result<Response<Body>, ApiError> {
-        if self.cluster.find(&path.group, &path.resource).is_none() {
-            return self.resource(path).await;
+        let definition = self.cluster.find(&path.group, &path.resource);
+        if definition.is_none() {
+            return self.resource(path, None).await;
         }
         let asked = Asked::of(&self.method, &path, &self.query, &self.content_type());
         let metrics = self.cluster.metrics();
         let started = Instant::now();
         let running = metrics.begin(&asked);
-        let outcome = self.resource(path).await;
+        let outcome = self.resource(path, definition).await;
         drop(running);
         let code = match &outcome {
             Ok(response) => response.status().as_u16(),
@@ -422,11 +422,15 @@ impl Call {
         aggregation::forward(&self.cluster, backend, request).await
     }
 
-    async fn resource(&self, path: ResourcePath) -> Result<Response<Body>, ApiError> {
+    /// Serves a request for the resource that `definition` describes, or for one that other servers may have.
+    async fn resource(
+        &self,
+        path: ResourcePath,
+        definition: Option<Arc<Definition>>,
+    ) -> Result<Response<Body>, ApiError> {
         if let Some(answer) = reviews::answer(self, &path)? {
             return Ok(answer);
         }
-        let definition = self.cluster.find(&path.group, &path.resource);
         let watching = self.method == Method::GET
             && (path.legacy_watch || self.query.flag("watch"))
             && path.subresource.is_empty();

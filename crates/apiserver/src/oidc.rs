@@ -16,15 +16,18 @@ const KEYS: &str = "/openid/v1/jwks";
 /// How long others may keep what they read.
 const KEPT: HeaderValue = HeaderValue::from_static("public, max-age=3600");
 
-/// Answers both paths, if the cluster makes tokens.
-pub fn answer(settings: &Settings, path: &str) -> Option<Response<Body>> {
+/// Answers both paths, if the cluster makes tokens. `settings` is called for these paths only.
+pub fn answer(path: &str, settings: impl FnOnce() -> Settings) -> Option<Response<Body>> {
+    if !matches!(path, CONFIGURATION | KEYS) {
+        return None;
+    }
+    let settings = settings();
     if settings.issuer.is_empty() {
         return None;
     }
     let (body, content_type) = match path {
-        CONFIGURATION => (configuration(settings), "application/json"),
-        KEYS => (json!({"keys": keys(settings)}), "application/jwk-set+json"),
-        _ => return None,
+        CONFIGURATION => (configuration(&settings), "application/json"),
+        _ => (json!({"keys": keys(&settings)}), "application/jwk-set+json"),
     };
     let content_type = HeaderValue::from_static(content_type);
     let mut response = respond::with_type(StatusCode::OK, respond::full(body.to_string()), content_type);
@@ -64,7 +67,7 @@ mod tests {
     use crate::tokens::SigningKey;
 
     async fn read(settings: &Settings, path: &str) -> Value {
-        let body = answer(settings, path).unwrap().into_body();
+        let body = answer(path, || settings.clone()).unwrap().into_body();
         serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap()
     }
 
@@ -84,6 +87,6 @@ mod tests {
         let keys = read(&settings, KEYS).await;
         assert_eq!(keys["keys"].as_array().unwrap().len(), 2);
         assert_eq!(keys["keys"][1]["kid"], old.public.id.as_str());
-        assert!(answer(&Settings::default(), KEYS).is_none());
+        assert!(answer(KEYS, Settings::default).is_none());
     }
 }

@@ -26,9 +26,14 @@ fn malformed(what: &str) -> ApiError {
     ApiError::bad_request(format!("the body is no valid {CONTENT_TYPE}: {what}"))
 }
 
+/// Group and version of an `apiVersion`.
+fn split(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
+
 /// Whether objects of a kind have this form.
-pub fn knows(api_version: &str, kind: &str) -> bool {
-    messages::of_kind(api_version, kind).is_some()
+pub fn knows(group: &str, version: &str, kind: &str) -> bool {
+    messages::of_kind(group, version, kind).is_some()
 }
 
 /// Reads a body into the JSON form of its object.
@@ -59,7 +64,8 @@ pub fn decode(bytes: &[u8]) -> Result<Value, ApiError> {
             _ => {}
         }
     }
-    let message = messages::of_kind(&api_version, &kind)
+    let (group, version) = split(&api_version);
+    let message = messages::of_kind(group, version, &kind)
         .ok_or_else(|| ApiError::unsupported_media_type(&["application/json", "application/yaml"]))?;
     let mut object = read::message(message, raw, 0)?;
     if let Value::Object(members) = &mut object
@@ -85,7 +91,10 @@ impl Kind {
         Some(Self {
             api_version: api_version.to_owned(),
             kind: kind.to_owned(),
-            message: messages::of_kind(api_version, kind)?,
+            message: {
+                let (group, version) = split(api_version);
+                messages::of_kind(group, version, kind)?
+            },
         })
     }
 
@@ -318,8 +327,8 @@ mod tests {
 
     #[test]
     fn kinds_of_others_have_no_such_form() {
-        assert!(knows("apps/v1", "Deployment") && knows("meta.k8s.io/v1beta1", "PartialObjectMetadata"));
-        assert!(!knows("apps.example.com/v1", "Deployment") && !knows("core.gardener.cloud/v1beta1", "Shoot"));
+        assert!(knows("apps", "v1", "Deployment") && knows("meta.k8s.io", "v1beta1", "PartialObjectMetadata"));
+        assert!(!knows("apps.example.com", "v1", "Deployment") && !knows("core.gardener.cloud", "v1beta1", "Shoot"));
     }
 
     #[test]

@@ -86,25 +86,43 @@ impl Schema {
         self.decode_at(value, kind, None)
     }
 
+    /// As [`Schema::decode`], of an object's metadata alone.
+    ///
+    /// # Errors
+    /// As [`Schema::decode`].
+    pub fn decode_metadata(&self, object: &Value, kind: &str) -> Result<(), DecodeError> {
+        match object.get("metadata") {
+            Some(metadata) if self.kind() == Kind::Object => self.decode_member("metadata", metadata, kind, None),
+            _ => Ok(()),
+        }
+    }
+
+    fn decode_member(
+        &self,
+        name: &str,
+        value: &Value,
+        kind: &str,
+        place: Option<&Place<'_>>,
+    ) -> Result<(), DecodeError> {
+        if let Some(child) = self.field(name) {
+            let inner = Place {
+                parent: place,
+                definition: self.definition_name(),
+                structure: self.definition_name().map_or(kind, short_name),
+                field: name,
+            };
+            return child.decode_at(value, kind, Some(&inner));
+        }
+        self.additional()
+            .map_or(Ok(()), |child| child.decode_at(value, kind, place))
+    }
+
     fn decode_at(&self, value: &Value, kind: &str, place: Option<&Place<'_>>) -> Result<(), DecodeError> {
         match (self.kind(), value) {
             (_, Value::Null) | (Kind::Any, _) => Ok(()),
             (Kind::Object, Value::Object(members)) => {
-                let structure = self.definition_name().map_or(kind, short_name);
-                for (name, value) in members {
-                    if let Some(child) = self.field(name) {
-                        let inner = Place {
-                            parent: place,
-                            definition: self.definition_name(),
-                            structure,
-                            field: name,
-                        };
-                        child.decode_at(value, kind, Some(&inner))?;
-                    } else if let Some(child) = self.additional() {
-                        child.decode_at(value, kind, place)?;
-                    }
-                }
-                Ok(())
+                let mut members = members.iter();
+                members.try_for_each(|(name, value)| self.decode_member(name, value, kind, place))
             }
             (Kind::Array, Value::Array(elements)) => match self.items() {
                 Some(items) => elements

@@ -96,9 +96,8 @@ pub(super) fn message(id: MessageId) -> Option<&'static Message> {
     TABLE.messages.get(id)
 }
 
-/// The message of a group, version and kind: of `apps/v1` and `Deployment`, `k8s.io.api.apps.v1.Deployment`.
-pub(super) fn of_kind(api_version: &str, kind: &str) -> Option<&'static Message> {
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+/// The message of a group, version and kind: of `apps`, `v1` and `Deployment`, `k8s.io.api.apps.v1.Deployment`.
+pub(super) fn of_kind(group: &str, version: &str, kind: &str) -> Option<&'static Message> {
     let package = match group {
         "" => "core",
         other => other.split('.').next().unwrap_or(other),
@@ -107,15 +106,47 @@ pub(super) fn of_kind(api_version: &str, kind: &str) -> Option<&'static Message>
     if !(group.is_empty() || !group.contains('.') || group.ends_with(".k8s.io")) {
         return None;
     }
-    [
-        format!("k8s.io.api.{package}.{version}.{kind}"),
-        format!("k8s.io.apiextensions_apiserver.pkg.apis.{package}.{version}.{kind}"),
-        format!("k8s.io.kube_aggregator.pkg.apis.{package}.{version}.{kind}"),
-        // partial metadata of the beta version is the same message
-        format!("k8s.io.apimachinery.pkg.apis.meta.v1.{kind}"),
-    ]
-    .iter()
-    .find_map(|name| TABLE.names.get(name).and_then(|id| message(*id)))
+    let known = TABLE.kinds.get(kind)?;
+    let found = known.iter().find(|known| match &known.of {
+        Some((own_package, own_version)) => own_package == package && own_version == version,
+        None => true,
+    })?;
+    message(found.id)
+}
+
+/// A message that a kind is written as.
+struct Known {
+    /// Where the name was found; what comes first in [`PACKAGES`] counts first.
+    rank: usize,
+    /// Package and version. None: of all, as partial metadata of the beta version is the same message.
+    of: Option<(String, String)>,
+    id: MessageId,
+}
+
+/// How the names of messages begin that kinds are written as.
+const PACKAGES: [&str; 3] = [
+    "k8s.io.api.",
+    "k8s.io.apiextensions_apiserver.pkg.apis.",
+    "k8s.io.kube_aggregator.pkg.apis.",
+];
+/// How the names of messages begin that many groups share.
+const SHARED: &str = "k8s.io.apimachinery.pkg.apis.meta.v1.";
+
+/// The kind that a message's name tells, and what is known of it.
+fn known(name: &str, id: MessageId) -> Option<(String, Known)> {
+    if let Some(kind) = name.strip_prefix(SHARED) {
+        let (rank, of) = (PACKAGES.len(), None);
+        return Some((kind.to_owned(), Known { rank, of, id }));
+    }
+    PACKAGES.iter().enumerate().find_map(|(rank, prefix)| {
+        let mut parts = name.strip_prefix(prefix)?.split('.');
+        let (package, version, kind) = (parts.next()?, parts.next()?, parts.next()?);
+        let of = parts
+            .next()
+            .is_none()
+            .then(|| (package.to_owned(), version.to_owned()))?;
+        Some((kind.to_owned(), Known { rank, of: Some(of), id }))
+    })
 }
 
 #[derive(Deserialize)]
@@ -127,7 +158,8 @@ enum RecordedField {
 
 struct Table {
     messages: Vec<Message>,
-    names: HashMap<String, MessageId>,
+    /// By kind, those that count first first.
+    kinds: HashMap<String, Vec<Known>>,
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
@@ -155,7 +187,16 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     for (message, members) in messages.iter_mut().zip(members) {
         message.members = members;
     }
-    Table { messages, names }
+    let mut kinds: HashMap<String, Vec<Known>> = HashMap::new();
+    for (id, message) in messages.iter().enumerate() {
+        if let Some((kind, known)) = known(&message.name, id) {
+            kinds.entry(kind).or_default().push(known);
+        }
+    }
+    for known in kinds.values_mut() {
+        known.sort_by_key(|known| known.rank);
+    }
+    Table { messages, kinds }
 });
 
 fn field(recorded: RecordedField, names: &HashMap<String, MessageId>) -> Option<Field> {

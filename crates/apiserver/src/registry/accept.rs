@@ -123,10 +123,7 @@ impl Scope {
             // of custom resources only the metadata has a Go type; the rest is validated
             let decoded = match self.definition.is_go_type() {
                 true => schema.decode(object, &version.kind),
-                false => {
-                    let metadata = object.get("metadata").cloned().unwrap_or(Value::Null);
-                    schema.decode(&serde_json::json!({"metadata": metadata}), &version.kind)
-                }
+                false => schema.decode_metadata(object, &version.kind),
             };
             decoded.map_err(|error| self.misfit(error.to_string()))?;
             let looked = options.field_validation != FieldValidation::Ignore;

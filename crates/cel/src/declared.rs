@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::parser::RESERVED;
+
 /// Largest request, in bytes: what no schema bounds, this bounds.
 pub const REQUEST_SIZE: u64 = 3 * 1024 * 1024;
 
@@ -149,33 +151,12 @@ impl Declared {
     }
 }
 
-/// Words that expressions cannot use as names of fields.
-const RESERVED: [&str; 20] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-];
+/// Words of the grammar, which expressions cannot use as names of fields either.
+const WORDS: [&str; 4] = ["true", "false", "null", "in"];
 
 /// The name of a property in expressions; none for those that expressions cannot reach.
 pub fn escape(property: &str) -> Option<String> {
-    if RESERVED.contains(&property) || property == "while" {
+    if WORDS.contains(&property) || RESERVED.contains(&property) {
         return Some(format!("__{property}__"));
     }
     let mut out = String::with_capacity(property.len());

@@ -12,7 +12,8 @@ const MAX_BRACKETS: usize = 40;
 pub(crate) const MAX_LENGTH: usize = 100_000;
 const EXPRESSION: &str =
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
-const RESERVED: [&str; 17] = [
+/// Words that are kept for languages to come.
+pub(crate) const RESERVED: [&str; 17] = [
     "as",
     "break",
     "const",

@@ -1,0 +1,128 @@
+//! From one type to another.
+
+use jiff::Timestamp;
+
+use super::{Found, NANO, duration, failed, int, timestamp};
+use crate::eval::Evaluation;
+use crate::value::Value;
+
+pub(super) fn conversion<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: &[Value<'a>]) -> Option<Found<'a>> {
+    if let ("dyn", [value]) = (name, args) {
+        return Some(Ok(value.clone()));
+    }
+    if let ("type", [value]) = (name, args) {
+        return Some(Ok(Value::Type(value.type_name())));
+    }
+    if matches!(
+        name,
+        "int" | "uint" | "double" | "string" | "bytes" | "bool" | "timestamp" | "duration"
+    ) && let [value] = args
+        && let Err(error) = evaluation.traverse(value.size())
+    {
+        return Some(Err(error));
+    }
+    let range = |value: f64| value.is_finite() && value.abs() < 9.223_372_036_854_775e18;
+    Some(match (name, args) {
+        ("int", [value @ Value::Int(_)])
+        | ("uint", [value @ Value::Uint(_)])
+        | ("double", [value @ Value::Double(_)])
+        | ("string", [value @ Value::Text(_)])
+        | ("bytes", [value @ Value::Bytes(_)])
+        | ("bool", [value @ Value::Bool(_)])
+        | ("timestamp", [value @ Value::Timestamp(_)])
+        | ("duration", [value @ Value::Duration(_)]) => Ok(value.clone()),
+        ("int", [Value::Uint(value)]) => int(*value),
+        ("int", [Value::Double(value)]) if range(*value) => Ok(Value::Int(*value as i64)),
+        ("int", [Value::Double(_)]) => failed("integer overflow"),
+        ("int", [Value::Text(text)]) => text
+            .parse()
+            .map(Value::Int)
+            .or_else(|_| failed(format!("strconv.ParseInt: parsing {}: invalid syntax", quoted(text)))),
+        ("int", [Value::Timestamp(time)]) => Ok(Value::Int(time.as_second())),
+        ("int", [Value::Duration(nanoseconds)]) => int(*nanoseconds),
+        ("uint", [Value::Int(value)]) => {
+            u64::try_from(*value).map_or_else(|_| failed("unsigned integer overflow"), |value| Ok(Value::Uint(value)))
+        }
+        ("uint", [Value::Double(value)]) if range(*value) && *value >= 0.0 => Ok(Value::Uint(*value as u64)),
+        ("uint", [Value::Double(_)]) => failed("unsigned integer overflow"),
+        ("uint", [Value::Text(text)]) => text
+            .parse()
+            .map(Value::Uint)
+            .or_else(|_| failed(format!("strconv.ParseUint: parsing {}: invalid syntax", quoted(text)))),
+        ("double", [Value::Int(value)]) => Ok(Value::Double(*value as f64)),
+        ("double", [Value::Uint(value)]) => Ok(Value::Double(*value as f64)),
+        ("double", [Value::Text(text)]) => text
+            .parse()
+            .map(Value::Double)
+            .or_else(|_| failed(format!("strconv.ParseFloat: parsing {}: invalid syntax", quoted(text)))),
+        ("bool", [Value::Text(text)]) => match text.as_ref() {
+            "true" | "TRUE" | "True" | "t" | "T" | "1" => Ok(Value::Bool(true)),
+            "false" | "FALSE" | "False" | "f" | "F" | "0" => Ok(Value::Bool(false)),
+            text => failed(format!("strconv.ParseBool: parsing {}: invalid syntax", quoted(text))),
+        },
+        ("bytes", [Value::Text(text)]) => Ok(Value::Bytes(text.as_bytes().into())),
+        ("string", [Value::Bytes(bytes)]) => match String::from_utf8(bytes.to_vec()) {
+            Ok(text) => Ok(Value::text(text)),
+            Err(_) => failed("invalid UTF-8 in bytes, cannot convert to string"),
+        },
+        ("string", [value]) => return shown(value).map(|text| Ok(Value::text(text))),
+        ("timestamp", [Value::Text(text)]) => timestamp(text).map_or_else(
+            || {
+                failed(format!(
+                    "parsing time {} as \"2006-01-02T15:04:05Z07:00\"",
+                    quoted(text)
+                ))
+            },
+            |time| Ok(Value::Timestamp(time)),
+        ),
+        ("timestamp", [Value::Int(seconds)]) => match Timestamp::from_second(*seconds) {
+            Ok(time) => Ok(Value::Timestamp(time)),
+            Err(_) => failed("timestamp overflow"),
+        },
+        ("duration", [Value::Text(text)]) => duration(text).map_or_else(
+            || failed(format!("time: invalid duration {}", quoted(text))),
+            |nanoseconds| Ok(Value::Duration(nanoseconds)),
+        ),
+        ("duration", [Value::Int(nanoseconds)]) => Ok(Value::Duration(i128::from(*nanoseconds))),
+        ("size", [value @ Value::Text(text)]) => {
+            return Some(
+                evaluation
+                    .traverse(value.size())
+                    .and_then(|()| int(text.chars().count())),
+            );
+        }
+        ("size", [value @ (Value::Bytes(_) | Value::List(_) | Value::Map(_) | Value::Json(..))]) => int(value.size()),
+        _ => return None,
+    })
+}
+
+pub(super) fn quoted(text: &str) -> String {
+    gardener_apimachinery::field::go_quote(text)
+}
+
+/// A value as `string(…)` shows it.
+pub(super) fn shown(value: &Value<'_>) -> Option<String> {
+    Some(match value {
+        Value::Int(value) => value.to_string(),
+        Value::Uint(value) => value.to_string(),
+        Value::Double(value) if value.is_nan() => "NaN".to_owned(),
+        Value::Double(value) if value.is_infinite() => if *value > 0.0 { "+Inf" } else { "-Inf" }.to_owned(),
+        Value::Double(value) => value.to_string(),
+        Value::Bool(value) => value.to_string(),
+        Value::Text(text) => text.clone().into_owned(),
+        Value::Timestamp(time) => time.to_string(),
+        Value::Duration(nanoseconds) => {
+            let (seconds, rest) = (nanoseconds / NANO, (nanoseconds % NANO).abs());
+            match rest {
+                0 => format!("{seconds}s"),
+                rest => {
+                    let sign = if seconds == 0 && *nanoseconds < 0 { "-" } else { "" };
+                    format!("{sign}{seconds}.{}s", format!("{rest:09}").trim_end_matches('0'))
+                }
+            }
+        }
+        Value::Ip(address) => address.to_string(),
+        Value::Cidr(range) => range.to_string(),
+        _ => return None,
+    })
+}

@@ -1,0 +1,79 @@
+//! Named formats that texts may be checked against.
+
+use std::sync::Arc;
+
+use gardener_apimachinery::names;
+use jiff::Timestamp;
+
+use super::network::link;
+use super::{Found, decode_base64};
+use crate::eval::Evaluation;
+use crate::value::Value;
+
+const FORMATS: [&str; 13] = [
+    "dns1123Label",
+    "dns1123Subdomain",
+    "dns1035Label",
+    "qualifiedName",
+    "dns1123LabelPrefix",
+    "dns1123SubdomainPrefix",
+    "dns1035LabelPrefix",
+    "labelValue",
+    "uri",
+    "uuid",
+    "byte",
+    "date",
+    "datetime",
+];
+
+pub(super) fn formats<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: &[Value<'a>]) -> Option<Found<'a>> {
+    let known = |name: &str| FORMATS.iter().find(|own| **own == name).copied();
+    if let ([], Some(format)) = (args, name.strip_prefix("format.").and_then(known)) {
+        return Some(Ok(Value::Format(format)));
+    }
+    Some(match (name, args) {
+        ("format.named", [Value::Text(name)]) => {
+            Ok(Value::Optional(known(name).map(|name| Box::new(Value::Format(name)))))
+        }
+        ("validate", [Value::Format(format), Value::Text(text)]) => {
+            // as a pattern of some length would cost
+            if let Err(error) = evaluation.pay((text.len() as u64 + 1).div_ceil(10) * 8) {
+                return Some(Err(error));
+            }
+            let wrong = wrong(format, text);
+            Ok(Value::Optional((!wrong.is_empty()).then(|| {
+                Box::new(Value::List(Arc::new(wrong.into_iter().map(Value::text).collect())))
+            })))
+        }
+        _ => return None,
+    })
+}
+
+/// What keeps a text from having a format.
+fn wrong(format: &str, text: &str) -> Vec<String> {
+    let unless = |fits: bool, why: &str| if fits { Vec::new() } else { vec![why.to_owned()] };
+    let whole = |text: &str| {
+        text.strip_suffix('-')
+            .map_or_else(|| text.to_owned(), |stem| format!("{stem}a"))
+    };
+    match format {
+        "dns1123Label" => names::dns_label(text),
+        "dns1123Subdomain" => names::dns_subdomain(text),
+        "dns1035Label" => names::dns1035_label(text),
+        "qualifiedName" => names::qualified_name(text),
+        // a name goes on behind a prefix
+        "dns1123LabelPrefix" => names::dns_label(&whole(text)),
+        "dns1123SubdomainPrefix" => names::dns_subdomain(&whole(text)),
+        "dns1035LabelPrefix" => names::dns1035_label(&whole(text)),
+        "labelValue" => names::label_value(text),
+        "uri" => unless(link(text).is_some(), "invalid URI"),
+        "uuid" => {
+            let groups: Vec<usize> = text.split('-').map(str::len).collect();
+            let digits = text.chars().all(|c| c == '-' || c.is_ascii_hexdigit());
+            unless(digits && groups == [8, 4, 4, 4, 12], "does not match the UUID format")
+        }
+        "byte" => unless(decode_base64(text).is_some(), "invalid base64"),
+        "date" => unless(text.parse::<jiff::civil::Date>().is_ok(), "invalid date"),
+        _ => unless(text.parse::<Timestamp>().is_ok(), "invalid datetime"),
+    }
+}

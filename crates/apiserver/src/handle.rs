@@ -1,13 +1,10 @@
 //! From an HTTP request to an answer: who asks, whether they may, and which verb runs.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use futures::StreamExt;
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::go_quote;
-use gardener_store::Entry;
 use http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
@@ -20,14 +17,16 @@ use crate::aggregation::{self, Backend, Forwarded};
 use crate::authz::{self, Attributes, Decision};
 use crate::cluster::LogicalCluster;
 use crate::decode::{self, Decoded, Format, Source};
-use crate::definition::{Definition, Version};
+use crate::definition::Definition;
+use crate::impersonation::impersonated;
+use crate::list::{ListOf, list_meta};
 use crate::metrics::{self, Asked, Watching};
-use crate::registry::{ListQuery, Page, PatchKind, Scope, WriteOptions, Written, parse_revision, unreadable};
+use crate::registry::{ListQuery, PatchKind, Scope, WriteOptions, Written, parse_revision, unreadable};
 use crate::request::{self, Query, ResourcePath, Target};
 use crate::respond::{self, Body};
 use crate::server::{ALL_CLUSTERS, Server};
 use crate::table::{self, Include, PARTIAL};
-use crate::user::{AUTHENTICATED, UserInfo};
+use crate::user::UserInfo;
 use crate::webhooks::conversion;
 use crate::{discovery, health, object, oidc, openapi, protobuf, reviews, scale, subresource, watch};
 
@@ -175,130 +174,6 @@ where
         Target::Other(path) => call.other(&path).await,
         Target::Resource(resource) => call.counted(resource).await,
     }
-}
-
-/// Groups or a uid were to be impersonated, but no user; in upstream's words, which show Go's form of the request.
-fn nobody_impersonated(headers: &HeaderMap) -> ApiError {
-    let all = |name: &str| -> Vec<String> {
-        let values = headers.get_all(name).iter();
-        values.filter_map(|value| value.to_str().ok()).map(go_quote).collect()
-    };
-    let groups = match all("impersonate-group") {
-        groups if groups.is_empty() => "(nil)".to_owned(),
-        groups => format!("{{{}}}", groups.join(", ")),
-    };
-    let uid = all("impersonate-uid")
-        .into_iter()
-        .next()
-        .unwrap_or_else(|| "\"\"".to_owned());
-    let extra = match impersonated_extra(headers) {
-        extra if extra.is_empty() => "(nil)".to_owned(),
-        extra => {
-            let parts: Vec<String> = extra
-                .iter()
-                .map(|(key, values)| {
-                    let values: Vec<String> = values.iter().map(|value| go_quote(value)).collect();
-                    format!("{}:[]string{{{}}}", go_quote(key), values.join(", "))
-                })
-                .collect();
-            format!("{{{}}}", parts.join(", "))
-        }
-    };
-    ApiError::bad_request(format!(
-        "requested &user.DefaultInfo{{Name:\"\", UID:{uid}, Groups:[]string{groups}, Extra:map[string][]string{extra}}} without impersonating a user name"
-    ))
-}
-
-/// What `impersonate-extra-…` headers say, by key.
-fn impersonated_extra(headers: &HeaderMap) -> BTreeMap<String, Vec<String>> {
-    let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (header, value) in headers {
-        if let Some(key) = header.as_str().strip_prefix("impersonate-extra-") {
-            let value = value.to_str().unwrap_or_default().to_owned();
-            extra
-                .entry(request::decode_path(key).into_owned())
-                .or_default()
-                .push(value);
-        }
-    }
-    extra
-}
-
-/// Applies impersonation headers, if the user may impersonate.
-fn impersonated(cluster: &LogicalCluster, user: UserInfo, headers: &HeaderMap) -> Result<UserInfo, ApiError> {
-    let text = |name: &str| {
-        headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .map(str::to_owned)
-    };
-    let Some(name) = text("impersonate-user") else {
-        return match ["impersonate-group", "impersonate-uid"]
-            .iter()
-            .any(|header| headers.contains_key(*header))
-            || !impersonated_extra(headers).is_empty()
-        {
-            true => Err(nobody_impersonated(headers)),
-            false => Ok(user),
-        };
-    };
-    let ask = |resource: &str, name: &str, namespace: &str| {
-        let group = match resource.starts_with("userextras/") || resource == "uids" {
-            true => "authentication.k8s.io",
-            false => "",
-        };
-        let attributes = Attributes::of_resource(&user, "impersonate", group, resource, namespace, name);
-        match cluster.config().authorizer.authorize(cluster, &attributes) {
-            Decision::Allow => Ok(()),
-            Decision::Deny(reason) | Decision::NoOpinion(reason) => Err(ApiError::forbidden(
-                group,
-                attributes.resource,
-                name,
-                &authz::forbidden_message(&attributes, &reason),
-            )),
-        }
-    };
-    match name
-        .strip_prefix("system:serviceaccount:")
-        .and_then(|rest| rest.split_once(':'))
-    {
-        Some((namespace, account)) => ask("serviceaccounts", account, namespace)?,
-        None => ask("users", &name, "")?,
-    }
-    let mut groups: Vec<String> = headers
-        .get_all("impersonate-group")
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .map(str::to_owned)
-        .collect();
-    for group in &groups {
-        ask("groups", group, "")?;
-    }
-    if let Some((namespace, _)) = name
-        .strip_prefix("system:serviceaccount:")
-        .and_then(|rest| rest.split_once(':'))
-    {
-        groups.push("system:serviceaccounts".into());
-        groups.push(format!("system:serviceaccounts:{namespace}"));
-    }
-    groups.push(AUTHENTICATED.into());
-    groups.dedup();
-    let extra = impersonated_extra(headers);
-    for (key, values) in &extra {
-        for value in values {
-            ask(&format!("userextras/{key}"), value, "")?;
-        }
-    }
-    let uid = text("impersonate-uid").unwrap_or_default();
-    if !uid.is_empty() {
-        ask("uids", &uid, "")?;
-    }
-    Ok(UserInfo {
-        name,
-        uid,
-        groups,
-        extra,
-    })
 }
 
 impl Call {
@@ -831,87 +706,6 @@ impl Call {
         }
         subresource::call(self, scope, verb).await
     }
-}
-
-/// A list that is put together from the stored bytes of its elements.
-struct ListOf<'p> {
-    page: &'p Page,
-    list_meta: &'p Value,
-    across: bool,
-}
-
-impl ListOf<'_> {
-    /// The objects. Elements of Go types do not say again what they are.
-    fn objects(&self, version: &Version, api_version: &str, scope: &Scope) -> Response<Body> {
-        let type_meta = match scope.definition.is_go_type() {
-            true => format!("{{\"apiVersion\":\"{api_version}\",\"kind\":\"{}\",", version.kind),
-            false => "{".to_owned(),
-        };
-        self.json(&version.list_kind, api_version, |out, entry| {
-            if self.across {
-                return watch::put_located(out, entry, &entry.value);
-            }
-            match entry.value.strip_prefix(type_meta.as_bytes()) {
-                Some(rest) => {
-                    out.put_u8(b'{');
-                    out.put_slice(rest);
-                }
-                None => out.put_slice(&entry.value),
-            }
-        })
-    }
-
-    /// The objects' metadata.
-    fn metadata(&self, meta_version: &str) -> Response<Body> {
-        self.json(&format!("{PARTIAL}List"), meta_version, |out, entry| {
-            table::put_metadata(out, &entry.value, meta_version);
-        })
-    }
-
-    fn json(&self, kind: &str, api_version: &str, put: impl Fn(&mut BytesMut, &Entry)) -> Response<Body> {
-        let Self { page, list_meta, .. } = self;
-        let size: usize = page.entries.iter().map(|entry| entry.value.len() + 64).sum();
-        let mut out = BytesMut::with_capacity(size + 256);
-        out.put_slice(
-            format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{list_meta},\"items\":[")
-                .as_bytes(),
-        );
-        for (index, entry) in page.entries.iter().enumerate() {
-            if index > 0 {
-                out.put_u8(b',');
-            }
-            put(&mut out, entry);
-        }
-        out.put_slice(b"]}");
-        respond::raw(StatusCode::OK, out.freeze(), Accept::JSON)
-    }
-
-    /// The list as protobuf; `list` and `element` are version and kind.
-    fn protobuf(&self, list: (&str, &str), element: (&str, &str)) -> Result<Response<Body>, ApiError> {
-        let kind = |(api_version, kind): (&str, &str)| {
-            protobuf::Kind::of(api_version, kind)
-                .ok_or_else(|| ApiError::internal(format!("{kind} has no protobuf form")))
-        };
-        let items = self.page.entries.iter().map(|entry| entry.value.as_ref());
-        let bytes = kind(list)?.encode_list(self.list_meta, &kind(element)?, items)?;
-        let accept = Accept {
-            encoding: Encoding::Protobuf,
-            ..Accept::JSON
-        };
-        Ok(respond::raw(StatusCode::OK, bytes, accept))
-    }
-}
-
-/// The metadata of a list.
-fn list_meta(page: &Page) -> Value {
-    let mut meta = json!({"resourceVersion": page.revision.to_string()});
-    if let Some(token) = &page.continue_token {
-        meta["continue"] = token.clone().into();
-    }
-    if let Some(remaining) = page.remaining {
-        meta["remainingItemCount"] = remaining.into();
-    }
-    meta
 }
 
 /// The `Status` of a completed deletion.

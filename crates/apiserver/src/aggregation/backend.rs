@@ -1,9 +1,10 @@
 //! The servers that APIServices lead to.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use gardener_store::Entry;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
+use tokio::sync::OnceCell;
 
 use super::ProxyIdentity;
 use super::connector::{self, HttpClient};
@@ -29,7 +30,7 @@ pub(crate) struct Backend {
     pub(crate) priority: (i32, i32),
     ca_bundle: Vec<u8>,
     insecure: bool,
-    client: OnceLock<Result<HttpClient, String>>,
+    client: OnceCell<Result<HttpClient, String>>,
 }
 
 impl Backends {
@@ -81,7 +82,7 @@ impl Backend {
             priority: (spec.group_priority_minimum, spec.version_priority),
             ca_bundle: spec.ca_bundle.map(|bundle| bundle.0).unwrap_or_default(),
             insecure: spec.insecure_skip_tls_verify.unwrap_or(false),
-            client: OnceLock::new(),
+            client: OnceCell::new(),
         })
     }
 
@@ -94,10 +95,13 @@ impl Backend {
     }
 
     /// The way to the server; connections are kept.
-    pub(super) fn client(&self, identity: Option<&ProxyIdentity>) -> Result<&HttpClient, String> {
+    pub(super) async fn client(&self, identity: Option<&ProxyIdentity>) -> Result<&HttpClient, String> {
         let made = self
             .client
-            .get_or_init(|| connector::client(&self.service.host(), &self.ca_bundle, self.insecure, identity));
+            .get_or_init(|| async {
+                connector::client(&self.service.host(), &self.ca_bundle, self.insecure, identity).await
+            })
+            .await;
         made.as_ref().map_err(Clone::clone)
     }
 }

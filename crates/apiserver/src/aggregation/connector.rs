@@ -13,16 +13,15 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::CryptoProvider;
+use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::ProxyIdentity;
+use crate::tls;
 
 /// Sends requests to one server.
 pub(super) type HttpClient = Client<Connector, Full<Bytes>>;
@@ -31,21 +30,21 @@ pub(super) type HttpClient = Client<Connector, Full<Bytes>>;
 ///
 /// # Errors
 /// Certificates or keys that cannot be used.
-pub(super) fn client(
+pub(super) async fn client(
     host: &str,
     ca_bundle: &[u8],
     insecure: bool,
     identity: Option<&ProxyIdentity>,
 ) -> Result<HttpClient, String> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = tls::provider();
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
     let builder = match insecure {
         true => builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider))),
-        false => builder.with_root_certificates(roots(ca_bundle)?),
+            .with_custom_certificate_verifier(Arc::new(tls::AnyCertificate(provider))),
+        false => builder.with_root_certificates(tls::roots(ca_bundle).await?),
     };
     let mut config = match identity {
         Some(identity) => {
@@ -65,19 +64,6 @@ pub(super) fn client(
         host: ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?,
     };
     Ok(Client::builder(TokioExecutor::new()).build(connector))
-}
-
-fn roots(ca_bundle: &[u8]) -> Result<RootCertStore, String> {
-    let mut roots = RootCertStore::empty();
-    if ca_bundle.is_empty() {
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        return Ok(roots);
-    }
-    let certificates = CertificateDer::pem_slice_iter(ca_bundle).flatten();
-    match roots.add_parsable_certificates(certificates) {
-        (0, _) => Err("unable to load root certificates: unable to parse bytes as PEM block".to_owned()),
-        _ => Ok(roots),
-    }
 }
 
 /// Connects to a server.
@@ -141,46 +127,5 @@ impl Write for Tls {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         Pin::new(&mut self.0).poll_shutdown(context)
-    }
-}
-
-/// Believes every certificate, for APIServices that say `insecureSkipTLSVerify`.
-#[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }

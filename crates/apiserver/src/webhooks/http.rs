@@ -12,9 +12,8 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{CertificateError, ClientConfig, RootCertStore};
+use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
@@ -22,6 +21,7 @@ use tokio_rustls::TlsConnector;
 use super::call::{Answer, Endpoint, Transport};
 use super::service::ServiceResolver;
 use crate::cluster::LogicalCluster;
+use crate::tls;
 
 /// Largest answer that is read.
 const ANSWER_LIMIT: usize = 10 * 1024 * 1024;
@@ -56,20 +56,8 @@ impl HttpTransport {
         if let Some(known) = self.configurations.lock().get(ca_bundle) {
             return Ok(Arc::clone(known));
         }
-        let mut roots = RootCertStore::empty();
-        if ca_bundle.is_empty() {
-            let loaded = tokio::task::spawn_blocking(rustls_native_certs::load_native_certs).await;
-            let found = loaded.map_err(|error| error.to_string())?;
-            roots.add_parsable_certificates(found.certs);
-        } else {
-            let certificates = CertificateDer::pem_slice_iter(ca_bundle).flatten();
-            let (usable, _) = roots.add_parsable_certificates(certificates);
-            if usable == 0 {
-                return Err("unable to load root certificates: unable to parse bytes as PEM block".to_owned());
-            }
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
+        let roots = tls::roots(ca_bundle).await?;
+        let config = ClientConfig::builder_with_provider(tls::provider())
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?
             .with_root_certificates(roots)

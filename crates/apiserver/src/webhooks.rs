@@ -16,7 +16,7 @@ mod matching;
 mod registered;
 mod reinvocation;
 mod review;
-mod service;
+pub(crate) mod service;
 
 use std::sync::Arc;
 

@@ -53,8 +53,6 @@ struct Measured {
     loads: Vec<(Verb, Outcome)>,
     lists: Vec<(&'static str, Duration)>,
     lag: Lag,
-    /// Resident memory with all objects and watchers, in MiB.
-    memory: f64,
 }
 
 /// Measures ours, then the other.
@@ -136,12 +134,7 @@ async fn on_server(server: &Server, arguments: &Arguments) -> anyhow::Result<Mea
         lists.push((name, taken.get(taken.len() / 2).copied().unwrap_or_default()));
     }
     let lag = fanout::measure(server, arguments.watchers, arguments.changes).await?;
-    Ok(Measured {
-        loads,
-        lists,
-        memory: lag.memory,
-        lag,
-    })
+    Ok(Measured { loads, lists, lag })
 }
 
 fn figures(ours: &Measured, theirs: Option<&Measured>) -> Vec<Figure> {
@@ -211,8 +204,8 @@ fn figures(ours: &Measured, theirs: Option<&Measured>) -> Vec<Figure> {
     row(
         "resident memory with objects and watchers".to_owned(),
         "MiB",
-        ours.memory,
-        theirs.map(|theirs| theirs.memory),
+        ours.lag.memory,
+        theirs.map(|theirs| theirs.lag.memory),
         false,
     );
     figures

@@ -24,6 +24,7 @@ use super::proxy::{self, Failed, Forwarded};
 use crate::cluster::LogicalCluster;
 use crate::definition::Lister;
 use crate::user::{MASTERS, UserInfo};
+use crate::webhooks::service;
 use crate::{meta, object};
 
 /// How often servers that answer are asked again.
@@ -195,34 +196,17 @@ fn leads_somewhere(cluster: &LogicalCluster, backend: &Backend) -> Result<(), Ve
     if !matches!(meta::text(&service, "/spec/type"), "ClusterIP" | "") {
         return Ok(());
     }
-    let ports = meta::elements(&service, "/spec/ports");
-    let Some(found) = ports
-        .iter()
-        .find(|own| own.get("port").and_then(Value::as_u64) == Some(u64::from(port)))
-    else {
+    let Some(found) = service::port(&service, port) else {
         let message = format!("service/{name} in {namespace:?} is not listening on port {port}");
         return Err(Verdict::not("ServicePortError", message));
     };
     let port_name = meta::text(found, "/name");
-    let slices: Vec<_> = cluster
-        .list("discovery.k8s.io", "endpointslices", Some(namespace))
-        .into_iter()
-        .filter(|slice| meta::text(slice, "/metadata/labels/kubernetes.io~1service-name") == name)
-        .collect();
+    let slices = service::slices(cluster, &backend.service);
     if slices.is_empty() {
         let message = format!("cannot find endpointslices for service/{name} in {namespace:?}");
         return Err(Verdict::not("EndpointsNotFound", message));
     }
-    let has_endpoint = |slice: &Value| {
-        let ready = meta::elements(slice, "/endpoints")
-            .iter()
-            .any(|endpoint| endpoint.pointer("/conditions/ready") != Some(&Value::Bool(false)));
-        ready
-            && meta::elements(slice, "/ports")
-                .iter()
-                .any(|own| meta::text(own, "/name") == port_name && own.get("port").is_some())
-    };
-    match slices.iter().any(|slice| has_endpoint(slice)) {
+    match slices.iter().any(|slice| service::address(slice, port_name).is_some()) {
         true => Ok(()),
         false => {
             let message = format!(

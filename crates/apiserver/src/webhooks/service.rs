@@ -1,5 +1,7 @@
 //! Where the Services of a cluster lead.
 
+use std::sync::Arc;
+
 use gardener_apimachinery::field::go_quote;
 use serde_json::Value;
 
@@ -29,23 +31,30 @@ impl ServiceResolver for EndpointResolver {
         if meta::text(&found, "/spec/type") == "ExternalName" {
             return Ok(join(meta::text(&found, "/spec/externalName"), u64::from(service.port)));
         }
-        let port = meta::elements(&found, "/spec/ports")
-            .iter()
-            .find(|port| port.get("port").and_then(Value::as_u64) == Some(u64::from(service.port)))
+        let port = port(&found, service.port)
             .ok_or_else(|| format!("no service port {} found for service {name}", service.port))?;
-        let slices = cluster.list("discovery.k8s.io", "endpointslices", Some(&service.namespace));
-        slices
+        slices(cluster, service)
             .iter()
-            .filter(|slice| {
-                slice.pointer("/metadata/labels/kubernetes.io~1service-name") == Some(&Value::from(&*service.name))
-            })
             .find_map(|slice| address(slice, meta::text(port, "/name")))
             .ok_or_else(|| format!("no endpoints available for service {name}"))
     }
 }
 
+/// The port of a Service with this number.
+pub(crate) fn port(service: &Value, number: u16) -> Option<&Value> {
+    let mut ports = meta::elements(service, "/spec/ports").iter();
+    ports.find(|port| port.get("port").and_then(Value::as_u64) == Some(u64::from(number)))
+}
+
+/// The EndpointSlices of a Service.
+pub(crate) fn slices(cluster: &LogicalCluster, service: &ServiceReference) -> Vec<Arc<Value>> {
+    let mut slices = cluster.list("discovery.k8s.io", "endpointslices", Some(&service.namespace));
+    slices.retain(|slice| meta::text(slice, "/metadata/labels/kubernetes.io~1service-name") == service.name);
+    slices
+}
+
 /// The first ready address of a slice, at the port of this name.
-fn address(slice: &Value, port: &str) -> Option<String> {
+pub(crate) fn address(slice: &Value, port: &str) -> Option<String> {
     let ports = meta::elements(slice, "/ports").iter();
     let port = ports
         .filter(|own| meta::text(own, "/name") == port)

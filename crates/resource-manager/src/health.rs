@@ -51,9 +51,9 @@ where
     informer
 }
 
-/// One health run.
+/// One health run. What the informer has is enough: when it gets something newer that counts, there is another run.
 pub(crate) async fn reconcile(reconciler: &Reconciler, key: &ObjectRef) -> Result<Action, ReconcileError> {
-    let Some(resource) = reconciler.resource_api(&key.namespace).get_opt(&key.name).await? else {
+    let Some(resource) = reconciler.resources.get(key) else {
         return Ok(Action::Done);
     };
     let applied =

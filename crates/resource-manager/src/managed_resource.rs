@@ -50,7 +50,7 @@ pub(crate) enum ReconcileError {
 pub(crate) struct Reconciler {
     pub(crate) config: Config,
     pub(crate) target: Target,
-    pub(crate) health: Queue<ObjectRef>,
+    pub(crate) resources: Informer<ManagedResource>,
 }
 
 /// Runs this controller and the one that tells health.
@@ -96,7 +96,7 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) {
     let reconciler = Arc::new(Reconciler {
         config,
         target,
-        health: health.clone(),
+        resources: resources.clone(),
     });
     resources.synced().await;
     let (for_health, for_apply) = (reconciler.clone(), reconciler);
@@ -416,8 +416,6 @@ impl Reconciler {
         let now = self.config.clock.time();
         let api = self.resource_api(&resource.namespace().unwrap_or_default());
         let generation = resource.metadata.generation;
-        let changed = keys(&resource.status.resources) != keys(&references)
-            || resource.status.secrets_data_checksum.as_ref() != Some(&checksum);
         apply::patch_status(&api, resource, |resource| {
             let old = conditions::get_or_init(&resource.status.conditions, APPLIED, &now);
             let applied = if errors.is_empty() {
@@ -439,9 +437,6 @@ impl Reconciler {
                 }
             })
             .await?;
-        }
-        if changed {
-            self.health.add(ObjectRef::of(resource));
         }
         Ok(Action::RequeueAfter(self.config.sync_period))
     }

@@ -1,4 +1,8 @@
-//! Cron expressions of five fields: minute, hour, day of month, month, day of week. Parsing and matching; no clock.
+//! Cron expressions of five fields: minute, hour, day of month, month, day of week. Parsing, matching, and when they fire; no clock.
+
+mod occurrences;
+
+pub use occurrences::ZonedSchedule;
 
 /// A parsed expression: one bit per allowed value of each field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,16 +73,22 @@ impl Schedule {
 
     /// Whether a minute of a day is one of the schedule's. `weekday` counts from Sunday = 0.
     pub fn matches(&self, minute: u32, hour: u32, day: u32, month: u32, weekday: u32) -> bool {
-        let has = |bits: u64, value: u32| value < 64 && bits & (1 << value) != 0;
-        let day_fits = has(self.days, day);
-        let weekday_fits = has(self.weekdays, weekday);
-        let days = if self.any_day || self.any_weekday {
-            day_fits && weekday_fits
-        } else {
-            day_fits || weekday_fits
-        };
-        has(self.minutes, minute) && has(self.hours, hour) && has(self.months, month) && days
+        has(self.minutes, minute) && has(self.hours, hour) && self.fits_day(day, month, weekday)
     }
+
+    /// Whether it fires at some time of a day. Where both fields of the day say something, one of them is enough.
+    fn fits_day(&self, day: u32, month: u32, weekday: u32) -> bool {
+        let (day_fits, weekday_fits) = (has(self.days, day), has(self.weekdays, weekday));
+        let fits = match self.any_day || self.any_weekday {
+            true => day_fits && weekday_fits,
+            false => day_fits || weekday_fits,
+        };
+        has(self.months, month) && fits
+    }
+}
+
+fn has(bits: u64, value: u32) -> bool {
+    value < 64 && bits & (1 << value) != 0
 }
 
 fn starts_any(field: &str) -> bool {

@@ -194,7 +194,11 @@ pub mod task {
     pub const DEPLOY_DNS_RECORD_EXTERNAL: &str = "deployDNSRecordExternal";
     /// Reconcile the DNSRecord of the ingress domain.
     pub const DEPLOY_DNS_RECORD_INGRESS: &str = "deployDNSRecordIngress";
-    /// All tasks in the order in which they are written on creation.
+    /// Restart the pods of the control plane.
+    pub const RESTART_CONTROL_PLANE_PODS: &str = "restartControlPlanePods";
+    /// Restart core addons in the shoot.
+    pub const RESTART_CORE_ADDONS: &str = "restartCoreAddons";
+    /// All tasks that are written on creation, in their order.
     pub const ALL: [&str; 4] = [
         DEPLOY_INFRASTRUCTURE,
         DEPLOY_DNS_RECORD_INTERNAL,

@@ -1,8 +1,12 @@
-//! Kubernetes versions as shoots and cloud profiles name them.
+//! Versions of Kubernetes and machine images as shoots and cloud profiles name them.
+
+mod constraint;
 
 use std::cmp::Ordering;
 
 use semver::Version;
+
+pub use constraint::{Constraint, ParseConstraintError};
 
 /// Parses a version that may leave out minor and patch and may start with `v`: `1.36`, `v1.36.0`.
 pub fn parse(text: &str) -> Option<Version> {
@@ -26,6 +30,12 @@ pub fn parse(text: &str) -> Option<Version> {
         [major, minor, patch] => Some(Version::new(*major, *minor, *patch)),
         _ => None,
     }
+}
+
+/// A version without what stands behind its numbers: every `v` is taken out, and what follows the first `-`, `+` or `~` is cut off, [VER-71].
+pub fn normalised(text: &str) -> Option<Version> {
+    let text = text.replace('v', "");
+    parse(text.split(['-', '+', '~']).next()?)
 }
 
 /// Whether a version is at least `1.<minor>`; one that does not parse is not.
@@ -59,5 +69,15 @@ mod tests {
         }
         assert!(at_least("1.34.0", 34) && at_least("2.0.0", 34) && !at_least("1.33.9", 34));
         assert_eq!(compare("1.9.0", "1.10.0"), Ordering::Less);
+    }
+
+    #[test]
+    fn ver_70_71_comparison() {
+        assert_eq!(parse("1.8"), parse("1.8.0"));
+        assert_eq!(compare("1.8.0-inplace", "1.8.0"), Ordering::Less);
+        for text in ["1.8.0-inplace", "v1.8.0+meta", "1.8~1", "1.8"] {
+            assert_eq!(normalised(text), Some(Version::new(1, 8, 0)), "{text}");
+        }
+        assert_eq!(normalised("-1"), None);
     }
 }

@@ -255,9 +255,13 @@ pub struct MachineImage {
     pub versions: Vec<MachineImageVersion>,
 }
 
-/// `MachineImageFlavor`.
+/// `MachineImageFlavor`: an object whose members are the capabilities.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct MachineImageFlavor {}
+#[serde(transparent)]
+pub struct MachineImageFlavor {
+    #[serde(deserialize_with = "crate::wire::null_as_default")]
+    pub capabilities: BTreeMap<String, Vec<String>>,
+}
 
 /// `MachineImageStatus`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -17,7 +17,8 @@ pub(crate) mod validation;
 pub use defaults::*;
 pub use helpers::*;
 pub use validation::{
-    validate_shoot, validate_shoot_creation, validate_shoot_spec, validate_shoot_status_update, validate_shoot_update,
+    supports_admission_plugin, supports_feature_gate, validate_shoot, validate_shoot_creation, validate_shoot_spec,
+    validate_shoot_status_update, validate_shoot_update,
 };
 
 /// The `Shoot` kind of `core.gardener.cloud/v1beta1`. Its parts are boxed, for they are large and shoots are passed around by value.

@@ -41,6 +41,22 @@ impl Row<'_> {
     }
 }
 
+/// Whether a Kubernetes version knows a feature gate; one that does not parse knows all.
+pub fn supports_feature_gate(gate: &str, version: &str) -> bool {
+    versions::minor(version).is_none_or(|minor| row(GATES, gate).is_some_and(|row| row.known_in(minor)))
+}
+
+/// Whether a Kubernetes version knows an admission plugin; one that does not parse knows all.
+pub fn supports_admission_plugin(name: &str, version: &str) -> bool {
+    let Some(minor) = versions::minor(version) else {
+        return true;
+    };
+    match row(BOUND_PLUGINS, name) {
+        Some(bound) => bound.known_in(minor),
+        None => PLUGINS.split_whitespace().any(|known| known == name),
+    }
+}
+
 /// Checks that gates exist in a version and are not locked at the other value.
 pub(super) fn feature_gates(gates: &BTreeMap<String, bool>, version: &str, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();

@@ -1,6 +1,6 @@
 //! Maintenance and hibernation, [VAL-M1] – [VAL-M3], [VAL-H1], [VAL-H2].
 
-use gardener_apimachinery::cron::Schedule;
+use gardener_apimachinery::cron::ZonedSchedule;
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::tz::TimeZone;
@@ -191,7 +191,7 @@ pub(super) fn hibernation(meta: &ObjectMeta, spec: &ShootSpec, path: &Path) -> E
         }
         for (name, text) in [("start", &schedule.start), ("end", &schedule.end)] {
             let Some(text) = text.as_deref() else { continue };
-            match Schedule::parse(text) {
+            match ZonedSchedule::parse(text, &TimeZone::UTC) {
                 Err(why) => errors.push(Error::invalid(
                     &path.child(name),
                     text,

@@ -1,0 +1,168 @@
+//! Hibernation by schedules [ST-171]–[ST-173], [GCM-40]: whether a shoot is to sleep or to wake up now, and when it is to be looked at again.
+
+use gardener_apimachinery::cron::{ParseCronError, ZonedSchedule};
+use gardener_apis::core::v1beta1::{HibernationSchedule, Shoot};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+/// What is older is not made up for, however long the controller was away.
+const LONGEST_LOOK_BACK: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// Added to the next firing, so that it has happened for certain.
+const MARGIN: SignedDuration = SignedDuration::from_millis(100);
+
+/// Which way a schedule turns a shoot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// To sleep.
+    Hibernate,
+    /// To wake up.
+    WakeUp,
+}
+
+impl Turn {
+    /// `spec.hibernation.enabled` after it.
+    pub fn enables(self) -> bool {
+        self == Self::Hibernate
+    }
+
+    /// Reason and message of the event.
+    pub fn event(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Hibernate => ("Hibernated", "Hibernating cluster due to schedule"),
+            Self::WakeUp => ("WokenUp", "Waking up cluster due to schedule"),
+        }
+    }
+}
+
+/// What is to be done about a shoot's schedules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// What has fired last and was not followed yet.
+    pub turn: Option<Turn>,
+    /// How long until the next firing; none, if there is none.
+    pub wait: Option<SignedDuration>,
+}
+
+/// Schedules with what they do, in the order in which they are written.
+fn parse(schedules: &[HibernationSchedule]) -> Result<Vec<(ZonedSchedule, Turn)>, ParseCronError> {
+    let mut parsed = Vec::new();
+    for schedule in schedules {
+        let location = schedule.location.as_deref().filter(|location| !location.is_empty());
+        let zone = TimeZone::get(location.unwrap_or("UTC")).unwrap_or(TimeZone::UTC);
+        for (text, turn) in [(&schedule.start, Turn::Hibernate), (&schedule.end, Turn::WakeUp)] {
+            if let Some(text) = text {
+                parsed.push((ZonedSchedule::parse(text, &zone)?, turn));
+            }
+        }
+    }
+    Ok(parsed)
+}
+
+/// Decides about a shoot; nothing, when it has no schedules that can be followed. `deadline` is how late a firing may still be followed.
+pub fn decide(shoot: &Shoot, deadline: Option<SignedDuration>, now: Timestamp) -> Option<Decision> {
+    let schedules = shoot.spec.hibernation.as_ref().map(|own| own.schedules.as_slice());
+    let schedules = schedules.filter(|own| !own.is_empty() && !shoot.in_deletion())?;
+    let schedules = parse(schedules).ok()?;
+    let next = schedules
+        .iter()
+        .filter_map(|(schedule, _)| schedule.next_after(now))
+        .min();
+    let wait = next.map(|next| next.duration_since(now) + MARGIN);
+    let last = shoot.status.last_operation.as_ref();
+    let observed = shoot.status.observed_generation == shoot.metadata.generation;
+    if observed && last.is_some_and(|last| last.state == "Failed") {
+        return Some(Decision { turn: None, wait });
+    }
+    let triggered = shoot.status.last_hibernation_trigger_time.as_ref().map(|time| time.0);
+    let created = shoot.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let mut since = triggered.or(created).unwrap_or(Timestamp::MIN);
+    for oldest in deadline.into_iter().chain([LONGEST_LOOK_BACK]) {
+        since = since.max(now.saturating_sub(oldest).unwrap_or(Timestamp::MIN));
+    }
+    let mut latest: Option<(Timestamp, Turn)> = None;
+    for (schedule, turn) in &schedules {
+        let fired = schedule.last_within(since, now);
+        if let Some(fired) = fired.filter(|fired| latest.is_none_or(|(latest, _)| *fired > latest)) {
+            latest = Some((fired, *turn));
+        }
+    }
+    Some(Decision {
+        turn: latest.map(|(_, turn)| turn),
+        wait,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn shoot(schedules: Value, triggered: Option<&str>) -> Shoot {
+        serde_json::from_value(json!({
+            "metadata": {"name": "one", "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 2},
+            "spec": {"hibernation": {"schedules": schedules}},
+            "status": {"lastHibernationTriggerTime": triggered, "observedGeneration": 2},
+        }))
+        .unwrap()
+    }
+
+    fn decided(shoot: &Shoot, now: &str) -> Option<(Option<Turn>, Option<String>)> {
+        let now: Timestamp = now.parse().unwrap();
+        let decision = decide(shoot, Some(SignedDuration::from_hours(2)), now)?;
+        Some((decision.turn, decision.wait.map(|wait| (now + wait).to_string())))
+    }
+
+    #[test]
+    fn w50_wakes_up() {
+        let shoot = shoot(json!([{"end": "0 6 * * *"}]), Some("2026-06-01T20:00:00Z"));
+        let woken = decided(&shoot, "2026-06-02T06:01:00Z").unwrap();
+        assert_eq!(woken, (Some(Turn::WakeUp), Some("2026-06-03T06:00:00.1Z".into())));
+    }
+
+    #[test]
+    fn st_172_the_last_crossing_wins() {
+        let both = json!([{"start": "0 20 * * *", "end": "0 6 * * *"}]);
+        let table = [
+            // nothing fired since it was followed
+            (Some("2026-06-01T20:00:00Z"), "2026-06-01T23:00:00Z", None),
+            (
+                Some("2026-06-01T06:00:00Z"),
+                "2026-06-01T20:00:00Z",
+                Some(Turn::Hibernate),
+            ),
+            // the controller was away for three days: only what is younger than two hours counts
+            (Some("2026-05-29T06:00:00Z"), "2026-06-01T07:00:00Z", Some(Turn::WakeUp)),
+            (Some("2026-05-29T06:00:00Z"), "2026-06-01T09:00:00Z", None),
+            (None, "2026-06-01T20:30:00Z", Some(Turn::Hibernate)),
+        ];
+        for (triggered, now, expected) in table {
+            assert_eq!(
+                decided(&shoot(both.clone(), triggered), now).unwrap().0,
+                expected,
+                "{triggered:?} {now}"
+            );
+        }
+        let tie = shoot(json!([{"start": "0 20 * * *"}, {"end": "0 20 * 1-12 *"}]), None);
+        assert_eq!(
+            decided(&tie, "2026-06-01T20:00:00Z").unwrap().0,
+            Some(Turn::Hibernate),
+            "the first of two at once"
+        );
+    }
+
+    #[test]
+    fn st_172_who_is_left_alone() {
+        let schedules = json!([{"start": "0 20 * * *", "location": "Europe/Berlin"}]);
+        assert_eq!(decided(&shoot(json!([]), None), "2026-06-01T20:00:00Z"), None);
+        assert_eq!(
+            decided(&shoot(json!([{"start": "never"}]), None), "2026-06-01T20:00:00Z"),
+            None
+        );
+        let mut failed = shoot(schedules.clone(), None);
+        failed.status.last_operation = serde_json::from_value(json!({"type": "Reconcile", "state": "Failed"})).unwrap();
+        let next = Some("2026-06-02T18:00:00.1Z".to_owned());
+        assert_eq!(decided(&failed, "2026-06-01T18:30:00Z"), Some((None, next.clone())));
+        let berlin = decided(&shoot(schedules, None), "2026-06-01T18:30:00Z");
+        assert_eq!(berlin, Some((Some(Turn::Hibernate), next)));
+    }
+}

@@ -1,0 +1,72 @@
+//! What maintenance asks gardenlet to do [VER-85], [VER-87].
+
+use std::collections::BTreeMap;
+
+use gardener_apis::constants::{annotation, operation, task};
+use gardener_apis::core::v1beta1::{Shoot, is_true, split_operations};
+
+use super::{Plan, Settings};
+
+fn asked(shoot: &Shoot, annotations: &mut BTreeMap<String, String>) -> Option<String> {
+    let state = shoot.status.last_operation.as_ref().map(|last| last.state.as_str())?;
+    if state == "Failed" {
+        let marked = annotations
+            .get(annotation::SHOOT_NEEDS_RETRY)
+            .is_some_and(|marker| is_true(marker));
+        annotations.remove(annotation::SHOOT_NEEDS_RETRY);
+        return marked.then(|| operation::RETRY.to_owned());
+    }
+    let wanted = annotations
+        .remove(annotation::MAINTENANCE_OPERATION)
+        .unwrap_or_default();
+    let mut wanted = split_operations(&wanted);
+    if !wanted.contains(&operation::RECONCILE) {
+        wanted.push(operation::RECONCILE);
+    }
+    Some(wanted.join(";"))
+}
+
+/// Writes the operation annotation.
+pub(super) fn request(plan: &mut Plan) {
+    let mut annotations = plan.shoot.metadata.annotations.take().unwrap_or_default();
+    if annotations
+        .get(annotation::OPERATION)
+        .is_some_and(|own| split_operations(own).contains(&operation::MAINTAIN))
+    {
+        annotations.remove(annotation::OPERATION);
+    }
+    if let Some(value) = asked(&plan.shoot, &mut annotations) {
+        if value != operation::RECONCILE {
+            plan.report
+                .messages
+                .push(format!("Added {value:?} operation annotation"));
+        }
+        annotations.insert(annotation::OPERATION.to_owned(), value);
+    }
+    plan.shoot.metadata.annotations = Some(annotations);
+}
+
+/// Adds the tasks of the reconciliation to those that wait already.
+pub(super) fn add_tasks(shoot: &mut Shoot, settings: Settings) {
+    let annotations = shoot.metadata.annotations.get_or_insert_default();
+    let waiting = annotations.get(annotation::SHOOT_TASKS).cloned().unwrap_or_default();
+    let mut tasks: Vec<&str> = waiting
+        .split(',')
+        .map(str::trim)
+        .filter(|task| !task.is_empty())
+        .collect();
+    let mut wanted = task::ALL.to_vec();
+    wanted.extend(
+        settings
+            .restart_control_plane
+            .then_some(task::RESTART_CONTROL_PLANE_PODS),
+    );
+    wanted.extend(settings.restart_core_addons.then_some(task::RESTART_CORE_ADDONS));
+    for task in wanted {
+        if !tasks.contains(&task) {
+            tasks.push(task);
+        }
+    }
+    let tasks = tasks.join(",");
+    annotations.insert(annotation::SHOOT_TASKS.to_owned(), tasks);
+}

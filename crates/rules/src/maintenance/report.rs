@@ -1,0 +1,145 @@
+//! What is told of a maintenance: `status.lastMaintenance` [VER-89] and events [VER-90].
+
+/// What was maintained, or was to be.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// The control plane's Kubernetes version.
+    ControlPlane,
+    /// The Kubernetes version of a pool that has its own.
+    PoolKubernetes(String),
+    /// The machine image of a pool.
+    PoolImage(String),
+}
+
+/// One thing that was maintained, or was to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// What.
+    pub subject: Subject,
+    /// Why.
+    pub reason: String,
+    /// What was done, or why it could not be.
+    pub result: Result<String, String>,
+}
+
+/// All that was done and that could not be done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Versions.
+    pub items: Vec<Item>,
+    /// What else was changed.
+    pub messages: Vec<String>,
+}
+
+/// An event on the shoot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Whether it tells of a failure.
+    pub is_warning: bool,
+    /// `KubernetesVersionMaintenance` or `MachineImageVersionMaintenance`.
+    pub reason: &'static str,
+    /// The text.
+    pub message: String,
+}
+
+impl Subject {
+    fn prefix(&self) -> String {
+        match self {
+            Self::ControlPlane => "Control Plane".to_owned(),
+            Self::PoolKubernetes(pool) | Self::PoolImage(pool) => format!("Worker pool {pool:?}"),
+        }
+    }
+
+    fn failed(&self) -> &'static str {
+        match self {
+            Self::ControlPlane => "Kubernetes version update failed",
+            Self::PoolKubernetes(_) => "Kubernetes version maintenance failed",
+            Self::PoolImage(_) => "machine image version maintenance failed",
+        }
+    }
+}
+
+impl Item {
+    fn description(&self) -> String {
+        let prefix = self.subject.prefix();
+        match &self.result {
+            Ok(done) => format!("{prefix}: {done}. Reason: {}", self.reason),
+            Err(_) => format!(
+                "{prefix}: {}. Reason for update: {}",
+                self.subject.failed(),
+                self.reason
+            ),
+        }
+    }
+
+    fn failure(&self) -> Option<String> {
+        let why = self.result.as_ref().err()?;
+        let prefix = self.subject.prefix();
+        Some(match self.subject {
+            Subject::PoolImage(_) => format!("{prefix}: {why}"),
+            _ => format!("{prefix}: Kubernetes maintenance failure due to: {why}"),
+        })
+    }
+
+    fn event(&self) -> Event {
+        let (reason, what) = match self.subject {
+            Subject::PoolImage(_) => ("MachineImageVersionMaintenance", "Machine image version"),
+            _ => ("KubernetesVersionMaintenance", "Kubernetes version"),
+        };
+        let prefix = self.subject.prefix();
+        let message = match &self.result {
+            Ok(done) => format!("{prefix}: {done}. Reason: {}.", self.reason),
+            Err(why) => format!(
+                "{prefix}: {what} maintenance failed. Reason for update: {}. Error: {why}",
+                self.reason
+            ),
+        };
+        Event {
+            is_warning: self.result.is_err(),
+            reason,
+            message,
+        }
+    }
+}
+
+impl Report {
+    /// Whether there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty() && self.messages.is_empty()
+    }
+
+    fn sorted(&self) -> Vec<&Item> {
+        let group = |item: &&Item| match item.subject {
+            Subject::ControlPlane => 0,
+            Subject::PoolKubernetes(_) => 1,
+            Subject::PoolImage(_) => 2,
+        };
+        let mut items: Vec<&Item> = self.items.iter().collect();
+        items.sort_by_key(group);
+        items
+    }
+
+    /// `status.lastMaintenance.description`.
+    pub fn description(&self) -> String {
+        let failed = self.items.iter().filter(|item| item.result.is_err()).count();
+        let all = self.items.len();
+        let head = match failed {
+            0 => "All maintenance operations successful.".to_owned(),
+            failed => format!("({}/{all}) maintenance operations successful.", all - failed),
+        };
+        let mut told: Vec<String> = self.sorted().into_iter().map(Item::description).collect();
+        told.extend(self.messages.iter().cloned());
+        format!("{head} {}", told.join(", ")).trim_end().to_owned()
+    }
+
+    /// `status.lastMaintenance.failureReason`; none, if nothing failed.
+    pub fn failure_reason(&self) -> Option<String> {
+        let failures: Vec<String> = self.sorted().into_iter().filter_map(Item::failure).collect();
+        (!failures.is_empty()).then(|| failures.join(", "))
+    }
+
+    /// The events to be written.
+    pub fn events(&self) -> Vec<Event> {
+        self.sorted().into_iter().map(Item::event).collect()
+    }
+}

@@ -1,0 +1,173 @@
+//! Versions of Kubernetes and machine images that a cloud profile lists: which of them are chosen by default, and to which of them maintenance
+//! brings those who run another [VER-10..79].
+//!
+//! What may be written into a CloudProfile is in `apis` (its validation), what a shoot may name in the garden's admission.
+
+mod images;
+mod path;
+
+use gardener_apis::core::v1beta1::{CloudProfileSpec, MachineImageVersion};
+use gardener_apis::versions::{normalised, parse};
+use k8s_openapi::jiff::Timestamp;
+use semver::Version;
+
+pub use images::{Needs, fits_architecture, fits_capabilities, fitting, image};
+pub use path::{Strategy, kubernetes_target, machine_image_target};
+
+/// Where a version stands in its life [VER-10], [VER-12].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Its life has not begun.
+    Unavailable,
+    /// For those who choose it.
+    Preview,
+    /// Recommended, or not classified.
+    Supported,
+    /// About to end.
+    Deprecated,
+    /// At its end.
+    Expired,
+}
+
+impl Stage {
+    /// The stage of a name as the API has it; what is no name of a stage is taken as `supported`.
+    pub fn of(name: &str) -> Self {
+        match name {
+            "unavailable" => Self::Unavailable,
+            "preview" => Self::Preview,
+            "deprecated" => Self::Deprecated,
+            "expired" => Self::Expired,
+            _ => Self::Supported,
+        }
+    }
+
+    /// The name in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unavailable => "unavailable",
+            Self::Preview => "preview",
+            Self::Supported => "supported",
+            Self::Deprecated => "deprecated",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+/// A version that a cloud profile lists, at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed<'a> {
+    /// The version as it is written.
+    pub text: &'a str,
+    /// What the text means; versions that mean nothing are not listed.
+    pub version: Version,
+    /// Its stage.
+    pub stage: Stage,
+}
+
+impl<'a> Listed<'a> {
+    fn of(text: &'a str, stage: &str) -> Option<Self> {
+        Some(Self {
+            text,
+            version: parse(text)?,
+            stage: Stage::of(stage),
+        })
+    }
+
+    fn is_alive(&self) -> bool {
+        self.stage != Stage::Expired
+    }
+
+    /// Whether anybody who did not ask for it may get it.
+    fn may_be_given(&self) -> bool {
+        !matches!(self.stage, Stage::Preview | Stage::Unavailable)
+    }
+}
+
+/// The Kubernetes versions of a cloud profile.
+pub fn kubernetes(profile: &CloudProfileSpec, now: Timestamp) -> Vec<Listed<'_>> {
+    let versions = profile.kubernetes.versions.iter();
+    versions
+        .filter_map(|own| Listed::of(&own.version, own.stage(now)))
+        .collect()
+}
+
+/// Some versions of a machine image.
+pub fn machine_image<'a>(
+    versions: impl IntoIterator<Item = &'a MachineImageVersion>,
+    now: Timestamp,
+) -> Vec<Listed<'a>> {
+    let versions = versions.into_iter();
+    versions
+        .filter_map(|own| Listed::of(&own.version, own.stage(now)))
+        .collect()
+}
+
+/// A version of which the last parts may be left open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Taken as it is.
+    Exact,
+    /// The version must begin with these numbers.
+    Prefix(Vec<u64>),
+}
+
+impl Wish {
+    /// What a shoot's text asks for [VER-40], [VER-53].
+    ///
+    /// # Errors
+    /// The part that is no number.
+    pub fn of(text: &str) -> Result<Self, &str> {
+        let parts: Vec<&str> = text.split('.').collect();
+        let parts: &[&str] = match parts.as_slice() {
+            [_, _, _] => return Ok(Self::Exact),
+            [""] => &[],
+            [major] => &[*major],
+            [major, ""] => &[*major],
+            [major, minor] => &[*major, *minor],
+            // so does upstream: of four and more parts only the first counts
+            [major, ..] => &[*major],
+            [] => &[],
+        };
+        let number = |part: &&'_ str| part.parse::<u64>().ok();
+        match parts.iter().find(|part| number(part).is_none()) {
+            Some(part) => Err(part),
+            None => Ok(Self::Prefix(parts.iter().filter_map(number).collect())),
+        }
+    }
+}
+
+fn begins_with(version: &Version, prefix: &[u64]) -> bool {
+    let numbers = [version.major, version.minor, version.patch];
+    numbers.iter().zip(prefix).all(|(own, wanted)| own == wanted)
+}
+
+fn highest<'l, 'a>(versions: impl Iterator<Item = &'l Listed<'a>>) -> Option<&'l Listed<'a>>
+where
+    'a: 'l,
+{
+    versions.max_by(|one, other| one.version.cmp_precedence(&other.version))
+}
+
+/// The Kubernetes version that a shoot gets which leaves parts of it open: the highest supported one [VER-40].
+pub fn default_kubernetes<'l, 'a>(listed: &'l [Listed<'a>], prefix: &[u64]) -> Option<&'l Listed<'a>> {
+    let supported = listed.iter().filter(|own| own.stage == Stage::Supported);
+    highest(supported.filter(|own| begins_with(&own.version, prefix)))
+}
+
+/// The version of a machine image that a pool gets which leaves parts of it open: the highest one that is not deprecated, else the highest
+/// deprecated one [VER-53]. Expired ones are not given: the check behind would refuse them [VER-54].
+pub fn default_machine_image<'l, 'a>(listed: &'l [Listed<'a>], prefix: &[u64]) -> Option<&'l Listed<'a>> {
+    let candidates = || {
+        let given = listed.iter().filter(|own| own.may_be_given() && own.is_alive());
+        given.filter(|own| begins_with(&own.version, prefix))
+    };
+    highest(candidates().filter(|own| own.stage == Stage::Supported)).or_else(|| highest(candidates()))
+}
+
+/// Compares what two versions say without their suffixes; none if one says nothing [VER-71].
+pub fn compare_normalised(one: &str, other: &str) -> Option<std::cmp::Ordering> {
+    Some(normalised(one)?.cmp(&normalised(other)?))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

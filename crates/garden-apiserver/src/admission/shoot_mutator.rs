@@ -6,8 +6,9 @@ use gardener_apimachinery::field::{Error, Path};
 use gardener_apis::constants::{annotation, operation, task};
 use gardener_apis::core::v1beta1::*;
 use gardener_apis::validation::{cidr, family};
-use gardener_apis::{Duration, versions};
+use gardener_apis::{Duration, versions::at_least};
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
+use gardener_rules::versions::{self, Listed, Wish};
 use k8s_openapi::jiff::Timestamp;
 
 use super::{put, typed, typed_old};
@@ -37,7 +38,7 @@ impl Admission for ShootMutator {
             let same = shoot.spec.cloud_profile.as_ref().map(|reference| &reference.name)
                 == shoot.spec.cloud_profile_name.as_ref();
             // Below 1.34 the defaults have written both forms of one name.
-            if !same || versions::at_least(shoot.spec.kubernetes_version(), 34) {
+            if !same || at_least(shoot.spec.kubernetes_version(), 34) {
                 return Err(ApiError::internal(
                     "new shoot can only specify either cloudProfileName or cloudProfile reference",
                 ));
@@ -56,7 +57,8 @@ impl Admission for ShootMutator {
         {
             default_networks(&mut shoot, &seed);
         }
-        default_versions(&mut shoot, &profile, context.now).map_err(|error| attributes.invalid(&[error]))?;
+        default_versions(&mut shoot, &profile, context.now)
+            .map_err(|error| attributes.forbidden(&error.to_string()))?;
         if !shoot.in_deletion() {
             for i in 0..shoot.spec.provider.workers.len() {
                 complete_machine(&mut shoot, i, old.as_ref(), &profile, context.now)
@@ -120,58 +122,27 @@ fn default_networks(shoot: &mut Shoot, seed: &Seed) {
     }
 }
 
-/// The numbers of a version that may leave out some; none when a part is no number.
-fn numbers(text: &str) -> Option<Vec<u64>> {
-    if text.is_empty() {
-        return Some(Vec::new());
-    }
-    text.trim_start_matches('v')
-        .split('.')
-        .map(|part| part.parse().ok())
-        .collect()
-}
-
-fn starts_with(version: &semver::Version, prefix: &[u64]) -> bool {
-    [version.major, version.minor, version.patch]
-        .iter()
-        .zip(prefix)
-        .all(|(own, wanted)| own == wanted)
-}
-
-/// [ADM-23]: the highest supported version with the given beginning.
-fn full_version(text: &str, profile: &CloudProfileSpec, now: Timestamp, path: &Path) -> Result<String, Error> {
-    if text.split('.').count() >= 3 {
-        return Ok(text.to_owned());
-    }
-    let prefix = numbers(text).ok_or_else(|| Error::invalid(path, text, "must be a semantic version"))?;
-    profile
-        .kubernetes
-        .versions
-        .iter()
-        .filter(|version| version.stage(now) == "supported")
-        .filter_map(|version| Some((versions::parse(&version.version)?, &version.version)))
-        .filter(|(version, _)| starts_with(version, &prefix))
-        .max_by(|one, other| one.0.cmp(&other.0))
-        .map(|(_, text)| text.clone())
-        .ok_or_else(|| {
-            Error::invalid(
-                path,
-                text,
-                format!(
-                    "couldn't find a suitable version for {text}. Suitable versions have a non-expired expiration date and are no 'preview' versions. 'Preview'-classified versions have to be selected explicitly"
-                ),
-            )
-        })
+/// The highest supported Kubernetes version with the given beginning, [ADM-23], [VER-40], [VER-41].
+fn full_version(text: &str, listed: &[Listed<'_>], path: &Path) -> Result<String, Error> {
+    let prefix = match Wish::of(text) {
+        Ok(Wish::Exact) => return Ok(text.to_owned()),
+        Ok(Wish::Prefix(prefix)) => prefix,
+        Err(part) => return Err(Error::invalid(path, part, "must be a semantic version")),
+    };
+    let found = versions::default_kubernetes(listed, &prefix).map(|found| found.text.to_owned());
+    found.ok_or_else(|| {
+        let why = format!(
+            "couldn't find a suitable version for {text}. Suitable versions have a non-expired expiration date and are no 'preview' versions. 'Preview'-classified versions have to be selected explicitly"
+        );
+        Error::invalid(path, text, why)
+    })
 }
 
 fn default_versions(shoot: &mut Shoot, profile: &CloudProfileSpec, now: Timestamp) -> Result<(), Error> {
     let path = Path::new("spec");
-    let version = full_version(
-        shoot.spec.kubernetes_version(),
-        profile,
-        now,
-        &path.child("kubernetes.version"),
-    )?;
+    let listed = versions::kubernetes(profile, now);
+    let own = shoot.spec.kubernetes_version();
+    let version = full_version(own, &listed, &path.child("kubernetes.version"))?;
     shoot.spec.kubernetes.version = Some(version);
     for (i, worker) in shoot.spec.provider.workers.iter_mut().enumerate() {
         if let Some(version) = worker
@@ -180,7 +151,7 @@ fn default_versions(shoot: &mut Shoot, profile: &CloudProfileSpec, now: Timestam
             .and_then(|kubernetes| kubernetes.version.as_mut())
         {
             let path = path.child("provider.workers").index(i).child("kubernetes.version");
-            *version = full_version(version, profile, now, &path)?;
+            *version = full_version(version, &listed, &path)?;
         }
     }
     Ok(())
@@ -248,8 +219,11 @@ fn complete_machine(
             "the cloud profile does not contain any machine image - cannot create shoot cluster",
         ));
     }
-    let supports = |version: &MachineImageVersion| {
-        version.architectures.is_empty() || version.architectures.contains(&architecture)
+    let definitions = &profile.machine_capabilities;
+    let supports = |version: &MachineImageVersion| versions::fits_architecture(version, definitions, &architecture);
+    let capable = |version: &MachineImageVersion| {
+        definitions.is_empty()
+            || machine_type.is_none_or(|machine| versions::fits_capabilities(version, definitions, machine))
     };
     let name = image
         .as_ref()
@@ -264,7 +238,10 @@ fn complete_machine(
         None => profile
             .machine_images
             .iter()
-            .find(|known| machine_type.is_some() || known.versions.iter().any(supports))
+            .find(|known| match machine_type {
+                Some(_) => known.versions.iter().any(capable),
+                None => known.versions.iter().any(supports),
+            })
             .ok_or_else(|| {
                 Error::invalid(
                     &path,
@@ -278,49 +255,34 @@ fn complete_machine(
         .and_then(|image| image.version.clone())
         .unwrap_or_default();
     let listed = known.versions.iter().any(|version| version.version == wish);
-    let version = if !wish.is_empty() && (listed || wish.split('.').count() == 3) {
-        wish
-    } else {
-        let prefix = match numbers(&wish) {
-            Some(prefix) if prefix.len() > 3 => prefix.into_iter().take(1).collect(),
-            Some(prefix) => prefix,
-            None => {
-                return Err(Error::invalid(
+    let prefix = match Wish::of(wish.strip_prefix('v').unwrap_or(&wish)) {
+        _ if listed && !wish.is_empty() => Wish::Exact,
+        Ok(prefix) => prefix,
+        Err(_) => {
+            let why = format!("{wish} must be a semantic version");
+            return Err(Error::invalid(&path, wish.as_str(), why));
+        }
+    };
+    let version = match prefix {
+        Wish::Exact => wish,
+        Wish::Prefix(prefix) => {
+            let in_place = worker.is_in_place();
+            let updatable = |version: &MachineImageVersion| {
+                let updates = version.in_place_updates.as_ref();
+                !in_place || updates.is_some_and(|updates| updates.supported)
+            };
+            let suitable = known.versions.iter();
+            let suitable = suitable.filter(|version| supports(version) && capable(version) && updatable(version));
+            let candidates = versions::machine_image(suitable, now);
+            let found = versions::default_machine_image(&candidates, &prefix).map(|found| found.text.to_owned());
+            found.ok_or_else(|| {
+                Error::invalid(
                     &path,
-                    wish.as_str(),
-                    format!("{wish} must be a semantic version"),
-                ));
-            }
-        };
-        let in_place = worker.is_in_place();
-        let candidates: Vec<&MachineImageVersion> = known
-            .versions
-            .iter()
-            .filter(|version| version.classification.as_deref() != Some("preview") && supports(version))
-            .filter(|version| {
-                !in_place
-                    || version
-                        .in_place_updates
-                        .as_ref()
-                        .is_some_and(|updates| updates.supported)
-            })
-            .filter(|version| versions::parse(&version.version).is_some_and(|parsed| starts_with(&parsed, &prefix)))
-            .filter(|version| version.stage(now) != "unavailable")
-            .collect();
-        let latest = |deprecated: bool| {
-            candidates
-                .iter()
-                .filter(|version| (version.classification.as_deref() == Some("deprecated")) == deprecated)
-                .max_by(|one, other| versions::compare(&one.version, &other.version))
-                .map(|version| version.version.clone())
-        };
-        latest(false).or_else(|| latest(true)).ok_or_else(|| {
-            Error::invalid(
-                &path,
-                known.name.as_str(),
-                "failed to determine latest machine image from cloud profile: unable to determine latest expirable version",
-            )
-        })?
+                    known.name.as_str(),
+                    "failed to determine latest machine image from cloud profile: unable to determine latest expirable version",
+                )
+            })?
+        }
     };
     worker.machine.image = Some(ShootMachineImage {
         name: known.name.clone(),

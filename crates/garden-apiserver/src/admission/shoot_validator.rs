@@ -1,5 +1,7 @@
 //! Shoots fit their project, cloud profile and seed, [ADM-29] – [ADM-32l].
 
+mod images;
+
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
@@ -53,11 +55,15 @@ impl Admission for ShootValidator {
         errors.extend(provider(attributes, &shoot, &profile));
         errors.extend(kubernetes(&shoot, old.as_ref(), &profile, attributes.context.now));
         for (i, worker) in shoot.spec.provider.workers.iter().enumerate() {
-            let earlier = old
-                .as_ref()
-                .and_then(|old| old.spec.provider.workers.iter().find(|own| own.name == worker.name));
             let path = Path::new("spec.provider.workers").index(i);
-            errors.extend(pool(worker, earlier, &shoot, &profile, attributes.context.now, &path));
+            errors.extend(pool(
+                worker,
+                old.as_ref(),
+                &shoot,
+                &profile,
+                attributes.context.now,
+                &path,
+            ));
         }
         errors.extend(limits(&shoot, &profile));
         errors.extend(domain(attributes, &shoot));
@@ -323,14 +329,18 @@ fn provider(attributes: &Attributes<'_>, shoot: &Shoot, profile: &CloudProfileSp
     errors
 }
 
-/// [ADM-32b].
+/// [ADM-32b], [VER-42], [VER-43]: whoever runs a version may go to an expired one, as forced updates must.
 fn version(version: &str, is_new: bool, profile: &CloudProfileSpec, now: Timestamp, path: &Path) -> Option<Error> {
     let known = profile
         .kubernetes
         .versions
         .iter()
         .find(|known| known.version == version);
-    let fits = known.is_some_and(|known| !is_new || known.is_active(now));
+    let fits = known.is_some_and(|known| match known.stage(now) {
+        "unavailable" => false,
+        "expired" => !is_new,
+        _ => true,
+    });
     if fits {
         return None;
     }
@@ -360,36 +370,52 @@ fn kubernetes(shoot: &Shoot, old: Option<&Shoot>, profile: &CloudProfileSpec, no
 /// [ADM-32b] – [ADM-32g] of one pool.
 fn pool(
     worker: &Worker,
-    old: Option<&Worker>,
+    before: Option<&Shoot>,
     shoot: &Shoot,
     profile: &CloudProfileSpec,
     now: Timestamp,
     path: &Path,
 ) -> ErrorList {
     let mut errors = ErrorList::new();
+    let earlier = before.map(|shoot| {
+        (
+            shoot,
+            shoot.spec.provider.workers.iter().find(|own| own.name == worker.name),
+        )
+    });
+    let old = earlier.and_then(|(_, old)| old);
     if let Some(own) = worker
         .kubernetes
         .as_ref()
         .and_then(|kubernetes| kubernetes.version.as_deref())
     {
-        let before = old
-            .and_then(|old| old.kubernetes.as_ref())
-            .and_then(|kubernetes| kubernetes.version.as_deref());
-        if before != Some(own) {
-            errors.extend(version(
-                own,
-                old.is_none(),
-                profile,
-                now,
-                &path.child("kubernetes.version"),
-            ));
+        // so does upstream: a new pool is compared with the control plane
+        let version_before = earlier.map(|(shoot, old)| match old {
+            Some(old) => shoot.spec.worker_version(old),
+            None => shoot.spec.kubernetes_version(),
+        });
+        if version_before != Some(own) {
+            let path = path.child("kubernetes.version");
+            errors.extend(version(own, old.is_none(), profile, now, &path));
         }
     }
     let region = profile.regions.iter().find(|region| region.name == shoot.spec.region);
     errors.extend(machine_type(worker, old, profile, region, &path.child("machine.type")));
-    if old.is_none_or(|old| old.machine.image != worker.machine.image) {
-        errors.extend(image(worker, old, profile, now, &path.child("machine.image")));
+    let unchanged = |old: &Worker| {
+        old.machine.image == worker.machine.image && old.machine.architecture == worker.machine.architecture
+    };
+    if !old.is_some_and(unchanged) {
+        errors.extend(images::offered(worker, old, profile, now, &path.child("machine.image")));
     }
+    if old.is_none_or(|old| old.machine.image != worker.machine.image || old.cri != worker.cri) {
+        errors.extend(images::container_runtimes(worker, profile, &path.child("cri")));
+    }
+    errors.extend(images::kubelet(
+        worker,
+        shoot.spec.worker_version(worker),
+        profile,
+        &path.child("machine.image"),
+    ));
     if let Some(volume) = &worker.volume
         && let Some(kind) = &volume.r#type
         && old.is_none_or(|old| old.volume.as_ref().and_then(|volume| volume.r#type.as_ref()) != Some(kind))
@@ -469,57 +495,6 @@ fn machine_type(
         path,
         own,
         format!("{why}, supported types are [{}]", usable.join(" ")),
-    ))
-}
-
-/// [ADM-32d], [ADM-32g].
-fn image(
-    worker: &Worker,
-    old: Option<&Worker>,
-    profile: &CloudProfileSpec,
-    now: Timestamp,
-    path: &Path,
-) -> Option<Error> {
-    let own = worker.machine.image.as_ref()?;
-    let version = own.version.as_deref().unwrap_or_default();
-    let architecture = worker.machine.architecture.as_deref().unwrap_or("amd64");
-    let fits = |known: &MachineImageVersion| {
-        known.architectures.is_empty() || known.architectures.iter().any(|own| own == architecture)
-    };
-    let offered: Vec<String> = profile
-        .machine_images
-        .iter()
-        .flat_map(|image| image.versions.iter().map(move |version| (image, version)))
-        .filter(|(_, version)| version.is_active(now) && fits(version))
-        .map(|(image, version)| format!("{}:{}", image.name, version.version))
-        .collect();
-    let known = profile
-        .machine_images
-        .iter()
-        .find(|image| image.name == own.name)
-        .and_then(|image| image.versions.iter().find(|known| known.version == version));
-    let shown = format!("{}:{version}", own.name);
-    let why = match known {
-        None => "is not supported".to_owned(),
-        Some(known) if !fits(known) => format!("does not support CPU architecture {architecture:?}"),
-        Some(known) if !known.is_active(now) && old.is_none_or(|old| old.machine.image != worker.machine.image) => {
-            "is expired".to_owned()
-        }
-        Some(known) => {
-            let cri = worker.cri.as_ref().map(|cri| cri.name.as_str()).unwrap_or("containerd");
-            if known.cri.is_empty() || known.cri.iter().any(|offered| offered.name == cri) {
-                return None;
-            }
-            format!("does not support container runtime {cri:?}")
-        }
-    };
-    Some(Error::invalid(
-        path,
-        shown.as_str(),
-        format!(
-            "machine image version '{shown}' {why}, supported machine image versions are: [{}]",
-            offered.join(" ")
-        ),
     ))
 }
 

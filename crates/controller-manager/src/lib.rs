@@ -7,8 +7,10 @@ mod references;
 mod seed;
 mod shoot;
 
+use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
 use gardener_controller::apply;
+use gardener_rules::maintenance::Settings;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +24,10 @@ pub struct Config {
     pub garden: Client,
     /// What time it is.
     pub clock: Clock,
+    /// Where in a window or a jitter something happens.
+    pub chance: Chance,
+    /// `controllers.shootMaintenance`.
+    pub maintenance: Settings,
 }
 
 /// Why a reconciliation failed.

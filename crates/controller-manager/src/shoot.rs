@@ -1,6 +1,11 @@
-//! Controllers of shoots `[GCM-17]` `[GCM-44]`: the status label, and finalizers on what shoots refer to.
+//! Controllers of shoots `[GCM-17]` `[GCM-40]`–`[GCM-44]`: maintenance, hibernation by schedules, quotas' lifetimes, retries, the status label, and
+//! finalizers on what shoots refer to.
 
+mod hibernation;
+mod maintenance;
+mod quota;
 mod reference;
+mod retry;
 
 use std::collections::BTreeMap;
 
@@ -36,7 +41,14 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) {
             async move { set_label(&config, &shoots, &key).await }
         })
     };
-    tokio::join!(labels, reference::run(config, shoots, stop));
+    tokio::join!(
+        labels,
+        maintenance::run(config.clone(), shoots.clone(), stop.clone()),
+        hibernation::run(config.clone(), shoots.clone(), stop.clone()),
+        quota::run(config.clone(), shoots.clone(), stop.clone()),
+        retry::run(config.clone(), shoots.clone(), stop.clone()),
+        reference::run(config, shoots, stop),
+    );
 }
 
 async fn set_label(config: &Config, shoots: &Informer<Shoot>, key: &ObjectRef) -> Result<Action, ReconcileError> {

@@ -164,6 +164,8 @@ impl Landscape {
         let manager = gardener_controller_manager::Config {
             garden: self.component("gardener-controller-manager"),
             clock: self.shared.clock.clone(),
+            chance: self.shared.chance.clone(),
+            maintenance: gardener_rules::maintenance::Settings::default(),
         };
         self.tasks
             .spawn(gardener_controller_manager::run(manager, self.stop.clone()));

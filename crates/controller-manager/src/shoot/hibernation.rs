@@ -1,0 +1,95 @@
+//! Hibernation of shoots by their schedules [GCM-40], [ST-171]–[ST-173]. What is done is decided in `rules::hibernation`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gardener_apis::core::v1beta1::Shoot;
+use gardener_controller::events::{Recorder, Severity};
+use gardener_controller::reference::object_reference;
+use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, apply};
+use gardener_rules::hibernation::{Turn, decide};
+use k8s_openapi::jiff::SignedDuration;
+use kube::Api;
+use tokio_util::sync::CancellationToken;
+
+use crate::{CONCURRENCY, Config, ReconcileError};
+
+/// `controllers.shootHibernation.triggerDeadlineDuration`.
+const DEADLINE: SignedDuration = SignedDuration::from_hours(2);
+
+fn has_schedules(shoot: &Shoot) -> bool {
+    shoot
+        .spec
+        .hibernation
+        .as_ref()
+        .is_some_and(|own| !own.schedules.is_empty())
+}
+
+pub(super) async fn run(config: Config, shoots: Informer<Shoot>, stop: CancellationToken) {
+    let queue: Queue<ObjectRef> = Queue::new();
+    shoots.feed_if(
+        &queue,
+        |change| match change {
+            Change::Applied { old: Some(old), new } => {
+                let schedules = |shoot: &Shoot| shoot.spec.hibernation.as_ref().map(|own| own.schedules.clone());
+                has_schedules(new) && schedules(old) != schedules(new)
+            }
+            Change::Applied { old: None, new } => has_schedules(new),
+            Change::Deleted(_) => false,
+        },
+        |shoot| [ObjectRef::of(shoot)],
+    );
+    let recorder = Recorder::new(
+        config.garden.clone(),
+        config.clock.clone(),
+        "shoot-hibernation-controller",
+    );
+    let shared = Arc::new((config, recorder));
+    Controller::new("shoot-hibernation", CONCURRENCY, queue)
+        .run(stop, move |key| {
+            let shared = shared.clone();
+            async move { reconcile(&shared.0, &shared.1, &key).await }
+        })
+        .await;
+}
+
+async fn reconcile(config: &Config, recorder: &Recorder, key: &ObjectRef) -> Result<Action, ReconcileError> {
+    let api: Api<Shoot> = Api::namespaced(config.garden.clone(), &key.namespace);
+    let Some(shoot) = api.get_opt(&key.name).await? else {
+        return Ok(Action::Done);
+    };
+    let now = config.clock.time();
+    let Some(decision) = decide(&shoot, Some(DEADLINE), now.0) else {
+        return Ok(Action::Done);
+    };
+    if let Some(turn) = decision.turn {
+        follow(config, recorder, &api, &shoot, turn).await?;
+    }
+    Ok(match decision.wait {
+        Some(wait) => Action::RequeueAfter(Duration::try_from(wait).unwrap_or_default()),
+        None => Action::Done,
+    })
+}
+
+async fn follow(
+    config: &Config,
+    recorder: &Recorder,
+    api: &Api<Shoot>,
+    shoot: &Shoot,
+    turn: Turn,
+) -> Result<(), ReconcileError> {
+    let (shoot, _) = apply::patch(api, shoot, |shoot| {
+        shoot.spec.hibernation.get_or_insert_default().enabled = Some(turn.enables());
+    })
+    .await?;
+    let (reason, message) = turn.event();
+    recorder
+        .publish(&object_reference(&shoot, &()), Severity::Normal, reason, message)
+        .await;
+    let now = config.clock.time();
+    apply::patch_status(api, &shoot, |shoot| {
+        shoot.status.last_hibernation_trigger_time = Some(now.clone());
+    })
+    .await?;
+    Ok(())
+}

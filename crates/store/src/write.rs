@@ -137,6 +137,37 @@ impl Change {
     }
 }
 
+/// What can be told of changes made at once without knowing what is there: each key occurs once, no value is too large.
+pub(crate) struct Bounds<'a> {
+    keys: BTreeSet<&'a Key>,
+    max_value: usize,
+}
+
+impl<'a> Bounds<'a> {
+    pub(crate) fn new(max_value: usize) -> Self {
+        Self {
+            keys: BTreeSet::new(),
+            max_value,
+        }
+    }
+
+    /// Checks the next change.
+    pub(crate) fn check(&mut self, change: &'a Change) -> Result<(), CommitError> {
+        let (key, _, value) = change.parts();
+        if !self.keys.insert(key) {
+            return Err(CommitError::Repeated { key: key.clone() });
+        }
+        match value {
+            Some(value) if value.len() > self.max_value => Err(CommitError::TooLarge {
+                key: key.clone(),
+                size: value.len(),
+                limit: self.max_value,
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Changes on their way to durability: what they look like on top of the index, before anybody else may see them.
 pub(crate) struct Batch<'a> {
     index: &'a Index,
@@ -168,21 +199,10 @@ impl<'a> Batch<'a> {
 
     /// Checks that all of `changes` can be made. Changes nothing.
     pub(crate) fn check(&self, changes: &[Change]) -> Result<(), CommitError> {
-        let mut keys = BTreeSet::new();
+        let mut bounds = Bounds::new(self.max_value);
         for change in changes {
+            bounds.check(change)?;
             let (key, expect, value) = change.parts();
-            if !keys.insert(key) {
-                return Err(CommitError::Repeated { key: key.clone() });
-            }
-            if let Some(value) = value
-                && value.len() > self.max_value
-            {
-                return Err(CommitError::TooLarge {
-                    key: key.clone(),
-                    size: value.len(),
-                    limit: self.max_value,
-                });
-            }
             let current = self.current(key);
             let found = current.as_ref().map(|entry| entry.mod_revision);
             if !expect.holds(found) || (value.is_none() && found.is_none()) {

@@ -1,6 +1,5 @@
 //! Changes as transactions of etcd, and what its answers say of them.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,6 +7,7 @@ use bytes::Bytes;
 use super::client::CallError;
 use super::mirror;
 use super::{EtcdStore, wire};
+use crate::write::Bounds;
 use crate::{Change, CommitError, Committed, Entry, Expect, Key, Revision};
 
 /// The largest request that etcd takes unless it is told otherwise.
@@ -38,22 +38,11 @@ fn compare(place: &[u8], change: &Change) -> Option<wire::Compare> {
 impl EtcdStore {
     /// Refuses what needs no question to etcd.
     fn check(&self, changes: &[Change]) -> Result<Vec<Vec<u8>>, CommitError> {
-        let mut keys = BTreeSet::new();
+        let mut bounds = Bounds::new(self.max_value);
         let mut places = Vec::with_capacity(changes.len());
         for change in changes {
-            let (key, _, value) = change.parts();
-            if !keys.insert(key) {
-                return Err(CommitError::Repeated { key: key.clone() });
-            }
-            if let Some(value) = value
-                && value.len() > self.max_value
-            {
-                return Err(CommitError::TooLarge {
-                    key: key.clone(),
-                    size: value.len(),
-                    limit: self.max_value,
-                });
-            }
+            bounds.check(change)?;
+            let (key, ..) = change.parts();
             let place = self.mirror.layout.place(key).ok_or_else(|| CommitError::Refused {
                 reason: format!("the layout has no place for {key}").into(),
             })?;

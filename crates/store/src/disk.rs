@@ -5,7 +5,10 @@
 
 mod committer;
 mod error;
+#[cfg(test)]
+mod faults;
 mod file;
+mod folder;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +25,7 @@ use crate::{
 };
 use committer::{Committer, Request, Work};
 pub use error::OpenError;
+use folder::{Directory, Folder};
 
 /// A store in a directory. Dropping it finishes what was sent and lets go of the directory.
 #[derive(Debug)]
@@ -38,14 +42,15 @@ impl DiskStore {
     /// # Errors
     /// [`OpenError`] says what is wrong with the directory or the file and what to do.
     pub fn open(dir: &Path, stamp: Stamp, options: Options) -> Result<Self, OpenError> {
-        let file = file::open(dir, &options)?;
-        Self::start(file, stamp, options, dir)
+        Self::open_in(Directory::take(dir)?, stamp, options)
     }
 
-    fn start(file: file::StoreFile, stamp: Stamp, options: Options, dir: &Path) -> Result<Self, OpenError> {
+    fn open_in<F: Folder + 'static>(folder: F, stamp: Stamp, options: Options) -> Result<Self, OpenError> {
+        let file = file::open(folder, &options)?;
         let (revision, entries) = file.load(stamp)?;
         let index = Arc::new(Index::loaded(revision, entries, &options));
         let (sender, receiver) = mpsc::unbounded_channel();
+        let path = file.path().to_owned();
         let committer = Committer {
             index: Arc::clone(&index),
             stamp,
@@ -55,10 +60,7 @@ impl DiskStore {
         let thread = std::thread::Builder::new()
             .name("store-committer".into())
             .spawn(move || committer.run(receiver))
-            .map_err(|source| OpenError::Unwritable {
-                path: dir.to_owned(),
-                source,
-            })?;
+            .map_err(|source| OpenError::Unwritable { path, source })?;
         Ok(Self {
             index,
             requests: Mutex::new(Some(sender)),

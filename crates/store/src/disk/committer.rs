@@ -1,5 +1,6 @@
 //! The thread that makes changes durable: takes all that wait, writes one transaction, publishes, answers.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -76,7 +77,13 @@ impl Committer {
             .map(|Request { work, answer }| (answer, apply(work, &mut batch, &mut written)))
             .collect();
         let events: Vec<_> = batch.into_events().into_iter().zip(written).collect();
-        match self.file.persist(&events) {
+        // The database may give up with a panic where the disk told it nonsense. Who waits must not be left with less than an answer.
+        let persisted = catch_unwind(AssertUnwindSafe(|| self.file.persist(&events)));
+        let persisted = match persisted {
+            Ok(done) => done.map_err(|error| error.to_string()),
+            Err(_) => Err("writing failed an internal check".to_owned()),
+        };
+        match persisted {
             Ok(()) => {
                 self.index.publish(events.into_iter().map(|(event, _)| event).collect());
                 for (answer, decided) in answers {
@@ -85,9 +92,9 @@ impl Committer {
                 }
                 Ok(())
             }
-            Err(error) => {
-                let failure = redb_failure(&error);
-                tracing::error!(error = %error, "the store cannot write to disk and takes no more changes");
+            Err(reason) => {
+                tracing::error!(reason, "the store cannot write to disk and takes no more changes");
+                let failure = CommitError::Unavailable { reason: reason.into() };
                 for (answer, decided) in answers {
                     // A refusal was decided on what the batch would have made; none of that happened.
                     drop(decided);
@@ -138,10 +145,4 @@ fn apply(work: Work, batch: &mut Batch<'_>, written: &mut Vec<Given>) -> Result<
         }
     }
     Ok(committed)
-}
-
-fn redb_failure(error: &redb::Error) -> CommitError {
-    CommitError::Unavailable {
-        reason: error.to_string().into(),
-    }
 }

@@ -1,9 +1,9 @@
 //! The file format: what the tables are, how a file is made, opened, read and written.
 //!
 //! `store.redb` holds two tables: `meta` (format version and newest revision) and `entries`
-//! (topic, path → created, written, version, value as given). `lock` beside it is held while a process has the store open.
+//! (topic, path → created, written, version, value as given).
 
-use std::fs::File;
+use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -14,12 +14,14 @@ use redb::{
 };
 
 use super::OpenError;
+use super::folder::Folder;
 use crate::{Entry, Event, EventKind, Key, Options, Revision, Stamp, Topic};
 
 /// The format this program writes.
 pub(super) const FORMAT: u64 = 1;
 
 const FILE: &str = "store.redb";
+const NEW_FILE: &str = "store.redb.new";
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// Created, last written, version, value as given.
 type Row<'a> = (u64, u64, u64, &'a [u8]);
@@ -27,72 +29,56 @@ const ENTRIES: TableDefinition<'_, (&str, &str), Row<'_>> = TableDefinition::new
 const META_FORMAT: &str = "format";
 const META_REVISION: &str = "revision";
 
-/// An open store file. Holds the directory's lock.
+/// An open store file.
 #[derive(Debug)]
 pub(super) struct StoreFile {
     database: Database,
     path: PathBuf,
-    _lock: Option<File>,
+    // let go when the database is closed
+    _folder: Option<Box<dyn Debug + Send + Sync>>,
 }
 
-/// Opens the store file of `dir`; makes both where they are missing.
-pub(super) fn open(dir: &Path, options: &Options) -> Result<StoreFile, OpenError> {
+/// Opens the store file of a folder; makes one where there is none.
+pub(super) fn open<F: Folder + 'static>(folder: F, options: &Options) -> Result<StoreFile, OpenError> {
+    let path = folder.path().join(FILE);
     let unwritable = |path: &Path| {
         let path = path.to_owned();
         move |source| OpenError::Unwritable { path, source }
     };
-    std::fs::create_dir_all(dir).map_err(unwritable(dir))?;
-    let lock_path = dir.join("lock");
-    let lock = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&lock_path)
-        .map_err(unwritable(&lock_path))?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(std::fs::TryLockError::WouldBlock) => {
-            return Err(OpenError::InUse { dir: dir.to_owned() });
+    let length = match folder.length(FILE).map_err(unwritable(&path))? {
+        Some(length) => length,
+        None => {
+            // Made under another name: whatever bears the real name was once whole, so that an empty file is damage.
+            let new = folder.path().join(NEW_FILE);
+            if folder.length(NEW_FILE).map_err(unwritable(&new))?.is_some() {
+                folder.remove(NEW_FILE).map_err(unwritable(&new))?;
+            }
+            let database = Builder::new()
+                .create_with_backend(folder.create(NEW_FILE).map_err(unwritable(&new))?)
+                .map_err(|error| classify(error, &new, folder.path()))?;
+            drop(StoreFile::initialized(database, &new)?);
+            folder.rename(NEW_FILE, FILE).map_err(unwritable(&path))?;
+            folder.sync().map_err(unwritable(folder.path()))?;
+            folder.length(FILE).map_err(unwritable(&path))?.unwrap_or_default()
         }
-        Err(std::fs::TryLockError::Error(source)) => return Err(unwritable(&lock_path)(source)),
-    }
-
-    let path = dir.join(FILE);
-    if !path.try_exists().map_err(unwritable(&path))? {
-        // Made under another name: whatever bears the real name was once whole, so that an empty file is damage.
-        let new = dir.join("store.redb.new");
-        if new.try_exists().map_err(unwritable(&new))? {
-            std::fs::remove_file(&new).map_err(unwritable(&new))?;
-        }
-        let database = Builder::new()
-            .create(&new)
-            .map_err(|error| classify(error, &new, dir))?;
-        drop(StoreFile::initialized(database, &new)?);
-        std::fs::rename(&new, &path).map_err(unwritable(&path))?;
-        File::open(dir)
-            .and_then(|dir| dir.sync_all())
-            .map_err(unwritable(dir))?;
-    }
-    let length = std::fs::metadata(&path).map_err(unwritable(&path))?.len();
+    };
     if length == 0 {
         return Err(damaged(&path, "it is empty"));
     }
-    File::options()
-        .read(true)
-        .write(true)
-        .open(&path)
-        .map_err(unwritable(&path))?;
+    let file = folder.open(FILE).map_err(unwritable(&path))?;
     let mut builder = Builder::new();
     builder.set_cache_size(options.disk_cache_bytes);
     // Everything is read at start anyway; unchecked, damage would show as a panic later.
     builder.set_check_integrity_on_open(true);
     let database = guarded(&path, || {
-        builder.open(&path).map_err(|error| classify(error, &path, dir))
+        builder
+            .create_with_backend(file)
+            .map_err(|error| classify(error, &path, folder.path()))
     })?;
     Ok(StoreFile {
         database,
         path,
-        _lock: Some(lock),
+        _folder: Some(Box::new(folder)),
     })
 }
 
@@ -135,7 +121,7 @@ impl StoreFile {
         let file = Self {
             database,
             path: path.to_owned(),
-            _lock: None,
+            _folder: None,
         };
         file.initialize()
             .map_err(|error| OpenError::Unwritable {
@@ -151,8 +137,13 @@ impl StoreFile {
         Self {
             database,
             path: path.to_owned(),
-            _lock: None,
+            _folder: None,
         }
+    }
+
+    /// Where it is, for people.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     fn initialize(&self) -> Result<(), redb::Error> {

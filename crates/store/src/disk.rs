@@ -6,7 +6,7 @@
 mod committer;
 mod error;
 #[cfg(test)]
-mod faults;
+pub(crate) mod faults;
 mod file;
 mod folder;
 
@@ -45,7 +45,7 @@ impl DiskStore {
         Self::open_in(Directory::take(dir)?, stamp, options)
     }
 
-    fn open_in<F: Folder + 'static>(folder: F, stamp: Stamp, options: Options) -> Result<Self, OpenError> {
+    pub(crate) fn open_in<F: Folder + 'static>(folder: F, stamp: Stamp, options: Options) -> Result<Self, OpenError> {
         let file = file::open(folder, &options)?;
         let (revision, entries) = file.load(stamp)?;
         let index = Arc::new(Index::loaded(revision, entries, &options));

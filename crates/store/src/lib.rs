@@ -19,6 +19,10 @@ mod write;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
 #[cfg(test)]
+mod dice;
+#[cfg(test)]
+mod history;
+#[cfg(test)]
 mod model;
 
 #[cfg(any(test, feature = "contract"))]

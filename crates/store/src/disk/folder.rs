@@ -13,7 +13,7 @@ use super::OpenError;
 /// A folder that one store has for itself. Names of files are relative to it.
 ///
 /// What is in a file is durable when its backend has synced it; that there is a file of a name, when the folder has.
-pub(super) trait Folder: Debug + Send + Sync {
+pub(crate) trait Folder: Debug + Send + Sync {
     /// An open file.
     type File: StorageBackend;
 

@@ -263,32 +263,43 @@ impl<'a> Judge<'a> {
             Outcome::Done(seen) => seen.first().is_some_and(|seen| seen.written == first.revision),
             _ => false,
         };
-        // Deletions of which nobody learned what became of them look alike. One that can only have happened here is taken before one that can
-        // happen another time.
-        let unknown = |transaction: &Transaction<'_>, only_here: bool| {
+        let unknown = |transaction: &Transaction<'_>| {
             let mut entries = self.last().entries.clone();
+            let mut wanted = transaction.wanted.iter();
             matches!(transaction.outcome, Outcome::Unknown)
                 && transaction.begin < first.tick
                 && first.revision > self.known.before(transaction.begin)
-                && transaction
-                    .wanted
-                    .iter()
-                    .all(|one| apply(&mut entries, one, first.revision).is_some())
-                && only_here
-                    == transaction
-                        .wanted
-                        .iter()
-                        .any(|one| matches!(one.expect, Expect::Revision(_)))
+                && wanted.all(|one| apply(&mut entries, one, first.revision).is_some())
         };
-        let find = |is: &dyn Fn(&Transaction<'_>) -> bool| {
-            self.transactions
-                .iter()
-                .position(|transaction| !transaction.applied && is(transaction) && fits(transaction))
+        // Deletions of which nobody learned what became of them look alike. One that can only have happened here comes before one that may have
+        // happened another time: what it puts is nowhere else, or it expects what is there only now.
+        let preference = |transaction: &Transaction<'_>| {
+            let wanted = transaction.wanted;
+            let puts = wanted.iter().any(|one| one.value.is_some());
+            let expects = wanted.iter().any(|one| matches!(one.expect, Expect::Revision(_)));
+            (puts, expects, wanted.len())
         };
-        find(&done)
-            .or_else(|| find(&|transaction| unknown(transaction, true)))
-            .or_else(|| find(&|transaction| unknown(transaction, false)))
-            .ok_or_else(|| format!("no transaction has all of what was told from {first:?} on"))
+        let open = || {
+            let all = self.transactions.iter().enumerate();
+            all.filter(|(_, transaction)| !transaction.applied && fits(transaction))
+        };
+        open()
+            .find(|(_, transaction)| done(transaction))
+            .or_else(|| {
+                let unknown = open().filter(|(_, transaction)| unknown(transaction));
+                unknown.max_by_key(|(_, transaction)| preference(transaction))
+            })
+            .map(|(number, _)| number)
+            .ok_or_else(|| {
+                let value = given(&first.entry.value);
+                let own = |one: &&Transaction<'_>| one.wanted.iter().any(|part| part.value.as_deref() == Some(value));
+                let candidates = self.transactions.iter().filter(own);
+                let wanted: Vec<_> = candidates
+                    .map(|one| (one.wanted, one.outcome, one.begin, self.known.before(one.begin)))
+                    .collect();
+                let told = rest.get(..4).unwrap_or(rest);
+                format!("no transaction has all of what was told: {told:?}; of that value are {wanted:?}")
+            })
     }
 
     /// Goes through all that the log tells, and finds who did it.

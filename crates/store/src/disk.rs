@@ -20,8 +20,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::index::Index;
 use crate::{
-    Change, CommitError, Committed, Entry, Key, ListOptions, Listing, Options, ReadError, Revision, Stamp, Store,
-    Topic, Watch,
+    Change, CommitError, Committed, Encryption, Entry, Key, ListOptions, Listing, Options, ReadError, Revision, Stamp,
+    Store, Topic, Watch,
 };
 use committer::{Committer, Request, Work};
 pub use error::OpenError;
@@ -33,6 +33,7 @@ pub struct DiskStore {
     index: Arc<Index>,
     requests: Mutex<Option<mpsc::UnboundedSender<Request>>>,
     committer: Mutex<Option<JoinHandle<()>>>,
+    encryption: Encryption,
 }
 
 impl DiskStore {
@@ -47,7 +48,7 @@ impl DiskStore {
 
     pub(crate) fn open_in<F: Folder + 'static>(folder: F, stamp: Stamp, options: Options) -> Result<Self, OpenError> {
         let file = file::open(folder, &options)?;
-        let (revision, entries) = file.load(stamp)?;
+        let (revision, entries) = file.load(stamp, &options.encryption)?;
         let index = Arc::new(Index::loaded(revision, entries, &options));
         let (sender, receiver) = mpsc::unbounded_channel();
         let path = file.path().to_owned();
@@ -65,7 +66,18 @@ impl DiskStore {
             index,
             requests: Mutex::new(Some(sender)),
             committer: Mutex::new(Some(thread)),
+            encryption: options.encryption,
         })
+    }
+
+    /// What is to be written of changes. Encrypted here, where the committer does not wait for it.
+    fn prepared(&self, changes: Vec<Change>) -> Result<Work, CommitError> {
+        let prepared = changes.into_iter().map(|change| {
+            let (key, ..) = change.parts();
+            let stored = change.sealed(&self.encryption, &file::place(key))?;
+            Ok((change, stored))
+        });
+        prepared.collect::<Result<_, CommitError>>().map(Work::Changes)
     }
 
     async fn send(&self, work: Work) -> Result<Vec<Committed>, CommitError> {
@@ -97,12 +109,12 @@ impl Drop for DiskStore {
 #[async_trait]
 impl Store for DiskStore {
     async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
-        let committed = self.send(Work::Changes(vec![change])).await?;
+        let committed = self.send(self.prepared(vec![change])?).await?;
         committed.into_iter().next().ok_or(CommitError::Closed)
     }
 
     async fn commit_all(&self, changes: Vec<Change>) -> Result<Vec<Committed>, CommitError> {
-        self.send(Work::Changes(changes)).await
+        self.send(self.prepared(changes)?).await
     }
 
     fn get(&self, key: &Key) -> Option<Arc<Entry>> {

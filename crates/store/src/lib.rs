@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod disk;
+mod encryption;
 mod entry;
 mod etcd;
 mod event;
@@ -33,6 +34,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use disk::{DiskStore, OpenError};
+pub use encryption::{CipherError, Encryption, KeyError, Provider, Scope, SecretKey};
 pub use entry::{Entry, Revision, Stamp};
 pub use etcd::{EtcdConfig, EtcdError, EtcdStore, Layout};
 pub use event::{Event, EventKind};

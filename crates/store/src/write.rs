@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::index::Index;
-use crate::{Entry, Event, EventKind, Key, Revision, Stamp};
+use crate::{CipherError, Entry, Event, EventKind, Key, Revision, Stamp};
 
 /// What must hold of a key for a change to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +98,14 @@ pub enum CommitError {
         /// The key in question.
         key: Key,
     },
+    /// The value cannot be encrypted.
+    #[error("the value of {key} cannot be stored: {reason}")]
+    Cipher {
+        /// The key in question.
+        key: Key,
+        /// What is wrong.
+        reason: CipherError,
+    },
     /// The store behind could not be asked. Nothing has happened.
     #[error("etcd cannot take changes now ({reason}): try again")]
     Unreachable {
@@ -129,6 +137,16 @@ fn describe(current: &Option<Arc<Entry>>) -> String {
 }
 
 impl Change {
+    /// The value as it is to be stored at the key's place; none for a deletion.
+    pub(crate) fn sealed(&self, encryption: &crate::Encryption, place: &str) -> Result<Option<Bytes>, CommitError> {
+        let (key, _, value) = self.parts();
+        let sealed = value.map(|value| encryption.seal(key, place, value)).transpose();
+        sealed.map_err(|reason| CommitError::Cipher {
+            key: key.clone(),
+            reason,
+        })
+    }
+
     pub(crate) fn parts(&self) -> (&Key, Expect, Option<&Bytes>) {
         match self {
             Change::Put { key, expect, value } => (key, *expect, Some(value)),
@@ -198,7 +216,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Checks that all of `changes` can be made. Changes nothing.
-    pub(crate) fn check(&self, changes: &[Change]) -> Result<(), CommitError> {
+    pub(crate) fn check<'c>(&self, changes: impl IntoIterator<Item = &'c Change>) -> Result<(), CommitError> {
         let mut bounds = Bounds::new(self.max_value);
         for change in changes {
             bounds.check(change)?;

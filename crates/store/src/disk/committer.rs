@@ -14,7 +14,8 @@ use crate::{Change, CommitError, Committed, Expect, Stamp};
 /// What a caller wants done.
 #[derive(Debug)]
 pub(super) enum Work {
-    Changes(Vec<Change>),
+    /// Each with its value as it is stored.
+    Changes(Vec<(Change, Given)>),
     Purge(String),
 }
 
@@ -122,19 +123,19 @@ fn apply(work: Work, batch: &mut Batch<'_>, written: &mut Vec<Given>) -> Result<
         Work::Purge(cluster) => batch
             .keys_of(&cluster)
             .into_iter()
-            .map(|key| Change::Delete {
-                key,
-                expect: Expect::Any,
+            .map(|key| {
+                let expect = Expect::Any;
+                (Change::Delete { key, expect }, None)
             })
             .collect(),
     };
-    batch.check(&changes)?;
+    batch.check(changes.iter().map(|(change, _)| change))?;
     let mut committed = Vec::with_capacity(changes.len());
-    for change in changes {
+    for (change, stored) in changes {
         match change {
             Change::Put { key, value, .. } => {
                 committed.push(batch.put(key, &value));
-                written.push(Some(value));
+                written.push(stored);
             }
             Change::Delete { key, .. } => {
                 if let Some(deleted) = batch.delete(key) {

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::{CipherError, Key};
+
 /// Why a store on disk cannot be opened, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -35,6 +37,16 @@ pub enum OpenError {
         path: PathBuf,
         /// What was found.
         reason: String,
+    },
+    /// A value is encrypted and cannot be read.
+    #[error("{} cannot be read: {key}: {reason}; start with the encryption configuration that it was written with", path.display())]
+    Encrypted {
+        /// The file.
+        path: PathBuf,
+        /// The first key that cannot be read.
+        key: Key,
+        /// What is wrong.
+        reason: CipherError,
     },
     /// A newer program wrote the file.
     #[error(

@@ -1,7 +1,7 @@
 //! The file format: what the tables are, how a file is made, opened, read and written.
 //!
 //! `store.redb` holds two tables: `meta` (format version and newest revision) and `entries`
-//! (topic, path → created, written, version, value as given).
+//! (topic, path → created, written, version, value as given or as encrypted)
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,7 @@ use redb::{
 
 use super::OpenError;
 use super::folder::Folder;
-use crate::{Entry, Event, EventKind, Key, Options, Revision, Stamp, Topic};
+use crate::{Encryption, Entry, Event, EventKind, Key, Options, Revision, Stamp, Topic};
 
 /// The format this program writes.
 pub(super) const FORMAT: u64 = 1;
@@ -112,7 +112,12 @@ fn classify(error: DatabaseError, path: &Path, dir: &Path) -> OpenError {
     }
 }
 
-/// A value given by a writer, or the deletion's note that there is none any more.
+/// What an encrypted value is bound to.
+pub(super) fn place(key: &Key) -> String {
+    key.to_string()
+}
+
+/// A value as it is stored, or the deletion's note that there is none any more.
 pub(super) type Given = Option<Bytes>;
 
 impl StoreFile {
@@ -159,7 +164,7 @@ impl StoreFile {
     }
 
     /// Reads everything: the newest revision and all entries, stamped.
-    pub(super) fn load(&self, stamp: Stamp) -> Result<(Revision, Vec<Entry>), OpenError> {
+    pub(super) fn load(&self, stamp: Stamp, encryption: &Encryption) -> Result<(Revision, Vec<Entry>), OpenError> {
         guarded(&self.path, || {
             let broken = |error: redb::Error| damaged(&self.path, error);
             let transaction = self.database.begin_read().map_err(|error| broken(error.into()))?;
@@ -201,15 +206,21 @@ impl StoreFile {
                 if topic.as_str() != topic_text {
                     topic = Topic::from_text(topic_text);
                 }
-                let value = stamp(&Bytes::copy_from_slice(value), written);
                 let key = Key::new(topic.clone(), path);
-                entries.push(Entry::new(key, value, created, written, version));
+                let opened = encryption.open(&key, &place(&key), &Bytes::copy_from_slice(value));
+                let opened = opened.map_err(|reason| OpenError::Encrypted {
+                    path: self.path.clone(),
+                    key: key.clone(),
+                    reason,
+                })?;
+                let entry = Entry::new(key, stamp(&opened.value, written), created, written, version);
+                entries.push(entry.with_stale(opened.stale));
             }
             Ok((revision, entries))
         })
     }
 
-    /// Makes events durable in one transaction: back when the disk has them. `given` are their values as the writers gave them.
+    /// Makes events durable in one transaction: back when the disk has them. With each comes its value as it is stored.
     pub(super) fn persist(&self, events: &[(Event, Given)]) -> Result<(), redb::Error> {
         let Some((last, _)) = events.last() else {
             return Ok(());

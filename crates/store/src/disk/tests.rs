@@ -9,8 +9,8 @@ use redb::Builder;
 use super::faults::{Disk, Fault};
 use super::file::{FORMAT, StoreFile};
 use super::*;
-use crate::Expect;
 use crate::contract::{delete, key, pods, put, small, stamp};
+use crate::{Encryption, Expect, Provider, Scope, SecretKey};
 
 fn open(dir: &Path) -> Result<DiskStore, OpenError> {
     DiskStore::open(dir, stamp, small())
@@ -119,6 +119,63 @@ fn a_newer_format_is_refused() {
         Err(OpenError::NewerFormat { found, supported, .. }) => assert_eq!((found, supported), (FORMAT + 1, FORMAT)),
         other => panic!("{other:?}"),
     }
+}
+
+#[tokio::test]
+async fn encrypted_values_are_nowhere_on_disk_and_keys_can_be_exchanged() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = |encryption: Encryption| DiskStore::open(dir.path(), stamp, Options { encryption, ..small() });
+    let on_disk = |text: &str| {
+        let file = std::fs::read(dir.path().join("store.redb")).unwrap();
+        file.windows(text.len()).any(|part| part == text.as_bytes())
+    };
+    let store = open(Encryption::default()).unwrap();
+    store.commit(put("c/old", Expect::Any, "plaintext")).await.unwrap();
+    drop(store);
+    assert!(on_disk("plaintext"));
+    // a store that is not encrypted gets a key: what was there stays readable, new values are encrypted
+    let first = || Provider::secretbox(&[secret_key("first")]).unwrap();
+    let only = |providers| Encryption::default().with(Scope::Topic(pods()), providers);
+    let store = open(only(vec![first(), Provider::identity()])).unwrap();
+    let old = store.get(&key("c/old")).unwrap();
+    assert_eq!((&old.value[..], old.is_stale()), (&b"plaintext@1"[..], true));
+    let new = store.commit(put("c/new", Expect::Any, "hidden")).await.unwrap();
+    assert_eq!((&new.entry.value[..], new.entry.is_stale()), (&b"hidden@2"[..], false));
+    store.commit(put("c/old", Expect::Any, "plaintext")).await.unwrap();
+    assert!(!store.get(&key("c/old")).unwrap().is_stale());
+    drop(store);
+    assert!(!on_disk("hidden"));
+    // the next key writes, both read
+    let keys = [secret_key("second"), secret_key("first")];
+    let store = open(only(vec![Provider::secretbox(&keys).unwrap()])).unwrap();
+    let kept = store.get(&key("c/new")).unwrap();
+    assert_eq!((&kept.value[..], kept.is_stale()), (&b"hidden@2"[..], true));
+    for path in ["c/new", "c/old"] {
+        store.commit(put(path, Expect::Present, "again")).await.unwrap();
+    }
+    drop(store);
+    // and the first one can go
+    drop(open(only(vec![Provider::secretbox(&keys[..1]).unwrap()])).unwrap());
+    for wrong in [Encryption::default(), only(vec![first()])] {
+        let refused = open(wrong).unwrap_err();
+        assert!(matches!(&refused, OpenError::Encrypted { .. }), "{refused}");
+        assert!(refused.to_string().contains("k8s:enc:secretbox:v1:second"), "{refused}");
+    }
+}
+
+fn secret_key(name: &str) -> SecretKey {
+    SecretKey {
+        name: name.to_owned(),
+        secret: name.repeat(32).into_bytes()[..32].to_vec().into(),
+    }
+}
+
+#[tokio::test]
+async fn a_value_that_looks_encrypted_is_not_stored_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path()).unwrap();
+    let refused = store.commit(put("c/a", Expect::Any, "k8s:enc:x:v1:y:")).await;
+    assert!(matches!(refused, Err(CommitError::Cipher { .. })));
 }
 
 /// What came of writers that wrote until the disk failed.

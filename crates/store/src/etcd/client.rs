@@ -36,6 +36,8 @@ pub(super) enum CallError {
     TooLarge,
     /// History was cut behind what was asked for.
     Compacted,
+    /// The value at this place is encrypted and cannot be read.
+    Encrypted(Arc<str>, crate::CipherError),
 }
 
 impl CallError {
@@ -44,6 +46,10 @@ impl CallError {
             Self::NotDone(reason) | Self::Unknown(reason) | Self::Refused(reason) => Arc::clone(reason),
             Self::TooLarge => TOO_LARGE.into(),
             Self::Compacted => "the history asked for was cut".into(),
+            Self::Encrypted(place, reason) => {
+                let hint = "start the server with an encryption configuration that has its key";
+                format!("{place} cannot be read: {reason}; {hint}").into()
+            }
         }
     }
 }

@@ -43,9 +43,14 @@ impl EtcdStore {
         for change in changes {
             bounds.check(change)?;
             let (key, ..) = change.parts();
-            let place = self.mirror.layout.place(key).ok_or_else(|| CommitError::Refused {
-                reason: format!("the layout has no place for {key}").into(),
-            })?;
+            let place = self
+                .mirror
+                .format
+                .layout
+                .place(key)
+                .ok_or_else(|| CommitError::Refused {
+                    reason: format!("the layout has no place for {key}").into(),
+                })?;
             places.push(place.into_bytes());
         }
         Ok(places)
@@ -76,8 +81,10 @@ impl EtcdStore {
         for (place, change) in places.iter().zip(changes) {
             request.compare.extend(compare(place, change));
             match change {
-                Change::Put { key, expect, value } => {
-                    let lives = self.mirror.layout.time_to_live(key);
+                Change::Put { key, expect, .. } => {
+                    let place_text = String::from_utf8_lossy(place);
+                    let stored = change.sealed(&self.mirror.format.encryption, &place_text)?;
+                    let lives = self.mirror.format.layout.time_to_live(key);
                     let own = match lives {
                         Some(lives) => self
                             .leases
@@ -89,7 +96,7 @@ impl EtcdStore {
                     lease = lease.max(own);
                     request.success.push(op(wire::Request::Put(wire::PutRequest {
                         key: place.clone(),
-                        value: value.clone(),
+                        value: stored.unwrap_or_default(),
                         lease: own,
                     })));
                     if *expect != Expect::Absent {
@@ -193,7 +200,9 @@ impl EtcdStore {
                     {
                         kv = found;
                     }
-                    self.entry(key, revision, || mirror::of(key.clone(), self.mirror.stamp, &kv, value))
+                    self.entry(key, revision, || {
+                        mirror::of(key.clone(), self.mirror.format.stamp, &kv, value)
+                    })
                 }
                 Change::Delete { key, .. } => {
                     let mut kv = match answers.next() {
@@ -203,12 +212,7 @@ impl EtcdStore {
                         _ => wire::KeyValue::default(),
                     };
                     kv.mod_revision = wire::signed(revision);
-                    let value = self
-                        .mirror
-                        .layout
-                        .read(key, &kv.value)
-                        .unwrap_or_else(|_| Bytes::clone(&kv.value));
-                    Arc::new(mirror::of(key.clone(), self.mirror.stamp, &kv, &value))
+                    self.mirror.format.last(key, kv)
                 }
             };
             all.push(Committed { revision, entry });

@@ -28,8 +28,8 @@ pub(super) struct Follower {
 enum End {
     /// Begin anew where it was.
     Broken(Arc<str>),
-    /// History was cut behind where it was.
-    Compacted,
+    /// What was told cannot be followed change by change: all has to be read anew.
+    Anew(Arc<str>),
 }
 
 impl Follower {
@@ -47,17 +47,17 @@ impl Follower {
                     sleep(wait).await;
                     wait = (wait * 2).min(RETRY.1);
                 }
-                End::Compacted => match mirror::read(&self.client, &*self.mirror.layout, self.mirror.stamp, None).await
-                {
+                End::Anew(why) => match mirror::read(&self.client, &self.mirror.format, None).await {
                     Ok(image) => {
-                        tracing::warn!(
-                            revision = image.revision,
-                            "etcd's history was cut behind us: all was read anew"
-                        );
+                        tracing::warn!(revision = image.revision, why = &*why, "all of etcd was read anew");
                         self.mirror.replace(image);
                     }
                     Err(error) => {
-                        tracing::warn!(reason = &*error.reason(), "etcd cannot be read anew");
+                        let reason = error.reason();
+                        tracing::error!(reason = &*reason, "etcd cannot be read anew");
+                        if matches!(error, CallError::Encrypted(..)) {
+                            self.mirror.shut(reason);
+                        }
                         sleep(wait).await;
                         wait = (wait * 2).min(RETRY.1);
                     }
@@ -69,7 +69,7 @@ impl Follower {
     async fn watch(&self) -> End {
         let (requests, sent) = mpsc::unbounded_channel();
         let start = self.mirror.index.revision() + 1;
-        let prefix = self.mirror.layout.prefix().as_bytes();
+        let prefix = self.mirror.format.layout.prefix().as_bytes();
         let create = wire::WatchCreateRequest {
             key: prefix.to_vec(),
             range_end: range_end(prefix),
@@ -115,7 +115,7 @@ impl Follower {
                 Err(status) => return End::Broken(classify(&status).reason()),
             };
             if response.compact_revision != 0 {
-                return End::Compacted;
+                return End::Anew("its history was cut behind us".into());
             }
             if response.canceled {
                 return End::Broken(response.cancel_reason.into());
@@ -133,7 +133,9 @@ impl Follower {
             }
             pieces.extend(response.events);
             if !response.fragment {
-                self.mirror.take(&std::mem::take(&mut pieces));
+                if let Err(error) = self.mirror.take(&std::mem::take(&mut pieces)) {
+                    return End::Anew(error.reason());
+                }
             }
         }
     }
@@ -156,7 +158,9 @@ pub(super) async fn serve_readers(
             waiting.push(next);
         }
         let before = mirror.index.revision();
-        let newest = newest(&client, &*mirror.layout).await.map_err(|error| error.reason());
+        let newest = newest(&client, &*mirror.format.layout)
+            .await
+            .map_err(|error| error.reason());
         let newest = newest.and_then(|revision| mirror.check(before, revision).map(|()| revision));
         match newest {
             Ok(revision) => {

@@ -9,6 +9,7 @@ mod error;
 pub(crate) mod faults;
 mod file;
 mod folder;
+mod snapshot;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use crate::{
 use committer::{Committer, Request, Work};
 pub use error::OpenError;
 use folder::{Directory, Folder};
+pub use snapshot::SnapshotError;
 
 /// A store in a directory. Dropping it finishes what was sent and lets go of the directory.
 #[derive(Debug)]
@@ -33,6 +35,8 @@ pub struct DiskStore {
     index: Arc<Index>,
     requests: Mutex<Option<mpsc::UnboundedSender<Request>>>,
     committer: Mutex<Option<JoinHandle<()>>>,
+    /// For snapshots; none when the store is closed.
+    file: Mutex<Option<Arc<file::StoreFile>>>,
     encryption: Encryption,
 }
 
@@ -47,7 +51,7 @@ impl DiskStore {
     }
 
     pub(crate) fn open_in<F: Folder + 'static>(folder: F, stamp: Stamp, options: Options) -> Result<Self, OpenError> {
-        let file = file::open(folder, &options)?;
+        let file = Arc::new(file::open(folder, &options)?);
         let (revision, entries) = file.load(stamp, &options.encryption)?;
         let index = Arc::new(Index::loaded(revision, entries, &options));
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -56,7 +60,7 @@ impl DiskStore {
             index: Arc::clone(&index),
             stamp,
             max_value: options.max_value,
-            file,
+            file: Arc::clone(&file),
         };
         let thread = std::thread::Builder::new()
             .name("store-committer".into())
@@ -66,8 +70,33 @@ impl DiskStore {
             index,
             requests: Mutex::new(Some(sender)),
             committer: Mutex::new(Some(thread)),
+            file: Mutex::new(Some(file)),
             encryption: options.encryption,
         })
+    }
+
+    /// Writes what the store holds now into a file, while the store goes on. Gives the revision that the file holds. What is encrypted in the
+    /// store is so in the file.
+    ///
+    /// # Errors
+    /// [`SnapshotError`]; then there is no new file, and one of before is as it was.
+    pub async fn snapshot(&self, to: &Path) -> Result<Revision, SnapshotError> {
+        let file = self.file.lock().clone().ok_or(SnapshotError::Closed)?;
+        let to = to.to_owned();
+        let copied = tokio::task::spawn_blocking(move || file.copy_to(&to)).await;
+        copied.unwrap_or_else(|panic| {
+            let reason = panic.to_string();
+            Err(SnapshotError::Unreadable { reason })
+        })
+    }
+
+    /// Makes the store of `dir` from a snapshot. `advance` is added to its revision: clients who have seen more than the snapshot holds must not
+    /// find their revisions taken by other changes.
+    ///
+    /// # Errors
+    /// [`OpenError`]: there is a store already, or the snapshot is none or damaged. Then `dir` has no store.
+    pub fn restore(snapshot: &Path, dir: &Path, advance: Revision) -> Result<(), OpenError> {
+        snapshot::restore(snapshot, dir, advance)
     }
 
     /// What is to be written of changes. Encrypted here, where the committer does not wait for it.
@@ -92,6 +121,8 @@ impl DiskStore {
 
     /// Lets the committer end once it has done what was sent, and gives its thread to wait for.
     fn stop(&self) -> Option<JoinHandle<()>> {
+        // First, so that the committer closes the file: that may panic once the database has given up.
+        self.file.lock().take();
         self.requests.lock().take();
         self.committer.lock().take()
     }

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-pub use disk::{DiskStore, OpenError};
+pub use disk::{DiskStore, OpenError, SnapshotError};
 pub use encryption::{CipherError, Encryption, KeyError, Provider, Scope, SecretKey};
 pub use entry::{Entry, Revision, Stamp};
 pub use etcd::{EtcdConfig, EtcdError, EtcdStore, Layout};

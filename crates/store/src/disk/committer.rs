@@ -36,7 +36,7 @@ pub(super) struct Committer {
     pub(super) index: Arc<Index>,
     pub(super) stamp: Stamp,
     pub(super) max_value: usize,
-    pub(super) file: StoreFile,
+    pub(super) file: Arc<StoreFile>,
 }
 
 impl Committer {

@@ -27,6 +27,12 @@ pub enum OpenError {
         /// The data directory.
         dir: PathBuf,
     },
+    /// A snapshot cannot be restored where there is a store.
+    #[error("there is a store in {} already: restore the snapshot into an empty folder", dir.display())]
+    Occupied {
+        /// The data directory.
+        dir: PathBuf,
+    },
     /// The file is not a store, or not a whole one.
     #[error(
         "{} is damaged ({reason}): restore it from a backup, or move it away to start with an empty landscape",

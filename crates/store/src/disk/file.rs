@@ -20,19 +20,19 @@ use crate::{Encryption, Entry, Event, EventKind, Key, Options, Revision, Stamp, 
 /// The format this program writes.
 pub(super) const FORMAT: u64 = 1;
 
-const FILE: &str = "store.redb";
-const NEW_FILE: &str = "store.redb.new";
-const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+pub(super) const FILE: &str = "store.redb";
+pub(super) const NEW_FILE: &str = "store.redb.new";
+pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// Created, last written, version, value as given.
-type Row<'a> = (u64, u64, u64, &'a [u8]);
-const ENTRIES: TableDefinition<'_, (&str, &str), Row<'_>> = TableDefinition::new("entries");
-const META_FORMAT: &str = "format";
-const META_REVISION: &str = "revision";
+pub(super) type Row<'a> = (u64, u64, u64, &'a [u8]);
+pub(super) const ENTRIES: TableDefinition<'_, (&str, &str), Row<'_>> = TableDefinition::new("entries");
+pub(super) const META_FORMAT: &str = "format";
+pub(super) const META_REVISION: &str = "revision";
 
 /// An open store file.
 #[derive(Debug)]
 pub(super) struct StoreFile {
-    database: Database,
+    pub(super) database: Database,
     path: PathBuf,
     // let go when the database is closed
     _folder: Option<Box<dyn Debug + Send + Sync>>,
@@ -45,40 +45,50 @@ pub(super) fn open<F: Folder + 'static>(folder: F, options: &Options) -> Result<
         let path = path.to_owned();
         move |source| OpenError::Unwritable { path, source }
     };
-    let length = match folder.length(FILE).map_err(unwritable(&path))? {
-        Some(length) => length,
-        None => {
-            // Made under another name: whatever bears the real name was once whole, so that an empty file is damage.
-            let new = folder.path().join(NEW_FILE);
-            if folder.length(NEW_FILE).map_err(unwritable(&new))?.is_some() {
-                folder.remove(NEW_FILE).map_err(unwritable(&new))?;
-            }
-            let database = Builder::new()
-                .create_with_backend(folder.create(NEW_FILE).map_err(unwritable(&new))?)
-                .map_err(|error| classify(error, &new, folder.path()))?;
-            drop(StoreFile::initialized(database, &new)?);
-            folder.rename(NEW_FILE, FILE).map_err(unwritable(&path))?;
-            folder.sync().map_err(unwritable(folder.path()))?;
-            folder.length(FILE).map_err(unwritable(&path))?.unwrap_or_default()
+    if folder.length(FILE).map_err(unwritable(&path))?.is_none() {
+        // Made under another name: whatever bears the real name was once whole, so that an empty file is damage.
+        let new = folder.path().join(NEW_FILE);
+        if folder.length(NEW_FILE).map_err(unwritable(&new))?.is_some() {
+            folder.remove(NEW_FILE).map_err(unwritable(&new))?;
         }
-    };
-    if length == 0 {
-        return Err(damaged(&path, "it is empty"));
+        let database = Builder::new()
+            .create_with_backend(folder.create(NEW_FILE).map_err(unwritable(&new))?)
+            .map_err(|error| classify(error, &new, folder.path()))?;
+        drop(StoreFile::initialized(database, &new)?);
+        folder.rename(NEW_FILE, FILE).map_err(unwritable(&path))?;
+        folder.sync().map_err(unwritable(folder.path()))?;
     }
-    let file = folder.open(FILE).map_err(unwritable(&path))?;
-    let mut builder = Builder::new();
-    builder.set_cache_size(options.disk_cache_bytes);
-    // Everything is read at start anyway; unchecked, damage would show as a panic later.
-    builder.set_check_integrity_on_open(true);
-    let database = guarded(&path, || {
-        builder
-            .create_with_backend(file)
-            .map_err(|error| classify(error, &path, folder.path()))
-    })?;
+    let database = existing(&folder, FILE, &path, options)?;
     Ok(StoreFile {
         database,
         path,
         _folder: Some(Box::new(folder)),
+    })
+}
+
+/// The database in a file that is there; errors are told of `path`.
+pub(super) fn existing<F: Folder>(
+    folder: &F,
+    name: &str,
+    path: &Path,
+    options: &Options,
+) -> Result<Database, OpenError> {
+    let unwritable = |source| OpenError::Unwritable {
+        path: path.to_owned(),
+        source,
+    };
+    if folder.length(name).map_err(unwritable)? == Some(0) {
+        return Err(damaged(path, "it is empty"));
+    }
+    let file = folder.open(name).map_err(unwritable)?;
+    let mut builder = Builder::new();
+    builder.set_cache_size(options.disk_cache_bytes);
+    // Everything is read at start anyway; unchecked, damage would show as a panic later.
+    builder.set_check_integrity_on_open(true);
+    guarded(path, || {
+        builder
+            .create_with_backend(file)
+            .map_err(|error| classify(error, path, folder.path()))
     })
 }
 
@@ -87,7 +97,7 @@ fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, OpenError>) -> Resul
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(damaged(path, "reading it fails an internal check")))
 }
 
-fn damaged(path: &Path, reason: impl ToString) -> OpenError {
+pub(super) fn damaged(path: &Path, reason: impl ToString) -> OpenError {
     OpenError::Damaged {
         path: path.to_owned(),
         reason: reason.to_string(),

@@ -41,8 +41,16 @@ pub(super) struct Directory {
 }
 
 /// Makes the names in a folder durable.
-fn sync(folder: &Path) -> io::Result<()> {
+pub(super) fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
+}
+
+/// The folder that something is in.
+pub(super) fn above(path: &Path) -> &Path {
+    match path.parent() {
+        Some(above) if !above.as_os_str().is_empty() => above,
+        _ => Path::new("."),
+    }
 }
 
 /// Makes a folder and those above it that are missing, so that they outlive a power loss: a file is lost with the folder it is in.
@@ -50,10 +58,7 @@ fn make(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
-    let above = match folder.parent() {
-        Some(above) if !above.as_os_str().is_empty() => above,
-        _ => Path::new("."),
-    };
+    let above = above(folder);
     make(above)?;
     match std::fs::create_dir(folder) {
         // somebody else was faster, or it is none
@@ -134,7 +139,7 @@ impl Folder for Directory {
 }
 
 /// A new, empty file that only this user can read: it will hold what clusters keep secret.
-fn create(path: &Path) -> io::Result<File> {
+pub(super) fn create(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create_new(true);
     #[cfg(unix)]

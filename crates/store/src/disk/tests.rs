@@ -178,6 +178,65 @@ async fn a_value_that_looks_encrypted_is_not_stored_as_it_is() {
     assert!(matches!(refused, Err(CommitError::Cipher { .. })));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_is_one_state_while_writes_go_on_and_a_store_is_made_from_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let store = Arc::new(DiskStore::open(&path("store"), stamp, wide()).unwrap());
+    let over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (writing, ended) = (Arc::clone(&store), Arc::clone(&over));
+    let writer = tokio::spawn(async move {
+        let mut number = 0;
+        while !ended.load(std::sync::atomic::Ordering::SeqCst) {
+            number += 1;
+            let value = number.to_string();
+            let changes = ["c/a", "c/b"].map(|path| put(path, Expect::Any, &value)).to_vec();
+            writing.commit_all(changes).await.unwrap();
+        }
+    });
+    let mut before = 0;
+    for number in 0..5 {
+        while store.revision() < before + 20 {
+            tokio::task::yield_now().await;
+        }
+        let acknowledged = store.revision();
+        let file = path("snapshot");
+        let revision = store.snapshot(&file).await.unwrap();
+        assert!(revision >= acknowledged && revision % 2 == 0, "{revision}");
+        before = revision;
+        let restored = path(&format!("restored-{number}"));
+        DiskStore::restore(&file, &restored, 1000).unwrap();
+        let refused = DiskStore::restore(&file, &restored, 0).unwrap_err();
+        assert!(matches!(refused, OpenError::Occupied { .. }), "{refused}");
+        let copy = DiskStore::open(&restored, stamp, wide()).unwrap();
+        assert_eq!(copy.revision(), revision + 1000);
+        let entries = copy.list(&pods(), "", &ListOptions::default()).unwrap().entries;
+        let then = ListOptions {
+            at: Some(revision),
+            ..ListOptions::default()
+        };
+        assert_eq!(entries, store.list(&pods(), "", &then).unwrap().entries);
+        let next = copy.commit(put("c/a", Expect::Present, "next")).await.unwrap();
+        assert_eq!(next.revision, revision + 1001);
+    }
+    over.store(true, std::sync::atomic::Ordering::SeqCst);
+    writer.await.unwrap();
+    store.close().await;
+    assert!(matches!(
+        store.snapshot(&path("late")).await,
+        Err(SnapshotError::Closed)
+    ));
+    assert!(!path("late").exists() && !path("snapshot.new").exists());
+    for damage in [&b""[..], b"nonsense"] {
+        std::fs::write(path("damaged"), damage).unwrap();
+        let refused = DiskStore::restore(&path("damaged"), &path("none"), 0).unwrap_err();
+        assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");
+        assert!(!path("none").join("store.redb").exists());
+    }
+    let refused = DiskStore::restore(&path("missing"), &path("none"), 0).unwrap_err();
+    assert!(refused.to_string().contains("missing"), "{refused}");
+}
+
 /// What came of writers that wrote until the disk failed.
 #[derive(Debug, Default)]
 struct Written {

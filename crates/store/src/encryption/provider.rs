@@ -33,6 +33,20 @@ impl fmt::Debug for SecretKey {
     }
 }
 
+impl SecretKey {
+    /// A new key of 32 bytes.
+    ///
+    /// # Errors
+    /// [`CipherError::NoChance`].
+    pub fn random(name: &str) -> Result<Self, CipherError> {
+        let secret = nonce::<32>()?;
+        Ok(Self {
+            name: name.to_owned(),
+            secret: Zeroizing::new(secret.to_vec()),
+        })
+    }
+}
+
 /// Why a key cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("key {name:?} has {found} bytes, the provider takes {expected}")]

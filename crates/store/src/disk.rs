@@ -103,7 +103,7 @@ impl DiskStore {
     fn prepared(&self, changes: Vec<Change>) -> Result<Work, CommitError> {
         let prepared = changes.into_iter().map(|change| {
             let (key, ..) = change.parts();
-            let stored = change.sealed(&self.encryption, &file::place(key))?;
+            let stored = change.sealed(&self.encryption, key)?;
             Ok((change, stored))
         });
         prepared.collect::<Result<_, CommitError>>().map(Work::Changes)

@@ -7,6 +7,7 @@
 
 mod provider;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -61,6 +62,24 @@ pub enum CipherError {
     NoChance(String),
 }
 
+/// Where a value lies, as text; made only where values are encrypted.
+pub(crate) trait Place {
+    fn text(&self) -> Cow<'_, str>;
+}
+
+impl Place for &str {
+    fn text(&self) -> Cow<'_, str> {
+        Cow::Borrowed(self)
+    }
+}
+
+/// On disk a value is bound to its key.
+impl Place for &Key {
+    fn text(&self) -> Cow<'_, str> {
+        Cow::Owned(self.to_string())
+    }
+}
+
 /// A decrypted value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Opened {
@@ -107,9 +126,9 @@ impl Encryption {
     ///
     /// # Errors
     /// [`CipherError`].
-    pub(crate) fn seal(&self, key: &Key, place: &str, value: &Bytes) -> Result<Bytes, CipherError> {
+    pub(crate) fn seal(&self, key: &Key, place: impl Place, value: &Bytes) -> Result<Bytes, CipherError> {
         match self.providers(&key.topic).first() {
-            Some(provider) if !provider.is_identity() => provider.seal(place, value),
+            Some(provider) if !provider.is_identity() => provider.seal(&place.text(), value),
             _ if value.starts_with(ENCRYPTED) => Err(CipherError::LooksEncrypted),
             _ => Ok(value.clone()),
         }
@@ -119,7 +138,7 @@ impl Encryption {
     ///
     /// # Errors
     /// [`CipherError`].
-    pub(crate) fn open(&self, key: &Key, place: &str, stored: &Bytes) -> Result<Opened, CipherError> {
+    pub(crate) fn open(&self, key: &Key, place: impl Place, stored: &Bytes) -> Result<Opened, CipherError> {
         let is_encrypted = stored.starts_with(ENCRYPTED);
         let providers = self.providers(&key.topic);
         if providers.is_empty() && !is_encrypted {
@@ -128,6 +147,7 @@ impl Encryption {
                 stale: false,
             });
         }
+        let place = place.text();
         let mut tried = false;
         for (number, provider) in providers.iter().enumerate() {
             if provider.is_identity() {
@@ -139,7 +159,7 @@ impl Encryption {
                 }
                 continue;
             }
-            match provider.open(place, stored) {
+            match provider.open(&place, stored) {
                 Some(Ok((value, first_key))) => {
                     return Ok(Opened {
                         value,

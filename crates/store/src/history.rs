@@ -9,6 +9,7 @@
 
 mod check;
 mod clients;
+mod members;
 mod subject;
 mod tests;
 

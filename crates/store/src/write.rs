@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::encryption::{Encryption, Place};
 use crate::index::Index;
 use crate::{CipherError, Entry, Event, EventKind, Key, Revision, Stamp};
 
@@ -138,7 +139,7 @@ fn describe(current: &Option<Arc<Entry>>) -> String {
 
 impl Change {
     /// The value as it is to be stored at the key's place; none for a deletion.
-    pub(crate) fn sealed(&self, encryption: &crate::Encryption, place: &str) -> Result<Option<Bytes>, CommitError> {
+    pub(crate) fn sealed(&self, encryption: &Encryption, place: impl Place) -> Result<Option<Bytes>, CommitError> {
         let (key, _, value) = self.parts();
         let sealed = value.map(|value| encryption.seal(key, place, value)).transpose();
         sealed.map_err(|reason| CommitError::Cipher {

@@ -122,11 +122,6 @@ fn classify(error: DatabaseError, path: &Path, dir: &Path) -> OpenError {
     }
 }
 
-/// What an encrypted value is bound to.
-pub(super) fn place(key: &Key) -> String {
-    key.to_string()
-}
-
 /// A value as it is stored, or the deletion's note that there is none any more.
 pub(super) type Given = Option<Bytes>;
 
@@ -217,7 +212,7 @@ impl StoreFile {
                     topic = Topic::from_text(topic_text);
                 }
                 let key = Key::new(topic.clone(), path);
-                let opened = encryption.open(&key, &place(&key), &Bytes::copy_from_slice(value));
+                let opened = encryption.open(&key, &key, &Bytes::copy_from_slice(value));
                 let opened = opened.map_err(|reason| OpenError::Encrypted {
                     path: self.path.clone(),
                     key: key.clone(),

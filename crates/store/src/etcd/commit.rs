@@ -83,7 +83,7 @@ impl EtcdStore {
             match change {
                 Change::Put { key, expect, .. } => {
                     let place_text = String::from_utf8_lossy(place);
-                    let stored = change.sealed(&self.mirror.format.encryption, &place_text)?;
+                    let stored = change.sealed(&self.mirror.format.encryption, &*place_text)?;
                     let lives = self.mirror.format.layout.time_to_live(key);
                     let own = match lives {
                         Some(lives) => self

@@ -105,7 +105,7 @@ impl Format {
     /// The entry of a key that was deleted, with what stood there. A value that nobody can read is as it stood there.
     pub(super) fn last(&self, key: &Key, kv: wire::KeyValue) -> Arc<Entry> {
         let place = String::from_utf8_lossy(&kv.key);
-        let opened = self.encryption.open(key, &place, &kv.value).map(|opened| opened.value);
+        let opened = self.encryption.open(key, &*place, &kv.value).map(|opened| opened.value);
         let value = opened
             .map_err(|_| String::new())
             .and_then(|value| self.layout.read(key, &value));

@@ -303,7 +303,7 @@ impl Client {
                 self.read(path).await;
             }
             14..=16 => self.list().await,
-            _ => self.look(),
+            _ => self.look().await,
         }
         true
     }
@@ -447,7 +447,7 @@ impl Client {
     }
 
     /// Reads some events of a watch of its own.
-    fn look(&mut self) {
+    async fn look(&mut self) {
         if self.watch.is_some() && self.dice.one_in(5) {
             self.leave();
         }
@@ -456,6 +456,10 @@ impl Client {
             None => {
                 let (prefix, after) = (self.prefix(), self.revision());
                 let begin = self.party.recorder.tick();
+                // another server on the same etcd may have seen more
+                if self.subject.catch_up().await.is_err() {
+                    return;
+                }
                 match self.subject.watch(prefix, after) {
                     Ok(events) => Watching {
                         begin,

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use super::check::{Rules, Summary, check};
 use super::clients::{Load, Party};
+use super::members::Members;
 use super::subject::{Events, Plain, Subject};
 use super::{Epoch, Recorder};
 use crate::contract::{small, stamp};
@@ -186,6 +187,49 @@ async fn an_etcd_that_is_killed_can_be_explained() {
                 counted: false,
             },
         );
+        assert!(summary.done > 50, "{summary:?}");
+        drop(kills.await.unwrap());
+    }
+}
+
+/// Three servers on three members, each of which is killed once: so is the one that leads.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_etcd_whose_leader_changes_can_be_explained() {
+    let Some(program) = std::env::var_os("GARDENER_TEST_ETCD") else {
+        eprintln!("skipped: GARDENER_TEST_ETCD names no etcd");
+        return;
+    };
+    for seed in seeds(1) {
+        let mut members = Members::start(program.as_ref());
+        let mut subjects: Vec<Arc<dyn Subject>> = Vec::new();
+        for first in 0..3 {
+            subjects.push(Arc::new(Plain(Arc::new(members.store(first, options(10_000)).await))));
+        }
+        let party = Party::new(&Arc::default(), &Arc::default(), subjects);
+        let watched = Arc::clone(&party);
+        let over = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&over);
+        let kills = tokio::spawn(async move {
+            for member in 0..3 {
+                let done = (member as u64 + 1) * LOAD.clients * LOAD.deeds / 5;
+                while watched.done() < done && !ended.load(Ordering::SeqCst) {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                members.kill(member);
+                // the others go on meanwhile
+                tokio::time::sleep(Duration::from_millis(1500)).await;
+                members.again(member);
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+            members
+        });
+        let epochs = vec![party.run(LOAD, seed).await];
+        over.store(true, Ordering::SeqCst);
+        let rules = Rules {
+            window: 10_000,
+            counted: false,
+        };
+        let summary = judged(seed, &epochs, rules);
         assert!(summary.done > 50, "{summary:?}");
         drop(kills.await.unwrap());
     }

@@ -119,7 +119,10 @@ impl EtcdStore {
             closed: RwLock::new(false),
             tasks: Mutex::new(tasks),
         };
-        store.newest().await.map_err(|behind| unreachable(behind.reason))?;
+        store.newest().await.map_err(|behind| match store.mirror.encrypted() {
+            Some(reason) => EtcdError::Encrypted(reason),
+            None => unreachable(behind.reason),
+        })?;
         Ok(store)
     }
 

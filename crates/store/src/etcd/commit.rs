@@ -234,7 +234,10 @@ impl EtcdStore {
             return Ok(());
         };
         match tokio::time::timeout(super::PATIENCE, super::follow::arrived(arrival, &self.progress)).await {
-            Ok(()) => Ok(()),
+            Ok(true) => Ok(()),
+            Ok(false) => Err(CommitError::Unknown {
+                reason: self.mirror.lost().reason,
+            }),
             Err(_) => Err(CommitError::Unknown {
                 reason: "etcd made it, but did not tell of it in time".into(),
             }),

@@ -122,7 +122,7 @@ impl Follower {
             }
             if response.created {
                 let now = wire::revision(response.header.as_ref());
-                if let Err(reason) = self.mirror.check(self.mirror.index.revision(), now) {
+                if let Err(reason) = self.mirror.not_set_back(self.mirror.index.revision(), now) {
                     return End::Broken(reason);
                 }
                 continue;
@@ -165,22 +165,26 @@ pub(super) async fn serve_readers(
         match newest {
             Ok(revision) => {
                 let (mirror, progress) = (Arc::clone(&mirror), Arc::clone(&progress));
-                let tell = move || waiting.into_iter().for_each(|reader| drop(reader.send(Ok(()))));
                 match mirror.arrival(revision) {
-                    None => tell(),
+                    None => tell(waiting, &Ok(())),
                     Some(arrival) => drop(tokio::spawn(async move {
-                        arrived(arrival, &progress).await;
-                        tell();
+                        let told = match arrived(arrival, &progress).await {
+                            true => Ok(()),
+                            false => Err(mirror.lost()),
+                        };
+                        tell(waiting, &told);
                     })),
                 }
             }
-            Err(reason) => {
-                let behind = Behind { reason };
-                waiting
-                    .into_iter()
-                    .for_each(|reader| drop(reader.send(Err(behind.clone()))));
-            }
+            Err(reason) => tell(waiting, &Err(Behind { reason })),
         }
+    }
+}
+
+/// Tells all who wait the same. Who no longer waits need not be told.
+fn tell(waiting: Vec<Reader>, told: &Result<(), Behind>) {
+    for reader in waiting {
+        reader.send(told.clone()).ok();
     }
 }
 
@@ -195,12 +199,15 @@ pub(super) async fn newest(client: &Client, layout: &dyn super::Layout) -> Resul
     Ok(wire::revision(client.range(request).await?.header.as_ref()))
 }
 
-/// Waits for a revision. The change of that revision may be outside of our prefix: then etcd is asked how far the watch is. It does not answer
-/// while the watch is behind, so it is asked again.
-pub(super) async fn arrived(mut arrival: oneshot::Receiver<()>, progress: &Notify) {
+/// Waits for a revision; false if it will not come. The change of that revision may be outside of our prefix: then etcd is asked how far the watch is.
+/// It does not answer while the watch is behind, so it is asked again.
+pub(super) async fn arrived(mut arrival: oneshot::Receiver<()>, progress: &Notify) -> bool {
     let mut wait = ON_THE_WAY.0;
-    while timeout(wait, &mut arrival).await.is_err() {
-        progress.notify_one();
+    loop {
+        match timeout(wait, &mut arrival).await {
+            Ok(told) => return told.is_ok(),
+            Err(_) => progress.notify_one(),
+        }
         wait = ON_THE_WAY.1;
     }
 }

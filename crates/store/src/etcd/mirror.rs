@@ -12,7 +12,7 @@ use super::client::{CallError, Client};
 use super::layout::Layout;
 use super::wire;
 use crate::index::Index;
-use crate::{Encryption, Entry, Event, EventKind, Key, ListOptions, Revision, Stamp};
+use crate::{Behind, Encryption, Entry, Event, EventKind, Key, ListOptions, Revision, Stamp};
 
 /// How many keys one call reads.
 const PAGE: i64 = 500;
@@ -154,23 +154,38 @@ impl Mirror {
         }
     }
 
-    /// Compares a revision that etcd has with one that was read of it before. Refuses to go on once etcd was set back, as by a restored snapshot.
+    /// As [`Mirror::not_set_back`]; refuses, too, while what is there cannot be decrypted.
     pub(super) fn check(&self, before: Revision, now: Revision) -> Result<(), Arc<str>> {
+        self.not_set_back(before, now)?;
+        self.encrypted().map_or(Ok(()), Err)
+    }
+
+    /// Compares a revision that etcd has with one that was read of it before. Refuses to go on once etcd was set back, as by a restored snapshot.
+    pub(super) fn not_set_back(&self, before: Revision, now: Revision) -> Result<(), Arc<str>> {
         if now < before && !self.set_back.swap(true, Ordering::Relaxed) {
             tracing::error!(before, now, "etcd was set back; restart this server to read it anew");
         }
-        if self.set_back.load(Ordering::Relaxed) {
-            return Err("etcd was set back behind what this server has read of it: restart the server".into());
-        }
-        match &*self.encrypted.lock() {
-            Some(reason) => Err(Arc::clone(reason)),
-            None => Ok(()),
+        match self.set_back.load(Ordering::Relaxed) {
+            true => Err("etcd was set back behind what this server has read of it: restart the server".into()),
+            false => Ok(()),
         }
     }
 
-    /// What is there cannot be read, until something else is told.
+    /// What is there cannot be decrypted, until something else is told. Who waits for it waits no longer.
     pub(super) fn shut(&self, reason: Arc<str>) {
         *self.encrypted.lock() = Some(reason);
+        self.arrivals.lock().clear();
+    }
+
+    /// Why what is there cannot be decrypted.
+    pub(super) fn encrypted(&self) -> Option<Arc<str>> {
+        self.encrypted.lock().clone()
+    }
+
+    /// Why a revision that was waited for does not come.
+    pub(super) fn lost(&self) -> Behind {
+        let reason = self.encrypted().unwrap_or_else(|| "the changes did not come".into());
+        Behind { reason }
     }
 
     /// Ends when the index has seen `revision`; none if it has.

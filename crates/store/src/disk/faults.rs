@@ -355,6 +355,7 @@ impl StorageBackend for Handle {
             Ok(state.sync_takes)
         })?;
         if !takes.is_zero() {
+            #[allow(clippy::disallowed_methods)] // in the committer's thread, as a disk is slow
             std::thread::sleep(takes);
         }
         let fault = self.with(|state| {

@@ -68,7 +68,8 @@ const GO_SECRETBOX: &str = "6b38733a656e633a736563726574626f783a76313a6b6579313a
 #[test]
 fn what_others_wrote_opens() {
     // made with Go's crypto/aes, crypto/cipher and nacl/secretbox as kube-apiserver uses them: keys of 32 times 7, nonces of 5s
-    let table: [(&str, fn(&[SecretKey]) -> Result<Provider, KeyError>); 3] = [
+    type Make = fn(&[SecretKey]) -> Result<Provider, KeyError>;
+    let table: [(&str, Make); 3] = [
         (GO_GCM, Provider::aes_gcm),
         (GO_CBC, Provider::aes_cbc),
         (GO_SECRETBOX, Provider::secretbox),

@@ -132,10 +132,10 @@ impl Follower {
                 continue;
             }
             pieces.extend(response.events);
-            if !response.fragment {
-                if let Err(error) = self.mirror.take(&std::mem::take(&mut pieces)) {
-                    return End::Anew(error.reason());
-                }
+            if !response.fragment
+                && let Err(error) = self.mirror.take(&std::mem::take(&mut pieces))
+            {
+                return End::Anew(error.reason());
             }
         }
     }

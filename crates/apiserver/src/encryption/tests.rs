@@ -20,7 +20,8 @@ fn resources_and_wildcards_are_understood() {
     let text =
         with_keys("[secrets, configmaps]") + &with_keys("['*.apps']") + &with_keys("['*.']") + &with_keys("['*.*']");
     configured(&text).unwrap();
-    let table: [(&str, &[(&str, &str)], &[(&str, &str)]); 4] = [
+    type Resources = [(&'static str, &'static str)];
+    let table: [(&str, &Resources, &Resources); 4] = [
         (
             "[secrets, pandas.bears.example]",
             &[("", "secrets"), ("bears.example", "pandas")],

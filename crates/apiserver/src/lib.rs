@@ -14,6 +14,7 @@ pub mod crd;
 pub mod decode;
 pub mod definition;
 mod discovery;
+pub mod encryption;
 mod followed;
 mod go_json;
 pub mod handle;

@@ -461,7 +461,9 @@ pub(crate) fn commit_failed(error: &CommitError) -> ApiError {
             ApiError::unavailable(error.to_string())
         }
         CommitError::Unknown { .. } => ApiError::new(504, "Timeout", error.to_string()),
-        CommitError::Repeated { .. } | CommitError::Refused { .. } => ApiError::unclassified(error.to_string()),
+        CommitError::Repeated { .. } | CommitError::Refused { .. } | CommitError::Cipher { .. } => {
+            ApiError::unclassified(error.to_string())
+        }
     }
 }
 

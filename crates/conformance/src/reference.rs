@@ -97,7 +97,7 @@ impl Reference {
             format!("--initial-cluster=default={peer_url}"),
         ];
         let store = started(programs.join("etcd"), &arguments, &folder.path().join("etcd.log"))?;
-        Self::serve(programs, &etcd_url, folder, vec![store]).await
+        Self::serve(programs, &etcd_url, folder, vec![store], &[]).await
     }
 
     /// Starts kube-apiserver on an etcd that runs, and waits until it is ready.
@@ -105,7 +105,15 @@ impl Reference {
     /// # Errors
     /// It does not start, or is not ready within two minutes.
     pub async fn start_on(programs: &Path, etcd_url: &str) -> anyhow::Result<Self> {
-        Self::serve(programs, etcd_url, tempfile::tempdir()?, Vec::new()).await
+        Self::start_with(programs, etcd_url, &[]).await
+    }
+
+    /// As [`Reference::start_on`], with more arguments.
+    ///
+    /// # Errors
+    /// As [`Reference::start_on`].
+    pub async fn start_with(programs: &Path, etcd_url: &str, more: &[String]) -> anyhow::Result<Self> {
+        Self::serve(programs, etcd_url, tempfile::tempdir()?, Vec::new(), more).await
     }
 
     async fn serve(
@@ -113,6 +121,7 @@ impl Reference {
         etcd_url: &str,
         folder: TempDir,
         mut processes: Vec<Child>,
+        more: &[String],
     ) -> anyhow::Result<Self> {
         let path = |name: &str| folder.path().join(name).display().to_string();
         let secure = free_port()?;
@@ -121,7 +130,7 @@ impl Reference {
         std::fs::write(path("sa.key"), &issuer.key)?;
         std::fs::write(path("sa.crt"), &issuer.certificate)?;
         std::fs::write(path("tokens.csv"), format!("{TOKEN},admin,admin,system:masters\n"))?;
-        let arguments = [
+        let mut arguments = vec![
             format!("--etcd-servers={etcd_url}"),
             format!("--secure-port={secure}"),
             format!("--cert-dir={}", path("certificates")),
@@ -134,6 +143,7 @@ impl Reference {
             "--authorization-mode=Node,RBAC".to_owned(),
             "--allow-privileged=true".to_owned(),
         ];
+        arguments.extend_from_slice(more);
         let log = folder.path().join("kube-apiserver.log");
         processes.push(started(programs.join("kube-apiserver"), &arguments, &log)?);
         let config = config(secure)?;

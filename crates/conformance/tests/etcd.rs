@@ -2,6 +2,9 @@
 //! were not built (`conformance record` does), these tests say so and pass.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "etcd/encryption.rs"]
+mod encryption;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -49,6 +52,18 @@ struct Ours {
 
 impl Ours {
     async fn start(etcd: &Etcd) -> Self {
+        Self::start_with(etcd, &[]).await
+    }
+
+    /// Why it does not start with more arguments.
+    async fn refused(etcd: &Etcd, more: &[String]) -> String {
+        let (folder, flags, _) = Self::flags(etcd, more);
+        let ended = gardener_kube_apiserver::run(flags, CancellationToken::new()).await;
+        drop(folder);
+        ended.unwrap_err().to_string()
+    }
+
+    fn flags(etcd: &Etcd, more: &[String]) -> (tempfile::TempDir, gardener_kube_apiserver::flags::Flags, u16) {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
         let issuer = gardener_pki::authority("service-accounts", 0, std::time::Duration::from_secs(1)).unwrap();
@@ -59,7 +74,7 @@ impl Ours {
         )
         .unwrap();
         let port = reference::free_port().unwrap();
-        let arguments = [
+        let mut arguments = vec![
             format!("--etcd-servers={}", etcd.url),
             format!("--secure-port={port}"),
             format!("--cert-dir={}", path("certificates")),
@@ -71,7 +86,12 @@ impl Ours {
             "--service-cluster-ip-range=10.96.0.0/12".to_owned(),
             "--authorization-mode=Node,RBAC".to_owned(),
         ];
-        let flags = gardener_kube_apiserver::flags::parse(arguments).unwrap();
+        arguments.extend_from_slice(more);
+        (folder, gardener_kube_apiserver::flags::parse(arguments).unwrap(), port)
+    }
+
+    async fn start_with(etcd: &Etcd, more: &[String]) -> Self {
+        let (folder, flags, port) = Self::flags(etcd, more);
         let stop = CancellationToken::new();
         let task = tokio::spawn(gardener_kube_apiserver::run(flags, stop.clone()));
         let client = Client::try_from(reference::config(port).unwrap()).unwrap();

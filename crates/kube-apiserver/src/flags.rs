@@ -45,6 +45,12 @@ pub struct Flags {
     /// Whether bootstrap tokens in Secrets of kube-system are accepted.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", action = clap::ArgAction::Set, value_name = "BOOL", value_parser = Switch)]
     pub enable_bootstrap_token_auth: bool,
+    /// Which resources are encrypted in etcd, with which keys (EncryptionConfiguration of apiserver.config.k8s.io/v1).
+    #[arg(long, value_name = "FILE")]
+    pub encryption_provider_config: Option<PathBuf>,
+    /// Whether the encryption configuration is read again when it changes: not supported yet.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", action = clap::ArgAction::Set, value_name = "BOOL", value_parser = Switch)]
+    pub encryption_provider_config_automatic_reload: bool,
     /// Whether this server's address is kept in the endpoints of the service kubernetes: lease or master-count; none does not.
     #[arg(long, default_value = "lease", value_name = "STRING", value_parser = ["lease", "master-count", "none"])]
     pub endpoint_reconciler_type: String,
@@ -288,6 +294,10 @@ impl Flags {
         require(
             self.service_account_signing_key_file.is_some(),
             "--service-account-signing-key-file is a required flag",
+        );
+        require(
+            !self.encryption_provider_config_automatic_reload,
+            "--encryption-provider-config-automatic-reload is not supported yet: leave it out, and restart the server when the file changes",
         );
         for (one, other, names) in [
             (

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
+use gardener_apiserver::encryption::{self, EncryptionConfigError};
 use gardener_apiserver::kubernetes::{self, BootstrapError, EtcdLayout, RecordedError};
 use gardener_apiserver::{ClusterConfig, Server, Shared, UserInfo, aggregation, object};
 use gardener_landscape::embedded::EmbeddedKubernetes;
-use gardener_store::{EtcdConfig, EtcdError, EtcdStore, Store};
+use gardener_store::{Encryption, EtcdConfig, EtcdError, EtcdStore, Provider, Scope, Store};
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -33,6 +34,14 @@ pub enum RunError {
     /// There is no serving certificate.
     #[error(transparent)]
     Serving(#[from] ServingError),
+    /// The encryption configuration cannot be used.
+    #[error("--encryption-provider-config: {}: {source}", path.display())]
+    Encryption {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: EncryptionConfigError,
+    },
     /// etcd cannot be used.
     #[error(transparent)]
     Etcd(#[from] EtcdError),
@@ -61,6 +70,7 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     serving::provide(&flags, &clock)?;
     let serving = Serving::open(&flags)?;
     let settings = access::settings(&flags)?;
+    let encryption = encryption(&flags)?;
     // a port that is taken should be told before anything is written
     let port = u16::try_from(flags.secure_port).unwrap_or_default();
     let address = SocketAddr::new(flags.bind_address, port);
@@ -68,7 +78,7 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
         .await
         .map_err(|source| RunError::Listen { address, source })?;
     let kubernetes = EmbeddedKubernetes::load()?;
-    let store = open_store(&flags, &kubernetes).await?;
+    let store = open_store(&flags, &kubernetes, encryption).await?;
     let shared = Shared {
         store: store.clone(),
         clock,
@@ -127,8 +137,29 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     Ok(())
 }
 
+/// Who encrypts what. What servers tell each other is not encrypted, as with upstream, whose servers may tell it beside ours.
+fn encryption(flags: &Flags) -> Result<Encryption, RunError> {
+    let path = flags.encryption_provider_config.as_ref();
+    let path = path.filter(|path| !path.as_os_str().is_empty());
+    let Some((path, text)) = path.zip(read_optional("encryption-provider-config", path)?) else {
+        return Ok(Encryption::default());
+    };
+    let encryption = encryption::parse(&text).map_err(|source| RunError::Encryption {
+        path: path.clone(),
+        source,
+    })?;
+    Ok(encryption.with(
+        Scope::Topic(kubernetes::layout::server_leases()),
+        vec![Provider::identity()],
+    ))
+}
+
 /// Opens the store, as soon as etcd answers.
-async fn open_store(flags: &Flags, kubernetes: &EmbeddedKubernetes) -> Result<Arc<dyn Store>, RunError> {
+async fn open_store(
+    flags: &Flags,
+    kubernetes: &EmbeddedKubernetes,
+    encryption: Encryption,
+) -> Result<Arc<dyn Store>, RunError> {
     let text = |flag, path: &Option<PathBuf>| read_optional(flag, path.as_ref());
     let compaction = flags.etcd_compaction_interval.to_std();
     let config = EtcdConfig {
@@ -147,7 +178,10 @@ async fn open_store(flags: &Flags, kubernetes: &EmbeddedKubernetes) -> Result<Ar
     ));
     let deadline = Instant::now() + flags.storage_initialization_timeout.to_std();
     loop {
-        let options = gardener_store::Options::default();
+        let options = gardener_store::Options {
+            encryption: encryption.clone(),
+            ..gardener_store::Options::default()
+        };
         match EtcdStore::open(&config, layout.clone(), object::stamp, options).await {
             Ok(store) => return Ok(Arc::new(store)),
             Err(error @ EtcdError::Unreachable { .. }) if Instant::now() < deadline => {

@@ -1,7 +1,6 @@
 //! A running landscape: the store, the API server with its logical clusters, and the components, from start to stop.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +8,8 @@ use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
 use gardener_apiserver::kubernetes::{BootstrapError, RecordedError};
 use gardener_apiserver::listen::Entrances;
-use gardener_apiserver::{Server, Shared, UserInfo, object};
-use gardener_store::{DiskStore, MemoryStore, OpenError, Store};
+use gardener_apiserver::{Server, Shared, UserInfo};
+use gardener_store::Store;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -24,29 +23,6 @@ use crate::{manifests, registration};
 
 /// Name of administrators of embedded clusters.
 pub const ADMINISTRATOR: &str = "gardener-up:admin";
-
-/// Where objects are kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Storage {
-    /// In memory: gone with the process.
-    Memory,
-    /// In a folder.
-    Disk(PathBuf),
-}
-
-impl Storage {
-    /// Opens the store. Of one folder there is only one store at a time.
-    ///
-    /// # Errors
-    /// When the folder cannot be used, another process uses it, or the store is damaged.
-    pub fn open(&self) -> Result<Arc<dyn Store>, OpenError> {
-        let options = gardener_store::Options::default();
-        Ok(match self {
-            Self::Memory => Arc::new(MemoryStore::new(object::stamp, options)),
-            Self::Disk(dir) => Arc::new(DiskStore::open(dir, object::stamp, options)?),
-        })
-    }
-}
 
 /// How a landscape is started.
 pub struct Options {

@@ -15,5 +15,7 @@ pub mod manifests;
 pub mod programs;
 pub mod registration;
 mod seeds;
+pub mod storage;
 
-pub use landscape::{Landscape, LandscapeError, Options, Storage, seed_kubeconfig_secret};
+pub use landscape::{Landscape, LandscapeError, Options, seed_kubeconfig_secret};
+pub use storage::{Storage, StorageError};

@@ -64,6 +64,26 @@ pub fn small() -> Options {
     }
 }
 
+/// The same bounds, with all values encrypted.
+#[cfg(test)]
+fn encrypted(options: Options) -> Options {
+    Options {
+        encryption: sealed("1"),
+        ..options
+    }
+}
+
+/// All values encrypted with a key of this name.
+#[cfg(test)]
+pub(crate) fn sealed(name: &str) -> crate::Encryption {
+    let key = crate::SecretKey {
+        name: name.to_owned(),
+        secret: name.repeat(32).into_bytes()[..32].to_vec().into(),
+    };
+    let provider = crate::Provider::aes_gcm(&[key]).unwrap();
+    crate::Encryption::default().with(crate::Scope::Everything, vec![provider])
+}
+
 pub async fn revisions_count_up_and_reads_see_stamped_values(store: Arc<dyn Store>) {
     let base = store.revision();
     assert!(store.get(&key("c/n/a")).is_none());
@@ -472,4 +492,22 @@ mod backends {
         };
     }
     crate::for_each_contract!(disk);
+
+    macro_rules! encrypted_disk {
+        ($($name:ident),* $(,)?) => {
+            mod encrypted_disk {
+                $(
+                    #[tokio::test]
+                    async fn $name() {
+                        use super::super as contract;
+                        let options = contract::encrypted(contract::options(stringify!($name)));
+                        let dir = tempfile::tempdir().unwrap();
+                        let store = crate::DiskStore::open(dir.path(), contract::stamp, options).unwrap();
+                        contract::$name(std::sync::Arc::new(store)).await;
+                    }
+                )*
+            }
+        };
+    }
+    crate::for_each_contract!(encrypted_disk);
 }

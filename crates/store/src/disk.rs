@@ -5,7 +5,11 @@
 
 mod committer;
 mod error;
+#[cfg(test)]
+pub(crate) mod faults;
 mod file;
+mod folder;
+mod snapshot;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,11 +21,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::index::Index;
 use crate::{
-    Change, CommitError, Committed, Entry, Key, ListOptions, Listing, Options, ReadError, Revision, Stamp, Store,
-    Topic, Watch,
+    Change, CommitError, Committed, Encryption, Entry, Key, ListOptions, Listing, Options, ReadError, Revision, Stamp,
+    Store, Topic, Watch,
 };
 use committer::{Committer, Request, Work};
 pub use error::OpenError;
+use folder::{Directory, Folder};
+pub use snapshot::SnapshotError;
 
 /// A store in a directory. Dropping it finishes what was sent and lets go of the directory.
 #[derive(Debug)]
@@ -29,6 +35,9 @@ pub struct DiskStore {
     index: Arc<Index>,
     requests: Mutex<Option<mpsc::UnboundedSender<Request>>>,
     committer: Mutex<Option<JoinHandle<()>>>,
+    /// For snapshots; none when the store is closed.
+    file: Mutex<Option<Arc<file::StoreFile>>>,
+    encryption: Encryption,
 }
 
 impl DiskStore {
@@ -38,32 +47,66 @@ impl DiskStore {
     /// # Errors
     /// [`OpenError`] says what is wrong with the directory or the file and what to do.
     pub fn open(dir: &Path, stamp: Stamp, options: Options) -> Result<Self, OpenError> {
-        let file = file::open(dir, &options)?;
-        Self::start(file, stamp, options, dir)
+        Self::open_in(Directory::take(dir)?, stamp, options)
     }
 
-    fn start(file: file::StoreFile, stamp: Stamp, options: Options, dir: &Path) -> Result<Self, OpenError> {
-        let (revision, entries) = file.load(stamp)?;
+    pub(crate) fn open_in<F: Folder + 'static>(folder: F, stamp: Stamp, options: Options) -> Result<Self, OpenError> {
+        let file = Arc::new(file::open(folder, &options)?);
+        let (revision, entries) = file.load(stamp, &options.encryption)?;
         let index = Arc::new(Index::loaded(revision, entries, &options));
         let (sender, receiver) = mpsc::unbounded_channel();
+        let path = file.path().to_owned();
         let committer = Committer {
             index: Arc::clone(&index),
             stamp,
             max_value: options.max_value,
-            file,
+            file: Arc::clone(&file),
         };
         let thread = std::thread::Builder::new()
             .name("store-committer".into())
             .spawn(move || committer.run(receiver))
-            .map_err(|source| OpenError::Unwritable {
-                path: dir.to_owned(),
-                source,
-            })?;
+            .map_err(|source| OpenError::Unwritable { path, source })?;
         Ok(Self {
             index,
             requests: Mutex::new(Some(sender)),
             committer: Mutex::new(Some(thread)),
+            file: Mutex::new(Some(file)),
+            encryption: options.encryption,
         })
+    }
+
+    /// Writes what the store holds now into a file, while the store goes on. Gives the revision that the file holds. What is encrypted in the
+    /// store is so in the file.
+    ///
+    /// # Errors
+    /// [`SnapshotError`]; then there is no new file, and one of before is as it was.
+    pub async fn snapshot(&self, to: &Path) -> Result<Revision, SnapshotError> {
+        let file = self.file.lock().clone().ok_or(SnapshotError::Closed)?;
+        let to = to.to_owned();
+        let copied = tokio::task::spawn_blocking(move || file.copy_to(&to)).await;
+        copied.unwrap_or_else(|panic| {
+            let reason = panic.to_string();
+            Err(SnapshotError::Unreadable { reason })
+        })
+    }
+
+    /// Makes the store of `dir` from a snapshot. `advance` is added to its revision: clients who have seen more than the snapshot holds must not
+    /// find their revisions taken by other changes.
+    ///
+    /// # Errors
+    /// [`OpenError`]: there is a store already, or the snapshot is none or damaged. Then `dir` has no store.
+    pub fn restore(snapshot: &Path, dir: &Path, advance: Revision) -> Result<(), OpenError> {
+        snapshot::restore(snapshot, dir, advance)
+    }
+
+    /// What is to be written of changes. Encrypted here, where the committer does not wait for it.
+    fn prepared(&self, changes: Vec<Change>) -> Result<Work, CommitError> {
+        let prepared = changes.into_iter().map(|change| {
+            let (key, ..) = change.parts();
+            let stored = change.sealed(&self.encryption, key)?;
+            Ok((change, stored))
+        });
+        prepared.collect::<Result<_, CommitError>>().map(Work::Changes)
     }
 
     async fn send(&self, work: Work) -> Result<Vec<Committed>, CommitError> {
@@ -78,6 +121,8 @@ impl DiskStore {
 
     /// Lets the committer end once it has done what was sent, and gives its thread to wait for.
     fn stop(&self) -> Option<JoinHandle<()>> {
+        // First, so that the committer closes the file: that may panic once the database has given up.
+        self.file.lock().take();
         self.requests.lock().take();
         self.committer.lock().take()
     }
@@ -95,12 +140,12 @@ impl Drop for DiskStore {
 #[async_trait]
 impl Store for DiskStore {
     async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
-        let committed = self.send(Work::Changes(vec![change])).await?;
+        let committed = self.send(self.prepared(vec![change])?).await?;
         committed.into_iter().next().ok_or(CommitError::Closed)
     }
 
     async fn commit_all(&self, changes: Vec<Change>) -> Result<Vec<Committed>, CommitError> {
-        self.send(Work::Changes(changes)).await
+        self.send(self.prepared(changes)?).await
     }
 
     fn get(&self, key: &Key) -> Option<Arc<Entry>> {

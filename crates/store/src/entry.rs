@@ -27,6 +27,7 @@ pub struct Entry {
     pub mod_revision: Revision,
     /// How often the key was written since it was created, from 1.
     pub version: u64,
+    stale: bool,
     memo: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -38,8 +39,21 @@ impl Entry {
             create_revision,
             mod_revision,
             version,
+            stale: false,
             memo: OnceLock::new(),
         }
+    }
+
+    /// The entry of a value that is stored in another way than it would be today.
+    pub(crate) fn with_stale(mut self, stale: bool) -> Self {
+        self.stale = stale;
+        self
+    }
+
+    /// Whether the value is stored in another way than it would be today: not encrypted, or with a key of before. A writer who would change
+    /// nothing should write such a value all the same.
+    pub fn is_stale(&self) -> bool {
+        self.stale
     }
 
     /// What `make` derives from this entry: computed once, then shared by all readers of the entry. An entry remembers one type;

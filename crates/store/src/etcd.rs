@@ -36,7 +36,7 @@ use client::{CallError, Client};
 pub use config::{EtcdConfig, EtcdError};
 use follow::{Follower, Reader};
 pub use layout::Layout;
-use mirror::Mirror;
+use mirror::{Format, Mirror};
 use upkeep::Leases;
 
 /// How long a reader or writer waits for the index.
@@ -75,16 +75,25 @@ impl EtcdStore {
             endpoints: config.endpoints.join(","),
             reason,
         };
-        let failed = |error: CallError| unreachable(error.reason());
-        let now = follow::newest(&client, &*layout).await.map_err(failed)?;
+        let failed = |error: CallError| match error {
+            CallError::Encrypted(..) => EtcdError::Encrypted(error.reason()),
+            other => unreachable(other.reason()),
+        };
+        let format = Format {
+            layout,
+            encryption: options.encryption.clone(),
+            stamp,
+        };
+        let now = follow::newest(&client, &*format.layout).await.map_err(failed)?;
         let replayed = now.saturating_sub(REPLAYED).max(1);
-        let image = match mirror::read(&client, &*layout, stamp, Some(replayed)).await {
-            Err(CallError::Compacted) => mirror::read(&client, &*layout, stamp, None).await,
+        let image = match mirror::read(&client, &format, Some(replayed)).await {
+            // what was cut, or encrypted with a key that is no longer needed
+            Err(CallError::Compacted | CallError::Encrypted(..)) => mirror::read(&client, &format, None).await,
             other => other,
         };
         let image = image.map_err(failed)?;
         let index = Arc::new(Index::loaded(image.revision, image.entries, &options));
-        let mirror = Arc::new(Mirror::new(index, layout, stamp));
+        let mirror = Arc::new(Mirror::new(index, format));
         let progress = Arc::new(Notify::new());
         let (readers, waiting) = mpsc::unbounded_channel();
         let follower = Follower {
@@ -110,7 +119,10 @@ impl EtcdStore {
             closed: RwLock::new(false),
             tasks: Mutex::new(tasks),
         };
-        store.newest().await.map_err(|behind| unreachable(behind.reason))?;
+        store.newest().await.map_err(|behind| match store.mirror.encrypted() {
+            Some(reason) => EtcdError::Encrypted(reason),
+            None => unreachable(behind.reason),
+        })?;
         Ok(store)
     }
 

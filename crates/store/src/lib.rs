@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod disk;
+mod encryption;
 mod entry;
 mod etcd;
 mod event;
@@ -19,6 +20,10 @@ mod write;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
 #[cfg(test)]
+mod dice;
+#[cfg(test)]
+mod history;
+#[cfg(test)]
 mod model;
 
 #[cfg(any(test, feature = "contract"))]
@@ -28,7 +33,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-pub use disk::{DiskStore, OpenError};
+pub use disk::{DiskStore, OpenError, SnapshotError};
+pub use encryption::{CipherError, Encryption, KeyError, Provider, Scope, SecretKey};
 pub use entry::{Entry, Revision, Stamp};
 pub use etcd::{EtcdConfig, EtcdError, EtcdStore, Layout};
 pub use event::{Event, EventKind};

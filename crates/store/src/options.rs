@@ -1,6 +1,8 @@
-//! Bounds of a store.
+//! Bounds of a store, and who encrypts what it stores.
 
-/// Bounds of a store. All have defaults.
+use crate::Encryption;
+
+/// Bounds of a store, and who encrypts what it stores. All have defaults.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How many events one topic keeps for watchers and older snapshots.
@@ -11,6 +13,8 @@ pub struct Options {
     pub max_value: usize,
     /// How many bytes of pages the disk backend caches.
     pub disk_cache_bytes: usize,
+    /// Who encrypts values on disk or in etcd. The memory backend has nothing at rest.
+    pub encryption: Encryption,
 }
 
 impl Default for Options {
@@ -20,6 +24,7 @@ impl Default for Options {
             event_bytes: 32 << 20,
             max_value: 3 << 20,
             disk_cache_bytes: 16 << 20,
+            encryption: Encryption::default(),
         }
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::encryption::{Encryption, Place};
 use crate::index::Index;
-use crate::{Entry, Event, EventKind, Key, Revision, Stamp};
+use crate::{CipherError, Entry, Event, EventKind, Key, Revision, Stamp};
 
 /// What must hold of a key for a change to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +99,14 @@ pub enum CommitError {
         /// The key in question.
         key: Key,
     },
+    /// The value cannot be encrypted.
+    #[error("the value of {key} cannot be stored: {reason}")]
+    Cipher {
+        /// The key in question.
+        key: Key,
+        /// What is wrong.
+        reason: CipherError,
+    },
     /// The store behind could not be asked. Nothing has happened.
     #[error("etcd cannot take changes now ({reason}): try again")]
     Unreachable {
@@ -129,10 +138,51 @@ fn describe(current: &Option<Arc<Entry>>) -> String {
 }
 
 impl Change {
+    /// The value as it is to be stored at the key's place; none for a deletion.
+    pub(crate) fn sealed(&self, encryption: &Encryption, place: impl Place) -> Result<Option<Bytes>, CommitError> {
+        let (key, _, value) = self.parts();
+        let sealed = value.map(|value| encryption.seal(key, place, value)).transpose();
+        sealed.map_err(|reason| CommitError::Cipher {
+            key: key.clone(),
+            reason,
+        })
+    }
+
     pub(crate) fn parts(&self) -> (&Key, Expect, Option<&Bytes>) {
         match self {
             Change::Put { key, expect, value } => (key, *expect, Some(value)),
             Change::Delete { key, expect } => (key, *expect, None),
+        }
+    }
+}
+
+/// What can be told of changes made at once without knowing what is there: each key occurs once, no value is too large.
+pub(crate) struct Bounds<'a> {
+    keys: BTreeSet<&'a Key>,
+    max_value: usize,
+}
+
+impl<'a> Bounds<'a> {
+    pub(crate) fn new(max_value: usize) -> Self {
+        Self {
+            keys: BTreeSet::new(),
+            max_value,
+        }
+    }
+
+    /// Checks the next change.
+    pub(crate) fn check(&mut self, change: &'a Change) -> Result<(), CommitError> {
+        let (key, _, value) = change.parts();
+        if !self.keys.insert(key) {
+            return Err(CommitError::Repeated { key: key.clone() });
+        }
+        match value {
+            Some(value) if value.len() > self.max_value => Err(CommitError::TooLarge {
+                key: key.clone(),
+                size: value.len(),
+                limit: self.max_value,
+            }),
+            _ => Ok(()),
         }
     }
 }
@@ -167,22 +217,11 @@ impl<'a> Batch<'a> {
     }
 
     /// Checks that all of `changes` can be made. Changes nothing.
-    pub(crate) fn check(&self, changes: &[Change]) -> Result<(), CommitError> {
-        let mut keys = BTreeSet::new();
+    pub(crate) fn check<'c>(&self, changes: impl IntoIterator<Item = &'c Change>) -> Result<(), CommitError> {
+        let mut bounds = Bounds::new(self.max_value);
         for change in changes {
+            bounds.check(change)?;
             let (key, expect, value) = change.parts();
-            if !keys.insert(key) {
-                return Err(CommitError::Repeated { key: key.clone() });
-            }
-            if let Some(value) = value
-                && value.len() > self.max_value
-            {
-                return Err(CommitError::TooLarge {
-                    key: key.clone(),
-                    size: value.len(),
-                    limit: self.max_value,
-                });
-            }
             let current = self.current(key);
             let found = current.as_ref().map(|entry| entry.mod_revision);
             if !expect.holds(found) || (value.is_none() && found.is_none()) {

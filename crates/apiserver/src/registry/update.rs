@@ -183,6 +183,7 @@ impl Scope {
         let Found {
             revision,
             object: mut old,
+            is_stale,
         } = found;
         let expect = Expect::Revision(revision);
         let mut answer = if dry_run {
@@ -198,8 +199,11 @@ impl Scope {
             object
         } else {
             meta::set(&mut old, "resourceVersion", None);
-            if same_but_for_times(&old, &object) {
+            let unchanged = same_but_for_times(&old, &object);
+            if unchanged {
                 object = old;
+            }
+            if unchanged && !is_stale {
                 meta::set(&mut object, "resourceVersion", Some(revision.to_string().into()));
                 object
             } else {
@@ -369,6 +373,8 @@ pub(super) struct Found {
     revision: Revision,
     /// The object in the stored version.
     pub(super) object: Value,
+    /// Whether it is to be written anew even if nothing of it changes: it is encrypted in another way than it would be today.
+    is_stale: bool,
 }
 
 impl Found {
@@ -380,6 +386,7 @@ impl Found {
         Self {
             revision: entry.mod_revision,
             object,
+            is_stale: entry.is_stale(),
         }
     }
 }

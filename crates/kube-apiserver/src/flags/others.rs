@@ -3,12 +3,11 @@
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 /// Accepted without effect: true or false.
-const SWITCHES: [&str; 25] = [
+const SWITCHES: [&str; 24] = [
     "emulation-forward-compatible",
     "runtime-config-emulation-forward-compatible",
     "shutdown-send-retry-after",
     "enable-garbage-collector",
-    "encryption-provider-config-automatic-reload",
     "watch-cache",
     "disable-http2-serving",
     "permit-address-sharing",
@@ -123,7 +122,7 @@ const VALUES: [&str; 87] = [
 ];
 
 /// Not supported: what they ask for, clients or administrators would miss.
-const REFUSED: [&str; 20] = [
+const REFUSED: [&str; 19] = [
     "admission-control-config-file",
     "audit-log-path",
     "audit-policy-file",
@@ -135,7 +134,6 @@ const REFUSED: [&str; 20] = [
     "authorization-webhook-config-file",
     "egress-selector-config-file",
     "emulated-version",
-    "encryption-provider-config",
     "etcd-servers-overrides",
     "oidc-issuer-url",
     "oidc-client-id",

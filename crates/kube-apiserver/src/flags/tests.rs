@@ -51,6 +51,10 @@ fn what_is_wrong_is_told() {
             format!("{NEEDED} --enable-admission-plugins=Nonsense"),
             "\"Nonsense\" is unknown",
         ),
+        (
+            format!("{NEEDED} --encryption-provider-config=x --encryption-provider-config-automatic-reload"),
+            "automatic-reload is not supported yet",
+        ),
         (format!("{NEEDED} --tls-cert-file=x"), "go together"),
         (format!("{NEEDED} --storage-backend=etcd2"), "etcd3"),
         (

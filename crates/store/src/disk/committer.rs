@@ -1,5 +1,6 @@
 //! The thread that makes changes durable: takes all that wait, writes one transaction, publishes, answers.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,8 @@ use crate::{Change, CommitError, Committed, Expect, Stamp};
 /// What a caller wants done.
 #[derive(Debug)]
 pub(super) enum Work {
-    Changes(Vec<Change>),
+    /// Each with its value as it is stored.
+    Changes(Vec<(Change, Given)>),
     Purge(String),
 }
 
@@ -34,7 +36,7 @@ pub(super) struct Committer {
     pub(super) index: Arc<Index>,
     pub(super) stamp: Stamp,
     pub(super) max_value: usize,
-    pub(super) file: StoreFile,
+    pub(super) file: Arc<StoreFile>,
 }
 
 impl Committer {
@@ -76,7 +78,13 @@ impl Committer {
             .map(|Request { work, answer }| (answer, apply(work, &mut batch, &mut written)))
             .collect();
         let events: Vec<_> = batch.into_events().into_iter().zip(written).collect();
-        match self.file.persist(&events) {
+        // The database may give up with a panic where the disk told it nonsense. Who waits must not be left with less than an answer.
+        let persisted = catch_unwind(AssertUnwindSafe(|| self.file.persist(&events)));
+        let persisted = match persisted {
+            Ok(done) => done.map_err(|error| error.to_string()),
+            Err(_) => Err("writing failed an internal check".to_owned()),
+        };
+        match persisted {
             Ok(()) => {
                 self.index.publish(events.into_iter().map(|(event, _)| event).collect());
                 for (answer, decided) in answers {
@@ -85,9 +93,9 @@ impl Committer {
                 }
                 Ok(())
             }
-            Err(error) => {
-                let failure = redb_failure(&error);
-                tracing::error!(error = %error, "the store cannot write to disk and takes no more changes");
+            Err(reason) => {
+                tracing::error!(reason, "the store cannot write to disk and takes no more changes");
+                let failure = CommitError::Unavailable { reason: reason.into() };
                 for (answer, decided) in answers {
                     // A refusal was decided on what the batch would have made; none of that happened.
                     drop(decided);
@@ -115,19 +123,19 @@ fn apply(work: Work, batch: &mut Batch<'_>, written: &mut Vec<Given>) -> Result<
         Work::Purge(cluster) => batch
             .keys_of(&cluster)
             .into_iter()
-            .map(|key| Change::Delete {
-                key,
-                expect: Expect::Any,
+            .map(|key| {
+                let expect = Expect::Any;
+                (Change::Delete { key, expect }, None)
             })
             .collect(),
     };
-    batch.check(&changes)?;
+    batch.check(changes.iter().map(|(change, _)| change))?;
     let mut committed = Vec::with_capacity(changes.len());
-    for change in changes {
+    for (change, stored) in changes {
         match change {
             Change::Put { key, value, .. } => {
                 committed.push(batch.put(key, &value));
-                written.push(Some(value));
+                written.push(stored);
             }
             Change::Delete { key, .. } => {
                 if let Some(deleted) = batch.delete(key) {
@@ -138,10 +146,4 @@ fn apply(work: Work, batch: &mut Batch<'_>, written: &mut Vec<Given>) -> Result<
         }
     }
     Ok(committed)
-}
-
-fn redb_failure(error: &redb::Error) -> CommitError {
-    CommitError::Unavailable {
-        reason: error.to_string().into(),
-    }
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::{CipherError, Key};
+
 /// Why a store on disk cannot be opened, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -25,6 +27,12 @@ pub enum OpenError {
         /// The data directory.
         dir: PathBuf,
     },
+    /// A snapshot cannot be restored where there is a store.
+    #[error("there is a store in {} already: restore the snapshot into an empty folder", dir.display())]
+    Occupied {
+        /// The data directory.
+        dir: PathBuf,
+    },
     /// The file is not a store, or not a whole one.
     #[error(
         "{} is damaged ({reason}): restore it from a backup, or move it away to start with an empty landscape",
@@ -35,6 +43,16 @@ pub enum OpenError {
         path: PathBuf,
         /// What was found.
         reason: String,
+    },
+    /// A value is encrypted and cannot be read.
+    #[error("{} cannot be read: {key}: {reason}; start with the encryption configuration that it was written with", path.display())]
+    Encrypted {
+        /// The file.
+        path: PathBuf,
+        /// The first key that cannot be read.
+        key: Key,
+        /// What is wrong.
+        reason: CipherError,
     },
     /// A newer program wrote the file.
     #[error(

@@ -1,9 +1,9 @@
 //! The file format: what the tables are, how a file is made, opened, read and written.
 //!
 //! `store.redb` holds two tables: `meta` (format version and newest revision) and `entries`
-//! (topic, path → created, written, version, value as given). `lock` beside it is held while a process has the store open.
+//! (topic, path → created, written, version, value as given or as encrypted)
 
-use std::fs::File;
+use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -14,85 +14,81 @@ use redb::{
 };
 
 use super::OpenError;
-use crate::{Entry, Event, EventKind, Key, Options, Revision, Stamp, Topic};
+use super::folder::Folder;
+use crate::{Encryption, Entry, Event, EventKind, Key, Options, Revision, Stamp, Topic};
 
 /// The format this program writes.
 pub(super) const FORMAT: u64 = 1;
 
-const FILE: &str = "store.redb";
-const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+pub(super) const FILE: &str = "store.redb";
+pub(super) const NEW_FILE: &str = "store.redb.new";
+pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// Created, last written, version, value as given.
-type Row<'a> = (u64, u64, u64, &'a [u8]);
-const ENTRIES: TableDefinition<'_, (&str, &str), Row<'_>> = TableDefinition::new("entries");
-const META_FORMAT: &str = "format";
-const META_REVISION: &str = "revision";
+pub(super) type Row<'a> = (u64, u64, u64, &'a [u8]);
+pub(super) const ENTRIES: TableDefinition<'_, (&str, &str), Row<'_>> = TableDefinition::new("entries");
+pub(super) const META_FORMAT: &str = "format";
+pub(super) const META_REVISION: &str = "revision";
 
-/// An open store file. Holds the directory's lock.
+/// An open store file.
 #[derive(Debug)]
 pub(super) struct StoreFile {
-    database: Database,
+    pub(super) database: Database,
     path: PathBuf,
-    _lock: Option<File>,
+    // let go when the database is closed
+    _folder: Option<Box<dyn Debug + Send + Sync>>,
 }
 
-/// Opens the store file of `dir`; makes both where they are missing.
-pub(super) fn open(dir: &Path, options: &Options) -> Result<StoreFile, OpenError> {
+/// Opens the store file of a folder; makes one where there is none.
+pub(super) fn open<F: Folder + 'static>(folder: F, options: &Options) -> Result<StoreFile, OpenError> {
+    let path = folder.path().join(FILE);
     let unwritable = |path: &Path| {
         let path = path.to_owned();
         move |source| OpenError::Unwritable { path, source }
     };
-    std::fs::create_dir_all(dir).map_err(unwritable(dir))?;
-    let lock_path = dir.join("lock");
-    let lock = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&lock_path)
-        .map_err(unwritable(&lock_path))?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(std::fs::TryLockError::WouldBlock) => {
-            return Err(OpenError::InUse { dir: dir.to_owned() });
-        }
-        Err(std::fs::TryLockError::Error(source)) => return Err(unwritable(&lock_path)(source)),
-    }
-
-    let path = dir.join(FILE);
-    if !path.try_exists().map_err(unwritable(&path))? {
+    if folder.length(FILE).map_err(unwritable(&path))?.is_none() {
         // Made under another name: whatever bears the real name was once whole, so that an empty file is damage.
-        let new = dir.join("store.redb.new");
-        if new.try_exists().map_err(unwritable(&new))? {
-            std::fs::remove_file(&new).map_err(unwritable(&new))?;
+        let new = folder.path().join(NEW_FILE);
+        if folder.length(NEW_FILE).map_err(unwritable(&new))?.is_some() {
+            folder.remove(NEW_FILE).map_err(unwritable(&new))?;
         }
         let database = Builder::new()
-            .create(&new)
-            .map_err(|error| classify(error, &new, dir))?;
+            .create_with_backend(folder.create(NEW_FILE).map_err(unwritable(&new))?)
+            .map_err(|error| classify(error, &new, folder.path()))?;
         drop(StoreFile::initialized(database, &new)?);
-        std::fs::rename(&new, &path).map_err(unwritable(&path))?;
-        File::open(dir)
-            .and_then(|dir| dir.sync_all())
-            .map_err(unwritable(dir))?;
+        folder.rename(NEW_FILE, FILE).map_err(unwritable(&path))?;
+        folder.sync().map_err(unwritable(folder.path()))?;
     }
-    let length = std::fs::metadata(&path).map_err(unwritable(&path))?.len();
-    if length == 0 {
-        return Err(damaged(&path, "it is empty"));
+    let database = existing(&folder, FILE, &path, options)?;
+    Ok(StoreFile {
+        database,
+        path,
+        _folder: Some(Box::new(folder)),
+    })
+}
+
+/// The database in a file that is there; errors are told of `path`.
+pub(super) fn existing<F: Folder>(
+    folder: &F,
+    name: &str,
+    path: &Path,
+    options: &Options,
+) -> Result<Database, OpenError> {
+    let unwritable = |source| OpenError::Unwritable {
+        path: path.to_owned(),
+        source,
+    };
+    if folder.length(name).map_err(unwritable)? == Some(0) {
+        return Err(damaged(path, "it is empty"));
     }
-    File::options()
-        .read(true)
-        .write(true)
-        .open(&path)
-        .map_err(unwritable(&path))?;
+    let file = folder.open(name).map_err(unwritable)?;
     let mut builder = Builder::new();
     builder.set_cache_size(options.disk_cache_bytes);
     // Everything is read at start anyway; unchecked, damage would show as a panic later.
     builder.set_check_integrity_on_open(true);
-    let database = guarded(&path, || {
-        builder.open(&path).map_err(|error| classify(error, &path, dir))
-    })?;
-    Ok(StoreFile {
-        database,
-        path,
-        _lock: Some(lock),
+    guarded(path, || {
+        builder
+            .create_with_backend(file)
+            .map_err(|error| classify(error, path, folder.path()))
     })
 }
 
@@ -101,7 +97,7 @@ fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, OpenError>) -> Resul
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(damaged(path, "reading it fails an internal check")))
 }
 
-fn damaged(path: &Path, reason: impl ToString) -> OpenError {
+pub(super) fn damaged(path: &Path, reason: impl ToString) -> OpenError {
     OpenError::Damaged {
         path: path.to_owned(),
         reason: reason.to_string(),
@@ -126,7 +122,7 @@ fn classify(error: DatabaseError, path: &Path, dir: &Path) -> OpenError {
     }
 }
 
-/// A value given by a writer, or the deletion's note that there is none any more.
+/// A value as it is stored, or the deletion's note that there is none any more.
 pub(super) type Given = Option<Bytes>;
 
 impl StoreFile {
@@ -135,7 +131,7 @@ impl StoreFile {
         let file = Self {
             database,
             path: path.to_owned(),
-            _lock: None,
+            _folder: None,
         };
         file.initialize()
             .map_err(|error| OpenError::Unwritable {
@@ -151,8 +147,13 @@ impl StoreFile {
         Self {
             database,
             path: path.to_owned(),
-            _lock: None,
+            _folder: None,
         }
+    }
+
+    /// Where it is, for people.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     fn initialize(&self) -> Result<(), redb::Error> {
@@ -168,7 +169,7 @@ impl StoreFile {
     }
 
     /// Reads everything: the newest revision and all entries, stamped.
-    pub(super) fn load(&self, stamp: Stamp) -> Result<(Revision, Vec<Entry>), OpenError> {
+    pub(super) fn load(&self, stamp: Stamp, encryption: &Encryption) -> Result<(Revision, Vec<Entry>), OpenError> {
         guarded(&self.path, || {
             let broken = |error: redb::Error| damaged(&self.path, error);
             let transaction = self.database.begin_read().map_err(|error| broken(error.into()))?;
@@ -210,15 +211,21 @@ impl StoreFile {
                 if topic.as_str() != topic_text {
                     topic = Topic::from_text(topic_text);
                 }
-                let value = stamp(&Bytes::copy_from_slice(value), written);
                 let key = Key::new(topic.clone(), path);
-                entries.push(Entry::new(key, value, created, written, version));
+                let opened = encryption.open(&key, &key, &Bytes::copy_from_slice(value));
+                let opened = opened.map_err(|reason| OpenError::Encrypted {
+                    path: self.path.clone(),
+                    key: key.clone(),
+                    reason,
+                })?;
+                let entry = Entry::new(key, stamp(&opened.value, written), created, written, version);
+                entries.push(entry.with_stale(opened.stale));
             }
             Ok((revision, entries))
         })
     }
 
-    /// Makes events durable in one transaction: back when the disk has them. `given` are their values as the writers gave them.
+    /// Makes events durable in one transaction: back when the disk has them. With each comes its value as it is stored.
     pub(super) fn persist(&self, events: &[(Event, Given)]) -> Result<(), redb::Error> {
         let Some((last, _)) = events.last() else {
             return Ok(());

@@ -36,6 +36,8 @@ pub(super) enum CallError {
     TooLarge,
     /// History was cut behind what was asked for.
     Compacted,
+    /// The value at this place is encrypted and cannot be read.
+    Encrypted(Arc<str>, crate::CipherError),
 }
 
 impl CallError {
@@ -44,6 +46,29 @@ impl CallError {
             Self::NotDone(reason) | Self::Unknown(reason) | Self::Refused(reason) => Arc::clone(reason),
             Self::TooLarge => TOO_LARGE.into(),
             Self::Compacted => "the history asked for was cut".into(),
+            Self::Encrypted(place, reason) => {
+                let hint = "start the server with an encryption configuration that has its key";
+                format!("{place} cannot be read: {reason}; {hint}").into()
+            }
+        }
+    }
+}
+
+/// When a call that failed is made again.
+#[derive(Clone, Copy, Debug)]
+enum Again {
+    /// While it was certainly not done: it may change something.
+    Undone,
+    /// While etcd may answer another time: it changes nothing, or does no harm twice.
+    Harmless,
+}
+
+impl Again {
+    fn after(self, error: &CallError) -> bool {
+        match error {
+            CallError::NotDone(_) => true,
+            CallError::Unknown(_) => matches!(self, Self::Harmless),
+            _ => false,
         }
     }
 }
@@ -171,8 +196,8 @@ impl Client {
         answered
     }
 
-    /// A call that may change something: made again only while it was certainly not done.
-    async fn change<Q, A>(&self, path: &'static str, request: Q) -> Result<A, CallError>
+    /// A call that is made again while it may be.
+    async fn call<Q, A>(&self, path: &'static str, request: Q, again: Again) -> Result<A, CallError>
     where
         Q: prost::Message + Clone + 'static,
         A: prost::Message + Default + Send + 'static,
@@ -180,42 +205,26 @@ impl Client {
         let deadline = Instant::now() + CALL_TIMEOUT;
         loop {
             match self.once(path, request.clone(), deadline).await {
-                Err(CallError::NotDone(_)) if Instant::now() + RETRY < deadline => sleep(RETRY).await,
-                other => return other,
-            }
-        }
-    }
-
-    /// A call that changes nothing, or that does no harm twice.
-    async fn read<Q, A>(&self, path: &'static str, request: Q) -> Result<A, CallError>
-    where
-        Q: prost::Message + Clone + 'static,
-        A: prost::Message + Default + Send + 'static,
-    {
-        let deadline = Instant::now() + CALL_TIMEOUT;
-        loop {
-            match self.once(path, request.clone(), deadline).await {
-                Err(CallError::NotDone(_) | CallError::Unknown(_)) if Instant::now() + RETRY < deadline => {
-                    sleep(RETRY).await;
-                }
+                Err(error) if again.after(&error) && Instant::now() + RETRY < deadline => sleep(RETRY).await,
                 other => return other,
             }
         }
     }
 
     pub(super) async fn range(&self, request: wire::RangeRequest) -> Result<wire::RangeResponse, CallError> {
-        self.read("/etcdserverpb.KV/Range", request).await
+        self.call("/etcdserverpb.KV/Range", request, Again::Harmless).await
     }
 
     pub(super) async fn txn(&self, request: wire::TxnRequest) -> Result<wire::TxnResponse, CallError> {
-        self.change("/etcdserverpb.KV/Txn", request).await
+        self.call("/etcdserverpb.KV/Txn", request, Again::Undone).await
     }
 
     pub(super) async fn compact(&self, revision: crate::Revision) -> Result<(), CallError> {
         let request = wire::CompactionRequest {
             revision: wire::signed(revision),
         };
-        let compacted: Result<wire::CompactionResponse, _> = self.read("/etcdserverpb.KV/Compact", request).await;
+        let path = "/etcdserverpb.KV/Compact";
+        let compacted: Result<wire::CompactionResponse, _> = self.call(path, request, Again::Harmless).await;
         match compacted {
             // it was cut there or behind already
             Ok(_) | Err(CallError::Compacted) => Ok(()),
@@ -228,7 +237,8 @@ impl Client {
         let request = wire::LeaseGrantRequest {
             ttl: wire::signed(time_to_live.as_secs()),
         };
-        let granted: wire::LeaseGrantResponse = self.read("/etcdserverpb.Lease/LeaseGrant", request).await?;
+        let path = "/etcdserverpb.Lease/LeaseGrant";
+        let granted: wire::LeaseGrantResponse = self.call(path, request, Again::Harmless).await?;
         Ok(granted.id)
     }
 

@@ -1,6 +1,5 @@
 //! Changes as transactions of etcd, and what its answers say of them.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,6 +7,7 @@ use bytes::Bytes;
 use super::client::CallError;
 use super::mirror;
 use super::{EtcdStore, wire};
+use crate::write::Bounds;
 use crate::{Change, CommitError, Committed, Entry, Expect, Key, Revision};
 
 /// The largest request that etcd takes unless it is told otherwise.
@@ -38,25 +38,19 @@ fn compare(place: &[u8], change: &Change) -> Option<wire::Compare> {
 impl EtcdStore {
     /// Refuses what needs no question to etcd.
     fn check(&self, changes: &[Change]) -> Result<Vec<Vec<u8>>, CommitError> {
-        let mut keys = BTreeSet::new();
+        let mut bounds = Bounds::new(self.max_value);
         let mut places = Vec::with_capacity(changes.len());
         for change in changes {
-            let (key, _, value) = change.parts();
-            if !keys.insert(key) {
-                return Err(CommitError::Repeated { key: key.clone() });
-            }
-            if let Some(value) = value
-                && value.len() > self.max_value
-            {
-                return Err(CommitError::TooLarge {
-                    key: key.clone(),
-                    size: value.len(),
-                    limit: self.max_value,
-                });
-            }
-            let place = self.mirror.layout.place(key).ok_or_else(|| CommitError::Refused {
-                reason: format!("the layout has no place for {key}").into(),
-            })?;
+            bounds.check(change)?;
+            let (key, ..) = change.parts();
+            let place = self
+                .mirror
+                .format
+                .layout
+                .place(key)
+                .ok_or_else(|| CommitError::Refused {
+                    reason: format!("the layout has no place for {key}").into(),
+                })?;
             places.push(place.into_bytes());
         }
         Ok(places)
@@ -87,8 +81,10 @@ impl EtcdStore {
         for (place, change) in places.iter().zip(changes) {
             request.compare.extend(compare(place, change));
             match change {
-                Change::Put { key, expect, value } => {
-                    let lives = self.mirror.layout.time_to_live(key);
+                Change::Put { key, expect, .. } => {
+                    let place_text = String::from_utf8_lossy(place);
+                    let stored = change.sealed(&self.mirror.format.encryption, &*place_text)?;
+                    let lives = self.mirror.format.layout.time_to_live(key);
                     let own = match lives {
                         Some(lives) => self
                             .leases
@@ -100,7 +96,7 @@ impl EtcdStore {
                     lease = lease.max(own);
                     request.success.push(op(wire::Request::Put(wire::PutRequest {
                         key: place.clone(),
-                        value: value.clone(),
+                        value: stored.unwrap_or_default(),
                         lease: own,
                     })));
                     if *expect != Expect::Absent {
@@ -204,7 +200,9 @@ impl EtcdStore {
                     {
                         kv = found;
                     }
-                    self.entry(key, revision, || mirror::of(key.clone(), self.mirror.stamp, &kv, value))
+                    self.entry(key, revision, || {
+                        mirror::of(key.clone(), self.mirror.format.stamp, &kv, value)
+                    })
                 }
                 Change::Delete { key, .. } => {
                     let mut kv = match answers.next() {
@@ -214,12 +212,7 @@ impl EtcdStore {
                         _ => wire::KeyValue::default(),
                     };
                     kv.mod_revision = wire::signed(revision);
-                    let value = self
-                        .mirror
-                        .layout
-                        .read(key, &kv.value)
-                        .unwrap_or_else(|_| Bytes::clone(&kv.value));
-                    Arc::new(mirror::of(key.clone(), self.mirror.stamp, &kv, &value))
+                    self.mirror.format.last(key, kv)
                 }
             };
             all.push(Committed { revision, entry });
@@ -241,7 +234,10 @@ impl EtcdStore {
             return Ok(());
         };
         match tokio::time::timeout(super::PATIENCE, super::follow::arrived(arrival, &self.progress)).await {
-            Ok(()) => Ok(()),
+            Ok(true) => Ok(()),
+            Ok(false) => Err(CommitError::Unknown {
+                reason: self.mirror.lost().reason,
+            }),
             Err(_) => Err(CommitError::Unknown {
                 reason: "etcd made it, but did not tell of it in time".into(),
             }),

@@ -26,6 +26,9 @@ pub enum EtcdError {
     /// The settings cannot be used.
     #[error("etcd cannot be reached with these settings: {0}")]
     Config(String),
+    /// A value is encrypted and cannot be read.
+    #[error("{0}")]
+    Encrypted(Arc<str>),
     /// etcd does not answer, or not as it should.
     #[error("etcd at {endpoints} does not answer ({reason}): check that it runs and that address and certificates fit")]
     Unreachable {

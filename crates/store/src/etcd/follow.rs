@@ -28,8 +28,8 @@ pub(super) struct Follower {
 enum End {
     /// Begin anew where it was.
     Broken(Arc<str>),
-    /// History was cut behind where it was.
-    Compacted,
+    /// What was told cannot be followed change by change: all has to be read anew.
+    Anew(Arc<str>),
 }
 
 impl Follower {
@@ -47,17 +47,17 @@ impl Follower {
                     sleep(wait).await;
                     wait = (wait * 2).min(RETRY.1);
                 }
-                End::Compacted => match mirror::read(&self.client, &*self.mirror.layout, self.mirror.stamp, None).await
-                {
+                End::Anew(why) => match mirror::read(&self.client, &self.mirror.format, None).await {
                     Ok(image) => {
-                        tracing::warn!(
-                            revision = image.revision,
-                            "etcd's history was cut behind us: all was read anew"
-                        );
+                        tracing::warn!(revision = image.revision, why = &*why, "all of etcd was read anew");
                         self.mirror.replace(image);
                     }
                     Err(error) => {
-                        tracing::warn!(reason = &*error.reason(), "etcd cannot be read anew");
+                        let reason = error.reason();
+                        tracing::error!(reason = &*reason, "etcd cannot be read anew");
+                        if matches!(error, CallError::Encrypted(..)) {
+                            self.mirror.shut(reason);
+                        }
                         sleep(wait).await;
                         wait = (wait * 2).min(RETRY.1);
                     }
@@ -69,7 +69,7 @@ impl Follower {
     async fn watch(&self) -> End {
         let (requests, sent) = mpsc::unbounded_channel();
         let start = self.mirror.index.revision() + 1;
-        let prefix = self.mirror.layout.prefix().as_bytes();
+        let prefix = self.mirror.format.layout.prefix().as_bytes();
         let create = wire::WatchCreateRequest {
             key: prefix.to_vec(),
             range_end: range_end(prefix),
@@ -115,14 +115,14 @@ impl Follower {
                 Err(status) => return End::Broken(classify(&status).reason()),
             };
             if response.compact_revision != 0 {
-                return End::Compacted;
+                return End::Anew("its history was cut behind us".into());
             }
             if response.canceled {
                 return End::Broken(response.cancel_reason.into());
             }
             if response.created {
                 let now = wire::revision(response.header.as_ref());
-                if let Err(reason) = self.mirror.check(self.mirror.index.revision(), now) {
+                if let Err(reason) = self.mirror.not_set_back(self.mirror.index.revision(), now) {
                     return End::Broken(reason);
                 }
                 continue;
@@ -132,8 +132,10 @@ impl Follower {
                 continue;
             }
             pieces.extend(response.events);
-            if !response.fragment {
-                self.mirror.take(&std::mem::take(&mut pieces));
+            if !response.fragment
+                && let Err(error) = self.mirror.take(&std::mem::take(&mut pieces))
+            {
+                return End::Anew(error.reason());
             }
         }
     }
@@ -156,27 +158,33 @@ pub(super) async fn serve_readers(
             waiting.push(next);
         }
         let before = mirror.index.revision();
-        let newest = newest(&client, &*mirror.layout).await.map_err(|error| error.reason());
+        let newest = newest(&client, &*mirror.format.layout)
+            .await
+            .map_err(|error| error.reason());
         let newest = newest.and_then(|revision| mirror.check(before, revision).map(|()| revision));
         match newest {
             Ok(revision) => {
                 let (mirror, progress) = (Arc::clone(&mirror), Arc::clone(&progress));
-                let tell = move || waiting.into_iter().for_each(|reader| drop(reader.send(Ok(()))));
                 match mirror.arrival(revision) {
-                    None => tell(),
+                    None => tell(waiting, &Ok(())),
                     Some(arrival) => drop(tokio::spawn(async move {
-                        arrived(arrival, &progress).await;
-                        tell();
+                        let told = match arrived(arrival, &progress).await {
+                            true => Ok(()),
+                            false => Err(mirror.lost()),
+                        };
+                        tell(waiting, &told);
                     })),
                 }
             }
-            Err(reason) => {
-                let behind = Behind { reason };
-                waiting
-                    .into_iter()
-                    .for_each(|reader| drop(reader.send(Err(behind.clone()))));
-            }
+            Err(reason) => tell(waiting, &Err(Behind { reason })),
         }
+    }
+}
+
+/// Tells all who wait the same. Who no longer waits need not be told.
+fn tell(waiting: Vec<Reader>, told: &Result<(), Behind>) {
+    for reader in waiting {
+        reader.send(told.clone()).ok();
     }
 }
 
@@ -191,12 +199,15 @@ pub(super) async fn newest(client: &Client, layout: &dyn super::Layout) -> Resul
     Ok(wire::revision(client.range(request).await?.header.as_ref()))
 }
 
-/// Waits for a revision. The change of that revision may be outside of our prefix: then etcd is asked how far the watch is. It does not answer
-/// while the watch is behind, so it is asked again.
-pub(super) async fn arrived(mut arrival: oneshot::Receiver<()>, progress: &Notify) {
+/// Waits for a revision; false if it will not come. The change of that revision may be outside of our prefix: then etcd is asked how far the watch is.
+/// It does not answer while the watch is behind, so it is asked again.
+pub(super) async fn arrived(mut arrival: oneshot::Receiver<()>, progress: &Notify) -> bool {
     let mut wait = ON_THE_WAY.0;
-    while timeout(wait, &mut arrival).await.is_err() {
-        progress.notify_one();
+    loop {
+        match timeout(wait, &mut arrival).await {
+            Ok(told) => return told.is_ok(),
+            Err(_) => progress.notify_one(),
+        }
         wait = ON_THE_WAY.1;
     }
 }

@@ -12,7 +12,7 @@ use super::client::{CallError, Client};
 use super::layout::Layout;
 use super::wire;
 use crate::index::Index;
-use crate::{Entry, Event, EventKind, Key, ListOptions, Revision, Stamp};
+use crate::{Behind, Encryption, Entry, Event, EventKind, Key, ListOptions, Revision, Stamp};
 
 /// How many keys one call reads.
 const PAGE: i64 = 500;
@@ -26,8 +26,9 @@ pub(super) struct Image {
 /// The index, and what turns etcd's keys and values into ours.
 pub(super) struct Mirror {
     pub(super) index: Arc<Index>,
-    pub(super) layout: Arc<dyn Layout>,
-    pub(super) stamp: Stamp,
+    pub(super) format: Format,
+    /// Why values that were told cannot be decrypted; then what we hold is not what is there.
+    encrypted: Mutex<Option<Arc<str>>>,
     /// Whether etcd was set back behind what was read of it: then what we hold never was.
     set_back: AtomicBool,
     arrivals: Mutex<BTreeMap<Revision, Vec<oneshot::Sender<()>>>>,
@@ -46,14 +47,16 @@ pub(super) fn range_end(prefix: &[u8]) -> Vec<u8> {
     vec![0]
 }
 
+/// What turns keys and values of etcd into ours.
+pub(super) struct Format {
+    pub(super) layout: Arc<dyn Layout>,
+    pub(super) encryption: Encryption,
+    pub(super) stamp: Stamp,
+}
+
 /// Reads everything under the layout's prefix as it was at `revision`, or as it is now.
-pub(super) async fn read(
-    client: &Client,
-    layout: &dyn Layout,
-    stamp: Stamp,
-    revision: Option<Revision>,
-) -> Result<Image, CallError> {
-    let prefix = layout.prefix().as_bytes();
+pub(super) async fn read(client: &Client, format: &Format, revision: Option<Revision>) -> Result<Image, CallError> {
+    let prefix = format.layout.prefix().as_bytes();
     let mut at = revision.unwrap_or(0);
     let (mut from, mut entries) = (prefix.to_vec(), Vec::new());
     loop {
@@ -68,7 +71,9 @@ pub(super) async fn read(
         if at == 0 {
             at = wire::revision(page.header.as_ref());
         }
-        entries.extend(page.kvs.iter().filter_map(|kv| entry(layout, stamp, kv)));
+        for kv in &page.kvs {
+            entries.extend(format.entry(kv)?);
+        }
         match page.kvs.last() {
             // the next key there can be
             Some(last) if page.more => from = [&last.key[..], &[0]].concat(),
@@ -77,16 +82,41 @@ pub(super) async fn read(
     }
 }
 
-/// A key with its value as our readers see it; none if it is not the store's, or nobody can read it.
-fn entry(layout: &dyn Layout, stamp: Stamp, kv: &wire::KeyValue) -> Option<Entry> {
-    let place = std::str::from_utf8(&kv.key).ok()?;
-    let key = layout.key_at(place)?;
-    match layout.read(&key, &kv.value) {
-        Ok(value) => Some(of(key, stamp, kv, &value)),
-        Err(reason) => {
-            tracing::error!(place, reason, "a value in etcd cannot be read and is left out");
-            None
+impl Format {
+    /// A key with its value as our readers see it; none if it is not the store's, or is nothing that can be read.
+    ///
+    /// # Errors
+    /// [`CallError::Encrypted`]. To leave such a key out would be to tell that it is not there.
+    fn entry(&self, kv: &wire::KeyValue) -> Result<Option<Entry>, CallError> {
+        let Some((place, key)) = self.key(kv) else {
+            return Ok(None);
+        };
+        let opened = self.encryption.open(&key, place, &kv.value);
+        let opened = opened.map_err(|reason| CallError::Encrypted(place.into(), reason))?;
+        match self.layout.read(&key, &opened.value) {
+            Ok(value) => Ok(Some(of(key, self.stamp, kv, &value).with_stale(opened.stale))),
+            Err(reason) => {
+                tracing::error!(place, reason, "a value in etcd cannot be read and is left out");
+                Ok(None)
+            }
         }
+    }
+
+    /// The entry of a key that was deleted, with what stood there. A value that nobody can read is as it stood there.
+    pub(super) fn last(&self, key: &Key, kv: wire::KeyValue) -> Arc<Entry> {
+        let place = String::from_utf8_lossy(&kv.key);
+        let opened = self.encryption.open(key, &*place, &kv.value).map(|opened| opened.value);
+        let value = opened
+            .map_err(|_| String::new())
+            .and_then(|value| self.layout.read(key, &value));
+        let value = value.unwrap_or_else(|_| kv.value.clone());
+        Arc::new(of(key.clone(), self.stamp, &kv, &value))
+    }
+
+    /// Where a key of the store lies, and the key.
+    fn key<'k>(&self, kv: &'k wire::KeyValue) -> Option<(&'k str, Key)> {
+        let place = std::str::from_utf8(&kv.key).ok()?;
+        Some((place, self.layout.key_at(place)?))
     }
 }
 
@@ -114,18 +144,24 @@ fn deleted(stamp: Stamp, last: &Entry, revision: Revision) -> Arc<Entry> {
 }
 
 impl Mirror {
-    pub(super) fn new(index: Arc<Index>, layout: Arc<dyn Layout>, stamp: Stamp) -> Self {
+    pub(super) fn new(index: Arc<Index>, format: Format) -> Self {
         Self {
             index,
-            layout,
-            stamp,
+            format,
+            encrypted: Mutex::default(),
             set_back: AtomicBool::new(false),
             arrivals: Mutex::default(),
         }
     }
 
-    /// Compares a revision that etcd has with one that was read of it before. Refuses to go on once etcd was set back, as by a restored snapshot.
+    /// As [`Mirror::not_set_back`]; refuses, too, while what is there cannot be decrypted.
     pub(super) fn check(&self, before: Revision, now: Revision) -> Result<(), Arc<str>> {
+        self.not_set_back(before, now)?;
+        self.encrypted().map_or(Ok(()), Err)
+    }
+
+    /// Compares a revision that etcd has with one that was read of it before. Refuses to go on once etcd was set back, as by a restored snapshot.
+    pub(super) fn not_set_back(&self, before: Revision, now: Revision) -> Result<(), Arc<str>> {
         if now < before && !self.set_back.swap(true, Ordering::Relaxed) {
             tracing::error!(before, now, "etcd was set back; restart this server to read it anew");
         }
@@ -133,6 +169,23 @@ impl Mirror {
             true => Err("etcd was set back behind what this server has read of it: restart the server".into()),
             false => Ok(()),
         }
+    }
+
+    /// What is there cannot be decrypted, until something else is told. Who waits for it waits no longer.
+    pub(super) fn shut(&self, reason: Arc<str>) {
+        *self.encrypted.lock() = Some(reason);
+        self.arrivals.lock().clear();
+    }
+
+    /// Why what is there cannot be decrypted.
+    pub(super) fn encrypted(&self) -> Option<Arc<str>> {
+        self.encrypted.lock().clone()
+    }
+
+    /// Why a revision that was waited for does not come.
+    pub(super) fn lost(&self) -> Behind {
+        let reason = self.encrypted().unwrap_or_else(|| "the changes did not come".into());
+        Behind { reason }
     }
 
     /// Ends when the index has seen `revision`; none if it has.
@@ -163,7 +216,10 @@ impl Mirror {
     }
 
     /// Takes in changes that the watch told: whole revisions, in order.
-    pub(super) fn take(&self, told: &[wire::WatchEvent]) {
+    ///
+    /// # Errors
+    /// [`CallError::Encrypted`]; then none was taken in.
+    pub(super) fn take(&self, told: &[wire::WatchEvent]) -> Result<(), CallError> {
         let mut changed: BTreeMap<Key, Option<Arc<Entry>>> = BTreeMap::new();
         let mut events = Vec::with_capacity(told.len());
         let mut newest = 0;
@@ -171,10 +227,7 @@ impl Mirror {
             let Some(kv) = &one.kv else { continue };
             let revision = wire::number(kv.mod_revision);
             newest = revision;
-            let Some(key) = std::str::from_utf8(&kv.key)
-                .ok()
-                .and_then(|place| self.layout.key_at(place))
-            else {
+            let Some((_, key)) = self.format.key(kv) else {
                 continue;
             };
             let previous = match changed.get(&key) {
@@ -183,13 +236,14 @@ impl Mirror {
             };
             let now = match one.kind == wire::WatchEventType::Delete as i32 {
                 true => None,
-                false => entry(&*self.layout, self.stamp, kv).map(Arc::new),
+                false => self.format.entry(kv)?.map(Arc::new),
             };
             changed.insert(key, now.clone());
             events.extend(self.events(previous, now, revision));
         }
         self.index.publish(events);
         self.advance(newest);
+        Ok(())
     }
 
     /// What readers are told when a key's entry becomes another one.
@@ -197,7 +251,7 @@ impl Mirror {
         let gone = |last: &Arc<Entry>, revision| Event {
             revision,
             kind: EventKind::Deleted,
-            entry: deleted(self.stamp, last, revision),
+            entry: deleted(self.format.stamp, last, revision),
             previous: Some(Arc::clone(last)),
         };
         match (previous, now) {
@@ -255,6 +309,7 @@ impl Mirror {
         events.sort_by_key(|event| event.revision);
         self.index.publish(events);
         self.advance(image.revision);
+        *self.encrypted.lock() = None;
     }
 }
 

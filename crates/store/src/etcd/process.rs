@@ -202,12 +202,17 @@ impl Etcd {
 
     /// What stands at a key.
     pub async fn get(&self, key: &str) -> String {
+        String::from_utf8(self.get_bytes(key).await).unwrap()
+    }
+
+    /// What stands at a key, of any form.
+    pub async fn get_bytes(&self, key: &str) -> Vec<u8> {
         let request = wire::RangeRequest {
             key: key.as_bytes().to_vec(),
             ..wire::RangeRequest::default()
         };
         let found = self.client().range(request).await.unwrap();
-        String::from_utf8(found.kvs[0].value.to_vec()).unwrap()
+        found.kvs[0].value.to_vec()
     }
 
     /// A way to it that can be closed.

@@ -236,12 +236,74 @@ async fn one_of_several_servers_cuts_history() {
     assert_eq!((one.0, other.0), (1, 1), "the second one only learns that it was done");
     let done = upkeep::compact_once(&store.client, one.0, one.1).await.unwrap();
     assert_eq!(done.0, 2);
-    let cut = mirror::read(&store.client, &Flat, contract::stamp, Some(one.1 - 1)).await;
+    let format = &store.mirror.format;
+    let cut = mirror::read(&store.client, format, Some(one.1 - 1)).await;
     assert!(matches!(cut, Err(CallError::Compacted)));
-    mirror::read(&store.client, &Flat, contract::stamp, Some(one.1))
+    mirror::read(&store.client, format, Some(one.1)).await.unwrap();
+    assert_eq!(etcd.get("compact_rev_key").await, one.1.to_string());
+}
+
+#[tokio::test]
+async fn encrypted_values_lie_in_etcd_and_nobody_reads_them_without_the_key() {
+    let Some(etcd) = etcd().await else { return };
+    let options = |encryption| Options {
+        encryption,
+        ..contract::small()
+    };
+    let one = etcd
+        .store(contract::stamp, options(contract::sealed("1")))
         .await
         .unwrap();
-    assert_eq!(etcd.get("compact_rev_key").await, one.1.to_string());
+    let other = etcd
+        .store(contract::stamp, options(contract::sealed("1")))
+        .await
+        .unwrap();
+    let wrote = one.commit(put("c/a", Expect::Any, "hidden")).await.unwrap();
+    assert_eq!(text(&wrote.entry.value), format!("hidden@{}", wrote.revision));
+    assert!(
+        etcd.get_bytes("/test//pods#c/a")
+            .await
+            .starts_with(b"k8s:enc:aesgcm:v1:1:")
+    );
+    other.catch_up().await.unwrap();
+    assert_eq!(other.get(&key("c/a")).unwrap(), wrote.entry);
+    let deleted = other.commit(delete("c/a", Expect::Any)).await.unwrap();
+    assert_eq!(text(&deleted.entry.value), format!("hidden@{}", deleted.revision));
+
+    // somebody writes with another key: nobody who has not got it says anything of what is there
+    let stranger = etcd
+        .store(contract::stamp, options(contract::sealed("2")))
+        .await
+        .unwrap();
+    let mut watch = one.watch(&pods(), "", deleted.revision).unwrap();
+    stranger.commit(put("c/b", Expect::Any, "x")).await.unwrap();
+    let behind = one.catch_up().await.unwrap_err();
+    let refused = one.commit(put("c/c", Expect::Any, "x")).await.unwrap_err();
+    assert!(matches!(refused, CommitError::Unreachable { .. }), "{refused}");
+    for told in [behind.to_string(), refused.to_string()] {
+        assert!(
+            told.contains("in time") || told.contains("k8s:enc:aesgcm:v1:2"),
+            "{told}"
+        );
+    }
+    assert!(watch.try_next().unwrap().is_none());
+    let closed = etcd
+        .store(contract::stamp, options(contract::sealed("1")))
+        .await
+        .err()
+        .unwrap();
+    assert!(matches!(closed, EtcdError::Encrypted(_)), "{closed}");
+    assert!(closed.to_string().contains("/test//pods#c/b"), "{closed}");
+    // it goes on as soon as it can read what is there
+    stranger.commit(put("c/d", Expect::Any, "x")).await.unwrap();
+    etcd.delete_all("/test/").await;
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    while one.catch_up().await.is_err() {
+        assert!(tokio::time::Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let after = one.commit(put("c/c", Expect::Absent, "x")).await.unwrap();
+    assert_eq!(watch.next().await.unwrap().entry, after.entry);
 }
 
 #[tokio::test]

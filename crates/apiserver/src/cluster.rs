@@ -12,6 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::aggregation::Aggregation;
 use crate::authn::Authenticator;
@@ -86,6 +87,8 @@ pub struct LogicalCluster {
     config: ClusterConfig,
     custom: ArcSwap<ResourceSet>,
     reloading: Mutex<()>,
+    terminating: Mutex<BTreeSet<String>>,
+    closed: CancellationToken,
     /// Whether it is about to be closed.
     ending: AtomicBool,
     /// Values taken by requests that may still be running, and when.
@@ -106,6 +109,8 @@ impl LogicalCluster {
             config,
             custom: ArcSwap::default(),
             reloading: Mutex::default(),
+            terminating: Mutex::default(),
+            closed: CancellationToken::new(),
             ending: AtomicBool::new(false),
             reserved: Mutex::default(),
             metrics: Metrics::default(),
@@ -201,12 +206,26 @@ impl LogicalCluster {
 
     /// Called after every write, so that what is derived from objects (custom resources) follows at once.
     pub(crate) fn written(&self, definition: &Definition) {
-        if self.config.custom_resources
-            && definition.group == "apiextensions.k8s.io"
-            && definition.plural == "customresourcedefinitions"
-        {
+        if self.defines_custom_resources(definition) {
             self.reload_custom_resources();
         }
+    }
+
+    /// Whether objects of this kind define custom resources of the cluster.
+    pub(crate) fn defines_custom_resources(&self, definition: &Definition) -> bool {
+        self.config.custom_resources
+            && definition.group == "apiextensions.k8s.io"
+            && definition.plural == "customresourcedefinitions"
+    }
+
+    /// Names of the CustomResourceDefinitions that are being ended.
+    pub(crate) fn terminating(&self) -> &Mutex<BTreeSet<String>> {
+        &self.terminating
+    }
+
+    /// Cancelled when the cluster is closed.
+    pub(crate) fn closed(&self) -> &CancellationToken {
+        &self.closed
     }
 
     /// Follows the CustomResourceDefinitions that other servers write into the store. Does not end.

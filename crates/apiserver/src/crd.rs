@@ -1,5 +1,7 @@
 //! Custom resources: from a CustomResourceDefinition to the [`Definition`] that serves its objects.
 
+pub(crate) mod termination;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -28,6 +30,7 @@ pub(crate) const VERBS: [&str; 8] = [
 struct CustomStrategy {
     selectable: Vec<String>,
     conversion: Option<ConversionWebhook>,
+    is_terminating: bool,
 }
 
 impl Strategy for CustomStrategy {
@@ -41,6 +44,11 @@ impl Strategy for CustomStrategy {
 
     fn allow_unconditional_update(&self) -> bool {
         false
+    }
+
+    fn refuses_creation(&self) -> Option<&'static str> {
+        self.is_terminating
+            .then_some("create not allowed while custom resource definition is terminating")
     }
 
     fn conversion_webhook(&self) -> Option<&ConversionWebhook> {
@@ -153,6 +161,7 @@ pub fn definition(crd: &Value) -> Option<Definition> {
         strategy: Arc::new(CustomStrategy {
             selectable,
             conversion: spec.get("conversion").and_then(ConversionWebhook::of),
+            is_terminating: termination::is_terminating(crd),
         }),
         subresources: BTreeMap::new(),
     })

@@ -312,6 +312,16 @@ pub trait Strategy: Send + Sync + 'static {
         None
     }
 
+    /// Why no object may be created now.
+    fn refuses_creation(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Marks an object whose deletion is asked for first, in place of what is done to others; `false`: it is one of those others.
+    fn marks_for_deletion(&self, object: &mut Value, now: Timestamp) -> bool {
+        false
+    }
+
     /// Whether a deletion answers the deleted object where others answer a plain success.
     fn answers_deleted_object(&self) -> bool {
         false

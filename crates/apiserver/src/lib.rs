@@ -41,6 +41,7 @@ mod subresource;
 pub mod table;
 mod tls;
 pub mod tokens;
+mod trust;
 pub mod user;
 pub mod watch;
 pub mod webhooks;

@@ -9,9 +9,8 @@ use std::time::Duration;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use parking_lot::RwLock;
-use rustls::RootCertStore;
+use rustls::server::ServerConfig;
 use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{ServerConfig, WebPkiClientVerifier};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use tokio::net::{TcpListener, TcpStream};
@@ -22,6 +21,7 @@ use tokio_util::task::TaskTracker;
 use crate::handle::Caller;
 use crate::server::Server;
 use crate::tls::{self, AnyCertificate};
+use crate::trust;
 
 /// How long a client may take to shake hands.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -123,12 +123,9 @@ impl Entrance {
         let provider = tls::provider();
         let verifier = |what: &'static str, pem: Option<&str>| {
             let Some(pem) = pem else { return Ok(None) };
-            let mut roots = RootCertStore::empty();
-            for ca in certificates(what, pem)? {
-                roots.add(ca).map_err(|error| tls(&error))?;
-            }
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build();
-            verifier.map(Some).map_err(|error| tls(&error))
+            let trusted = trust::Authorities::of(certificates(what, pem)?);
+            let trusted = trusted.ok_or_else(|| tls(&format!("{what} holds no certificate that can be used")))?;
+            Ok(Some(trusted.of_clients(&provider)))
         };
         let authorities = Authorities {
             clients: verifier("the client CA bundle", client_ca)?,

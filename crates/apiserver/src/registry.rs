@@ -13,6 +13,7 @@ mod update;
 pub(crate) use accept::unreadable;
 pub use delete::{DeleteOptions, Deleted};
 pub use patch::PatchKind;
+pub(crate) use patch::not_of_this_type;
 pub use read::{ListQuery, Page};
 pub(crate) use read::{parse_revision, read_error};
 

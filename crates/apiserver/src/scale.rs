@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::decode::Source;
 use crate::definition::Scale;
 use crate::handle::Call;
-use crate::registry::{PatchKind, Scope, WriteOptions};
+use crate::registry::{PatchKind, Scope, WriteOptions, not_of_this_type};
 use crate::respond::{self, Body};
 use crate::table::json_path;
 use crate::{meta, object};
@@ -53,7 +53,16 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
                         gardener_merge::merge_patch(&current, &patch).map_err(ApiError::from)?
                     }
                     PatchKind::Apply => {
-                        check(scope, &patch)?;
+                        let (version, kind) = (meta::text(&patch, "/apiVersion"), meta::text(&patch, "/kind"));
+                        if version.is_empty() || kind.is_empty() {
+                            return Err(not_of_this_type(version, kind));
+                        }
+                        // what is applied is merged into the scale, which has a name
+                        let mut named = patch.clone();
+                        if meta::name(&named).is_empty() {
+                            meta::set(&mut named, "name", Some(scope.name.clone().into()));
+                        }
+                        check(scope, &named)?;
                         let body = applied(scope, &patch, &paths);
                         let body = bytes::Bytes::from(body.to_string());
                         let written = main.patch(PatchKind::Apply, &body, &options).await?;

@@ -26,13 +26,7 @@ pub struct Server {
 
 struct Inner {
     shared: Shared,
-    clusters: RwLock<BTreeMap<String, Open>>,
-}
-
-#[derive(Clone)]
-struct Open {
-    cluster: Arc<LogicalCluster>,
-    closed: CancellationToken,
+    clusters: RwLock<BTreeMap<String, Arc<LogicalCluster>>>,
 }
 
 impl Server {
@@ -54,20 +48,18 @@ impl Server {
     /// Opens a cluster for requests, in place of one of the same name.
     pub fn open(&self, name: &str, config: ClusterConfig) -> Arc<LogicalCluster> {
         let cluster = Arc::new(LogicalCluster::new(name, self.inner.shared.clone(), config));
-        let open = Open {
-            cluster: cluster.clone(),
-            closed: CancellationToken::new(),
-        };
-        if let Some(before) = self.inner.clusters.write().insert(name.to_owned(), open) {
-            before.closed.cancel();
+        let before = self.inner.clusters.write().insert(name.to_owned(), cluster.clone());
+        if let Some(before) = before {
+            before.closed().cancel();
         }
+        crate::crd::termination::resume(&cluster);
         cluster
     }
 
     /// Closes a cluster: its watches end, requests are refused. Its objects stay in the store.
     pub fn close(&self, name: &str) {
-        if let Some(open) = self.inner.clusters.write().remove(name) {
-            open.closed.cancel();
+        if let Some(cluster) = self.inner.clusters.write().remove(name) {
+            cluster.closed().cancel();
         }
     }
 
@@ -77,7 +69,7 @@ impl Server {
             .clusters
             .read()
             .get(name)
-            .map(|open| (open.cluster.clone(), open.closed.clone()))
+            .map(|cluster| (Arc::clone(cluster), cluster.closed().clone()))
     }
 
     /// Names of the open clusters.
@@ -87,8 +79,8 @@ impl Server {
 
     /// Ends every watch and refuses every request from here on.
     pub fn shut_down(&self) {
-        for (_, open) in std::mem::take(&mut *self.inner.clusters.write()) {
-            open.closed.cancel();
+        for (_, cluster) in std::mem::take(&mut *self.inner.clusters.write()) {
+            cluster.closed().cancel();
         }
     }
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
+use rustls::{DigitallySignedStruct, DistinguishedName, SignatureScheme};
+
+use crate::trust::Authorities;
 
 /// The cryptography of all connections.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
@@ -18,19 +19,13 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
 ///
 /// # Errors
 /// A bundle without a usable certificate, in the words of Go's client.
-pub(crate) async fn roots(ca_bundle: &[u8]) -> Result<RootCertStore, String> {
-    let mut roots = RootCertStore::empty();
+pub(crate) async fn authorities(ca_bundle: &[u8]) -> Result<Authorities, String> {
     if ca_bundle.is_empty() {
-        let loaded = tokio::task::spawn_blocking(rustls_native_certs::load_native_certs).await;
-        let found = loaded.map_err(|error| error.to_string())?;
-        roots.add_parsable_certificates(found.certs);
-        return Ok(roots);
+        let loaded = tokio::task::spawn_blocking(Authorities::of_system).await;
+        return loaded.map_err(|error| error.to_string());
     }
-    let certificates = CertificateDer::pem_slice_iter(ca_bundle).flatten();
-    match roots.add_parsable_certificates(certificates) {
-        (0, _) => Err("unable to load root certificates: unable to parse bytes as PEM block".to_owned()),
-        _ => Ok(roots),
-    }
+    Authorities::of_bundle(ca_bundle)
+        .ok_or_else(|| "unable to load root certificates: unable to parse bytes as PEM block".to_owned())
 }
 
 /// Takes any certificate whose key the other side has: of servers that are not to be verified, and of clients of whom others judge.

@@ -11,8 +11,23 @@ use crate::library;
 use crate::parser::qualified;
 use crate::types::{BOOL, Bindings, INT, STRING, Type};
 
-/// Finds the type of an expression in which these variables are known.
-pub(crate) fn check(expr: &Expr, variables: &BTreeMap<String, Arc<Declared>>) -> Result<Type, Vec<Finding>> {
+/// The types of a tree's nodes, as long as the tree stays where it is.
+#[derive(Default)]
+pub(crate) struct Types(BTreeMap<usize, Type>);
+
+impl Types {
+    fn key(expr: &Expr) -> usize {
+        std::ptr::from_ref(expr).addr()
+    }
+
+    /// The type of a node of the tree; anything for others.
+    pub(crate) fn get(&self, expr: &Expr) -> Type {
+        self.0.get(&Self::key(expr)).cloned().unwrap_or(Type::Dyn)
+    }
+}
+
+/// Finds the types of an expression, in which these variables are known, and of its parts.
+pub(crate) fn check(expr: &Expr, variables: &BTreeMap<String, Arc<Declared>>) -> Result<(Type, Types), Vec<Finding>> {
     let mut checker = Checker {
         scopes: vec![
             variables
@@ -21,10 +36,11 @@ pub(crate) fn check(expr: &Expr, variables: &BTreeMap<String, Arc<Declared>>) ->
                 .collect(),
         ],
         findings: Vec::new(),
+        types: Types::default(),
     };
     let found = checker.of(expr);
     match checker.findings.is_empty() {
-        true => Ok(found),
+        true => Ok((found, checker.types)),
         false => Err(checker.findings),
     }
 }
@@ -32,6 +48,7 @@ pub(crate) fn check(expr: &Expr, variables: &BTreeMap<String, Arc<Declared>>) ->
 struct Checker {
     scopes: Vec<BTreeMap<String, Type>>,
     findings: Vec<Finding>,
+    types: Types,
 }
 
 impl Checker {
@@ -45,6 +62,12 @@ impl Checker {
     }
 
     fn of(&mut self, expr: &Expr) -> Type {
+        let found = self.found(expr);
+        self.types.0.insert(Types::key(expr), found.clone());
+        found
+    }
+
+    fn found(&mut self, expr: &Expr) -> Type {
         match &expr.node {
             Node::Literal(literal) => match literal {
                 Literal::Null => Type::Null,

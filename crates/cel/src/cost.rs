@@ -1,274 +1,406 @@
-//! What an expression may cost at most, found before there are values: as cel-go's estimator with Kubernetes' sizes has it.
+//! What an expression may cost, found before there are values: cel-go's estimator with Kubernetes' sizes. Which definitions are accepted hangs
+//! on its numbers, so its oddities are kept: sizes are looked up by the *path* that led to a value, and a path that begins at the result of a
+//! call is looked up in the root. What single functions cost is in [`calls`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::ast::{Expr, Fold, FoldKind, Literal, Node};
+use crate::check::Types;
 use crate::declared::{Declared, Shape};
+use crate::parser::qualified;
+use crate::types::{INT, Type};
 
-/// A node's cost, the size of its value, and what is declared of it.
-#[derive(Clone, Default)]
-struct Estimate {
-    cost: u64,
-    size: u64,
-    declared: Option<Arc<Declared>>,
+mod calls;
+mod range;
+
+use range::Range;
+
+const KEYS: &str = "@keys";
+const VALUES: &str = "@values";
+const ITEMS: &str = "@items";
+const INDICES: &str = "@indices";
+
+/// The most that an expression can cost. `types` is what the checker found.
+pub(crate) fn estimate(expr: &Expr, variables: &BTreeMap<String, Arc<Declared>>, types: &Types) -> u64 {
+    let mut estimator = Estimator {
+        variables,
+        types,
+        scopes: Vec::new(),
+    };
+    estimator.of(expr).cost.max
 }
 
-const UNKNOWN: u64 = u64::MAX;
+struct Estimator<'a> {
+    variables: &'a BTreeMap<String, Arc<Declared>>,
+    types: &'a Types,
+    /// Names that macros bind, the innermost last.
+    scopes: Vec<(String, Local)>,
+}
 
-fn scaled(size: u64, factor: f64) -> u64 {
-    let scaled = (size as f64 * factor).ceil();
-    if scaled >= u64::MAX as f64 {
-        u64::MAX
-    } else {
-        scaled as u64
+/// What is known of a name that a macro binds.
+#[derive(Clone, Default)]
+struct Local {
+    path: Vec<String>,
+    size: Option<Range>,
+    entries: Option<Entries>,
+}
+
+/// How large the keys and values of a list or map are.
+#[derive(Clone, Copy)]
+struct Entries {
+    list: bool,
+    key: Range,
+    value: Range,
+}
+
+impl Entries {
+    fn or(this: Option<Self>, other: Option<Self>) -> Option<Self> {
+        let (this, other) = (this?, other?);
+        Some(Self {
+            list: this.list,
+            key: this.key.or(other.key),
+            value: this.value.or(other.value),
+        })
     }
 }
 
-/// The most that an expression can cost.
-pub(crate) fn estimate(expr: &Expr, variables: &BTreeMap<String, Arc<Declared>>) -> u64 {
-    let mut estimator = Estimator {
-        scopes: vec![variables.clone()],
-    };
-    estimator.of(expr).cost
+/// What is known of a node.
+#[derive(Clone)]
+struct Estimate {
+    cost: Range,
+    /// How large its value is, in characters, bytes or elements.
+    size: Option<Range>,
+    /// How its value is reached from a variable; empty where it is computed.
+    path: Vec<String>,
+    entries: Option<Entries>,
+    ty: Type,
 }
 
-struct Estimator {
-    scopes: Vec<BTreeMap<String, Arc<Declared>>>,
+impl Estimate {
+    fn size_or_unknown(&self) -> Range {
+        self.size.unwrap_or(Range::UNKNOWN)
+    }
 }
 
-fn known(cost: u64, declared: Option<Arc<Declared>>) -> Estimate {
-    let size = declared.as_ref().map_or(UNKNOWN, |declared| match declared.shape {
-        // objects have no elements, as Kubernetes counts: comparing two costs nothing more
-        Shape::Text | Shape::Bytes | Shape::List { .. } | Shape::Map(_) | Shape::Object { .. } => declared.max_elements,
-        Shape::Dyn if declared.max_elements > 0 => declared.max_elements,
-        Shape::Dyn | Shape::Optional(_) | Shape::Authorizer => UNKNOWN,
-        _ => 1,
-    });
-    Estimate { cost, size, declared }
-}
-
-fn items(declared: &Option<Arc<Declared>>) -> Option<Arc<Declared>> {
-    match &declared.as_ref()?.shape {
-        Shape::List { items, .. } => Some(Arc::clone(items)),
-        Shape::Map(values) => Some(Arc::clone(values)),
-        Shape::Optional(inner) => Some(Arc::clone(inner)),
+/// Sizes that follow from the type alone.
+fn size_of_type(ty: &Type) -> Option<Range> {
+    match ty {
+        Type::Simple("string" | "bytes") => None,
+        Type::Simple(_) => Some(Range::exactly(1)),
+        Type::Optional(inner) => size_of_type(inner),
         _ => None,
     }
 }
 
-impl Estimator {
+impl Estimator<'_> {
+    fn type_of(&self, expr: &Expr) -> Type {
+        self.types.get(expr)
+    }
+
+    /// The declared size at the end of a path.
+    fn size_at(&self, path: &[String]) -> Option<Range> {
+        let (first, steps) = path.split_first()?;
+        // paths that begin at the result of a call are looked up in the root, too
+        let root = self.variables.get(first).or_else(|| self.variables.get("self"))?;
+        let mut at = match &root.shape {
+            Shape::Optional(inner) => inner,
+            _ => root,
+        };
+        let text = Arc::new(Declared::new(Shape::Text).at_most(Some(0)));
+        for step in steps {
+            at = match (step.as_str(), &at.shape) {
+                (ITEMS | VALUES, Shape::List { items: values, .. } | Shape::Map(values)) => values,
+                // keys have no bound, which counts as none at all
+                (KEYS, Shape::Map(_)) => &text,
+                (name, Shape::Object { fields, .. }) => &fields.get(name)?.declared,
+                _ => return None,
+            };
+        }
+        Some(Range::up_to(at.max_elements))
+    }
+
+    /// A node that costs this, with what follows from its path and its type.
+    fn node(&self, expr: &Expr, cost: Range, path: Vec<String>) -> Estimate {
+        let ty = self.type_of(expr);
+        let size = self.size_at(&path).or_else(|| size_of_type(&ty));
+        Estimate {
+            cost,
+            size,
+            path,
+            entries: None,
+            ty,
+        }
+    }
+
     fn of(&mut self, expr: &Expr) -> Estimate {
         match &expr.node {
-            Node::Literal(literal) => Estimate {
-                size: match literal {
-                    Literal::Text(text) => text.len() as u64,
+            Node::Literal(literal) => {
+                let size = match literal {
+                    Literal::Text(text) => text.chars().count() as u64,
                     Literal::Bytes(bytes) => bytes.len() as u64,
                     _ => 1,
-                },
-                ..Estimate::default()
-            },
-            Node::Ident(name) => {
-                let declared = self.scopes.iter().rev().find_map(|scope| scope.get(name).cloned());
-                known(1, declared)
-            }
-            Node::Select { operand, field, .. } => {
-                let operand = self.of(operand);
-                let of_field = |declared: &Arc<Declared>| match &declared.shape {
-                    Shape::Map(values) => Some(Arc::clone(values)),
-                    Shape::Optional(inner) => inner.field(field).map(|field| Arc::clone(&field.declared)),
-                    _ => declared.field(field).map(|field| Arc::clone(&field.declared)),
                 };
-                let declared = operand.declared.as_ref().and_then(of_field);
-                known(operand.cost.saturating_add(1), declared)
-            }
-            Node::Has { operand, .. } => Estimate {
-                size: 1,
-                ..self.cost_only(operand)
-            },
-            Node::Logic { args, .. } => {
-                let costs = args.iter().map(|arg| self.of(arg).cost);
                 Estimate {
-                    cost: costs.fold(0, u64::saturating_add),
-                    size: 1,
-                    declared: None,
+                    size: Some(Range::exactly(size)),
+                    ..self.node(expr, Range::default(), Vec::new())
                 }
             }
-            Node::List(elements) => {
-                let costs = elements.iter().map(|(_, element)| self.of(element).cost);
+            Node::Ident(name) => {
+                let bound = self.scopes.iter().rev().find(|(own, _)| own == name);
+                let local = bound.map(|(_, local)| local.clone());
+                let path = local
+                    .as_ref()
+                    .map_or_else(|| vec![name.clone()], |local| local.path.clone());
+                let mut found = self.node(expr, Range::exactly(1), path);
+                if let Some(local) = local {
+                    found.size = found.size.or(local.size);
+                    found.entries = local.entries;
+                }
+                found
+            }
+            Node::Select {
+                operand,
+                field,
+                optional,
+            } => {
+                let operand = self.of(operand);
+                if *optional {
+                    // a call of two arguments
+                    return self.node(expr, operand.cost.plus(Range::exactly(1)), Vec::new());
+                }
+                let own = matches!(operand.ty, Type::Map(..) | Type::Object(_));
+                let mut path = operand.path;
+                path.push(field.clone());
+                self.node(expr, operand.cost.plus(Range::exactly(u64::from(own))), path)
+            }
+            Node::Has { operand, field } => {
+                let operand = self.of(operand);
+                let mut path = operand.path;
+                path.push(field.clone());
                 Estimate {
-                    cost: costs.fold(10, u64::saturating_add),
-                    size: elements.len() as u64,
-                    declared: None,
+                    path: Vec::new(),
+                    ..self.node(expr, operand.cost, path)
+                }
+            }
+            Node::Logic { args, .. } => {
+                let costs: Vec<Range> = args.iter().map(|arg| self.of(arg).cost).collect();
+                let cost = Range {
+                    // the rest need not be looked at
+                    min: costs.first().map_or(0, |first| first.min),
+                    max: costs.iter().fold(0, |sum, cost| sum.saturating_add(cost.max)),
+                };
+                self.node(expr, cost, Vec::new())
+            }
+            Node::List(elements) => {
+                let elements: Vec<Estimate> = elements.iter().map(|(_, element)| self.of(element)).collect();
+                let costs = elements.iter().map(|element| element.cost);
+                let cost = costs.fold(Range::exactly(10), Range::plus);
+                Estimate {
+                    size: Some(Range::exactly(elements.len() as u64)),
+                    entries: Some(Entries {
+                        list: true,
+                        key: Range::exactly(1),
+                        value: Range::any_of(elements.iter().map(Estimate::size_or_unknown)),
+                    }),
+                    ..self.node(expr, cost, Vec::new())
                 }
             }
             Node::Map(entries) => {
-                let costs = entries
-                    .iter()
-                    .map(|(_, key, value)| self.of(key).cost.saturating_add(self.of(value).cost));
+                let entries = entries.iter().map(|(_, key, value)| (self.of(key), self.of(value)));
+                let entries: Vec<(Estimate, Estimate)> = entries.collect();
+                let costs = entries.iter().map(|(key, value)| key.cost.plus(value.cost));
+                let cost = costs.fold(Range::exactly(30), Range::plus);
                 Estimate {
-                    cost: costs.fold(30, u64::saturating_add),
-                    size: entries.len() as u64,
-                    declared: None,
+                    size: Some(Range::exactly(entries.len() as u64)),
+                    entries: Some(Entries {
+                        list: false,
+                        key: Range::any_of(entries.iter().map(|(key, _)| key.size_or_unknown())),
+                        value: Range::any_of(entries.iter().map(|(_, value)| value.size_or_unknown())),
+                    }),
+                    ..self.node(expr, cost, Vec::new())
                 }
             }
-            Node::Struct(_) => Estimate {
-                cost: 40,
-                size: UNKNOWN,
-                declared: None,
+            Node::Struct(_) => self.node(expr, Range::exactly(40), Vec::new()),
+            Node::Call { name, target, args } => self.call(expr, name, target.as_deref(), args),
+            Node::Fold(fold) => match fold.kind {
+                FoldKind::OptMap | FoldKind::OptFlatMap => self.optional(expr, fold),
+                _ => self.fold(expr, fold),
             },
-            Node::Call { name, target, args } => self.call(name, target.as_deref(), args),
-            Node::Fold(fold) => self.fold(fold),
         }
     }
 
-    fn cost_only(&mut self, expr: &Expr) -> Estimate {
+    fn call(&mut self, expr: &Expr, name: &str, target: Option<&Expr>, args: &[Expr]) -> Estimate {
+        // `optional.of` is a function, not a member of something called optional
+        let global = target
+            .and_then(qualified)
+            .map(|space| format!("{space}.{name}"))
+            .filter(|name| crate::library::is_global(name));
+        let (name, target) = match &global {
+            Some(name) => (name.as_str(), None),
+            None => (name, target),
+        };
+        let args_found: Vec<Estimate> = args.iter().map(|arg| self.of(arg)).collect();
+        let target = target.map(|target| self.of(target));
+        let of_args = args_found
+            .iter()
+            .map(|arg| arg.cost)
+            .fold(Range::default(), Range::plus);
+        if let ("dyn", None, [only]) = (name, &target, args_found.as_slice()) {
+            return Estimate {
+                size: only.size,
+                entries: only.entries,
+                ..self.node(expr, of_args.plus(Range::exactly(1)), Vec::new())
+            };
+        }
+        let called = self.called(name, target.as_ref(), &args_found, args);
+        let of_target = target.as_ref().map_or(Range::default(), |target| target.cost);
+        let cost = match called.instead_of_args {
+            true => called.cost.plus(of_target),
+            false => called.cost.plus(of_args).plus(of_target),
+        };
+        let mut path = Vec::new();
+        let mut size = called.size;
+        if let ("_[_]", [container, _]) = (name, args_found.as_slice()) {
+            path.clone_from(&container.path);
+            path.push(
+                if matches!(container.ty, Type::List(_)) {
+                    ITEMS
+                } else {
+                    VALUES
+                }
+                .to_owned(),
+            );
+            size = container.entries.map(|entries| entries.value);
+        }
+        let found = self.node(expr, cost, path);
         Estimate {
-            declared: None,
-            ..self.of(expr)
+            size: size.or(found.size),
+            entries: called.entries,
+            ..found
         }
     }
 
-    fn call(&mut self, name: &str, target: Option<&Expr>, args: &[Expr]) -> Estimate {
-        let all: Vec<Estimate> = target.into_iter().chain(args).map(|arg| self.of(arg)).collect();
-        let sum = all.iter().map(|arg| arg.cost).fold(0, u64::saturating_add);
-        let size = |at: usize| all.get(at).map_or(UNKNOWN, |arg| arg.size);
-        let of = |cost: u64, size: u64| Estimate {
-            cost: cost.saturating_add(sum),
-            size,
-            declared: None,
+    /// What a macro's names stand for while it goes through `range`.
+    fn bound(&self, fold: &Fold, range: &Estimate) -> Vec<(String, Local)> {
+        let list = match range.entries {
+            Some(entries) => entries.list,
+            None => matches!(range.ty, Type::List(_)),
         };
-        match (name, all.len()) {
-            ("_?_:_", 3) => {
-                let cost = |at: usize| all.get(at).map_or(0, |arg| arg.cost);
-                Estimate {
-                    cost: cost(0).saturating_add(cost(1).max(cost(2))),
-                    size: size(1).max(size(2)),
-                    declared: None,
-                }
+        let keys = range.entries.map(|entries| entries.key);
+        let values = range.entries.map(|entries| entries.value);
+        let local = |step: &str, size| {
+            let mut path = range.path.clone();
+            path.push(step.to_owned());
+            Local {
+                path,
+                size,
+                entries: None,
             }
-            ("_[_]" | "_[?_]", 2) => {
-                let declared = all.first().and_then(|operand| items(&operand.declared));
-                known(sum.saturating_add(1), declared)
-            }
-            ("orValue" | "value", _) => {
-                let declared = all.first().and_then(|operand| items(&operand.declared));
-                known(sum.saturating_add(1), declared)
-            }
-            ("_+_", 2) => {
-                let result = size(0).saturating_add(size(1));
-                let is_list = |arg: &Estimate| {
-                    let shape = arg.declared.as_ref().map(|declared| &declared.shape);
-                    matches!(shape, Some(Shape::List { .. }))
-                };
-                let is_list =
-                    all.iter().any(is_list) || args.iter().any(|arg| matches!(arg.node, Node::List(_) | Node::Fold(_)));
-                // numbers have size one, so that adding them costs one as well
-                of(if is_list { 1 } else { scaled(result, 0.1) }, result)
-            }
-            ("_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_", 2) => of(scaled(size(0).min(size(1)), 0.1), 1),
-            ("@in", 2) => of(size(1), 1),
-            ("startsWith" | "endsWith", 2) => of(scaled(size(1), 0.1), 1),
-            ("contains", 2) => of(scaled(size(0), 0.1).saturating_mul(scaled(size(1), 0.1)), 1),
-            ("matches", 2) => {
-                let text = scaled(size(0).saturating_add(1), 0.1);
-                of(text.saturating_mul(scaled(size(1), 0.25)), 1)
-            }
-            ("find" | "findAll", 2..) => {
-                let text = scaled(size(0).saturating_add(1), 0.1);
-                of(text.saturating_mul(scaled(size(1), 0.25)), size(0))
-            }
-            ("check", 2) => of(350_000, 1),
-            ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf", _) => {
-                let element = all.first().and_then(|list| items(&list.declared));
-                match element.map(|element| known(0, Some(element)).size) {
-                    Some(element) => of(size(0).saturating_mul(scaled(element, 0.1).saturating_add(1)), 1),
-                    None => of(scaled(size(0), 0.1), 1),
-                }
-            }
-            ("url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "string" | "bytes", _) => {
-                of(scaled(size(0), 0.1), size(0))
-            }
-            ("replace", 3..) => {
-                let more = match size(1) {
-                    0 => size(0)
-                        .saturating_add(1)
-                        .saturating_mul(size(2))
-                        .saturating_add(size(0)),
-                    _ if size(2) <= 1 => size(0),
-                    _ => size(0).saturating_mul(size(2)),
-                };
-                of(scaled(size(0), 0.2), more)
-            }
-            ("split", _) => of(scaled(size(0), 0.2), size(0)),
-            ("join", _) => {
-                let element = all.first().and_then(|list| items(&list.declared));
-                let element = element.map_or(UNKNOWN, |element| known(0, Some(element)).size);
-                let separator = if all.len() > 1 { size(1) } else { 0 };
-                let total = size(0).saturating_mul(element.saturating_add(separator));
-                of(scaled(total, 0.1), total)
-            }
-            ("format", _) => of(scaled(size(0), 0.1), UNKNOWN),
-            (
-                "isURL" | "quantity" | "isQuantity" | "ip" | "isIP" | "cidr" | "isCIDR" | "semver" | "isSemver"
-                | "timestamp" | "duration",
-                _,
-            ) => of(scaled(size(0), 0.1), 1),
-            ("validate", 2) => of(scaled(size(1).saturating_add(1), 0.1).saturating_mul(32), 1),
-            _ => of(1, 1),
-        }
+        };
+        let bound = match (list, fold.names.len()) {
+            (true, 1) => vec![local(ITEMS, values)],
+            (false, 1) => vec![local(KEYS, keys)],
+            (true, _) => vec![local(INDICES, keys), local(VALUES, values)],
+            (false, _) => vec![local(KEYS, keys), local(VALUES, values)],
+        };
+        let bound = match (list, bound.as_slice()) {
+            (true, [key, _]) => vec![key.clone(), local(ITEMS, values)],
+            _ => bound,
+        };
+        fold.names.iter().cloned().zip(bound).collect()
     }
 
-    fn fold(&mut self, fold: &Fold) -> Estimate {
+    fn fold(&mut self, expr: &Expr, fold: &Fold) -> Estimate {
         let range = self.of(&fold.range);
-        let element = items(&range.declared);
-        let is_map = matches!(
-            range.declared.as_ref().map(|declared| &declared.shape),
-            Some(Shape::Map(_))
-        );
-        let key = Arc::new(Declared::new(Shape::Text).at_most(Some(UNKNOWN)));
-        let bound: [Option<Arc<Declared>>; 2] = match (is_map, fold.names.len()) {
-            (true, _) => [Some(key), element],
-            (false, 2) => [Some(Arc::new(Declared::new(Shape::Int))), element],
-            (false, _) => [element, None],
-        };
-        let names = fold.names.iter().cloned().zip(bound);
-        let scope = names.filter_map(|(name, declared)| Some((name, declared?)));
-        self.scopes.push(scope.collect());
+        let outside = self.scopes.len();
+        let bound = self.bound(fold, &range);
+        self.scopes.extend(bound);
         let body = self.of(&fold.body);
-        let filter = fold.filter.as_ref().map_or(0, |filter| self.of(filter).cost);
-        self.scopes.pop();
-        // what the loop itself does beside the body, and what it begins and ends with
+        let filter = fold.filter.as_ref().map(|filter| self.of(filter).cost);
+        // filters name the element once more
+        let element = fold.names.first().and_then(|name| {
+            let (_, local) = self.scopes.iter().rev().find(|(own, _)| own == name)?;
+            self.size_at(&local.path).or(local.size)
+        });
+        self.scopes.truncate(outside);
+        // what the macros are made of: the condition and the step of each round, and what they begin and end with
+        let body_cost = body.cost;
+        let kept = |step: Range, filter: Range| filter.plus(step.or(Range::exactly(1)));
         let (each, once) = match fold.kind {
-            FoldKind::All => (3, 1),
-            FoldKind::Exists => (4, 1),
-            FoldKind::ExistsOne => (2, 2),
-            FoldKind::Filter => (13, 11),
-            FoldKind::Map => (12, 11),
-            FoldKind::TransformMap | FoldKind::TransformMapEntry => (12, 31),
-            FoldKind::OptMap | FoldKind::OptFlatMap => (3, 0),
+            FoldKind::All | FoldKind::Exists => {
+                let condition = if matches!(fold.kind, FoldKind::All) { 2 } else { 3 };
+                let step = Range {
+                    min: 1,
+                    max: body_cost.max.saturating_add(1),
+                };
+                (step.plus(Range::exactly(condition)), 1)
+            }
+            FoldKind::ExistsOne => (body_cost.plus(Range { min: 1, max: 2 }), 2),
+            FoldKind::Filter => (kept(Range::exactly(13), body_cost), 11),
+            FoldKind::Map => {
+                let step = body_cost.plus(Range::exactly(12));
+                (filter.map_or(step, |filter| kept(step, filter)), 11)
+            }
+            FoldKind::TransformMap | FoldKind::TransformMapEntry => {
+                let own = if matches!(fold.kind, FoldKind::TransformMap) {
+                    3
+                } else {
+                    2
+                };
+                let step = body_cost.plus(Range::exactly(own));
+                (filter.map_or(step, |filter| kept(step, filter)), 31)
+            }
+            FoldKind::OptMap | FoldKind::OptFlatMap => (body_cost, 0),
         };
-        let step = body.cost.saturating_add(filter).saturating_add(each);
-        let count = match fold.kind {
-            FoldKind::OptMap | FoldKind::OptFlatMap => 1,
-            _ => range.size,
+        let count = range.size_or_unknown();
+        let cost = range.cost.plus(Range::exactly(once)).plus(count.times(each));
+        let found = self.node(expr, cost, Vec::new());
+        let one = |value: Option<Range>| {
+            Some(Entries {
+                list: true,
+                key: Range::exactly(1),
+                value: value.unwrap_or(Range::UNKNOWN).or(Range::default()),
+            })
         };
-        let size = match fold.kind {
-            FoldKind::All | FoldKind::Exists | FoldKind::ExistsOne => 1,
-            FoldKind::OptMap | FoldKind::OptFlatMap => body.size,
-            _ => range.size,
+        let (size, entries) = match fold.kind {
+            FoldKind::All | FoldKind::Exists | FoldKind::ExistsOne => (Range::exactly(1), None),
+            FoldKind::Filter => (count, one(element)),
+            FoldKind::Map => (count, one(body.size)),
+            _ => (count, None),
         };
-        let declared = match fold.kind {
-            FoldKind::Filter => range.declared,
+        Estimate {
+            size: Some(size),
+            entries,
+            ..found
+        }
+    }
+
+    /// `optMap` and `optFlatMap`: the target is looked at twice, and the body once.
+    fn optional(&mut self, expr: &Expr, fold: &Fold) -> Estimate {
+        let target = self.of(&fold.range);
+        let value = match &target.ty {
+            Type::Optional(inner) => size_of_type(inner),
             _ => None,
         };
-        Estimate {
-            cost: range
-                .cost
-                .saturating_add(once)
-                .saturating_add(count.saturating_mul(step)),
-            size,
-            declared,
+        let looked_at = target.cost.plus(Range::exactly(1));
+        if let Some(name) = fold.names.first() {
+            let local = Local {
+                size: value,
+                ..Local::default()
+            };
+            self.scopes.push((name.clone(), local));
         }
+        let body = self.of(&fold.body);
+        self.scopes.pop();
+        let wrapped = u64::from(matches!(fold.kind, FoldKind::OptMap));
+        let there = looked_at.plus(body.cost).plus(Range::exactly(10 + wrapped));
+        let cost = looked_at.plus(there.or(Range::exactly(1)));
+        self.node(expr, cost, Vec::new())
     }
+}
+
+/// The type of sizes and indices, which calls of numbers have.
+fn is_number(ty: &Type) -> bool {
+    ty.is(&INT) || matches!(ty, Type::Simple("uint" | "double" | "timestamp" | "duration" | "bool"))
 }

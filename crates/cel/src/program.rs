@@ -68,7 +68,7 @@ impl Environment {
     /// What is wrong with it, with the places.
     pub fn compile(&self, source: &str) -> Result<Program, String> {
         let expr = parse(source).map_err(|findings| shown(source, findings))?;
-        let found = check(&expr, &self.variables).map_err(|findings| shown(source, findings))?;
+        let (found, types) = check(&expr, &self.variables).map_err(|findings| shown(source, findings))?;
         Ok(Program {
             source: source.to_owned(),
             output: found.to_string(),
@@ -77,7 +77,7 @@ impl Environment {
                 crate::types::Type::Simple("string") => Compiled::Text,
                 _ => Compiled::Other,
             },
-            estimated_cost: estimate(&expr, &self.variables),
+            estimated_cost: estimate(&expr, &self.variables, &types),
             expr: Arc::new(expr),
         })
     }

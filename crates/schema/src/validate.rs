@@ -35,27 +35,47 @@ impl Schema {
         errors
     }
 
-    fn check(&self, value: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorList) {
+    /// How many of upstream's checks look at a value, that of its parts not counted: of alternatives that all fail, the one with the most is
+    /// told.
+    fn own_checks(&self, value: &Value) -> usize {
+        // the schema as a whole, its composites and its enumeration always do
+        let always = 4;
+        let of_type = match self.kind() == Kind::Any && self.format().is_none() {
+            true => 0,
+            false => 2,
+        };
+        let of_value = match value {
+            Value::String(_) => 1 + usize::from(self.format().is_some()),
+            Value::Number(_) | Value::Array(_) => 2,
+            Value::Object(_) => 1,
+            Value::Null | Value::Bool(_) => 0,
+        };
+        always + of_type + of_value
+    }
+
+    /// Adds what is wrong; tells how many of upstream's checks looked at the value and its parts.
+    fn check(&self, value: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorList) -> usize {
         if old.is_some_and(|old| same(value, old)) {
-            return;
+            return 0;
         }
         if value.is_null() && (self.is_nullable() || self.kind() == Kind::Any) {
-            return;
+            return 1;
         }
+        let mut checks = self.own_checks(value);
         if let Some(expected) = self.wrong_type(value) {
             errors.push(Error::type_invalid(
                 path,
                 schema_type(value),
                 format!("{} must be of type {expected}: \"{}\"", place(path), schema_type(value)),
             ));
-            return;
+            return checks;
         }
         for constraints in self.constraints() {
-            constraints.check(value, path, errors);
+            checks += constraints.check(value, path, errors);
         }
         if self.definition_name() == Some(OBJECT_META) {
             // Metadata is decoded and validated for all kinds alike, not by the schema; only what the CRD adds counts.
-            return;
+            return checks;
         }
         match value {
             Value::Object(members) => {
@@ -67,7 +87,7 @@ impl Schema {
                 for (name, value) in members {
                     if let Some(child) = self.child(name) {
                         let old = old.and_then(|old| old.get(name));
-                        child.check(value, old, &path.child(name), errors);
+                        checks += child.check(value, old, &path.child(name), errors);
                     }
                 }
             }
@@ -75,7 +95,7 @@ impl Schema {
                 if let Some(items) = self.items() {
                     for (i, value) in elements.iter().enumerate() {
                         let old = old.and_then(|old| self.counterpart(old, value));
-                        items.check(value, old, &path.index(i), errors);
+                        checks += items.check(value, old, &path.index(i), errors);
                     }
                 }
                 self.check_duplicates(elements, path, errors);
@@ -90,7 +110,7 @@ impl Schema {
             }
             Value::String(text) => {
                 if let Some(format) = self.format()
-                    && self.kind() == Kind::String
+                    && matches!(self.kind(), Kind::String | Kind::Any)
                     && !formats::fits(format, text)
                 {
                     errors.push(Error::type_invalid(
@@ -102,6 +122,7 @@ impl Schema {
             }
             _ => {}
         }
+        checks
     }
 
     /// The element of the old list that is the same one: by keys in maps, by value in sets, else none is known.
@@ -166,7 +187,8 @@ impl Schema {
 }
 
 impl Constraints {
-    fn check(&self, value: &Value, path: &Path, errors: &mut ErrorList) {
+    /// As [`Schema::check`].
+    fn check(&self, value: &Value, path: &Path, errors: &mut ErrorList) -> usize {
         let mut invalid =
             |why: String| errors.push(Error::invalid(path, value.clone(), format!("{} {why}", place(path))));
         match value {
@@ -251,33 +273,44 @@ impl Constraints {
                 .collect();
             errors.push(Error::not_supported(path, value.clone(), &shown));
         }
-        self.check_branches(value, path, errors);
+        self.check_branches(value, path, errors)
     }
 
-    fn check_branches(&self, value: &Value, path: &Path, errors: &mut ErrorList) {
-        let judge = |branches: &[Schema]| -> Vec<ErrorList> {
-            branches
-                .iter()
-                .map(|branch| branch.structure(value, None, path))
-                .collect()
+    fn check_branches(&self, value: &Value, path: &Path, errors: &mut ErrorList) -> usize {
+        let judge = |branches: &[Schema]| -> Vec<Judged> {
+            let judged = branches.iter().map(|branch| {
+                let mut errors = ErrorList::new();
+                let checks = branch.check(value, None, path, &mut errors);
+                Judged { errors, checks }
+            });
+            judged.collect()
         };
+        let mut checks = 0;
         // Upstream reports these on the object itself, naming the place in the message.
         let composite = |why: &str| Error::invalid(&Path::root(), "", format!("\"{}\" {why}", path.as_str()));
         let any = judge(&self.any_of);
-        if !any.is_empty() && !any.iter().any(Vec::is_empty) {
+        if let Some(fits) = any.iter().find(|judged| judged.errors.is_empty()) {
+            checks += fits.checks;
+        } else if let Some(closest) = closest(any) {
+            checks += closest.checks;
             errors.push(composite("must validate at least one schema (anyOf)"));
-            errors.extend(closest(any));
+            errors.extend(closest.errors);
         }
         let one = judge(&self.one_of);
-        match one.iter().filter(|found| found.is_empty()).count() {
+        let mut fitting = one.iter().filter(|judged| judged.errors.is_empty());
+        let first = fitting.next().map(|judged| judged.checks);
+        match fitting.count() + usize::from(first.is_some()) {
             _ if one.is_empty() => {}
             0 => {
                 errors.push(composite(
                     "must validate one and only one schema (oneOf). Found none valid",
                 ));
-                errors.extend(closest(one));
+                if let Some(closest) = closest(one) {
+                    checks += closest.checks;
+                    errors.extend(closest.errors);
+                }
             }
-            1 => {}
+            1 => checks += first.unwrap_or(0),
             count => errors.push(composite(&format!(
                 "must validate one and only one schema (oneOf). Found {count} valid alternatives"
             ))),
@@ -290,11 +323,20 @@ impl Constraints {
             errors.push(composite("must not validate the schema (not)"));
         }
         let all = judge(&self.all_of);
-        if !all.iter().all(Vec::is_empty) {
-            errors.extend(all.into_iter().flatten());
+        checks += all.iter().map(|judged| judged.checks).sum::<usize>();
+        if !all.iter().all(|judged| judged.errors.is_empty()) {
+            errors.extend(all.into_iter().flat_map(|judged| judged.errors));
             errors.push(composite("must validate all the schemas (allOf)"));
         }
+        checks
     }
+}
+
+/// What an alternative says to a value.
+struct Judged {
+    errors: ErrorList,
+    /// How many checks looked at the value and its parts.
+    checks: usize,
 }
 
 /// Whether rules are not worth evaluating beside a finding.
@@ -309,9 +351,11 @@ fn blocks_rules(error: &Error) -> bool {
     )
 }
 
-/// The findings of the alternative that fits best.
-fn closest(alternatives: Vec<ErrorList>) -> ErrorList {
-    alternatives.into_iter().min_by_key(Vec::len).unwrap_or_default()
+/// The alternative that looked most closely, the first of several.
+fn closest(alternatives: Vec<Judged>) -> Option<Judged> {
+    alternatives
+        .into_iter()
+        .reduce(|best, next| if next.checks > best.checks { next } else { best })
 }
 
 /// How messages tell the place: `spec.replicas in body`.
@@ -505,14 +549,20 @@ mod tests {
     }
 
     #[test]
-    fn alternatives_tell_what_the_closest_one_lacks() {
+    fn alternatives_tell_what_the_one_with_most_checks_lacks() {
+        let none =
+            r#"<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). Found none valid"#;
+        // members that are not there are no checks: the first of equals is told
         let schema = json!({"type": "object", "oneOf": [{"required": ["a", "b"]}, {"required": ["c"]}]});
         assert_eq!(
             findings(schema, json!({}), None),
-            [
-                r#"<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). Found none valid"#,
-                "spec.c: Required value",
-            ]
+            [none, "spec.a: Required value", "spec.b: Required value"]
+        );
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}, "oneOf": [
+            {"required": ["b"]}, {"properties": {"a": {"minLength": 2}}, "required": ["c"]}]});
+        assert_eq!(
+            findings(schema, json!({"a": "xy"}), None),
+            [none, "spec.c: Required value"]
         );
     }
 

@@ -14,6 +14,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::ClientConfig;
+use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::net::TcpStream;
@@ -40,12 +41,11 @@ pub(super) async fn client(
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
-    let builder = match insecure {
-        true => builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(tls::AnyCertificate(provider))),
-        false => builder.with_root_certificates(tls::roots(ca_bundle).await?),
+    let verifier: Arc<dyn ServerCertVerifier> = match insecure {
+        true => Arc::new(tls::AnyCertificate(provider)),
+        false => tls::authorities(ca_bundle).await?.of_servers(&provider),
     };
+    let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
     let mut config = match identity {
         Some(identity) => {
             let chain: Vec<_> = CertificateDer::pem_slice_iter(identity.certificate.as_bytes())

@@ -101,6 +101,25 @@ fn missing(cluster: &LogicalCluster) -> Result<Vec<Change>, BootstrapError> {
         for key in ["resourceVersion", "managedFields"] {
             meta::set(&mut value, key, None);
         }
+        // the many others cost every logical cluster memory, and nobody asks who owns their fields
+        if resource == "namespaces"
+            && let Some(schema) = &version.schema
+        {
+            let manager = gardener_merge::Manager {
+                name: "kube-apiserver",
+                operation: gardener_merge::Operation::Update,
+                api_version: &definition.api_version(&version.name),
+                subresource: "",
+            };
+            let time = meta::rfc3339(cluster.clock().now());
+            // the rest is the server's own, like upstream's
+            let mut owned =
+                json!({"apiVersion": manager.api_version, "kind": version.kind, "metadata": value["metadata"]});
+            let nothing = gardener_merge::fieldset::Set::default();
+            gardener_merge::update(None, &mut owned, schema, &manager, &time, &nothing);
+            let managed = owned.pointer("/metadata/managedFields").cloned();
+            meta::set(&mut value, "managedFields", managed);
+        }
         let key = Key {
             topic: definition.topic.clone(),
             path: cluster.path(&namespace, &name).into(),

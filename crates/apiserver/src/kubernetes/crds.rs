@@ -26,6 +26,10 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     };
     kind.prepare_create = accept_names;
     kind.prepare_update = |context, crd, _| accept_names(context, crd);
+    kind.marks_for_deletion = |crd, now| {
+        crate::crd::termination::mark(crd, now);
+        true
+    };
     kind.validate_create = |crd| validate::definition(crd, None);
     kind.validate_update = |crd, old| validate::definition(crd, Some(old));
     kind
@@ -92,7 +96,7 @@ fn accept_names(context: &Context<'_>, crd: &mut Value) -> Result<(), ApiError> 
         }
         return Ok(());
     }
-    let conditions = if taken {
+    let mut conditions = if taken {
         vec![
             condition("NamesAccepted", "False", "KindConflict", "the kind is already in use"),
             condition("Established", "False", "NotAccepted", "not all names are accepted"),
@@ -108,6 +112,13 @@ fn accept_names(context: &Context<'_>, crd: &mut Value) -> Result<(), ApiError> 
             ),
         ]
     };
+    // those that others keep
+    conditions.extend(
+        before
+            .iter()
+            .filter(|condition| !matches!(meta::text(condition, "/type"), "NamesAccepted" | "Established"))
+            .cloned(),
+    );
     if let Some(members) = crd.as_object_mut() {
         members.insert("status".into(), json!({"acceptedNames": if taken { json!({"plural": "", "kind": ""}) } else { names }, "conditions": conditions, "storedVersions": stored}));
     }

@@ -69,6 +69,7 @@ pub(super) struct Kind {
     answers_deleted: bool,
     /// What is told when dependents outlive a deletion because it does not say what becomes of them.
     orphans: Option<Option<&'static str>>,
+    pub(super) marks_for_deletion: fn(&mut Value, Timestamp) -> bool,
     pub(super) time_to_live: Option<Duration>,
     /// Fills what upstream fills only when it reads an object, besides `default`.
     pub(super) default_stored: fn(&mut Value),
@@ -97,6 +98,7 @@ impl Kind {
             create_on_update: false,
             answers_deleted: false,
             orphans: None,
+            marks_for_deletion: |_, _| false,
             time_to_live: None,
             default_stored: |_| {},
         }
@@ -193,6 +195,10 @@ impl Strategy for Kind {
 
     fn answers_deleted_object(&self) -> bool {
         self.answers_deleted
+    }
+
+    fn marks_for_deletion(&self, object: &mut Value, now: Timestamp) -> bool {
+        (self.marks_for_deletion)(object, now)
     }
 
     fn orphans_by_default(&self) -> bool {

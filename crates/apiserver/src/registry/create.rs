@@ -40,7 +40,11 @@ impl Scope {
         options: &WriteOptions,
         warnings: Vec<String>,
     ) -> Result<Written, ApiError> {
+        let revision = meta::resource_version(&object).to_owned();
         drop_server_metadata(&mut object);
+        if !revision.is_empty() {
+            meta::set(&mut object, "resourceVersion", Some(revision.into()));
+        }
         // admission sees the status that the client sent, but nobody owns it
         let status = self.drop_status(&mut object);
         self.own_fields(None, &mut object, options, context.now);
@@ -69,6 +73,14 @@ impl Scope {
         let options_object = options.object("CreateOptions");
         let mut holder = Some(object);
         let own = self.named(holder.as_ref());
+        if let Some(why) = self.definition.strategy.refuses_creation() {
+            return Err(ApiError::forbidden(
+                &self.definition.group,
+                &self.definition.plural,
+                &own.name,
+                why,
+            ));
+        }
         own.admit(
             context,
             Operation::Create,
@@ -80,6 +92,7 @@ impl Scope {
         .await?;
         let mut object = holder.unwrap_or(Value::Null);
         self.place(&mut object)?;
+        let revision = meta::resource_version(&object).to_owned();
         self.prepare_metadata(&mut object, context.now);
         self.drop_status(&mut object);
         let generated = meta::name(&object).is_empty() && !meta::text(&object, "/metadata/generateName").is_empty();
@@ -126,12 +139,21 @@ impl Scope {
                     return Err(scope.already_exists());
                 }
                 let mut object = candidate;
+                // nothing looks at it before it is stored
+                if !revision.is_empty() {
+                    meta::set(&mut object, "resourceVersion", Some(revision.into()));
+                }
                 self.to_requested(&mut object).await?;
                 return Ok(Written {
                     object,
                     created: true,
                     warnings,
                 });
+            }
+            if !matches!(revision.as_str(), "" | "0") {
+                return Err(ApiError::unclassified(
+                    "resourceVersion should not be set on objects to be created",
+                ));
             }
             match self.commit_put(&name, Expect::Absent, &candidate).await {
                 Ok(done) => {
@@ -162,25 +184,22 @@ impl Scope {
         ApiError::already_exists(&self.definition.group, &self.definition.plural, &self.name)
     }
 
-    /// Puts the object into the request's namespace, or refuses it.
+    /// Puts the object into the request's namespace, or out of any if its kind has none; refuses it if it is in another.
     pub(super) fn place(&self, object: &mut Value) -> Result<(), ApiError> {
-        let own = meta::namespace(object).to_owned();
-        if self.definition.namespaced {
-            if !own.is_empty() && own != self.namespace {
-                return Err(namespace_mismatch());
-            }
-            meta::set(object, "namespace", Some(self.namespace.clone().into()));
-        } else {
+        let own = meta::namespace(object);
+        if !self.definition.namespaced {
+            // upstream takes it away without a word
             if !own.is_empty() {
-                return Err(namespace_mismatch());
+                meta::set(object, "namespace", None);
             }
-            meta::set(object, "namespace", None);
+            return Ok(());
         }
-        if !matches!(meta::resource_version(object), "" | "0") {
-            return Err(ApiError::unclassified(
-                "resourceVersion should not be set on objects to be created",
+        if !own.is_empty() && own != self.namespace {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
             ));
         }
+        meta::set(object, "namespace", Some(self.namespace.clone().into()));
         Ok(())
     }
 
@@ -201,8 +220,4 @@ fn drop_server_metadata(object: &mut Value) {
     ] {
         meta::set(object, key, None);
     }
-}
-
-pub(super) fn namespace_mismatch() -> ApiError {
-    ApiError::bad_request("the namespace of the provided object does not match the namespace sent on the request")
 }

@@ -169,7 +169,12 @@ impl Scope {
                 return Ok(Deleted::Gone(last));
             }
             match self.store_change(found, object, options.is_dry_run()).await {
-                Ok(object) => return Ok(Deleted::Pending(object)),
+                Ok(object) => {
+                    if !options.is_dry_run() && self.cluster.defines_custom_resources(&self.definition) {
+                        crate::crd::termination::begin(&self.cluster, &self.name);
+                    }
+                    return Ok(Deleted::Pending(object));
+                }
                 Err(Attempt::Raced) => {}
                 Err(Attempt::Refused(error)) => return Err(error),
             }
@@ -236,6 +241,10 @@ impl Scope {
             let current = old
                 .pointer("/metadata/deletionGracePeriodSeconds")
                 .and_then(Value::as_i64);
+            if grace.is_none() && current.is_none() && !self.is_namespace() {
+                // the first deletion did not say it
+                meta::set(&mut object, "deletionGracePeriodSeconds", Some(json!(0)));
+            }
             if let (Some(current), Some(seconds)) = (current.filter(|seconds| *seconds > 0), grace) {
                 // only a shorter time may be asked for
                 let seconds = asked.map(|_| seconds).filter(|seconds| *seconds < current)?;
@@ -249,6 +258,8 @@ impl Scope {
                     Some(meta::rfc3339(until.max(now)).into()),
                 );
             }
+        } else if self.definition.strategy.marks_for_deletion(&mut object, now) {
+            return Some(object);
         } else {
             let seconds = grace.unwrap_or(0);
             let until = meta::rfc3339(meta::later(now, seconds));

@@ -12,7 +12,6 @@ use gardener_schema::json::go_text;
 use serde_json::{Map, Value};
 
 use super::accept::Misfit;
-use super::create::namespace_mismatch;
 use super::read::not_a_number;
 use super::update::{Attempt, Found};
 use super::{RETRIES, Scope, WriteOptions, Written};
@@ -123,10 +122,7 @@ impl Scope {
                 }
                 return Err(self.modified());
             }
-            let own_namespace = meta::namespace(&patched);
-            if !own_namespace.is_empty() && own_namespace != self.namespace {
-                return Err(namespace_mismatch());
-            }
+            self.place(&mut patched)?;
             if meta::name(&patched) != self.name {
                 return Err(self.other_name(meta::name(&patched)));
             }
@@ -218,6 +214,7 @@ impl Scope {
         } else {
             meta::rfc3339(context.now)
         };
+        self.check_owners(live)?;
         let mut config = config.clone();
         schema.canonicalize(&mut config);
         gardener_merge::apply(
@@ -230,6 +227,24 @@ impl Scope {
             &self.reset_fields(),
         )
         .map_err(ApiError::from)
+    }
+
+    /// Upstream converts custom resources into every version in which somebody owns fields, and fails where there is none any more.
+    fn check_owners(&self, live: Option<&Value>) -> Result<(), ApiError> {
+        if self.definition.is_go_type() {
+            return Ok(());
+        }
+        let owners = live.and_then(|live| live.pointer("/metadata/managedFields")?.as_array());
+        for owner in owners.into_iter().flatten() {
+            let owned = meta::text(owner, "/apiVersion");
+            let mut versions = self.definition.versions.iter();
+            if !versions.any(|version| self.definition.api_version(&version.name) == owned) {
+                return Err(ApiError::unclassified(format!(
+                    "request to convert CR to an invalid group/version: {owned}"
+                )));
+            }
+        }
+        Ok(())
     }
 
     async fn apply_new(
@@ -270,7 +285,8 @@ impl Scope {
     }
 }
 
-fn not_of_this_type(api_version: &str, kind: &str) -> ApiError {
+/// The body is of another type than the path's.
+pub(crate) fn not_of_this_type(api_version: &str, kind: &str) -> ApiError {
     ApiError::bad_request(format!("invalid object type: {}", go_kind(api_version, kind)))
 }
 

@@ -8,7 +8,6 @@ use gardener_store::{CommitError, Entry, Expect, Revision};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::create::namespace_mismatch;
 use super::read::not_a_number;
 use super::{RETRIES, Scope, WriteOptions, Written, commit_failed, committed};
 use crate::decode::Source;
@@ -34,13 +33,7 @@ impl Scope {
         if own_name != self.name {
             return Err(self.other_name(&own_name));
         }
-        let own_namespace = meta::namespace(&body);
-        if !own_namespace.is_empty() && own_namespace != self.namespace {
-            return Err(namespace_mismatch());
-        }
-        if self.definition.namespaced {
-            meta::set(&mut body, "namespace", Some(self.namespace.clone().into()));
-        }
+        self.place(&mut body)?;
         let wanted = match meta::resource_version(&body) {
             "0" => String::new(),
             text => text.to_owned(),
@@ -54,7 +47,10 @@ impl Scope {
                     return Err(self.not_found());
                 }
                 let mut object = body.clone();
-                self.place(&mut object)?;
+                // storing gives it another one, without looking at this
+                if !options.dry_run {
+                    meta::set(&mut object, "resourceVersion", None);
+                }
                 self.to_stored(&mut object).await?;
                 return self.create_accepted(object, &context, options, warnings).await;
             };

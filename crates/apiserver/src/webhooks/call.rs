@@ -49,10 +49,15 @@ impl Endpoint {
     fn shown(&self, timeout: Duration) -> String {
         let base = match (&self.service, &self.url) {
             (Some(service), _) => {
-                let path = service.path.strip_prefix('/').unwrap_or(&service.path);
-                format!("https://{}:{}/{path}", service.host(), service.port)
+                format!("https://{}:{}{}", service.host(), service.port, cleaned(&service.path))
             }
-            (None, Some(url)) => url.clone(),
+            (None, Some(url)) => match url.split_once("://") {
+                Some((scheme, rest)) => {
+                    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+                    format!("{scheme}://{host}{}", cleaned(path))
+                }
+                None => url.clone(),
+            },
             (None, None) => String::new(),
         };
         format!("{base}?timeout={}", go_seconds(timeout))
@@ -76,6 +81,21 @@ impl Endpoint {
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         Ok((host, url.port().unwrap_or(0), path))
     }
+}
+
+/// A path as Go's clients for Kubernetes ask for it: without empty parts, `.`, `..` and a slash at the end.
+fn cleaned(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
 }
 
 /// Whole seconds as Go writes a duration.
@@ -265,6 +285,25 @@ mod tests {
             Ok(("svc.ns.svc".into(), 0, "/a?timeout=10s".into())),
             "443 is the scheme's own port"
         );
+        assert_eq!(
+            service("//a/./b/../c/").shown(ten),
+            "https://svc.ns.svc:443/a/c?timeout=10s"
+        );
+        for (given, wanted) in [
+            ("https://h:1//mutate-v1-pod", "https://h:1/mutate-v1-pod?timeout=10s"),
+            ("https://h/a/", "https://h/a?timeout=10s"),
+            ("https://h", "https://h/?timeout=10s"),
+        ] {
+            let url = Some(given.to_owned());
+            assert_eq!(
+                Endpoint {
+                    url,
+                    ..Endpoint::default()
+                }
+                .shown(ten),
+                wanted
+            );
+        }
         let url = Endpoint {
             url: Some("https://[::1]:8443/x".into()),
             ..Endpoint::default()

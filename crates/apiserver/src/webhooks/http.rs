@@ -56,11 +56,13 @@ impl HttpTransport {
         if let Some(known) = self.configurations.lock().get(ca_bundle) {
             return Ok(Arc::clone(known));
         }
-        let roots = tls::roots(ca_bundle).await?;
-        let config = ClientConfig::builder_with_provider(tls::provider())
+        let authorities = tls::authorities(ca_bundle).await?;
+        let provider = tls::provider();
+        let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?
-            .with_root_certificates(roots)
+            .dangerous()
+            .with_custom_certificate_verifier(authorities.of_servers(&provider))
             .with_no_client_auth();
         let config = Arc::new(config);
         let mut configurations = self.configurations.lock();
@@ -224,6 +226,9 @@ fn tls_error(host: &str, error: &io::Error) -> String {
             | CertificateError::NotValidYet
             | CertificateError::NotValidYetContext { .. },
         )) => verify("certificate has expired or is not yet valid".to_owned()),
+        Some(rustls::Error::InvalidCertificate(
+            CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. },
+        )) => verify("certificate specifies an incompatible key usage".to_owned()),
         _ => error.to_string(),
     }
 }

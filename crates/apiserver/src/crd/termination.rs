@@ -1,0 +1,292 @@
+//! The end of a CustomResourceDefinition: its objects go first, then the definition. The server itself does that, as upstream's does, where the
+//! deletion was asked for or when the cluster is opened anew.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gardener_apimachinery::ApiError;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::cluster::LogicalCluster;
+use crate::definition::Definition;
+use crate::registry::{DeleteOptions, Scope, WriteOptions};
+use crate::user::{MASTERS, UserInfo};
+use crate::{meta, object};
+
+const GROUP: &str = "apiextensions.k8s.io";
+const PLURAL: &str = "customresourcedefinitions";
+/// Holds a definition while it has objects.
+const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+/// How long objects may take to go until the condition says that they do not.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long until a failed attempt is repeated.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What the condition `Terminating` tells.
+struct Told {
+    status: &'static str,
+    reason: &'static str,
+    message: String,
+}
+
+fn told(status: &'static str, reason: &'static str, message: impl Into<String>) -> Told {
+    Told {
+        status,
+        reason,
+        message: message.into(),
+    }
+}
+
+/// What a first deletion makes of a definition.
+pub(crate) fn mark(crd: &mut Value, now: Timestamp) {
+    meta::set(crd, "deletionTimestamp", Some(meta::rfc3339(now).into()));
+    let mut finalizers = meta::finalizers(crd);
+    if !finalizers.iter().any(|own| own == FINALIZER) {
+        finalizers.push(FINALIZER.to_owned());
+        meta::set(crd, "finalizers", Some(finalizers.into()));
+    }
+    let why = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+    tell(crd, &told("True", "InstanceDeletionPending", why), now);
+}
+
+/// Whether objects of a definition may no longer be created.
+pub(super) fn is_terminating(crd: &Value) -> bool {
+    condition(crd, "Terminating") == Some("True")
+}
+
+fn condition<'a>(crd: &'a Value, kind: &str) -> Option<&'a str> {
+    let conditions = crd.pointer("/status/conditions").and_then(Value::as_array)?;
+    let found = conditions
+        .iter()
+        .find(|condition| meta::text(condition, "/type") == kind)?;
+    Some(meta::text(found, "/status"))
+}
+
+/// Sets the condition; its time changes with its status only.
+fn tell(crd: &mut Value, told: &Told, now: Timestamp) {
+    let Some(members) = crd.as_object_mut() else { return };
+    let status = members.entry("status").or_insert_with(|| json!({}));
+    let Some(status) = status.as_object_mut() else { return };
+    let mut conditions = match status.remove("conditions") {
+        Some(Value::Array(conditions)) => conditions,
+        _ => Vec::new(),
+    };
+    let at = conditions
+        .iter()
+        .position(|condition| meta::text(condition, "/type") == "Terminating");
+    let before = at.and_then(|at| conditions.get(at));
+    let since = before
+        .filter(|before| meta::text(before, "/status") == told.status)
+        .map_or_else(
+            || meta::rfc3339(now),
+            |before| meta::text(before, "/lastTransitionTime").to_owned(),
+        );
+    let set = json!({
+        "type": "Terminating", "status": told.status, "reason": told.reason, "message": told.message,
+        "lastTransitionTime": since,
+    });
+    match at.and_then(|at| conditions.get_mut(at)) {
+        Some(before) => *before = set,
+        None => conditions.push(set),
+    }
+    status.insert("conditions".into(), conditions.into());
+}
+
+fn is_pending(crd: &Value) -> bool {
+    meta::is_deleting(crd) && meta::finalizers(crd).iter().any(|own| own == FINALIZER)
+}
+
+/// Goes on with the definitions whose deletion was asked for before the cluster was opened.
+pub(crate) fn resume(cluster: &Arc<LogicalCluster>) {
+    use crate::definition::Lister;
+    if !cluster.config().custom_resources || tokio::runtime::Handle::try_current().is_err() {
+        return;
+    }
+    for crd in cluster.list(GROUP, PLURAL, None) {
+        if is_pending(&crd) {
+            begin(cluster, meta::name(&crd));
+        }
+    }
+}
+
+/// Begins to delete a definition's objects; what is under way already goes on.
+pub(crate) fn begin(cluster: &Arc<LogicalCluster>, name: &str) {
+    if !cluster.config().custom_resources || !cluster.terminating().lock().insert(name.to_owned()) {
+        return;
+    }
+    let (cluster, name) = (Arc::clone(cluster), name.to_owned());
+    tokio::spawn(async move {
+        let closed = cluster.closed().clone();
+        loop {
+            let ended = closed.run_until_cancelled(terminate(&cluster, &name)).await;
+            let mut terminating = cluster.terminating().lock();
+            // one of the same name may have come, and its deletion been asked for
+            if ended.is_none() || pending(&cluster, &name).is_none() {
+                terminating.remove(&name);
+                return;
+            }
+        }
+    });
+}
+
+fn scope(cluster: &Arc<LogicalCluster>, definition: Arc<Definition>, subresource: &str) -> Option<Scope> {
+    let version = definition.stored_version()?.name.clone();
+    Some(Scope {
+        cluster: Arc::clone(cluster),
+        definition,
+        version,
+        namespace: String::new(),
+        name: String::new(),
+        subresource: subresource.to_owned(),
+        user: Arc::new(UserInfo::new("system:apiserver", &[MASTERS])),
+        // upstream asks no plugins here either
+        admitted: true,
+        with_collection: false,
+        refused_with: Arc::default(),
+    })
+}
+
+/// The definition, if it waits for its objects to go.
+fn pending(cluster: &Arc<LogicalCluster>, name: &str) -> Option<Value> {
+    let scope = scope(cluster, cluster.find(GROUP, PLURAL)?, "status")?.at("", name);
+    let entry = scope.entry().ok()?;
+    let crd = object::value_of(&entry);
+    is_pending(&crd).then_some(crd)
+}
+
+async fn terminate(cluster: &Arc<LogicalCluster>, name: &str) {
+    while let Some(crd) = pending(cluster, name) {
+        if let Err(error) = attempt(cluster, name, &crd).await {
+            tracing::warn!(cluster = cluster.name(), name, %error, "a CustomResourceDefinition cannot be ended yet");
+            sleep(RETRY).await;
+        }
+    }
+}
+
+async fn attempt(cluster: &Arc<LogicalCluster>, name: &str, crd: &Value) -> Result<(), ApiError> {
+    let beginning = told(
+        "True",
+        "InstanceDeletionInProgress",
+        "CustomResource deletion is in progress",
+    );
+    change(cluster, name, &beginning, false).await?;
+    let ended = match condition(crd, "Established") {
+        Some("True") => delete_objects(cluster, crd).await,
+        _ => Ok(told("False", "NeverEstablished", "resource was never established")),
+    };
+    match ended {
+        Ok(ended) => change(cluster, name, &ended, true).await,
+        Err((failed, error)) => {
+            change(cluster, name, &failed, false).await?;
+            Err(error)
+        }
+    }
+}
+
+/// Tells how far the deletion is, and lets the definition go.
+async fn change(cluster: &Arc<LogicalCluster>, name: &str, told: &Told, gone: bool) -> Result<(), ApiError> {
+    let definition = cluster.find(GROUP, PLURAL).ok_or_else(ApiError::no_such_path)?;
+    let scope = scope(cluster, definition, "status").ok_or_else(ApiError::no_such_path)?;
+    let scope = scope.at("", name);
+    let options = WriteOptions {
+        field_manager: "kube-apiserver".to_owned(),
+        ..WriteOptions::default()
+    };
+    loop {
+        let Ok(entry) = scope.entry() else { return Ok(()) };
+        let mut crd = object::value_of(&entry);
+        if !is_pending(&crd) {
+            return Ok(());
+        }
+        let now = cluster.clock().now();
+        tell(&mut crd, told, now);
+        if gone {
+            let mut left = meta::finalizers(&crd);
+            left.retain(|own| own != FINALIZER);
+            meta::set(&mut crd, "finalizers", (!left.is_empty()).then(|| left.into()));
+        }
+        let context = scope.context(now, false);
+        let stored = scope.store_by_subresource(&entry, crd, &context, &options, false, true);
+        if stored.await?.is_some() {
+            return Ok(());
+        }
+    }
+}
+
+/// Deletes a definition's objects and waits until they are gone.
+async fn delete_objects(cluster: &Arc<LogicalCluster>, crd: &Value) -> Result<Told, (Told, ApiError)> {
+    let completed = || told("False", "InstanceDeletionCompleted", "removed all instances");
+    let (group, plural) = (meta::text(crd, "/spec/group"), meta::text(crd, "/spec/names/plural"));
+    let Some(definition) = cluster.find(group, plural) else {
+        return Ok(completed());
+    };
+    let Some(scope) = scope(cluster, Arc::clone(&definition), "") else {
+        return Ok(completed());
+    };
+    let deadline = Instant::now() + PATIENCE;
+    let prefix = cluster.path("", "");
+    let store = cluster.store();
+    loop {
+        let start = store.revision();
+        for entry in cluster.entries(&definition, "") {
+            let object = object::value_of(&entry);
+            if meta::is_deleting(&object) {
+                continue;
+            }
+            let scope = scope.at(meta::namespace(&object), meta::name(&object));
+            match scope.delete(&DeleteOptions::default(), &mut Vec::new()).await {
+                Err(error) if error.code() != 404 => {
+                    let why = format!("could not issue all deletes: {}", error.message());
+                    return Err((told("True", "InstanceDeletionFailed", why), error));
+                }
+                _ => {}
+            }
+        }
+        if store.count(&definition.topic, &prefix) == 0 {
+            return Ok(completed());
+        }
+        // a revision of just now is always there to watch from; where it is not, all is looked at again
+        let Ok(mut watch) = store.watch(&definition.topic, &prefix, start) else {
+            continue;
+        };
+        while store.count(&definition.topic, &prefix) > 0 {
+            tokio::select! {
+                event = watch.next() => if event.is_err() {
+                    break;
+                },
+                () = sleep_until(deadline) => {
+                    let why = "could not confirm zero CustomResources remaining: context deadline exceeded";
+                    return Err((told("True", "InstanceDeletionCheck", why), ApiError::internal(why)));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_condition_keeps_its_time_while_its_status_stays() {
+        let at = |seconds| Timestamp::from_second(seconds).unwrap();
+        let mut crd = json!({"metadata": {"finalizers": ["a/b"]}, "status": {"conditions": [{"type": "Established"}]}});
+        assert!(!is_terminating(&crd));
+        mark(&mut crd, at(0));
+        assert!(is_terminating(&crd) && is_pending(&crd));
+        assert_eq!(crd["metadata"]["finalizers"], json!(["a/b", FINALIZER]));
+        let first = crd["status"]["conditions"][1].clone();
+        assert_eq!(first["lastTransitionTime"], "1970-01-01T00:00:00Z");
+        tell(&mut crd, &told("True", "InstanceDeletionInProgress", ""), at(5));
+        let second = crd["status"]["conditions"][1].clone();
+        assert_eq!(second["lastTransitionTime"], first["lastTransitionTime"]);
+        tell(&mut crd, &told("False", "InstanceDeletionCompleted", ""), at(9));
+        assert_eq!(
+            crd["status"]["conditions"][1]["lastTransitionTime"],
+            "1970-01-01T00:00:09Z"
+        );
+        assert_eq!(crd["status"]["conditions"].as_array().unwrap().len(), 2);
+    }
+}

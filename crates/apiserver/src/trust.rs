@@ -1,0 +1,279 @@
+//! Whom certificates are believed, by the rules of Go's client: those that chain to an authority, and those that stand among the authorities
+//! themselves, whether they may sign others or not. Many tests and small servers hand out their serving certificate as its own authority.
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::ParsedExtension;
+use x509_parser::prelude::FromDer;
+
+/// Certificates that are believed, and those that chain to them.
+pub(crate) struct Authorities {
+    listed: Vec<CertificateDer<'static>>,
+    roots: Arc<RootCertStore>,
+}
+
+/// What a certificate is to be good for.
+#[derive(Clone, Copy)]
+enum Purpose {
+    Server,
+    Client,
+}
+
+impl Authorities {
+    /// Those of a bundle (PEM); what is no certificate is left out. `None` if nothing is left.
+    pub(crate) fn of_bundle(bundle: &[u8]) -> Option<Self> {
+        Self::of(CertificateDer::pem_slice_iter(bundle).flatten().collect())
+    }
+
+    /// These. `None` if none of them can be used.
+    pub(crate) fn of(certificates: Vec<CertificateDer<'static>>) -> Option<Self> {
+        let authorities = Self::made_of(certificates);
+        (!authorities.roots.is_empty()).then_some(authorities)
+    }
+
+    /// Those of the system. Reads files.
+    pub(crate) fn of_system() -> Self {
+        Self::made_of(rustls_native_certs::load_native_certs().certs)
+    }
+
+    fn made_of(certificates: Vec<CertificateDer<'static>>) -> Self {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(certificates.iter().cloned());
+        Self {
+            listed: certificates,
+            roots: Arc::new(roots),
+        }
+    }
+
+    /// Judges servers.
+    pub(crate) fn of_servers(self, provider: &Arc<CryptoProvider>) -> Arc<dyn ServerCertVerifier> {
+        // without any authority nobody is believed
+        let chains = WebPkiServerVerifier::builder_with_provider(self.roots, Arc::clone(provider)).build();
+        Arc::new(Servers {
+            listed: self.listed,
+            chains: chains.ok(),
+            provider: Arc::clone(provider),
+        })
+    }
+
+    /// Judges clients.
+    pub(crate) fn of_clients(self, provider: &Arc<CryptoProvider>) -> Arc<dyn ClientCertVerifier> {
+        let chains = WebPkiClientVerifier::builder_with_provider(self.roots, Arc::clone(provider)).build();
+        Arc::new(Clients {
+            listed: self.listed,
+            chains: chains.ok(),
+            provider: Arc::clone(provider),
+        })
+    }
+}
+
+/// Whether a certificate that is believed by itself may be used, now and for this.
+fn usable(certificate: &CertificateDer<'_>, now: UnixTime, purpose: Purpose) -> Result<(), CertificateError> {
+    let (_, parsed) = X509Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
+    let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    let validity = parsed.validity();
+    if now < validity.not_before.timestamp() {
+        return Err(CertificateError::NotValidYet);
+    }
+    if now > validity.not_after.timestamp() {
+        return Err(CertificateError::Expired);
+    }
+    let unknown = |extension: &ParsedExtension<'_>| matches!(extension, ParsedExtension::UnsupportedExtension { .. });
+    if parsed
+        .extensions()
+        .iter()
+        .any(|extension| extension.critical && unknown(extension.parsed_extension()))
+    {
+        return Err(CertificateError::UnhandledCriticalExtension);
+    }
+    let usage = parsed
+        .extended_key_usage()
+        .map_err(|_| CertificateError::BadEncoding)?
+        .map(|extension| extension.value);
+    let fits = usage.is_none_or(|usage| {
+        usage.any
+            || match purpose {
+                Purpose::Server => usage.server_auth,
+                Purpose::Client => usage.client_auth,
+            }
+    });
+    if fits {
+        Ok(())
+    } else {
+        Err(CertificateError::InvalidPurpose)
+    }
+}
+
+#[derive(Debug)]
+struct Servers {
+    listed: Vec<CertificateDer<'static>>,
+    chains: Option<Arc<WebPkiServerVerifier>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Servers {
+    fn verify_server_cert(
+        &self,
+        own: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if self.listed.iter().any(|listed| listed == own) {
+            usable(own, now, Purpose::Server)?;
+            verify_server_name(&ParsedCertificate::try_from(own)?, name)?;
+            return Ok(ServerCertVerified::assertion());
+        }
+        let chains = self.chains.as_ref().ok_or(CertificateError::UnknownIssuer)?;
+        chains.verify_server_cert(own, others, name, ocsp, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[derive(Debug)]
+struct Clients {
+    listed: Vec<CertificateDer<'static>>,
+    chains: Option<Arc<dyn ClientCertVerifier>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ClientCertVerifier for Clients {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        own: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        if self.listed.iter().any(|listed| listed == own) {
+            usable(own, now, Purpose::Client)?;
+            return Ok(ClientCertVerified::assertion());
+        }
+        let chains = self.chains.as_ref().ok_or(CertificateError::UnknownIssuer)?;
+        chains.verify_client_cert(own, others, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use gardener_pki::Subject;
+
+    use super::*;
+
+    const NOW: i64 = 1_800_000_000;
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+
+    fn der(pem: &str) -> CertificateDer<'static> {
+        CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
+    }
+
+    fn at(seconds: i64) -> UnixTime {
+        UnixTime::since_unix_epoch(Duration::from_secs(seconds.try_into().unwrap()))
+    }
+
+    #[test]
+    fn a_certificate_is_believed_by_its_authority_and_by_itself() {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let authority = gardener_pki::authority("ca", NOW, DAY).unwrap();
+        let issue = |subject: &Subject| gardener_pki::issue(subject, &authority, NOW, DAY).unwrap().certificate;
+        let (server, other) = (
+            issue(&Subject::server("a", &["localhost"], &[])),
+            issue(&Subject::server("b", &["localhost"], &[])),
+        );
+        let client = issue(&Subject::client("alice", &[]));
+        let judge = |bundle: &str, certificate: &str, name: &str, when: i64| {
+            let servers = Authorities::of_bundle(bundle.as_bytes()).unwrap().of_servers(&provider);
+            let name = ServerName::try_from(name.to_owned()).unwrap();
+            let verified = servers.verify_server_cert(&der(certificate), &[], &name, &[], at(when));
+            match verified {
+                Ok(_) => "believed".to_owned(),
+                Err(rustls::Error::InvalidCertificate(why)) => format!("{why:?}")
+                    .split([' ', '(', '{'])
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned(),
+                Err(other) => other.to_string(),
+            }
+        };
+        let (host, later) = ("localhost", NOW + 2 * 24 * 3600);
+        for (bundle, certificate, name, when, wanted) in [
+            (&authority.certificate, &server, host, NOW, "believed"),
+            (&server, &server, host, NOW, "believed"),
+            (&server, &server, "elsewhere", NOW, "NotValidForNameContext"),
+            (&server, &server, host, later, "Expired"),
+            (&server, &other, host, NOW, "UnknownIssuer"),
+            (&client, &client, host, NOW, "InvalidPurpose"),
+        ] {
+            assert_eq!(judge(bundle, certificate, name, when), wanted, "{name} at {when}");
+        }
+        let clients = |bundle: &str, certificate: &str| {
+            let clients = Authorities::of_bundle(bundle.as_bytes()).unwrap().of_clients(&provider);
+            clients.verify_client_cert(&der(certificate), &[], at(NOW)).is_ok()
+        };
+        assert!(clients(&client, &client) && clients(&authority.certificate, &client));
+        assert!(!clients(&server, &server) && !clients(&server, &client));
+        assert!(Authorities::of_bundle(b"no certificate").is_none());
+    }
+}

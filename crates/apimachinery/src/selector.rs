@@ -80,7 +80,7 @@ impl LabelSelector {
         };
         let unexpected = |token: Option<&Token>, expected: &str| {
             // what is between requirements is in none
-            let place = match expected.ends_with("'end of string'") {
+            let place = match expected.ends_with("'end of string'") || expected.ends_with("after ','") {
                 true => "",
                 false => "unable to parse requirement: ",
             };
@@ -97,7 +97,12 @@ impl LabelSelector {
                 at += 1;
             }
             let Some(Token::Word(key)) = tokens.get(at) else {
-                return Err(unexpected(tokens.get(at), "!, identifier, or 'end of string'"));
+                let expected = match (negated, at) {
+                    (true, _) => "identifier",
+                    (false, 0) => "!, identifier, or 'end of string'",
+                    (false, _) => "identifier after ','",
+                };
+                return Err(unexpected(tokens.get(at), expected));
             };
             check_key(key)?;
             at += 1;
@@ -300,6 +305,32 @@ fn is_label_text(text: &str) -> bool {
         && text.bytes().next_back().is_some_and(|b| b.is_ascii_alphanumeric())
 }
 
+/// A value without its escapes; what else has a meaning must be escaped.
+fn unescaped(value: &str) -> Result<String, ParseSelectorError> {
+    let mut out = String::new();
+    let mut characters = value.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => match characters.next() {
+                Some(escaped @ ('\\' | ',' | '=')) => out.push(escaped),
+                other => {
+                    let sequence: String = std::iter::once('\\').chain(other).collect();
+                    return Err(ParseSelectorError(format!(
+                        "invalid field selector: invalid escape sequence: {sequence}"
+                    )));
+                }
+            },
+            ',' | '=' => {
+                return Err(ParseSelectorError(format!(
+                    "invalid field selector: unescaped character in value: {character}"
+                )));
+            }
+            other => out.push(other),
+        }
+    }
+    Ok(out)
+}
+
 /// A field selector: terms `(path, equal, value)`, all of which must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector {
@@ -328,11 +359,7 @@ impl FieldSelector {
                     "invalid selector: '{text}'; can't understand '{term}'"
                 )));
             };
-            terms.push((
-                path.to_owned(),
-                equal,
-                value.replace("\\,", ",").replace("\\=", "=").replace("\\\\", "\\"),
-            ));
+            terms.push((path.to_owned(), equal, unescaped(value)?));
         }
         Ok(Self { terms })
     }

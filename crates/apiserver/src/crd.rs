@@ -168,7 +168,12 @@ pub fn definition(crd: &Value) -> Option<Definition> {
 }
 
 fn age_column() -> PathColumn {
-    path_column(&json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}))
+    path_column(&json!({
+        "name": "Age",
+        "type": "date",
+        "jsonPath": ".metadata.creationTimestamp",
+        "description": "How long ago the object was created.",
+    }))
 }
 
 fn path_column(column: &Value) -> PathColumn {
@@ -177,7 +182,13 @@ fn path_column(column: &Value) -> PathColumn {
             name: meta::text(column, "/name").to_owned(),
             type_: meta::text(column, "/type").to_owned(),
             format: meta::text(column, "/format").to_owned(),
-            description: meta::text(column, "/description").to_owned(),
+            description: match meta::text(column, "/description") {
+                "" => {
+                    let path = meta::text(column, "/jsonPath");
+                    format!("Custom resource definition column (in JSONPath format): {path}")
+                }
+                own => own.to_owned(),
+            },
             priority: column
                 .get("priority")
                 .and_then(Value::as_i64)

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use gardener_apimachinery::ApiError;
 use http::header::{ACCEPT, HeaderMap, HeaderValue};
 use http::{Response, StatusCode};
@@ -352,6 +354,8 @@ fn resource_list(cluster: &LogicalCluster, group: &str, version: &str) -> Result
                     resource.insert(key.into(), json!(list));
                 }
             }
+            resource
+                .extend(storage_version_hash(definition).map(|hash| ("storageVersionHash".to_owned(), hash.into())));
         }
         resources.push(resource);
         for sub in subresources(definition, served) {
@@ -379,7 +383,27 @@ fn resource_list(cluster: &LogicalCluster, group: &str, version: &str) -> Result
     } else {
         format!("{group}/{version}")
     };
-    Ok(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources}))
+    let mut list = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources});
+    // the list of the core group does not say of which version it is
+    if let Value::Object(list) = &mut list
+        && !group.is_empty()
+    {
+        list.insert("apiVersion".into(), "v1".into());
+    }
+    Ok(list)
+}
+
+/// What tells clients whether objects are stored as before: made of group, version and kind of the stored form.
+fn storage_version_hash(definition: &Definition) -> Option<String> {
+    let stored = definition.stored_version()?;
+    let kept_in = if definition.plural == "events" {
+        ""
+    } else {
+        definition.group.as_str()
+    };
+    let text = format!("{kept_in}/{}/{}", stored.name, stored.kind);
+    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    Some(STANDARD.encode(digest.as_ref().get(..8)?))
 }
 
 #[cfg(test)]

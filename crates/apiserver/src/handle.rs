@@ -1,6 +1,6 @@
 //! From an HTTP request to an answer: who asks, whether they may, and which verb runs.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -396,10 +396,15 @@ impl Call {
         }
         self.catch_up(verb).await?;
         let refused_with = Arc::clone(&scope.refused_with);
-        self.act(scope, verb, &path).await.or_else(|error| {
+        let answered = self.act(scope, verb, &path).await.or_else(|error| {
             let mut response = respond::error(&error, &self.wanted);
             respond::warn(&mut response, &refused_with.take());
             Ok(response)
+        });
+        answered.map(|mut response| {
+            let is_old = path.group.is_empty() && path.resource == "endpoints";
+            respond::warn(&mut response, if is_old { OLD_ENDPOINTS.as_slice() } else { &[] });
+            response
         })
     }
 
@@ -707,6 +712,10 @@ impl Call {
         subresource::call(self, scope, verb).await
     }
 }
+
+/// What clients of Endpoints are told, the one kind of a stable version that is to go.
+static OLD_ENDPOINTS: LazyLock<[String; 1]> =
+    LazyLock::new(|| ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()]);
 
 /// The `Status` of a completed deletion.
 pub(crate) fn success(definition: &Definition, object: &Value) -> Value {

@@ -1,18 +1,27 @@
 //! Kubernetes' own kinds, from what a real kube-apiserver told of itself: names and verbs from its discovery, schemas from its OpenAPI
 //! documents, columns from its tables. What the kinds add beyond that is in the modules below, by topic.
 
+mod addresses;
 mod admission;
+mod admission_policies;
+mod autoscaling;
 mod bootstrap;
 mod certificates;
 mod checks;
+mod claims;
 mod crds;
 mod defaults;
+mod drivers;
+mod endpoints;
 mod events;
+mod flowcontrol;
 mod jobs;
 pub mod layout;
 mod namespaces;
+mod networking;
 mod nodes;
 mod pods;
+mod policies;
 mod printers;
 mod recorded;
 mod roles;
@@ -20,6 +29,7 @@ mod serviceaccounts;
 mod services;
 mod storage;
 mod strategy;
+mod volumes;
 mod webhooks;
 mod workloads;
 
@@ -125,6 +135,9 @@ struct RecordedColumn {
     format: String,
     #[serde(default)]
     priority: i32,
+    /// In our words; set where kube-apiserver says something.
+    #[serde(default)]
+    description: String,
 }
 
 /// Why the recorded documents cannot be used: they are part of the program, so this is a defect of the build.
@@ -163,7 +176,7 @@ pub fn recorded_columns(text: &str) -> Result<BTreeMap<String, Vec<Column>>, ser
         name: own.name,
         type_: own.type_,
         format: own.format,
-        description: String::new(),
+        description: own.description,
         priority: own.priority,
     };
     Ok(recorded

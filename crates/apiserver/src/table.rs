@@ -73,6 +73,11 @@ pub fn column(name: &str, type_: &str, format: &str, priority: i32) -> Column {
     }
 }
 
+/// Whether a kind's table is upstream's plain one of names and times, which tells no rows where others tell an empty list.
+fn is_plain(version: &Version) -> bool {
+    matches!(&version.columns, Columns::Row(columns) if columns.get(1).is_some_and(|column| column.name == "Created At"))
+}
+
 /// Cells of kinds that tell none.
 pub fn default_row(now: Timestamp, object: &Value) -> Vec<Value> {
     vec![meta::name(object).into(), age(now, object).into()]
@@ -95,7 +100,10 @@ fn columns(version: &Version) -> Vec<Column> {
     match &version.columns {
         Columns::Row(columns) => columns.clone(),
         Columns::Paths(own) => {
-            let mut columns = vec![column("Name", "string", "name", 0)];
+            let mut columns = vec![Column {
+                description: "Name of the object, unique among its kind in its namespace.".into(),
+                ..column("Name", "string", "name", 0)
+            }];
             columns.extend(own.iter().map(|own| own.column.clone()));
             columns
         }
@@ -236,6 +244,11 @@ pub fn table(
             .collect()
     } else {
         Vec::new()
+    };
+    let rows = if rows.is_empty() && is_plain(version) {
+        Value::Null
+    } else {
+        rows.into()
     };
     json!({"kind": "Table", "apiVersion": style.meta_version, "metadata": list_meta, "columnDefinitions": columns, "rows": rows})
 }

@@ -18,6 +18,7 @@ static REVISION_IN_TEXT: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r#"(ResourceVersion in \w+ ?\w*:? ?\(?|resource version: |resourceVersion\\?":\\?")(\d+)"#)
 });
 static TOKEN_VOLUME: LazyLock<Regex> = LazyLock::new(|| pattern(r"kube-api-access-[a-z0-9]{5}"));
+static AGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\ds$"));
 static TOKEN: LazyLock<Regex> = LazyLock::new(|| pattern(r"^eyJ[\w-]+\.[\w-]+\.[\w-]+$"));
 
 /// What one sequence has met so far.
@@ -123,6 +124,14 @@ impl Normalizer {
                 ("description", Value::String(prose)) if members.contains_key("priority") && !prose.is_empty() => {
                     "<prose>".into()
                 }
+                // how long ago something was is a matter of how fast servers are
+                ("cells", Value::Array(cells)) => cells
+                    .iter()
+                    .map(|cell| match cell.as_str() {
+                        Some(age) if AGE.is_match(age) => "0s".into(),
+                        _ => self.value(cell),
+                    })
+                    .collect(),
                 ("continue", Value::String(token)) if !token.is_empty() => "<token>".into(),
                 ("name", Value::String(name)) => match generated {
                     Some(prefix) if name.strip_prefix(prefix).is_some_and(|rest| rest.len() == 5) => {

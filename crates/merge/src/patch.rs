@@ -56,14 +56,76 @@ pub fn json_patch(document: &Value, patch: &Value) -> Result<Value, PatchError> 
     if list.len() > MAX_OPERATIONS {
         return Err(PatchError::TooManyOperations(list.len()));
     }
-    let operations: Vec<PatchOperation> =
-        serde_json::from_value(patch.clone()).map_err(|why| PatchError::DoesNotApply(why.to_string()))?;
     let mut patched = document.clone();
-    for operation in operations {
+    for operation in list {
+        let Some(operation) = as_standard(operation, &patched)? else {
+            continue;
+        };
+        let operation: PatchOperation =
+            serde_json::from_value(operation).map_err(|why| PatchError::DoesNotApply(why.to_string()))?;
         let operation = Patch(vec![adding_what_is_missing(operation, &patched)]);
         json_patch::patch(&mut patched, &operation).map_err(|why| PatchError::DoesNotApply(why.to_string()))?;
     }
     Ok(patched)
+}
+
+/// An operation as the standard has it. An API server also takes indexes that count from a list's end, does not look at what is before
+/// a path's first slash, and finds null where nothing is. `None`: nothing is to be done.
+fn as_standard(operation: &Value, document: &Value) -> Result<Option<Value>, PatchError> {
+    let mut operation = operation.clone();
+    let kind = operation
+        .get("op")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    for key in ["path", "from"] {
+        let Some(path) = operation.get(key).and_then(Value::as_str) else {
+            continue;
+        };
+        if path.is_empty() && matches!(kind.as_str(), "replace" | "test") {
+            continue;
+        }
+        let Some((_, path)) = path.split_once('/') else {
+            return Err(PatchError::DoesNotApply(format!("no path: {path:?}")));
+        };
+        // what is added may stand behind the last element
+        let behind = usize::from(key == "path" && matches!(kind.as_str(), "add" | "copy" | "move"));
+        let path = counted_from_start(path, document, behind);
+        if let Some(members) = operation.as_object_mut() {
+            members.insert(key.to_owned(), path.into());
+        }
+    }
+    let path = operation.get("path").and_then(Value::as_str).unwrap_or_default();
+    let finds_nothing = kind == "test"
+        && operation.get("value").is_some_and(Value::is_null)
+        && path
+            .rsplit_once('/')
+            .and_then(|(parent, _)| document.pointer(parent))
+            .is_some_and(Value::is_object)
+        && document.pointer(path).is_none();
+    Ok((!finds_nothing).then_some(operation))
+}
+
+/// A path whose negative indexes are counted from the start, as a JSON pointer.
+fn counted_from_start(path: &str, document: &Value, behind: usize) -> String {
+    let mut pointer = String::new();
+    let last = path.split('/').count() - 1;
+    for (at, segment) in path.split('/').enumerate() {
+        let from_end = segment
+            .strip_prefix('-')
+            .and_then(|digits| digits.parse::<usize>().ok());
+        let length = document.pointer(&pointer).and_then(Value::as_array).map(Vec::len);
+        let index = match (from_end, length) {
+            (Some(back), Some(length)) => (length + if at == last { behind } else { 0 }).checked_sub(back),
+            _ => None,
+        };
+        pointer.push('/');
+        match index {
+            Some(index) => pointer.push_str(&index.to_string()),
+            None => pointer.push_str(segment),
+        }
+    }
+    pointer
 }
 
 /// An API server takes the replacement of a member that is not there for its addition.
@@ -141,6 +203,33 @@ mod tests {
             json_patch(&document, &patch).unwrap(),
             json!({"spec": {"a": 1, "list": ["x", "y"]}})
         );
+        for (patch, expected) in [
+            (
+                json!({"op": "remove", "path": "/spec/list/-1"}),
+                json!({"spec": {"a": 1, "list": []}}),
+            ),
+            (
+                json!({"op": "add", "path": "/spec/list/-1", "value": "y"}),
+                json!({"spec": {"a": 1, "list": ["x", "y"]}}),
+            ),
+            (
+                json!({"op": "add", "path": "x/b", "value": 1}),
+                json!({"spec": {"a": 1, "list": ["x"]}, "b": 1}),
+            ),
+            (
+                json!({"op": "test", "path": "/spec/none", "value": null}),
+                document.clone(),
+            ),
+        ] {
+            assert_eq!(json_patch(&document, &json!([patch])).unwrap(), expected, "{patch}");
+        }
+        for patch in [
+            json!({"op": "add", "path": "", "value": {}}),
+            json!({"op": "remove", "path": "/spec/list/-2"}),
+            json!({"op": "add", "path": "x", "value": 1}),
+        ] {
+            assert!(json_patch(&document, &json!([patch])).is_err(), "{patch}");
+        }
         let many = Value::Array(vec![
             json!({"op": "test", "path": "/spec/a", "value": 1});
             MAX_OPERATIONS + 1

@@ -125,6 +125,13 @@ impl Schema {
         }
     }
 
+    /// Does so with an object's metadata only: in custom resources a null may be a value.
+    pub fn canonicalize_metadata(&self, value: &mut Value) {
+        if let (Some(schema), Some(metadata)) = (self.field("metadata"), value.get_mut("metadata")) {
+            schema.canonicalize(metadata);
+        }
+    }
+
     /// An element of a list or map: of a null there, Go's decoder makes the zero value of a scalar type.
     fn canonicalize_element(&self, value: &mut Value) {
         if !value.is_null() || self.is_nullable() {

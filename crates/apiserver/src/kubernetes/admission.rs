@@ -133,6 +133,10 @@ impl Admission for ServiceAccountPlugin {
     }
 
     async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
+        let is_class = attributes.is("scheduling.k8s.io", "priorityclasses");
+        if is_class && attributes.operation == Operation::Delete && super::policies::is_system_class(attributes.name) {
+            return Err(attributes.forbidden("this is a system priority class and cannot be deleted"));
+        }
         if attributes.operation != Operation::Create || !attributes.is("", "pods") || !attributes.subresource.is_empty()
         {
             return Ok(());

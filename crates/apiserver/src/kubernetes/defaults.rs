@@ -112,9 +112,7 @@ fn container(container: &mut Object) {
     set(container, "resources", json!({}));
     set(container, "terminationMessagePath", json!("/dev/termination-log"));
     set(container, "terminationMessagePolicy", json!("File"));
-    let image = container.get("image").and_then(Value::as_str).unwrap_or_default();
-    let last = image.rsplit('/').next().unwrap_or_default();
-    let latest = !image.contains('@') && last.split_once(':').is_none_or(|(_, tag)| tag == "latest");
+    let latest = is_latest(container.get("image").and_then(Value::as_str).unwrap_or_default());
     set(
         container,
         "imagePullPolicy",
@@ -151,6 +149,38 @@ fn container(container: &mut Object) {
     }
 }
 
+/// Whether an image's name does not say which of its versions.
+fn is_latest(image: &str) -> bool {
+    let last = image.rsplit('/').next().unwrap_or_default();
+    !image.contains('@') && last.split_once(':').is_none_or(|(_, tag)| tag == "latest")
+}
+
+/// Members of sources that volumes of pods and persistent volumes have in common.
+fn volume_source(volume: &mut Object) {
+    for (source, defaults) in [
+        ("iscsi", &[("iscsiInterface", "default")][..]),
+        (
+            "rbd",
+            &[("pool", "rbd"), ("user", "admin"), ("keyring", "/etc/ceph/keyring")],
+        ),
+        (
+            "azureDisk",
+            &[("cachingMode", "ReadWrite"), ("kind", "Shared"), ("fsType", "ext4")],
+        ),
+        ("scaleIO", &[("storageMode", "ThinProvisioned"), ("fsType", "xfs")]),
+    ] {
+        let Some(members) = member(volume, source) else {
+            continue;
+        };
+        for (key, value) in defaults {
+            set(members, key, json!(value));
+        }
+        if source == "azureDisk" {
+            set(members, "readOnly", json!(false));
+        }
+    }
+}
+
 fn downward_items(source: &mut Object) {
     for item in each(source, "items") {
         if let Some(reference) = member(item, "fieldRef") {
@@ -172,6 +202,12 @@ fn volume(volume: &mut Object) {
     if let Some(source) = member(volume, "downwardAPI") {
         set(source, "defaultMode", json!(420));
         downward_items(source);
+    }
+    volume_source(volume);
+    if let Some(image) = member(volume, "image") {
+        let reference = image.get("reference").and_then(Value::as_str).unwrap_or_default();
+        let policy = if is_latest(reference) { "Always" } else { "IfNotPresent" };
+        set(image, "pullPolicy", json!(policy));
     }
     if let Some(path) = member(volume, "hostPath") {
         path.entry("type").or_insert_with(|| json!(""));
@@ -359,13 +395,16 @@ pub(super) fn cron_job(value: &mut Value) {
 }
 
 pub(super) fn horizontal_pod_autoscaler(value: &mut Value) {
-    // only the stored version's fields; autoscaling/v1 has no metrics list
-    if !meta::text(value, "/apiVersion").ends_with("/v2") {
-        if let Some(spec) = object(value, "/spec") {
-            set(spec, "minReplicas", json!(1));
-        }
-        return;
+    // the first version has no metrics and no behavior
+    if meta::text(value, "/apiVersion").ends_with("/v2") {
+        second_autoscaler(value);
+    } else if let Some(spec) = object(value, "/spec") {
+        set(spec, "minReplicas", json!(1));
     }
+}
+
+/// An autoscaler of autoscaling/v2.
+pub(super) fn second_autoscaler(value: &mut Value) {
     let Some(spec) = object(value, "/spec") else { return };
     set(spec, "minReplicas", json!(1));
     if spec.get("metrics").and_then(Value::as_array).is_none_or(Vec::is_empty) {
@@ -397,6 +436,23 @@ pub(super) fn horizontal_pod_autoscaler(value: &mut Value) {
 pub(super) fn service(value: &mut Value) {
     let Some(spec) = object(value, "/spec") else { return };
     set(spec, "sessionAffinity", json!("None"));
+    match spec.get("sessionAffinity").and_then(Value::as_str) {
+        Some("None") => {
+            spec.remove("sessionAffinityConfig");
+        }
+        Some("ClientIP") => {
+            let config = spec
+                .get("sessionAffinityConfig")
+                .and_then(|config| config.pointer("/clientIP/timeoutSeconds"));
+            if config.is_none_or(Value::is_null) {
+                spec.insert(
+                    "sessionAffinityConfig".into(),
+                    json!({"clientIP": {"timeoutSeconds": 10_800}}),
+                );
+            }
+        }
+        _ => {}
+    }
     set(spec, "type", json!("ClusterIP"));
     let kind = spec.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
     for port in each(spec, "ports") {
@@ -409,7 +465,7 @@ pub(super) fn service(value: &mut Value) {
             port.insert("targetPort".into(), number);
         }
     }
-    if kind != "ExternalName" {
+    if matches!(kind.as_str(), "ClusterIP" | "NodePort" | "LoadBalancer") {
         set(spec, "internalTrafficPolicy", json!("Cluster"));
     }
     if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
@@ -495,6 +551,7 @@ pub(super) fn persistent_volume(value: &mut Value) {
     let Some(spec) = object(value, "/spec") else { return };
     set(spec, "persistentVolumeReclaimPolicy", json!("Retain"));
     set(spec, "volumeMode", json!("Filesystem"));
+    volume_source(spec);
     if let Some(path) = member(spec, "hostPath") {
         path.entry("type").or_insert_with(|| json!(""));
     }

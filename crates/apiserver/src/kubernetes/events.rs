@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::{Error, Path};
+use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::{Map, Value, json};
 
+use super::checks::{number, text};
 use super::strategy::Kind;
 use crate::meta;
 
@@ -27,18 +28,8 @@ pub(super) fn core_kind(mut kind: Kind) -> Kind {
             }
         }
     };
-    kind.validate = |event| {
-        let about = meta::text(event, "/involvedObject/namespace");
-        // events about what is in no namespace are in the default one
-        let fits = about == meta::namespace(event) || about.is_empty() && meta::namespace(event) == "default";
-        let path = Path::new("involvedObject").child("namespace");
-        let why = "does not match event.namespace";
-        if fits {
-            Vec::new()
-        } else {
-            vec![Error::invalid(&path, about, why)]
-        }
-    };
+    // what may not change of others may change of events
+    kind.validate = |event| validate_sense(event, &CORE);
     kind.fields = |event| {
         let text = |path: &str| meta::text(event, path).to_owned();
         let mut fields: Vec<(String, String)> = [
@@ -65,10 +56,9 @@ pub(super) fn core_kind(mut kind: Kind) -> Kind {
 /// `events.k8s.io/v1`: other names for the same fields.
 pub(super) fn kind(kind: Kind) -> Kind {
     let mut kind = core_kind(kind);
-    kind.validate = |event| match meta::text(event, "/eventTime") {
-        "" => vec![Error::required(&Path::new("eventTime"), "")],
-        _ => Vec::new(),
-    };
+    kind.validate = |event| validate_sense(event, &NEW);
+    kind.validate_create = validate_news;
+    kind.validate_update = validate_same;
     kind.default = |event| {
         if let Some(members) = event.as_object_mut() {
             members.entry("deprecatedSource").or_insert_with(|| json!({}));
@@ -114,6 +104,153 @@ pub(super) fn kind(kind: Kind) -> Kind {
         Ok::<(), ApiError>(())
     };
     kind
+}
+
+/// Where one of both forms has what is judged.
+struct Names {
+    about: &'static str,
+    controller: &'static str,
+    message: &'static str,
+}
+
+const CORE: Names = Names {
+    about: "involvedObject",
+    controller: "reportingComponent",
+    message: "message",
+};
+const NEW: Names = Names {
+    about: "regarding",
+    controller: "reportingController",
+    message: "note",
+};
+const TEXT_MAX: usize = 128;
+const MESSAGE_MAX: usize = 1024;
+
+/// What must hold of every event. Those with a time of their own say who reports what.
+fn validate_sense(event: &Value, names: &Names) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let about = event
+        .get(names.about)
+        .map(|about| text(about, "namespace"))
+        .unwrap_or_default();
+    let namespace = meta::namespace(event);
+    let is_new = !text(event, "eventTime").is_empty();
+    // events about what is in no namespace are in the default one
+    let fits = match (about, is_new) {
+        ("", true) => matches!(namespace, "default" | "kube-system"),
+        ("", false) => matches!(namespace, "" | "default"),
+        (_, true) => true,
+        (about, false) => about == namespace,
+    };
+    if !fits {
+        let at = Path::new("involvedObject").child("namespace");
+        errors.push(Error::invalid(&at, about, "does not match event.namespace"));
+    }
+    if is_new {
+        let (controller, at) = (text(event, names.controller), Path::new(names.controller));
+        if controller.is_empty() {
+            errors.push(Error::required(&at, ""));
+        }
+        super::checks::syntax(meta::qualified_name(controller), controller, &at, &mut errors);
+        let mut bounded = |key: &str, told: &str, may_be_empty: bool, most: usize| {
+            let own = text(event, key);
+            if own.is_empty() && !may_be_empty {
+                errors.push(Error::required(&Path::new(told), ""));
+            }
+            if own.len() > most {
+                errors.push(Error::invalid(
+                    &Path::new(told),
+                    "",
+                    format!("can have at most {most} characters"),
+                ));
+            }
+        };
+        bounded("reportingInstance", "reportingInstance", false, TEXT_MAX);
+        bounded("action", "action", false, TEXT_MAX);
+        bounded("reason", "reason", false, TEXT_MAX);
+        bounded(names.message, "message", true, MESSAGE_MAX);
+    }
+    let wrong = meta::dns1123_subdomain(namespace).into_iter();
+    errors.extend(wrong.map(|why| Error::invalid(&Path::new("namespace"), namespace, why)));
+    errors
+}
+
+fn validate_series(event: &Value, errors: &mut ErrorList) {
+    let Some(series) = event.get("series").filter(|series| !series.is_null()) else {
+        return;
+    };
+    if number(series, "count").unwrap_or(0) < 2 {
+        errors.push(Error::invalid(&Path::new("series.count"), "", "should be at least 2"));
+    }
+    if text(series, "lastObservedTime").is_empty() {
+        errors.push(Error::required(&Path::new("series.lastObservedTime"), ""));
+    }
+}
+
+/// What must hold of new events of `events.k8s.io/v1`, besides.
+fn validate_news(event: &Value) -> ErrorList {
+    let mut errors = ErrorList::new();
+    validate_series(event, &mut errors);
+    if text(event, "eventTime").is_empty() {
+        errors.push(Error::required(&Path::new("eventTime"), ""));
+    }
+    let kind = text(event, "type");
+    if !matches!(kind, "Normal" | "Warning") {
+        errors.push(Error::invalid(
+            &Path::new("type"),
+            "",
+            format!("has invalid value: {kind}"),
+        ));
+    }
+    let none = Value::Null;
+    let source = event.get("deprecatedSource").unwrap_or(&none);
+    let has_source = !text(source, "component").is_empty() || !text(source, "host").is_empty();
+    for (is_set, told) in [
+        (!text(event, "deprecatedFirstTimestamp").is_empty(), "firstTimestamp"),
+        (!text(event, "deprecatedLastTimestamp").is_empty(), "lastTimestamp"),
+        (number(event, "deprecatedCount").unwrap_or(0) != 0, "count"),
+        (has_source, "source"),
+    ] {
+        if is_set {
+            errors.push(Error::invalid(&Path::new(told), "", "needs to be unset"));
+        }
+    }
+    errors
+}
+
+/// Only the series of an event of `events.k8s.io/v1` goes on.
+fn validate_same(event: &Value, old: &Value) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if event.get("series") != old.get("series") {
+        validate_series(event, &mut errors);
+    }
+    for (key, told) in [
+        ("regarding", "involvedObject"),
+        ("reason", "reason"),
+        ("note", "message"),
+        ("deprecatedSource", "source"),
+        ("deprecatedFirstTimestamp", "firstTimestamp"),
+        ("deprecatedLastTimestamp", "lastTimestamp"),
+        ("deprecatedCount", "count"),
+        // upstream looks at it twice
+        ("reason", "reason"),
+        ("type", "type"),
+        ("eventTime", "eventTime"),
+        ("action", "action"),
+        ("related", "related"),
+        ("reportingController", "reportingController"),
+        ("reportingInstance", "reportingInstance"),
+    ] {
+        let member = |event: &Value| {
+            let own = event.get(key).filter(|own| !matches!(own, Value::Null)).cloned();
+            own.filter(|own| own != "" && *own != json!({}) && *own != json!(0))
+        };
+        if member(event) != member(old) {
+            let shown = event.get(key).cloned().unwrap_or(Value::Null);
+            errors.push(Error::invalid(&Path::new(told), shown, "field is immutable"));
+        }
+    }
+    errors
 }
 
 /// Pairs of names: core, events.k8s.io.

@@ -1,10 +1,10 @@
-//! Jobs, CronJobs, disruption budgets and autoscalers.
+//! Jobs, CronJobs and disruption budgets.
 
 use gardener_apimachinery::cron::Schedule;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::{Map, Value, json};
 
-use super::checks::{is_true, label_selector, list, nonnegative, number, one_of, text};
+use super::checks::{is_true, label_selector, nonnegative, number, one_of, text};
 use super::strategy::Kind;
 use super::workloads::{amount_or_share, at_most_all, counts, selector_text, set_status, validate_template};
 use crate::meta;
@@ -327,6 +327,7 @@ pub(super) fn budgets(mut kind: Kind) -> Kind {
     };
     kind.validate_status = |budget, _| {
         let mut errors = Vec::new();
+        conditions(budget, &mut errors);
         let keys = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
         counts(budget, &keys, &mut errors);
         errors
@@ -334,52 +335,37 @@ pub(super) fn budgets(mut kind: Kind) -> Kind {
     kind
 }
 
-const METRICS: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Resource"];
-
-pub(super) fn autoscalers(mut kind: Kind) -> Kind {
-    kind.validate = |object| {
-        let mut errors = Vec::new();
-        let none = Value::Null;
-        let (spec, path) = (object.get("spec").unwrap_or(&none), Path::new("spec"));
-        let least = number(spec, "minReplicas");
-        let most = number(spec, "maxReplicas").unwrap_or(0);
-        if let Some(least) = least.filter(|least| *least < 1) {
-            let why = "must be greater than or equal to 1";
-            errors.push(Error::invalid(&path.child("minReplicas"), least, why));
+/// Conditions in the form that newer kinds share: each with its time and a reason in one word.
+fn conditions(object: &Value, errors: &mut ErrorList) {
+    let path = Path::new("status").child("conditions");
+    let all = meta::elements(object, "/status/conditions");
+    for (index, condition) in all.iter().enumerate() {
+        let (own, at) = (text(condition, "type"), path.index(index));
+        if all.iter().take(index).any(|other| text(other, "type") == own) {
+            errors.push(Error::duplicate(&at.child("type"), own));
         }
-        let at = path.child("maxReplicas");
-        if most < 1 {
-            errors.push(Error::required(&at, "must be set and greater than 0"));
+        super::checks::syntax(meta::qualified_name(own), own, &at.child("type"), errors);
+        let (status, known) = (text(condition, "status"), ["False", "True", "Unknown"]);
+        if !known.contains(&status) {
+            errors.push(Error::not_supported(&at.child("status"), status, &known));
         }
-        if least.is_some_and(|least| least > most) {
-            let why = "must be greater than or equal to `minReplicas`";
-            errors.push(Error::invalid(&at, most, why));
+        if let Some(generation) = number(condition, "observedGeneration").filter(|generation| *generation < 0) {
+            let why = "must be greater than or equal to zero";
+            errors.push(Error::invalid(&at.child("observedGeneration"), generation, why));
         }
-        let target = spec.get("scaleTargetRef").unwrap_or(&none);
-        let at = path.child("scaleTargetRef");
-        for key in ["kind", "name"] {
-            let check = meta::path_segment;
-            super::checks::required_syntax(text(target, key), check, &at.child(key), &mut errors);
+        if text(condition, "lastTransitionTime").is_empty() {
+            errors.push(Error::required(&at.child("lastTransitionTime"), ""));
         }
-        if text(target, "apiVersion").is_empty() {
-            let why = "apiVersion must specify API group";
-            errors.push(Error::invalid(&at.child("apiVersion"), "", why));
+        let reason = text(condition, "reason");
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_,:".contains(&byte);
+        let is_word = reason.starts_with(|first: char| first.is_ascii_alphabetic())
+            && reason.ends_with(|last: char| last.is_ascii_alphanumeric() || last == '_')
+            && reason.bytes().all(fits);
+        if reason.is_empty() {
+            errors.push(Error::required(&at.child("reason"), ""));
+        } else if !is_word {
+            let why = "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
+            errors.push(Error::invalid(&at.child("reason"), reason, why));
         }
-        for (index, metric) in list(spec, "metrics").iter().enumerate() {
-            let kind = text(metric, "type");
-            if !METRICS.contains(&kind) {
-                let at = path.child("metrics").index(index).child("type");
-                errors.push(Error::not_supported(&at, kind, &METRICS));
-            }
-        }
-        if least == Some(0) {
-            let why = "must specify at least one Object or External metric to support scaling to zero replicas";
-            let scales = |metric: &Value| matches!(text(metric, "type"), "Object" | "External");
-            if !list(spec, "metrics").iter().any(scales) {
-                errors.push(Error::forbidden(&path.child("metrics"), why));
-            }
-        }
-        errors
-    };
-    kind
+    }
 }

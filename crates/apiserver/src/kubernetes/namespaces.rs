@@ -88,6 +88,34 @@ impl Subresource for Finalize {
     }
 
     async fn call(&self, _: &Context<'_>, _: &str, namespace: &Value, body: Value) -> Result<Effect, ApiError> {
+        let (name, own) = (meta::name(namespace), meta::name(&body));
+        if own != name {
+            return Err(ApiError::bad_request(match own {
+                "" => format!("the name of the object ({name} based on URL) was undeterminable: name must be provided"),
+                own => format!("the name of the object ({own}) does not match the name on the URL ({name})"),
+            }));
+        }
+        let path = Path::new("spec").child("finalizers");
+        let wrong: Vec<Error> = meta::elements(&body, "/spec/finalizers")
+            .iter()
+            .filter_map(Value::as_str)
+            .enumerate()
+            .flat_map(|(index, own)| {
+                let mut wrong = gardener_apimachinery::names::qualified_name(own);
+                let is_standard = ["kubernetes", "orphan", "foregroundDeletion"].contains(&own);
+                if wrong.is_empty() && !own.contains('/') && !is_standard {
+                    wrong.push("name is neither a standard finalizer name nor is it fully qualified".to_owned());
+                }
+                let at = path.index(index);
+                wrong
+                    .into_iter()
+                    .map(move |why| Error::invalid(&at, own, why))
+                    .collect::<Vec<_>>()
+            })
+            .collect();
+        if !wrong.is_empty() {
+            return Err(ApiError::invalid("", "Namespace", name, &wrong));
+        }
         let mut namespace = namespace.clone();
         let finalizers = body.pointer("/spec/finalizers").cloned().unwrap_or_else(|| json!([]));
         let wanted = meta::resource_version(&body).to_owned();

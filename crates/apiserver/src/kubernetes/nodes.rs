@@ -1,8 +1,11 @@
 //! Nodes keep the status they register with.
 
-use gardener_apimachinery::field::{Error, Path};
+use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::quantity::Amount;
 use serde_json::{Value, json};
 
+use super::addresses::{self, Range};
+use super::checks::{list, map, syntax, text};
 use super::strategy::Kind;
 use crate::meta;
 
@@ -10,8 +13,30 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.keeps_status = true;
     kind.default = |node| {
         let cidr = node.pointer("/spec/podCIDR").and_then(Value::as_str).map(str::to_owned);
-        if let (Some(cidr), Some(spec)) = (cidr, node.get_mut("spec").and_then(Value::as_object_mut)) {
-            spec.entry("podCIDRs").or_insert_with(|| json!([cidr]));
+        let cidr = cidr.filter(|cidr| !cidr.is_empty());
+        if let Some(spec) = node.get_mut("spec").and_then(Value::as_object_mut) {
+            let first = spec
+                .get("podCIDRs")
+                .and_then(|all| all.get(0))
+                .and_then(Value::as_str)
+                .map(str::to_owned);
+            match (cidr, first) {
+                // who knows only the one field decides
+                (Some(cidr), first) if first.as_ref() != Some(&cidr) => {
+                    spec.insert("podCIDRs".into(), json!([cidr]));
+                }
+                (None, Some(first)) => {
+                    spec.insert("podCIDR".into(), first.into());
+                }
+                _ => {}
+            }
+        }
+        // what is not reserved can be given to pods
+        if let Some(status) = node.get_mut("status").and_then(Value::as_object_mut)
+            && status.get("allocatable").is_none_or(Value::is_null)
+            && let Some(capacity) = status.get("capacity").cloned().filter(Value::is_object)
+        {
+            status.insert("allocatable".into(), capacity);
         }
     };
     // a node that registers is not ready until its controller says so
@@ -32,30 +57,28 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         }
         Ok(())
     };
-    kind.validate = |node| {
-        let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-        let mut errors = Vec::new();
-        for (index, taint) in meta::elements(node, "/spec/taints").iter().enumerate() {
-            let path = Path::new("metadata").child("taints").index(index);
-            match meta::text(taint, "/effect") {
-                "" => errors.push(Error::required(&path.child("effect"), "")),
-                effect if !effects.contains(&effect) => {
-                    errors.push(Error::not_supported(&path.child("effect"), effect, &effects));
-                }
-                _ => {}
-            }
+    kind.prepare_update = |_, node, old| {
+        // nodes are no longer configured through the API
+        let had = old.pointer("/spec/configSource").is_some();
+        if let Some(spec) = node.get_mut("spec").and_then(Value::as_object_mut).filter(|_| !had) {
+            spec.remove("configSource");
         }
+        Ok(())
+    };
+    kind.whole_first = true;
+    kind.validate = |node| {
+        let mut errors = ErrorList::new();
+        validate_taints(node, &mut errors);
+        validate_amounts(node, &mut errors);
+        validate_ranges(node, &mut errors);
         errors
     };
-    kind.validate_update = |node, old| {
-        let ranges = |node: &Value| node.pointer("/spec/podCIDRs").cloned().filter(|all| !all.is_null());
-        match ranges(old) {
-            Some(before) if ranges(node) != Some(before.clone()) => vec![Error::forbidden(
-                &Path::new("spec").child("podCIDRs"),
-                "node updates may not change podCIDR except from \"\" to valid",
-            )],
-            _ => Vec::new(),
-        }
+    kind.validate_update = validate_update;
+    kind.validate_status = |node, old| {
+        let mut errors = ErrorList::new();
+        validate_taints(node, &mut errors);
+        errors.extend(validate_update(node, old));
+        errors
     };
     kind.fields = |node| {
         vec![(
@@ -67,4 +90,146 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         )]
     };
     kind
+}
+
+/// A taint as upstream shows it.
+fn taint_text(taint: &Value) -> String {
+    let member = |key: &str| Value::from(text(taint, key));
+    format!(
+        "{{\"Key\":{},\"Value\":{},\"Effect\":{},\"TimeAdded\":{}}}",
+        member("key"),
+        member("value"),
+        member("effect"),
+        taint.get("timeAdded").unwrap_or(&Value::Null)
+    )
+}
+
+fn validate_taints(node: &Value, errors: &mut ErrorList) {
+    let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    for (index, taint) in meta::elements(node, "/spec/taints").iter().enumerate() {
+        let path = Path::new("metadata").child("taints").index(index);
+        let (key, value, effect) = (text(taint, "key"), text(taint, "value"), text(taint, "effect"));
+        syntax(meta::qualified_name(key), key, &path.child("key"), errors);
+        let wrong = meta::label_value(value);
+        if !wrong.is_empty() {
+            errors.push(Error::invalid(&path.child("value"), value, wrong.join(";")));
+        }
+        match effect {
+            "" => errors.push(Error::required(&path.child("effect"), "")),
+            effect if !effects.contains(&effect) => {
+                errors.push(Error::not_supported(&path.child("effect"), effect, &effects));
+            }
+            _ => {}
+        }
+        if seen.contains(&(effect, key)) {
+            let mut error = Error::duplicate(&path, "");
+            error.show_as(taint_text(taint));
+            error.detail = "taints must be unique by key and effect pair".to_owned();
+            errors.push(error);
+        } else {
+            seen.push((effect, key));
+        }
+    }
+}
+
+/// Things that are counted, of which there is no half.
+const COUNTED: [&str; 9] = [
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+
+fn validate_amounts(node: &Value, errors: &mut ErrorList) {
+    let status = node.get("status").unwrap_or(&Value::Null);
+    for key in ["capacity", "allocatable"] {
+        for (name, value) in map(status, key) {
+            let at = Path::new("status").child(key).child(name);
+            let Some(amount) = value.as_str().and_then(|text| text.parse::<Amount>().ok()) else {
+                continue;
+            };
+            if amount.is_negative() {
+                let why = "must be greater than or equal to 0";
+                errors.push(Error::invalid(&at, amount.to_string(), why));
+            }
+            if COUNTED.contains(&name.as_str()) && amount.milli_value() % 1000 != 0 {
+                errors.push(Error::invalid(&at, amount.to_string(), "must be an integer"));
+            }
+        }
+    }
+}
+
+fn validate_ranges(node: &Value, errors: &mut ErrorList) {
+    let at = Path::new("spec").child("podCIDRs");
+    let ranges: Vec<&str> = meta::elements(node, "/spec/podCIDRs")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    for (index, range) in ranges.iter().enumerate() {
+        addresses::range(range, &at.index(index), errors);
+    }
+    if ranges.len() < 2 {
+        return;
+    }
+    let families: Option<Vec<bool>> = ranges
+        .iter()
+        .map(|range| Some(Range::lenient(range)?.is_ipv4()))
+        .collect();
+    let is_pair = matches!(families.as_deref(), Some([first, second]) if first != second);
+    if !is_pair {
+        let why = "may specify no more than one CIDR for each IP family";
+        errors.push(Error::invalid(&at, json!(ranges), why));
+    }
+}
+
+fn validate_update(node: &Value, old: &Value) -> ErrorList {
+    let mut errors = ErrorList::new();
+    validate_amounts(node, &mut errors);
+    let addresses = meta::elements(node, "/status/addresses");
+    for (index, address) in addresses.iter().enumerate() {
+        let own = [text(address, "type"), text(address, "address")];
+        if addresses
+            .iter()
+            .take(index)
+            .any(|other| [text(other, "type"), text(other, "address")] == own)
+        {
+            let mut error = Error::duplicate(&Path::new("status").child("addresses").index(index), "");
+            error.show_as(format!(
+                "{{\"Type\":{},\"Address\":{}}}",
+                Value::from(text(address, "type")),
+                Value::from(text(address, "address"))
+            ));
+            errors.push(error);
+        }
+    }
+    let spec = Path::new("spec");
+    let (new_spec, old_spec) = (
+        node.get("spec").unwrap_or(&Value::Null),
+        old.get("spec").unwrap_or(&Value::Null),
+    );
+    let (own, before) = (list(new_spec, "podCIDRs"), list(old_spec, "podCIDRs"));
+    let changes = match own.len() == before.len() {
+        true => own.iter().zip(before).filter(|(own, before)| own != before).count(),
+        false => usize::from(!before.is_empty()),
+    };
+    for _ in 0..changes {
+        let why = "node updates may not change podCIDR except from \"\" to valid";
+        errors.push(Error::forbidden(&spec.child("podCIDRs"), why));
+    }
+    let provider = text(old_spec, "providerID");
+    if !provider.is_empty() && provider != text(new_spec, "providerID") {
+        let why = "node updates may not change providerID except from \"\" to valid";
+        errors.push(Error::forbidden(&spec.child("providerID"), why));
+    }
+    validate_taints(node, &mut errors);
+    if text(new_spec, "externalID") != text(old_spec, "externalID") {
+        errors.push(Error::forbidden(&spec.child("externalID"), "may not be updated"));
+    }
+    errors
 }

@@ -1,6 +1,6 @@
 //! Pods: how they begin and end, and their subresources. What must hold of their specs is in the modules below.
 
-mod containers;
+pub(super) mod containers;
 mod environment;
 mod probes;
 pub(super) mod scheduling;
@@ -522,11 +522,11 @@ impl Subresource for Log {
     }
 }
 
-/// Subresources that take the whole pod: `ephemeralcontainers`, `resize`.
-pub(super) struct Replace;
+/// `ephemeralcontainers`: adds containers that are not restarted to a pod. What is there stays as it is.
+pub(super) struct EphemeralContainers;
 
 #[async_trait]
-impl Subresource for Replace {
+impl Subresource for EphemeralContainers {
     fn kind(&self) -> (&'static str, &'static str, &'static str) {
         ("", "v1", "Pod")
     }
@@ -535,16 +535,89 @@ impl Subresource for Replace {
         &["get", "patch", "update"]
     }
 
-    async fn call(&self, _: &Context<'_>, verb: &str, pod: &Value, body: Value) -> Result<Effect, ApiError> {
+    async fn call(&self, _: &Context<'_>, verb: &str, old: &Value, mut body: Value) -> Result<Effect, ApiError> {
         if verb == "get" {
-            return Ok(Effect::Answer(pod.clone()));
+            return Ok(Effect::Answer(old.clone()));
         }
-        let mut pod = pod.clone();
-        for key in ["ephemeralContainers", "containers"] {
-            if let Some(list) = body.pointer(&format!("/spec/{key}")) {
-                set(&mut pod, &["spec", key], list.clone());
+        defaults::pod(&mut body);
+        let mut pod = old.clone();
+        let asked = body
+            .pointer("/spec/ephemeralContainers")
+            .cloned()
+            .unwrap_or_else(|| json!([]));
+        set(&mut pod, &["spec", "ephemeralContainers"], asked);
+        let mut errors = validate(&pod);
+        let path = Path::new("spec").child("ephemeralContainers");
+        let new = meta::elements(&pod, "/spec/ephemeralContainers");
+        for before in meta::elements(old, "/spec/ephemeralContainers") {
+            let name = meta::text(before, "/name");
+            let what = match new.iter().find(|own| meta::text(own, "/name") == name) {
+                None => "removed",
+                Some(own) if own != before => "changed",
+                Some(_) => continue,
+            };
+            let why = format!(
+                "existing ephemeral containers {} may not be {what}",
+                gardener_apimachinery::field::go_quote(name)
+            );
+            errors.push(Error::forbidden(&path, why));
+        }
+        if !errors.is_empty() {
+            return Err(ApiError::invalid("", "Pod", meta::name(old), &errors));
+        }
+        Ok(Effect::Store(with_next_generation(pod, old)))
+    }
+}
+
+/// `resize`: changes what containers may take of CPU and memory.
+pub(super) struct Resize;
+
+#[async_trait]
+impl Subresource for Resize {
+    fn kind(&self) -> (&'static str, &'static str, &'static str) {
+        ("", "v1", "Pod")
+    }
+
+    fn verbs(&self) -> &'static [&'static str] {
+        &["get", "patch", "update"]
+    }
+
+    async fn call(&self, _: &Context<'_>, verb: &str, old: &Value, mut body: Value) -> Result<Effect, ApiError> {
+        if verb == "get" {
+            return Ok(Effect::Answer(old.clone()));
+        }
+        defaults::pod(&mut body);
+        let mut pod = old.clone();
+        for list in ["containers", "initContainers"] {
+            let asked = meta::elements(&body, &format!("/spec/{list}")).to_vec();
+            let own = pod.pointer_mut(&format!("/spec/{list}")).and_then(Value::as_array_mut);
+            for container in own.into_iter().flatten().filter_map(Value::as_object_mut) {
+                let same = |other: &&Value| other.get("name") == container.get("name");
+                let Some(asked) = asked.iter().find(same) else { continue };
+                for key in ["resources", "resizePolicy"] {
+                    if let Some(value) = asked.get(key) {
+                        container.insert(key.to_owned(), value.clone());
+                    }
+                }
             }
         }
-        Ok(Effect::Store(pod))
+        let mut errors = validate(&pod);
+        if quality_of_service(&pod) != quality_of_service(old) {
+            let why = "Pod QOS Class may not change as a result of resizing";
+            errors.push(Error::invalid(&Path::new("spec"), quality_of_service(&pod), why));
+        }
+        if !errors.is_empty() {
+            return Err(ApiError::invalid("", "Pod", meta::name(old), &errors));
+        }
+        Ok(Effect::Store(with_next_generation(pod, old)))
     }
+}
+
+/// Counts a change of what is wanted.
+fn with_next_generation(mut pod: Value, old: &Value) -> Value {
+    if pod.get("spec") != old.get("spec") {
+        let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+        meta::set(&mut pod, "generation", Some(json!(generation + 1)));
+    }
+    pod
 }

@@ -1,5 +1,7 @@
 //! Services: cluster IPs and node ports.
 
+mod families;
+
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,6 +10,7 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use ipnet::IpNet;
 use serde_json::{Value, json};
 
+use super::addresses;
 use super::checks::{self, ip_address, list, number, one_of, port_number, port_protocol, text};
 use super::strategy::Kind;
 use crate::definition::Context;
@@ -18,7 +21,17 @@ const NODE_PORTS: std::ops::Range<i64> = 30_000..32_768;
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.name = meta::dns1123_label;
-    kind.prepare_create = |context, service| allocate(context, service, None);
+    kind.prepare_create = |context, service| {
+        let is_external = families::kind(service) == "ExternalName";
+        if let Some(spec) = service
+            .get_mut("spec")
+            .and_then(Value::as_object_mut)
+            .filter(|_| is_external)
+        {
+            spec.remove("internalTrafficPolicy");
+        }
+        allocate(context, service, None)
+    };
     kind.prepare_update = |context, service, old| {
         drop_what_type_has_not(service, old);
         allocate(context, service, Some(old))
@@ -26,20 +39,21 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.validate = validate;
     kind.validate_status = validate_status;
     kind.validate_update = |service, old| {
-        let (new_ip, old_ip) = (
-            meta::text(service, "/spec/clusterIP"),
-            meta::text(old, "/spec/clusterIP"),
-        );
-        let external = |service: &Value| meta::text(service, "/spec/type") == "ExternalName";
-        if new_ip == old_ip || external(service) || external(old) || old_ip.is_empty() {
-            return Vec::new();
+        let mut errors = families::validate_change(service, old);
+        let class = |service: &Value| {
+            service
+                .pointer("/spec/loadBalancerClass")
+                .cloned()
+                .unwrap_or(Value::Null)
+        };
+        let is_balancer = |service: &Value| families::kind(service) == "LoadBalancer";
+        if is_balancer(service) && is_balancer(old) && class(service) != class(old) {
+            let at = Path::new("spec").child("loadBalancerClass");
+            errors.push(Error::invalid(&at, class(service), "may not change once set"));
         }
-        vec![Error::invalid(
-            &Path::new("spec").child("clusterIPs").index(0),
-            json!([new_ip]),
-            "may not change once set",
-        )]
+        errors
     };
+    kind.warnings = |service, _| warnings(service);
     kind.fields = |service| {
         vec![
             ("spec.clusterIP".into(), meta::text(service, "/spec/clusterIP").into()),
@@ -88,9 +102,11 @@ fn validate(service: &Value) -> ErrorList {
     }
     for (index, address) in list(spec, "externalIPs").iter().filter_map(Value::as_str).enumerate() {
         let at = path.child("externalIPs").index(index);
-        ip_address(address, &at, &mut errors);
-        let special = address.parse().ok().and_then(special_range);
-        errors.extend(special.map(|why| Error::invalid(&at, address, why)));
+        let before = errors.len();
+        addresses::address(address, &at, &mut errors);
+        if errors.len() == before {
+            addresses::of_endpoint(address, &at, &mut errors);
+        }
     }
     if !TYPES.contains(&kind) {
         errors.push(Error::not_supported(&path.child("type"), kind, &TYPES));
@@ -103,13 +119,32 @@ fn validate(service: &Value) -> ErrorList {
         errors.push(Error::forbidden(&at, why));
     }
     for (index, range) in ranges.iter().filter_map(Value::as_str).enumerate() {
-        if range.trim().parse::<IpNet>().is_err() {
-            let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-            errors.push(Error::invalid(&at.index(index), range, why));
+        addresses::range(range.trim(), &at.index(index), &mut errors);
+    }
+    if kind != "LoadBalancer" && spec.get("allocateLoadBalancerNodePorts").is_some() {
+        let why = "may only be used when `type` is 'LoadBalancer'";
+        errors.push(Error::forbidden(&path.child("allocateLoadBalancerNodePorts"), why));
+    }
+    if let Some(class) = spec.get("loadBalancerClass").and_then(Value::as_str) {
+        let at = path.child("loadBalancerClass");
+        match kind {
+            "LoadBalancer" => checks::syntax(meta::qualified_name(class), class, &at, &mut errors),
+            _ => errors.push(Error::forbidden(&at, "may only be used when `type` is 'LoadBalancer'")),
         }
     }
+    let known = ["PreferClose", "PreferSameZone", "PreferSameNode"];
+    if let Some(own) = spec.get("trafficDistribution").and_then(Value::as_str)
+        && !known.contains(&own)
+    {
+        errors.push(Error::not_supported(&path.child("trafficDistribution"), own, &known));
+    }
     validate_policies(spec, kind, &path, &mut errors);
-    validate_addresses(spec, &path, &mut errors);
+    if kind != "ExternalName"
+        && let Some(members) = spec.as_object()
+    {
+        // addresses that are there were looked at when they came
+        errors.extend(families::validate(members, &families::texts(members, "clusterIPs")));
+    }
     errors
 }
 
@@ -209,34 +244,46 @@ fn validate_policies(spec: &Value, kind: &str, path: &Path, errors: &mut ErrorLi
     one_of(spec, "internalTrafficPolicy", &["Cluster", "Local"], path, errors);
 }
 
-fn validate_addresses(spec: &Value, path: &Path, errors: &mut ErrorList) {
-    for (index, address) in list(spec, "clusterIPs").iter().filter_map(Value::as_str).enumerate() {
-        if address != "None" {
-            ip_address(address, &path.child("clusterIPs").index(index), errors);
+/// Sentences about what is of no use, or old.
+fn warnings(service: &Value) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let none = Value::Null;
+    let spec = service.get("spec").unwrap_or(&none);
+    let (kind, externals) = (text(spec, "type"), !list(spec, "externalIPs").is_empty());
+    let headless = kind == "ClusterIP" && text(spec, "clusterIP") == "None";
+    let mut warn = |text: &str| warnings.push(text.to_owned());
+    if service
+        .pointer("/metadata/annotations/service.kubernetes.io~1topology-aware-hints")
+        .is_some()
+    {
+        warn(
+            "annotation service.kubernetes.io/topology-aware-hints is deprecated, please use service.kubernetes.io/topology-mode instead",
+        );
+    }
+    if headless {
+        if !text(spec, "loadBalancerIP").is_empty() {
+            warn("spec.loadBalancerIP is ignored for headless services");
+        }
+        if externals {
+            warn("spec.externalIPs is ignored for headless services");
+        }
+        if text(spec, "sessionAffinity") != "None" {
+            warn("spec.SessionAffinity is ignored for headless services");
         }
     }
-    for (index, family) in list(spec, "ipFamilies").iter().filter_map(Value::as_str).enumerate() {
-        if !matches!(family, "IPv4" | "IPv6") {
-            let at = path.child("ipFamilies").index(index);
-            errors.push(Error::not_supported(&at, family, &["IPv4", "IPv6"]));
-        }
+    if externals && !headless && kind != "ExternalName" {
+        warn("spec.externalIPs is deprecated and may no longer be implemented in some clusters");
     }
-    let policies = ["PreferDualStack", "RequireDualStack", "SingleStack"];
-    one_of(spec, "ipFamilyPolicy", &policies, path, errors);
-}
-
-/// Why an address is none of a service's.
-fn special_range(address: IpAddr) -> Option<&'static str> {
-    let link_local = match address {
-        IpAddr::V4(address) => address.is_link_local(),
-        IpAddr::V6(address) => address.is_unicast_link_local(),
-    };
-    match address {
-        address if address.is_unspecified() => Some("may not be unspecified (0.0.0.0 or ::)"),
-        address if address.is_loopback() => Some("may not be in the loopback range (127.0.0.0/8, ::1/128)"),
-        _ if link_local => Some("may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
-        _ => None,
+    if kind == "ExternalName" && externals {
+        warn("spec.externalIPs is ignored when spec.type is \"ExternalName\"");
     }
+    if kind != "ExternalName" && !text(spec, "externalName").is_empty() {
+        warn("spec.externalName is ignored when spec.type is not \"ExternalName\"");
+    }
+    if text(spec, "trafficDistribution") == "PreferClose" {
+        warn("spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"");
+    }
+    warnings
 }
 
 fn validate_status(service: &Value, _: &Value) -> ErrorList {
@@ -323,13 +370,20 @@ fn drop_what_type_has_not(service: &mut Value, old: &Value) {
     }
 }
 
-/// The range that cluster IPs come from: the cluster's ServiceCIDR `kubernetes`, or upstream's default.
-fn service_range(context: &Context<'_>) -> String {
-    context
+/// The ranges that cluster IPs come from: the cluster's ServiceCIDR `kubernetes`, or upstream's default.
+fn service_ranges(context: &Context<'_>) -> Vec<String> {
+    let configured = context
         .lister
-        .get("networking.k8s.io", "servicecidrs", "", "kubernetes")
-        .and_then(|cidr| cidr.pointer("/spec/cidrs/0").and_then(Value::as_str).map(str::to_owned))
-        .unwrap_or_else(|| "10.0.0.0/24".to_owned())
+        .get("networking.k8s.io", "servicecidrs", "", "kubernetes");
+    let ranges: Vec<String> = configured
+        .iter()
+        .flat_map(|cidr| meta::elements(cidr, "/spec/cidrs"))
+        .filter_map(|range| range.as_str().map(str::to_owned))
+        .collect();
+    match ranges.is_empty() {
+        true => vec!["10.0.0.0/24".to_owned()],
+        false => ranges,
+    }
 }
 
 fn allocate(context: &Context<'_>, service: &mut Value, old: Option<&Value>) -> Result<(), ApiError> {
@@ -337,17 +391,27 @@ fn allocate(context: &Context<'_>, service: &mut Value, old: Option<&Value>) -> 
     if kind == "ExternalName" {
         return Ok(());
     }
-    let kept = old
-        .map(|old| meta::text(old, "/spec/clusterIP").to_owned())
-        .filter(|ip| !ip.is_empty());
+    let name = meta::name(service).to_owned();
+    let ranges = service_ranges(context);
+    let configured: Vec<&str> = ranges.iter().map(|range| families::family(range)).collect();
+    if let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) {
+        families::follow_address(spec, old);
+        families::choose(spec, old, &configured).map_err(|errors| ApiError::invalid("", "Service", &name, &errors))?;
+    }
     let asked = meta::text(service, "/spec/clusterIP").to_owned();
     let used = || -> BTreeSet<String> {
         let addresses = context.lister.field_values("", "services", "spec.clusterIP");
         addresses.into_iter().collect()
     };
-    let range = service_range(context);
-    let outside = |ip: &str| match (ip.parse::<IpAddr>(), range.parse::<IpNet>()) {
-        (Ok(ip), Ok(range)) => !range.contains(&ip) && ip.is_ipv4() == range.addr().is_ipv4(),
+    let range_of = |family: &str| {
+        ranges
+            .iter()
+            .find(|range| families::family(range) == family)
+            .cloned()
+            .unwrap_or_default()
+    };
+    let outside = |ip: &str| match (ip.parse::<IpAddr>(), range_of(families::family(ip)).parse::<IpNet>()) {
+        (Ok(ip), Ok(range)) => !range.contains(&ip),
         _ => false,
     };
     if old.is_none() && outside(&asked) {
@@ -358,11 +422,6 @@ fn allocate(context: &Context<'_>, service: &mut Value, old: Option<&Value>) -> 
         );
         return Err(ApiError::invalid("", "Service", meta::name(service), &[error]));
     }
-    let ip = match (asked.is_empty(), kept) {
-        (false, _) => asked.clone(),
-        (true, Some(kept)) => kept,
-        (true, None) => free_ip(context, &range, &used())?,
-    };
     if old.is_none() && !asked.is_empty() && asked != "None" && used().contains(&asked) {
         let error = Error::invalid(
             &Path::new("spec").child("clusterIPs").index(0),
@@ -371,7 +430,18 @@ fn allocate(context: &Context<'_>, service: &mut Value, old: Option<&Value>) -> 
         );
         return Err(ApiError::invalid("", "Service", meta::name(service), &[error]));
     }
-    let family = if ip.contains(':') { "IPv6" } else { "IPv4" };
+    let mut addresses: Vec<String> = meta::elements(service, "/spec/clusterIPs")
+        .iter()
+        .filter_map(|address| address.as_str().map(str::to_owned))
+        .collect();
+    if asked != "None" {
+        let families = meta::elements(service, "/spec/ipFamilies")
+            .iter()
+            .filter_map(Value::as_str);
+        for family in families.skip(addresses.len()) {
+            addresses.push(free_ip(context, &range_of(family), &used())?);
+        }
+    }
     let of_balancer = service.pointer("/spec/allocateLoadBalancerNodePorts") != Some(&Value::Bool(false));
     let wants_node_ports = (kind == "NodePort" || kind == "LoadBalancer" && of_balancer) && lacks_node_ports(service);
     let wants_health_port = kind == "LoadBalancer"
@@ -381,27 +451,32 @@ fn allocate(context: &Context<'_>, service: &mut Value, old: Option<&Value>) -> 
             .and_then(Value::as_i64)
             .unwrap_or(0)
             == 0;
-    check_node_ports(service)?;
-    // whoever brings endpoints along may bring those of both families
-    let brings_endpoints = ip == "None" && meta::string_map(service.pointer("/spec/selector")).is_empty();
-    let (families, policy) = match brings_endpoints {
-        true => (json!(["IPv4", "IPv6"]), "RequireDualStack"),
-        false => (json!([family]), "SingleStack"),
-    };
     let own_uid = meta::text(service, "/metadata/uid").to_owned();
+    if meta::elements(service, "/spec/ports")
+        .iter()
+        .any(|port| number(port, "nodePort").is_some_and(|port| port != 0))
+    {
+        let others = context.lister.list("", "services", None);
+        let others: Vec<&Value> = others
+            .iter()
+            .map(std::convert::AsRef::as_ref)
+            .filter(|other| own_uid.is_empty() || meta::text(other, "/metadata/uid") != own_uid)
+            .collect();
+        check_node_ports(service, old, &others)?;
+    }
     let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else {
         return Ok(());
     };
-    spec.insert("clusterIP".into(), ip.clone().into());
-    spec.entry("clusterIPs").or_insert_with(|| json!([ip]));
-    spec.entry("ipFamilies").or_insert(families);
-    spec.entry("ipFamilyPolicy").or_insert_with(|| json!(policy));
+    if let Some(first) = addresses.first() {
+        spec.insert("clusterIP".into(), first.as_str().into());
+    }
+    spec.insert("clusterIPs".into(), json!(addresses));
     if wants_node_ports || wants_health_port {
         let others = context.lister.list("", "services", None);
         let others: Vec<&Value> = others
             .iter()
             .map(std::convert::AsRef::as_ref)
-            .filter(|other| meta::text(other, "/metadata/uid") != own_uid)
+            .filter(|other| own_uid.is_empty() || meta::text(other, "/metadata/uid") != own_uid)
             .collect();
         if wants_node_ports {
             allocate_node_ports(spec, old, &others);
@@ -424,18 +499,31 @@ fn allocate(context: &Context<'_>, service: &mut Value, old: Option<&Value>) -> 
     Ok(())
 }
 
-/// Refuses ports of nodes that are not for services.
-fn check_node_ports(service: &Value) -> Result<(), ApiError> {
+/// Refuses ports of nodes that are not for services, or another's. One number may serve several protocols of one service.
+fn check_node_ports(service: &Value, old: Option<&Value>, others: &[&Value]) -> Result<(), ApiError> {
     if !matches!(meta::text(service, "/spec/type"), "NodePort" | "LoadBalancer") {
         return Ok(());
     }
+    let refused = |index: usize, number: i64, why: &str| {
+        let at = Path::new("spec").child("ports").index(index).child("nodePort");
+        let error = Error::invalid(&at, number, why);
+        Err(ApiError::invalid("", "Service", meta::name(service), &[error]))
+    };
+    let taken: BTreeSet<i64> = others.iter().flat_map(|other| node_ports_of(other)).collect();
+    let kept = old.map(node_ports_of).unwrap_or_default();
+    let mut own: BTreeSet<(i64, &str)> = BTreeSet::new();
     for (index, port) in meta::elements(service, "/spec/ports").iter().enumerate() {
         let number = number(port, "nodePort").unwrap_or(0);
-        if number != 0 && !NODE_PORTS.contains(&number) {
-            let at = Path::new("spec").child("ports").index(index).child("nodePort");
+        if number == 0 {
+            continue;
+        }
+        if !NODE_PORTS.contains(&number) {
             let why = "provided port is not in the valid range. The range of valid ports is 30000-32767";
-            let error = Error::invalid(&at, number, why);
-            return Err(ApiError::invalid("", "Service", meta::name(service), &[error]));
+            return refused(index, number, why);
+        }
+        let is_twice = !own.insert((number, text(port, "protocol")));
+        if is_twice || taken.contains(&number) && !kept.contains(&number) {
+            return refused(index, number, "provided port is already allocated");
         }
     }
     Ok(())

@@ -10,8 +10,9 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    certificates, crds, defaults, events, jobs, namespaces, nodes, pods, printers, roles, serviceaccounts, services,
-    storage, webhooks, workloads,
+    admission_policies, autoscaling, certificates, claims, crds, defaults, drivers, endpoints, events, flowcontrol,
+    jobs, namespaces, networking, nodes, pods, policies, printers, roles, serviceaccounts, services, storage, volumes,
+    webhooks, workloads,
 };
 use crate::definition::{Context, Strategy, Subresource};
 use crate::meta;
@@ -73,6 +74,8 @@ pub(super) struct Kind {
     pub(super) time_to_live: Option<Duration>,
     /// Fills what upstream fills only when it reads an object, besides `default`.
     pub(super) default_stored: fn(&mut Value),
+    /// What a client is warned of, in new objects and changes.
+    pub(super) warnings: fn(&Value, Option<&Value>) -> Vec<String>,
 }
 
 impl Kind {
@@ -101,6 +104,7 @@ impl Kind {
             marks_for_deletion: |_, _| false,
             time_to_live: None,
             default_stored: |_| {},
+            warnings: |_, _| Vec::new(),
         }
     }
 
@@ -179,6 +183,10 @@ impl Strategy for Kind {
         let mut errors = meta::validate_update(object, old);
         errors.extend((self.validate_status)(object, old));
         errors
+    }
+
+    fn warnings(&self, _: &Context<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
+        (self.warnings)(object, old)
     }
 
     fn has_generation(&self) -> bool {
@@ -277,21 +285,25 @@ fn kind_of(group: &str, resource: &str) -> Kind {
         ("", "serviceaccounts") => serviceaccounts::kind(Kind::new(printers::core::service_account)),
         ("", "events") => events::core_kind(Kind::new(printers::core::event)),
         ("events.k8s.io", "events") => events::kind(Kind::new(printers::core::event)),
-        ("", "endpoints") => Kind::new(printers::core::endpoints).defaulted(defaults::endpoints),
-        ("", "persistentvolumeclaims") => storage::claims(Kind::new(printers::core::persistent_volume_claim)),
+        ("", "endpoints") => endpoints::endpoints(Kind::new(printers::core::endpoints)),
+        ("", "persistentvolumeclaims") => claims::claims(Kind::new(printers::core::persistent_volume_claim)),
         ("", "persistentvolumes") => {
-            storage::volumes(Kind::new(printers::core::persistent_volume).defaulted(defaults::persistent_volume))
+            volumes::volumes(Kind::new(printers::core::persistent_volume).defaulted(defaults::persistent_volume))
         }
         ("", "replicationcontrollers") => workloads::replication_controllers(
             Kind::new(printers::apps::replication_controller)
                 .defaulted(defaults::replication_controller)
                 .generation(),
         ),
-        ("", "resourcequotas") => Kind::new(printers::core::resource_quota),
-        ("", "limitranges") => Kind::new(printers::core::limit_range).defaulted(defaults::limit_range),
-        ("", "podtemplates") => Kind::new(printers::core::pod_template)
-            .defaulted(defaults::pod_template)
-            .generation(),
+        ("", "resourcequotas") => policies::quotas(Kind::new(printers::core::resource_quota)),
+        ("", "limitranges") => {
+            policies::limit_ranges(Kind::new(printers::core::limit_range).defaulted(defaults::limit_range))
+        }
+        ("", "podtemplates") => workloads::pod_templates(
+            Kind::new(printers::core::pod_template)
+                .defaulted(defaults::pod_template)
+                .generation(),
+        ),
         ("apps", "deployments") => workloads::deployments(
             Kind::new(printers::apps::deployment)
                 .defaulted(defaults::deployment)
@@ -308,41 +320,55 @@ fn kind_of(group: &str, resource: &str) -> Kind {
                 .generation(),
         ),
         ("apps", "daemonsets") => workloads::daemon_sets(Kind::new(printers::apps::daemon_set).generation()),
-        ("apps", "controllerrevisions") => Kind::new(printers::apps::controller_revision),
+        ("apps", "controllerrevisions") => workloads::revisions(Kind::new(printers::apps::controller_revision)),
         ("batch", "jobs") => jobs::jobs(Kind::new(printers::apps::job).defaulted(defaults::job).generation()),
         ("batch", "cronjobs") => jobs::cron_jobs(
             Kind::new(printers::apps::cron_job)
                 .defaulted(defaults::cron_job)
                 .generation(),
         ),
-        ("autoscaling", "horizontalpodautoscalers") => jobs::autoscalers(
+        ("autoscaling", "horizontalpodautoscalers") => autoscaling::autoscalers(
             Kind::new(printers::apps::horizontal_pod_autoscaler).defaulted(defaults::horizontal_pod_autoscaler),
         ),
         ("policy", "poddisruptionbudgets") => {
             jobs::budgets(Kind::new(printers::apps::pod_disruption_budget).generation())
         }
-        ("networking.k8s.io", "ingresses") => Kind::new(printers::networking::ingress)
-            .defaulted(defaults::load_balancer_status)
-            .generation(),
-        ("networking.k8s.io", "ingressclasses") => Kind::new(printers::networking::ingress_class).generation(),
-        ("networking.k8s.io", "networkpolicies") => Kind::new(printers::networking::network_policy)
-            .defaulted(defaults::network_policy)
-            .generation(),
-        ("networking.k8s.io", "ipaddresses") => Kind::new(printers::networking::ip_address),
-        ("networking.k8s.io", "servicecidrs") => Kind::new(printers::networking::service_cidr),
-        ("discovery.k8s.io", "endpointslices") => Kind::new(printers::networking::endpoint_slice)
-            .defaulted(defaults::endpoint_slice)
-            .generation(),
+        ("networking.k8s.io", "ingresses") => networking::ingresses(
+            Kind::new(printers::networking::ingress)
+                .defaulted(defaults::load_balancer_status)
+                .generation(),
+        ),
+        ("networking.k8s.io", "ingressclasses") => {
+            networking::ingress_classes(Kind::new(printers::networking::ingress_class).generation())
+        }
+        ("networking.k8s.io", "networkpolicies") => networking::policies(
+            Kind::new(printers::networking::network_policy)
+                .defaulted(defaults::network_policy)
+                .generation(),
+        ),
+        ("networking.k8s.io", "ipaddresses") => networking::ip_addresses(Kind::new(printers::networking::ip_address)),
+        ("networking.k8s.io", "servicecidrs") => {
+            networking::service_cidrs(Kind::new(printers::networking::service_cidr))
+        }
+        ("discovery.k8s.io", "endpointslices") => endpoints::slices(
+            Kind::new(printers::networking::endpoint_slice)
+                .defaulted(defaults::endpoint_slice)
+                .generation(),
+        ),
         ("storage.k8s.io", "storageclasses") => {
             storage::classes(Kind::new(printers::storage::storage_class).defaulted(defaults::storage_class))
         }
-        ("storage.k8s.io", "csidrivers") => Kind::new(printers::storage::csi_driver).defaulted(defaults::csi_driver),
-        ("storage.k8s.io", "csinodes") => storage::csi_nodes(Kind::new(printers::storage::csi_node)),
-        ("storage.k8s.io", "csistoragecapacities") => Kind::new(printers::storage::csi_storage_capacity),
-        ("storage.k8s.io", "volumeattachments") => {
-            storage::attachments(Kind::new(printers::storage::volume_attachment).defaulted(defaults::volume_attachment))
+        ("storage.k8s.io", "csidrivers") => drivers::csi_drivers(Kind::new(printers::storage::csi_driver)),
+        ("storage.k8s.io", "csinodes") => drivers::csi_nodes(Kind::new(printers::storage::csi_node)),
+        ("storage.k8s.io", "csistoragecapacities") => {
+            drivers::capacities(Kind::new(printers::storage::csi_storage_capacity))
         }
-        ("storage.k8s.io", "volumeattributesclasses") => Kind::new(printers::storage::volume_attributes_class),
+        ("storage.k8s.io", "volumeattachments") => {
+            drivers::attachments(Kind::new(printers::storage::volume_attachment).defaulted(defaults::volume_attachment))
+        }
+        ("storage.k8s.io", "volumeattributesclasses") => {
+            drivers::attributes(Kind::new(printers::storage::volume_attributes_class))
+        }
         ("rbac.authorization.k8s.io", "roles") => roles::roles(Kind::new(printers::rbac::role)),
         ("rbac.authorization.k8s.io", "clusterroles") => roles::cluster_roles(Kind::new(printers::rbac::role)),
         ("rbac.authorization.k8s.io", "rolebindings") => roles::bindings(Kind::new(printers::rbac::binding)),
@@ -353,15 +379,17 @@ fn kind_of(group: &str, resource: &str) -> Kind {
             certificates::kind(Kind::new(printers::rbac::certificate_signing_request))
         }
         ("coordination.k8s.io", "leases") => leases(Kind::new(printers::core::lease)),
-        ("scheduling.k8s.io", "priorityclasses") => Kind::new(printers::core::priority_class)
-            .defaulted(defaults::priority_class)
-            .generation(),
-        ("node.k8s.io", "runtimeclasses") => Kind::new(printers::core::runtime_class),
+        ("scheduling.k8s.io", "priorityclasses") => policies::priority_classes(
+            Kind::new(printers::core::priority_class)
+                .defaulted(defaults::priority_class)
+                .generation(),
+        ),
+        ("node.k8s.io", "runtimeclasses") => policies::runtime_classes(Kind::new(printers::core::runtime_class)),
         ("apiextensions.k8s.io", "customresourcedefinitions") => {
             crds::kind(Kind::new(printers::extensions::custom_resource_definition).generation())
         }
         ("apiregistration.k8s.io", "apiservices") => {
-            Kind::new(printers::extensions::api_service).defaulted(defaults::api_service)
+            flowcontrol::api_services(Kind::new(printers::extensions::api_service).defaulted(defaults::api_service))
         }
         ("admissionregistration.k8s.io", "validatingwebhookconfigurations" | "mutatingwebhookconfigurations") => {
             let mut kind = Kind::new(printers::extensions::webhook_configuration)
@@ -372,14 +400,18 @@ fn kind_of(group: &str, resource: &str) -> Kind {
             kind
         }
         ("admissionregistration.k8s.io", "validatingadmissionpolicies" | "mutatingadmissionpolicies") => {
-            Kind::new(printers::extensions::admission_policy)
-                .defaulted(defaults::admission_policy)
-                .generation()
+            let kind = Kind::new(printers::extensions::admission_policy).generation();
+            admission_policies::policies(kind, resource == "validatingadmissionpolicies")
         }
-        ("admissionregistration.k8s.io", _) => Kind::new(printers::extensions::admission_policy_binding).generation(),
-        ("flowcontrol.apiserver.k8s.io", "flowschemas") => Kind::new(printers::extensions::flow_schema).generation(),
+        ("admissionregistration.k8s.io", _) => {
+            let kind = Kind::new(printers::extensions::admission_policy_binding).generation();
+            admission_policies::bindings(kind, resource == "validatingadmissionpolicybindings")
+        }
+        ("flowcontrol.apiserver.k8s.io", "flowschemas") => {
+            flowcontrol::flow_schemas(Kind::new(printers::extensions::flow_schema).generation())
+        }
         ("flowcontrol.apiserver.k8s.io", _) => {
-            Kind::new(printers::extensions::priority_level_configuration).generation()
+            flowcontrol::priority_levels(Kind::new(printers::extensions::priority_level_configuration).generation())
         }
         ("resource.k8s.io", "resourceclaims") => Kind::new(printers::extensions::resource_claim),
         ("resource.k8s.io", "resourceslices") => Kind::new(printers::extensions::resource_slice).generation(),
@@ -408,8 +440,8 @@ pub(super) fn subresources(group: &str, resource: &str) -> BTreeMap<&'static str
             map.insert("binding", Arc::new(pods::Binding));
             map.insert("eviction", Arc::new(pods::Eviction));
             map.insert("log", Arc::new(pods::Log));
-            map.insert("ephemeralcontainers", Arc::new(pods::Replace));
-            map.insert("resize", Arc::new(pods::Replace));
+            map.insert("ephemeralcontainers", Arc::new(pods::EphemeralContainers));
+            map.insert("resize", Arc::new(pods::Resize));
         }
         ("", "namespaces") => {
             map.insert("finalize", Arc::new(namespaces::Finalize));

@@ -216,7 +216,8 @@ fn texts(object: &Value, key: &str) -> Vec<String> {
     list.map(|one| one.as_str().unwrap_or_default().to_owned()).collect()
 }
 
-fn rule(rule: &Value, path: &Path, errors: &mut ErrorList) {
+/// Checks which requests a rule is for.
+pub(super) fn rule(rule: &Value, path: &Path, errors: &mut ErrorList) {
     const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
     let only = |key: &str, what: &str, errors: &mut ErrorList| {
         let list = texts(rule, key);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::checks::{self, label_selector, list, map, nonnegative, number, one_of, syntax, text};
 use super::strategy::Kind;
-use super::{defaults, pods};
+use super::{claims, defaults, pods};
 use crate::meta;
 
 /// A selector as upstream shows it: in the order of the type's fields.
@@ -152,7 +152,8 @@ pub(super) fn at_most_all(object: &Value, key: &str, path: &Path, errors: &mut E
 fn is_none(object: &Value, key: &str) -> bool {
     match object.get(key) {
         None => true,
-        Some(Value::String(share)) => share.trim_end_matches('%').parse() == Ok(0),
+        // what is no share is none either
+        Some(Value::String(share)) => share.trim_end_matches('%').parse().unwrap_or(0) == 0,
         Some(other) => other.as_i64() == Some(0),
     }
 }
@@ -370,6 +371,14 @@ pub(super) fn replication_controllers(mut kind: Kind) -> Kind {
 }
 
 pub(super) fn stateful_sets(mut kind: Kind) -> Kind {
+    kind.name = meta::dns1123_label;
+    kind.warnings = |object, _| match object.pointer("/spec/revisionHistoryLimit").and_then(Value::as_i64) {
+        Some(limit) if limit < 0 => vec![
+            "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
+                .to_owned(),
+        ],
+        _ => Vec::new(),
+    };
     kind.validate = |object| {
         let mut errors = Vec::new();
         let (spec, path) = (spec_of(object), Path::new("spec"));
@@ -384,6 +393,10 @@ pub(super) fn stateful_sets(mut kind: Kind) -> Kind {
         for key in ["whenDeleted", "whenScaled"] {
             let at = path.child("persistentVolumeClaimRetentionPolicy");
             one_of(retention, key, &["Retain", "Delete"], &at, &mut errors);
+        }
+        for (index, claim) in list(spec, "volumeClaimTemplates").iter().enumerate() {
+            let at = path.child("volumeClaimTemplates").index(index).child("spec");
+            claims::validate_spec(claim.get("spec").unwrap_or(&none), &at, &mut errors);
         }
         nonnegative(spec, "replicas", &path, &mut errors);
         nonnegative(spec, "minReadySeconds", &path, &mut errors);
@@ -574,10 +587,9 @@ fn validate_daemon_strategy(spec: &Value, at: &Path, errors: &mut ErrorList) {
     match (text(strategy, "type"), strategy.get("rollingUpdate")) {
         ("RollingUpdate", Some(rolling)) => {
             let path = at.child("rollingUpdate");
-            for key in ["maxUnavailable", "maxSurge"] {
-                amount_or_share(rolling, key, &path, errors);
-                at_most_all(rolling, key, &path, errors);
-            }
+            let keys = ["maxUnavailable", "maxSurge"];
+            keys.iter().for_each(|key| amount_or_share(rolling, key, &path, errors));
+            keys.iter().for_each(|key| at_most_all(rolling, key, &path, errors));
             match (is_none(rolling, "maxUnavailable"), is_none(rolling, "maxSurge")) {
                 (true, true) => {
                     let why = "cannot be 0 when maxSurge is 0";
@@ -610,4 +622,42 @@ fn set_template_generation(set: &mut Value, generation: i64) {
     if let Some(annotations) = annotations.as_object_mut() {
         annotations.insert(TEMPLATE_GENERATION.into(), generation.to_string().into());
     }
+}
+
+/// Templates of pods on their own.
+pub(super) fn pod_templates(mut kind: Kind) -> Kind {
+    kind.validate = |object| {
+        let mut errors = Vec::new();
+        let none = Value::Null;
+        validate_template(
+            object.get("template").unwrap_or(&none),
+            &[],
+            &Path::new("template"),
+            &mut errors,
+        );
+        errors
+    };
+    kind
+}
+
+/// What controllers remember of former templates.
+pub(super) fn revisions(mut kind: Kind) -> Kind {
+    kind.validate = |object| {
+        let mut errors = Vec::new();
+        nonnegative(object, "revision", &Path::root(), &mut errors);
+        errors
+    };
+    kind.validate_create = |object| match object.get("data") {
+        None | Some(Value::Null) => vec![Error::required(&Path::new("data"), "data is mandatory")],
+        Some(Value::Object(_)) => Vec::new(),
+        Some(_) => vec![Error::required(&Path::new("data"), "data must be a valid JSON object")],
+    };
+    kind.validate_update = |object, old| {
+        let data = |object: &Value| object.get("data").cloned().unwrap_or(Value::Null);
+        match data(object) == data(old) {
+            true => Vec::new(),
+            false => vec![Error::invalid(&Path::new("data"), data(object), "field is immutable")],
+        }
+    };
+    kind
 }

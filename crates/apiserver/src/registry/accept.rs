@@ -119,11 +119,16 @@ impl Scope {
             if source.has_whole_floats() && !self.definition.is_go_type() {
                 make_integers(object);
             }
-            schema.canonicalize(object);
             // of custom resources only the metadata has a Go type; the rest is validated
             let decoded = match self.definition.is_go_type() {
-                true => schema.decode(object, &version.kind),
-                false => schema.decode_metadata(object, &version.kind),
+                true => {
+                    schema.canonicalize(object);
+                    schema.decode(object, &version.kind)
+                }
+                false => {
+                    schema.canonicalize_metadata(object);
+                    schema.decode_metadata(object, &version.kind)
+                }
             };
             decoded.map_err(|error| self.misfit(error.to_string()))?;
             let looked = options.field_validation != FieldValidation::Ignore;

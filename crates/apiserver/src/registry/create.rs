@@ -167,7 +167,10 @@ impl Scope {
                     });
                 }
                 Err(CommitError::Conflict { .. }) if generated && attempt + 1 < RETRIES => {}
-                Err(CommitError::Conflict { .. }) => return Err(scope.already_exists()),
+                Err(CommitError::Conflict { .. }) => {
+                    self.refused_with.extend(warnings);
+                    return Err(scope.already_exists());
+                }
                 Err(error) => return Err(commit_failed(&error)),
             }
         }

@@ -47,6 +47,8 @@ impl Scope {
                     return Err(self.not_found());
                 }
                 let mut object = body.clone();
+                // who tells a uid means an object that is there
+                self.check_uid(&object, &Value::Null)?;
                 // storing gives it another one, without looking at this
                 if !options.dry_run {
                     meta::set(&mut object, "resourceVersion", None);
@@ -328,15 +330,18 @@ impl Scope {
         )))
     }
 
-    /// Notes in managedFields who owns what was written.
+    /// Notes in managedFields who owns what was written, by the names of the version in which it was written. What a webhook converts is
+    /// owned by the names of the stored version.
     pub(super) fn own_fields(&self, old: Option<&Value>, object: &mut Value, options: &WriteOptions, now: Timestamp) {
-        let Some(schema) = self
-            .definition
-            .stored_version()
-            .and_then(|version| version.schema.as_ref())
-        else {
+        let Some(stored) = self.definition.stored_version() else {
             return;
         };
+        let is_plain = stored.name == self.version || self.definition.strategy.conversion_webhook().is_some();
+        let version = match self.spec() {
+            Ok(version) if !is_plain => version,
+            _ => stored,
+        };
+        let Some(schema) = version.schema.as_ref() else { return };
         let manager = gardener_merge::Manager {
             name: &options.field_manager,
             operation: gardener_merge::Operation::Update,
@@ -349,7 +354,20 @@ impl Scope {
         } else {
             meta::rfc3339(now)
         };
-        gardener_merge::update(old, object, schema, &manager, &time, &self.reset_fields());
+        if is_plain {
+            gardener_merge::update(old, object, schema, &manager, &time, &self.reset_fields());
+            return;
+        }
+        let converted = |object: &Value| {
+            let mut object = object.clone();
+            // a conversion that fails leaves the object as it is stored
+            let _ = self.definition.convert(&mut object, &stored.name, &version.name);
+            object
+        };
+        let (old, mut new) = (old.map(converted), converted(object));
+        gardener_merge::update(old.as_ref(), &mut new, schema, &manager, &time, &self.reset_fields());
+        let managed = new.pointer("/metadata/managedFields").cloned();
+        meta::set(object, "managedFields", managed);
     }
 
     /// Fields that a write to this (sub)resource does not change, and so does not own.

@@ -280,7 +280,8 @@ fn validate_devices(container: &Value, volumes: &Volumes<'_>, path: &Path, error
     }
 }
 
-fn is_huge(name: &str) -> bool {
+/// Whether a resource is memory in large pages.
+pub(in crate::kubernetes) fn is_huge(name: &str) -> bool {
     name.starts_with("hugepages-")
 }
 
@@ -315,15 +316,21 @@ const STANDARD: [&str; 22] = [
     "deviceclass.resource.k8s.io/devices",
 ];
 
-fn validate_resource_name(name: &str, at: &Path, errors: &mut ErrorList) {
+/// The name of a resource: one of Kubernetes' own, or one with a domain.
+pub(in crate::kubernetes) fn validate_name(name: &str, at: &Path, errors: &mut ErrorList) {
     let wrong = meta::qualified_name(name);
     let is_qualified = wrong.is_empty();
     syntax(wrong, name, at, errors);
+    if is_qualified && !name.contains('/') && !STANDARD.contains(&name) && !is_huge(name) {
+        let why = "must be a standard resource type or fully qualified";
+        errors.push(Error::invalid(at, name, why));
+    }
+}
+
+/// The name of a resource of containers.
+pub(in crate::kubernetes) fn validate_resource_name(name: &str, at: &Path, errors: &mut ErrorList) {
+    validate_name(name, at, errors);
     if !name.contains('/') {
-        if is_qualified && !STANDARD.contains(&name) && !is_huge(name) {
-            let why = "must be a standard resource type or fully qualified";
-            errors.push(Error::invalid(at, name, why));
-        }
         if !OF_CONTAINERS.contains(&name) && !is_huge(name) {
             errors.push(Error::invalid(at, name, "must be a standard resource for containers"));
         }
@@ -341,7 +348,7 @@ fn amount(value: &Value) -> Option<Amount> {
 }
 
 /// Amounts of resources by name: neither negative nor, where they count things, fractions.
-pub(super) fn validate_amounts(amounts: &Value, path: &Path, errors: &mut ErrorList) {
+pub(in crate::kubernetes) fn validate_amounts(amounts: &Value, path: &Path, errors: &mut ErrorList) {
     for (name, value) in amounts.as_object().into_iter().flatten() {
         let at = path.key(name);
         validate_resource_name(name, &at, errors);

@@ -200,7 +200,8 @@ pub(super) fn validate_spread(spec: &Value, path: &Path, errors: &mut ErrorList)
     }
 }
 
-pub(super) fn validate_tolerations(spec: &Value, path: &Path, errors: &mut ErrorList) {
+/// Tolerations of a spec; the path is that of their list.
+pub(in crate::kubernetes) fn validate_tolerations(spec: &Value, path: &Path, errors: &mut ErrorList) {
     for (index, toleration) in list(spec, "tolerations").iter().enumerate() {
         let at = path.index(index);
         let member = |key: &str| text(toleration, key);

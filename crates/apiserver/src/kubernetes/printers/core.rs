@@ -143,7 +143,10 @@ pub(in crate::kubernetes) fn event(now: Timestamp, event: &Value) -> Vec<Value> 
     } else {
         component
     };
-    let host = text("/source/host", "/deprecatedSource/host");
+    let host = match text("/source/host", "/deprecatedSource/host") {
+        host if host.is_empty() => meta::text(event, "/reportingInstance").to_owned(),
+        host => host,
+    };
     let source = if host.is_empty() {
         component
     } else {
@@ -357,6 +360,10 @@ pub(in crate::kubernetes) fn node(now: Timestamp, node: &Value) -> Vec<Value> {
             .unwrap_or_default()
     };
     let info = |key: &str| or(meta::text(node, &format!("/status/nodeInfo/{key}")), "<unknown>").to_owned();
+    let kernel = match (info("kernelVersion"), meta::text(node, "/status/nodeInfo/architecture")) {
+        (kernel, "") => kernel,
+        (kernel, architecture) => format!("{kernel} ({architecture})"),
+    };
     vec![
         name(node),
         status.into(),
@@ -366,7 +373,7 @@ pub(in crate::kubernetes) fn node(now: Timestamp, node: &Value) -> Vec<Value> {
         or(address("InternalIP"), "<none>").into(),
         or(address("ExternalIP"), "<none>").into(),
         info("osImage").into(),
-        info("kernelVersion").into(),
+        kernel.into(),
         info("containerRuntimeVersion").into(),
     ]
 }

@@ -1,0 +1,237 @@
+//! What upstream takes for an IP address or a range, in fields of old and in stricter ones of late.
+
+use std::net::IpAddr;
+
+use gardener_apimachinery::field::{Error, ErrorList, Path};
+
+const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+const NO_RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+
+/// A text as an address, where numbers may begin with zeros.
+pub(super) fn lenient(text: &str) -> Option<IpAddr> {
+    if let Ok(address) = text.parse() {
+        return Some(address);
+    }
+    // the last part of an IPv6 address may be one of IPv4
+    let (head, tail) = match text.rfind(':') {
+        Some(at) => text.split_at(at + 1),
+        None => ("", text),
+    };
+    let parts: Vec<&str> = tail.split('.').collect();
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if parts.len() != 4 || !parts.iter().all(|part| is_number(part)) {
+        return None;
+    }
+    let numbers: Vec<&str> = parts
+        .iter()
+        .map(|part| match part.trim_start_matches('0') {
+            "" => "0",
+            number => number,
+        })
+        .collect();
+    format!("{head}{}", numbers.join(".")).parse().ok()
+}
+
+/// A range of addresses: the address as written, the first one of the range, and the length of its prefix.
+#[derive(Clone, Copy)]
+pub(super) struct Range {
+    address: IpAddr,
+    first: IpAddr,
+    bits: u32,
+}
+
+/// The first address of a range.
+fn masked(address: IpAddr, bits: u32) -> IpAddr {
+    match address {
+        IpAddr::V4(own) => IpAddr::V4((own.to_bits() & u32::MAX.checked_shl(32 - bits).unwrap_or(0)).into()),
+        IpAddr::V6(own) => IpAddr::V6((own.to_bits() & u128::MAX.checked_shl(128 - bits).unwrap_or(0)).into()),
+    }
+}
+
+impl Range {
+    /// Reads a range, where numbers may begin with zeros.
+    pub(super) fn lenient(text: &str) -> Option<Self> {
+        let (address, bits) = text.split_once('/')?;
+        if bits.is_empty() || !bits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let address = lenient(address)?;
+        let bits: u32 = bits.parse().ok()?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        (bits <= most).then(|| Self {
+            address,
+            first: masked(address, bits),
+            bits,
+        })
+    }
+
+    /// Whether `other` is a smaller range in this one.
+    pub(super) fn strictly_contains(&self, other: &Self) -> bool {
+        self.address.is_ipv4() == other.address.is_ipv4()
+            && self.bits < other.bits
+            && masked(other.first, self.bits) == self.first
+    }
+
+    /// Whether it is of IPv4.
+    pub(super) fn is_ipv4(&self) -> bool {
+        self.address.is_ipv4()
+    }
+}
+
+fn is_mapped(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(own) if own.to_ipv4_mapped().is_some())
+}
+
+/// An address, as older fields allow it: not necessarily in its shortest form.
+pub(super) fn address(text: &str, at: &Path, errors: &mut ErrorList) {
+    let why = match (text.parse::<IpAddr>(), lenient(text)) {
+        (_, None) => NO_ADDRESS,
+        (Err(_), Some(_)) => "must not have leading 0s",
+        (Ok(address), _) if is_mapped(address) => "must not be an IPv4-mapped IPv6 address",
+        _ => return,
+    };
+    errors.push(Error::invalid(at, text, why));
+}
+
+/// An address in its one form. Tells what is wrong with it.
+pub(super) fn canonical_address(text: &str) -> Vec<String> {
+    let mut errors = ErrorList::new();
+    address(text, &Path::root(), &mut errors);
+    if let Some(error) = errors.pop() {
+        return vec![error.detail];
+    }
+    match text.parse::<IpAddr>() {
+        Ok(address) if address.to_string() != text => vec![format!("must be in canonical form (\"{address}\")")],
+        _ => Vec::new(),
+    }
+}
+
+/// A range, as older fields allow it.
+pub(super) fn range(text: &str, at: &Path, errors: &mut ErrorList) {
+    let Some(range) = Range::lenient(text) else {
+        errors.push(Error::invalid(at, text, NO_RANGE));
+        return;
+    };
+    let (address, bits) = text.split_once('/').unwrap_or_default();
+    let has_zeros = address.parse::<IpAddr>().is_err() || bits.len() > 1 && bits.starts_with('0');
+    let why = if has_zeros {
+        "must not have leading 0s in IP or prefix length"
+    } else if is_mapped(range.address) {
+        "must not have an IPv4-mapped IPv6 address"
+    } else if range.address != range.first {
+        "must not have bits set beyond the prefix length"
+    } else {
+        return;
+    };
+    errors.push(Error::invalid(at, text, why));
+}
+
+/// A range in its one form.
+pub(super) fn canonical_range(text: &str, at: &Path, errors: &mut ErrorList) {
+    let before = errors.len();
+    range(text, at, errors);
+    if errors.len() > before {
+        return;
+    }
+    if let Some(range) = Range::lenient(text) {
+        let canonical = format!("{}/{}", range.first, range.bits);
+        if canonical != text {
+            errors.push(Error::invalid(
+                at,
+                text,
+                format!("must be in canonical form (\"{canonical}\")"),
+            ));
+        }
+    }
+}
+
+/// Addresses that make no sense as those of endpoints.
+pub(super) fn of_endpoint(text: &str, at: &Path, errors: &mut ErrorList) {
+    let Some(address) = lenient(text) else {
+        errors.push(Error::invalid(at, text, "must be a valid IP address"));
+        return;
+    };
+    let address = address.to_canonical();
+    let (link_local, multicast) = match address {
+        IpAddr::V4(own) => (own.is_link_local(), own.octets().starts_with(&[224, 0, 0])),
+        IpAddr::V6(own) => (
+            own.is_unicast_link_local(),
+            own.segments().first().is_some_and(|first| first & 0xff0f == 0xff02),
+        ),
+    };
+    if address.is_unspecified() {
+        errors.push(Error::invalid(at, text, format!("may not be unspecified ({text})")));
+    }
+    if address.is_loopback() {
+        errors.push(Error::invalid(
+            at,
+            text,
+            "may not be in the loopback range (127.0.0.0/8, ::1/128)",
+        ));
+    }
+    if link_local {
+        errors.push(Error::invalid(
+            at,
+            text,
+            "may not be in the link-local range (169.254.0.0/16, fe80::/10)",
+        ));
+    }
+    if multicast {
+        errors.push(Error::invalid(
+            at,
+            text,
+            "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)",
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(check: fn(&str, &Path, &mut ErrorList), text: &str) -> String {
+        let mut errors = ErrorList::new();
+        check(text, &Path::root(), &mut errors);
+        errors
+            .iter()
+            .map(|error| error.detail.as_str())
+            .collect::<Vec<_>>()
+            .join("; ")
+    }
+
+    #[test]
+    fn addresses_and_ranges_are_judged() {
+        for (text, expected) in [
+            ("10.0.0.1", ""),
+            ("fd00::1", ""),
+            ("010.0.0.1", "must not have leading 0s"),
+            ("::ffff:1.2.3.4", "must not be an IPv4-mapped IPv6 address"),
+            ("10.0.0", NO_ADDRESS),
+            ("", NO_ADDRESS),
+        ] {
+            assert_eq!(wrong(address, text), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("10.0.0.0/8", ""),
+            ("0.0.0.0/0", ""),
+            ("::/0", ""),
+            ("fd00::/128", ""),
+            ("10.0.0.1/8", "must not have bits set beyond the prefix length"),
+            ("10.0.0.0/08", "must not have leading 0s in IP or prefix length"),
+            ("10.0.0.0/33", NO_RANGE),
+            ("10.0.0.0", NO_RANGE),
+            ("/8", NO_RANGE),
+        ] {
+            assert_eq!(wrong(range, text), expected, "{text}");
+        }
+        let contains = |outer: &str, inner: &str| {
+            Range::lenient(outer)
+                .unwrap()
+                .strictly_contains(&Range::lenient(inner).unwrap())
+        };
+        assert!(contains("10.0.0.0/8", "10.1.0.0/16"));
+        assert!(!contains("10.0.0.0/8", "10.0.0.0/8"));
+        assert!(!contains("10.0.0.0/8", "fd00::/64"));
+        assert!(contains("0.0.0.0/0", "10.0.0.0/8"));
+    }
+}

@@ -1,0 +1,307 @@
+//! Claims of volumes.
+
+use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::quantity::Amount;
+use serde_json::{Value, json};
+
+use super::checks::{self, list, map, one_of, syntax, text};
+use super::strategy::Kind;
+use super::volumes::{self, MODES};
+use super::{defaults, storage};
+use crate::meta;
+
+const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+const SNAPSHOTS: &str = "snapshot.storage.k8s.io";
+/// Where the growth of a volume may be.
+const RESIZE_STATES: [&str; 5] = [
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+];
+/// What upstream says of a changed spec; what changed would follow.
+const IMMUTABLE: &str =
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+
+fn spec_of(claim: &Value) -> &Value {
+    claim.get("spec").unwrap_or(&Value::Null)
+}
+
+/// A source of data without kind or name is none.
+fn drop_empty_sources(claim: &mut Value) {
+    let Some(spec) = claim.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    for key in ["dataSource", "dataSourceRef"] {
+        let is_empty = |source: &Value| text(source, "kind").is_empty() && text(source, "name").is_empty();
+        if spec.get(key).is_some_and(is_empty) {
+            spec.remove(key);
+        }
+    }
+}
+
+/// Brings both ways to name a source of data into agreement. A source of old that is neither a claim nor a snapshot is dropped.
+fn agree_on_sources(claim: &mut Value) {
+    let Some(spec) = claim.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let plain = |source: &Value| {
+        let group = source.get("apiGroup").cloned().unwrap_or(Value::Null);
+        json!({"apiGroup": group, "kind": text(source, "kind"), "name": text(source, "name")})
+    };
+    match (spec.get("dataSource"), spec.get("dataSourceRef")) {
+        (Some(source), None) => {
+            let is_known = match (text(source, "apiGroup"), text(source, "kind")) {
+                ("", "PersistentVolumeClaim") | (SNAPSHOTS, "VolumeSnapshot") => true,
+                _ => false,
+            };
+            let reference = plain(source);
+            if is_known {
+                spec.insert("dataSourceRef".into(), reference);
+            } else {
+                spec.remove("dataSource");
+            }
+        }
+        (None, Some(reference)) if text(reference, "namespace").is_empty() => {
+            let source = plain(reference);
+            spec.insert("dataSource".into(), source);
+        }
+        _ => {}
+    }
+}
+
+fn validate_source(source: &Value, at: &Path, errors: &mut ErrorList) {
+    let (group, kind) = (text(source, "apiGroup"), text(source, "kind"));
+    if text(source, "name").is_empty() {
+        errors.push(Error::required(&at.child("name"), ""));
+    }
+    if kind.is_empty() {
+        errors.push(Error::required(&at.child("kind"), ""));
+    }
+    if group.is_empty() && kind != "PersistentVolumeClaim" {
+        let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+        errors.push(Error::invalid(at, kind, why));
+    }
+    if !group.is_empty() {
+        syntax(meta::dns1123_subdomain(group), group, &at.child("apiGroup"), errors);
+    }
+    let namespace = text(source, "namespace");
+    if !namespace.is_empty() {
+        syntax(
+            meta::dns1123_label(namespace),
+            namespace,
+            &at.child("namespace"),
+            errors,
+        );
+    }
+}
+
+fn amount(value: Option<&Value>) -> Option<Amount> {
+    value?.as_str()?.parse().ok()
+}
+
+/// What a claim asks for.
+pub(super) fn validate_spec(spec: &Value, path: &Path, errors: &mut ErrorList) {
+    if list(spec, "accessModes").is_empty() {
+        let why = "at least 1 access mode is required";
+        errors.push(Error::required(&path.child("accessModes"), why));
+    }
+    if let Some(selector) = spec.get("selector") {
+        checks::label_selector(selector, &path.child("selector"), errors);
+    }
+    volumes::validate_access(spec, path, errors);
+    let at = path.child("resources").key("storage");
+    match spec.pointer("/resources/requests/storage") {
+        None => errors.push(Error::required(&at, "")),
+        amount => volumes::positive(amount, &at, errors),
+    }
+    volumes::class_name(spec, "storageClassName", path, errors);
+    one_of(spec, "volumeMode", &MODES, path, errors);
+    let (source, reference) = (spec.get("dataSource"), spec.get("dataSourceRef"));
+    for (key, source) in [("dataSource", source), ("dataSourceRef", reference)] {
+        if let Some(source) = source {
+            validate_source(source, &path.child(key), errors);
+        }
+    }
+    if let (Some(source), Some(reference)) = (source, reference) {
+        let member = |source: &Value| ["apiGroup", "kind", "name"].map(|key| text(source, key).to_owned());
+        if !text(reference, "namespace").is_empty() {
+            let why = "may not be specified when dataSourceRef.namespace is specified";
+            errors.push(Error::invalid(path, json!({}), why));
+        } else if member(source) != member(reference) {
+            // the value that upstream shows here is a path, which has no members
+            errors.push(Error::invalid(path, json!({}), "must match dataSourceRef"));
+        }
+    }
+    volumes::class_name(spec, "volumeAttributesClassName", path, errors);
+}
+
+fn annotated_class(claim: &Value) -> Option<&str> {
+    claim
+        .get("metadata")?
+        .get("annotations")?
+        .get(CLASS_ANNOTATION)?
+        .as_str()
+}
+
+fn validate_update(claim: &Value, old: &Value) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let is_bound = meta::text(claim, "/status/phase") == "Bound";
+    let is_named = !text(spec_of(old), "volumeName").is_empty();
+    let had_class = spec_of(old).get("storageClassName").is_some() || annotated_class(old).is_some();
+    let fixed = |claim: &Value| {
+        let mut spec = spec_of(claim).clone();
+        if let Some(members) = spec.as_object_mut() {
+            if is_bound {
+                members.remove("volumeAttributesClassName");
+            }
+            if !is_named {
+                members.remove("volumeName");
+            }
+            if !had_class {
+                members.remove("storageClassName");
+            }
+        }
+        if is_bound && let Some(requests) = spec.pointer_mut("/resources/requests").and_then(Value::as_object_mut) {
+            requests.remove("storage");
+        }
+        spec
+    };
+    if annotated_class(claim) != annotated_class(old) {
+        let at = Path::new("metadata").child("annotations").key(CLASS_ANNOTATION);
+        errors.push(Error::invalid(
+            &at,
+            annotated_class(claim).unwrap_or_default(),
+            "field is immutable",
+        ));
+    }
+    if fixed(claim) != fixed(old) {
+        errors.push(Error::forbidden(&Path::new("spec"), IMMUTABLE));
+    }
+    let request = |claim: &Value| amount(claim.pointer("/spec/resources/requests/storage"));
+    if let (Some(new), Some(before)) = (request(claim), request(old))
+        && new < before
+        && amount(old.pointer("/status/capacity/storage")).is_some_and(|has| new <= has)
+    {
+        let at = Path::new("spec").child("resources").child("requests").child("storage");
+        errors.push(Error::forbidden(&at, "field can not be less than status.capacity"));
+    }
+    let mode = |claim: &Value| spec_of(claim).get("volumeMode").cloned().unwrap_or(Value::Null);
+    if mode(claim) != mode(old) {
+        errors.push(Error::invalid(
+            &Path::new("volumeMode"),
+            mode(claim),
+            "field is immutable",
+        ));
+    }
+    let class = |claim: &Value| {
+        spec_of(claim)
+            .get("volumeAttributesClassName")
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    if class(claim) != class(old) && old.pointer("/status/currentVolumeAttributesClassName").is_some() {
+        let what = match class(claim).as_deref() {
+            None => "nil",
+            Some("") => "empty string",
+            Some(_) => return errors,
+        };
+        let why = format!("update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil");
+        errors.push(Error::forbidden(
+            &Path::new("spec").child("volumeAttributesClassName"),
+            why,
+        ));
+    }
+    errors
+}
+
+/// A resource of a claim's status.
+fn resource_name(name: &str, at: &Path, errors: &mut ErrorList) -> bool {
+    let wrong = meta::qualified_name(name);
+    let is_wrong = !wrong.is_empty();
+    syntax(wrong, name, at, errors);
+    if is_wrong {
+        return false;
+    }
+    let is_known = match name.split_once('/') {
+        None => name == "storage",
+        Some((domain, _)) => domain != "kubernetes.io" && !domain.ends_with(".kubernetes.io"),
+    };
+    if !is_known {
+        let supported = [
+            "storage",
+            "custom resource names which don't use the kubernetes.io domain",
+        ];
+        errors.push(Error::not_supported(at, name, &supported));
+    }
+    is_known
+}
+
+fn basic(value: &Value, at: &Path, errors: &mut ErrorList) -> bool {
+    let negative = amount(Some(value)).filter(|amount| amount.is_negative());
+    if let Some(amount) = negative {
+        errors.push(Error::invalid(at, amount.value(), "must be a valid resource quantity"));
+    }
+    negative.is_none()
+}
+
+fn validate_status(claim: &Value) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let (status, path) = (claim.get("status").unwrap_or(&Value::Null), Path::new("status"));
+    for (name, value) in map(status, "capacity") {
+        basic(value, &path.child("capacity").key(name), &mut errors);
+    }
+    let at = path.child("allocatedResourceStatuses");
+    for (name, state) in map(status, "allocatedResourceStatuses") {
+        resource_name(name, &at, &mut errors);
+        if !RESIZE_STATES.contains(&state.as_str().unwrap_or_default()) {
+            // upstream shows the resource, not its state
+            errors.push(Error::not_supported(&at, name.as_str(), &RESIZE_STATES));
+        }
+    }
+    let at = path.child("allocatedResources");
+    for (name, value) in map(status, "allocatedResources") {
+        if resource_name(name, &at, &mut errors) {
+            basic(value, &at.key(name), &mut errors);
+        }
+    }
+    errors
+}
+
+pub(super) fn claims(mut kind: Kind) -> Kind {
+    kind.validate = |claim| {
+        let mut errors = Vec::new();
+        validate_spec(spec_of(claim), &Path::new("spec"), &mut errors);
+        errors
+    };
+    kind.default = |claim| {
+        defaults::persistent_volume_claim(claim);
+        drop_empty_sources(claim);
+    };
+    kind.default_stored = |claim| {
+        volumes::pending(claim);
+        agree_on_sources(claim);
+    };
+    kind.validate_update = validate_update;
+    kind.validate_status = |claim, _| validate_status(claim);
+    kind.prepare_create = |_, claim| {
+        storage::add_finalizer(claim, "kubernetes.io/pvc-protection");
+        agree_on_sources(claim);
+        if let Some(members) = claim.as_object_mut() {
+            members.insert("status".into(), json!({"phase": "Pending"}));
+        }
+        Ok(())
+    };
+    kind.prepare_update = |_, claim, _| {
+        agree_on_sources(claim);
+        Ok(())
+    };
+    kind.warnings = |claim, _| match annotated_class(claim) {
+        Some(_) => vec![format!(
+            "metadata.annotations[{CLASS_ANNOTATION}]: deprecated since v1.8; use \"storageClassName\" attribute instead"
+        )],
+        None => Vec::new(),
+    };
+    kind
+}

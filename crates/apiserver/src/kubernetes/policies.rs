@@ -1,0 +1,478 @@
+//! Quotas, limit ranges, classes of priority and of runtimes: what bounds pods.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::quantity::Amount;
+use serde_json::Value;
+
+use super::checks::{self, list, map, number, syntax, text};
+use super::pods::{containers, scheduling};
+use super::strategy::Kind;
+use crate::meta;
+
+/// Resources that quotas may limit by their plain names.
+const OF_QUOTAS: [&str; 19] = [
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.storage",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "persistentvolumeclaims",
+    "configmaps",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+/// Resources that are counted.
+const COUNTED: [&str; 9] = [
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+/// Resources of running pods.
+const COMPUTE: [&str; 6] = [
+    "cpu",
+    "memory",
+    "limits.cpu",
+    "limits.memory",
+    "requests.cpu",
+    "requests.memory",
+];
+const SCOPES: [&str; 7] = [
+    "Terminating",
+    "NotTerminating",
+    "BestEffort",
+    "NotBestEffort",
+    "PriorityClass",
+    "VolumeAttributesClass",
+    "CrossNamespacePodAffinity",
+];
+const EXCLUSIVE: [[&str; 2]; 2] = [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]];
+const UNSUPPORTED: &str = "unsupported scope";
+const UNSUPPORTED_FOR: &str = "unsupported scope applied to resource";
+
+fn spec_of(object: &Value) -> &Value {
+    object.get("spec").unwrap_or(&Value::Null)
+}
+
+fn amount(value: &Value) -> Option<Amount> {
+    value.as_str()?.parse().ok()
+}
+
+/// Whether a quota limits this by its plain name.
+fn is_of_quotas(name: &str) -> bool {
+    OF_QUOTAS.contains(&name)
+        || containers::is_huge(name)
+        || name.strip_prefix("requests.").is_some_and(containers::is_huge)
+}
+
+/// Amounts of a quota by resource.
+fn validate_amounts(amounts: &Value, path: &Path, errors: &mut ErrorList) {
+    for (name, value) in amounts.as_object().into_iter().flatten() {
+        let at = path.key(name);
+        containers::validate_name(name, &at, errors);
+        if !name.contains('/') && !is_of_quotas(name) {
+            errors.push(Error::invalid(
+                &at,
+                name.as_str(),
+                "must be a standard resource for quota",
+            ));
+        }
+        let Some(own) = amount(value) else { continue };
+        if own.is_negative() {
+            let why = "must be greater than or equal to 0";
+            errors.push(Error::invalid(&at, own.to_string(), why));
+        }
+        if COUNTED.contains(&name.as_str()) && own.milli_value() % 1000 != 0 {
+            errors.push(Error::invalid(&at, own.to_string(), "must be an integer"));
+        }
+    }
+}
+
+/// Whether a scope says something about a resource.
+fn fits(scope: &str, resource: &str) -> bool {
+    match scope {
+        "Terminating" | "NotTerminating" | "NotBestEffort" | "PriorityClass" | "CrossNamespacePodAffinity" => {
+            resource == "pods" || COMPUTE.contains(&resource)
+        }
+        "BestEffort" => resource == "pods",
+        "VolumeAttributesClass" => matches!(resource, "persistentvolumeclaims" | "requests.storage"),
+        _ => true,
+    }
+}
+
+/// The resources of a quota that a scope says nothing about.
+fn unfit<'s>(spec: &'s Value, scope: &'s str) -> impl Iterator<Item = &'s String> {
+    map(spec, "hard")
+        .map(|(name, _)| name)
+        .filter(move |name| is_of_quotas(name) && !fits(scope, name))
+}
+
+fn validate_scopes(spec: &Value, path: &Path, errors: &mut ErrorList) {
+    let scopes: Vec<&str> = list(spec, "scopes").iter().filter_map(Value::as_str).collect();
+    let at = path.child("scopes");
+    let mut invalid = |why: &str| errors.push(Error::invalid(&at, list(spec, "scopes").to_vec(), why));
+    for scope in &scopes {
+        if !SCOPES.contains(scope) {
+            invalid(UNSUPPORTED);
+        }
+        unfit(spec, scope).for_each(|_| invalid(UNSUPPORTED_FOR));
+    }
+    for pair in EXCLUSIVE {
+        if pair.iter().all(|scope| scopes.contains(scope)) {
+            invalid("conflicting scopes");
+        }
+    }
+}
+
+/// A selector of scopes as upstream shows it.
+fn scope_selector_text(selector: &Value) -> String {
+    let shown: Vec<String> = list(selector, "matchExpressions")
+        .iter()
+        .map(|one| {
+            format!(
+                "{{\"ScopeName\":{},\"Operator\":{},\"Values\":{}}}",
+                Value::from(text(one, "scopeName")),
+                Value::from(text(one, "operator")),
+                one.get("values").unwrap_or(&Value::Null)
+            )
+        })
+        .collect();
+    format!("{{\"MatchExpressions\":[{}]}}", shown.join(","))
+}
+
+fn validate_scope_selector(spec: &Value, path: &Path, errors: &mut ErrorList) {
+    let Some(selector) = spec.get("scopeSelector") else {
+        return;
+    };
+    let path = path.child("scopeSelector").child("matchExpressions");
+    let requirements = list(selector, "matchExpressions");
+    for requirement in requirements {
+        let (scope, operator) = (text(requirement, "scopeName"), text(requirement, "operator"));
+        if !SCOPES.contains(&scope) {
+            errors.push(Error::invalid(&path.child("scopeName"), scope, UNSUPPORTED));
+        }
+        for _ in unfit(spec, scope) {
+            errors.push(Error::literal(&path, scope_selector_text(selector), UNSUPPORTED_FOR));
+        }
+        let has_no_values = !matches!(scope, "PriorityClass" | "VolumeAttributesClass") && SCOPES.contains(&scope);
+        if has_no_values && operator != "Exists" {
+            let why = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
+            errors.push(Error::invalid(&path.child("operator"), operator, why));
+        }
+        let values = list(requirement, "values");
+        match operator {
+            "In" | "NotIn" if values.is_empty() => errors.push(Error::required(
+                &path.child("values"),
+                "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
+            )),
+            "Exists" | "DoesNotExist" if !values.is_empty() => errors.push(Error::invalid(
+                &path.child("values"),
+                values.to_vec(),
+                "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
+            )),
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            other => errors.push(Error::invalid(
+                &path.child("operator"),
+                other,
+                "not a valid selector operator",
+            )),
+        }
+    }
+    for pair in EXCLUSIVE {
+        let has = |scope: &&str| requirements.iter().any(|one| text(one, "scopeName") == *scope);
+        if pair.iter().all(has) {
+            let scopes = spec.get("scopes").cloned().unwrap_or(Value::Null);
+            errors.push(Error::invalid(&path, scopes, "conflicting scopes"));
+        }
+    }
+}
+
+fn validate_quota_status(quota: &Value) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let status = quota.get("status").unwrap_or(&Value::Null);
+    for key in ["hard", "used"] {
+        let amounts = status.get(key).unwrap_or(&Value::Null);
+        validate_amounts(amounts, &Path::new("status").child(key), &mut errors);
+    }
+    errors
+}
+
+pub(super) fn quotas(mut kind: Kind) -> Kind {
+    kind.whole_first = true;
+    kind.validate = |quota| {
+        let mut errors = ErrorList::new();
+        let (spec, path) = (spec_of(quota), Path::new("spec"));
+        let none = Value::Null;
+        validate_amounts(spec.get("hard").unwrap_or(&none), &path.child("hard"), &mut errors);
+        validate_scopes(spec, &path, &mut errors);
+        validate_scope_selector(spec, &path, &mut errors);
+        errors
+    };
+    kind.validate_update = |quota, old| {
+        let scopes = |quota: &Value| -> BTreeSet<String> {
+            let all = list(spec_of(quota), "scopes").iter();
+            all.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        match scopes(quota) == scopes(old) {
+            true => Vec::new(),
+            false => {
+                let at = Path::new("spec").child("scopes");
+                let shown = spec_of(quota).get("scopes").cloned().unwrap_or(Value::Null);
+                vec![Error::invalid(&at, shown, "field is immutable")]
+            }
+        }
+    };
+    kind.validate_status = |quota, _| validate_quota_status(quota);
+    kind
+}
+
+type Amounts<'v> = BTreeMap<&'v str, Amount>;
+
+/// One limit of a range: amounts that do not contradict each other.
+fn validate_limit(limit: &Value, path: &Path, errors: &mut ErrorList) {
+    let kind = text(limit, "type");
+    let read = |key: &str, errors: &mut ErrorList| -> Amounts<'_> {
+        let path = path.child(key);
+        let mut found = Amounts::new();
+        for (name, value) in map(limit, key) {
+            match kind {
+                "Pod" | "Container" => containers::validate_resource_name(name, &path.key(name), errors),
+                _ => containers::validate_name(name, &path.key(name), errors),
+            }
+            found.extend(amount(value).map(|amount| (name.as_str(), amount)));
+        }
+        found
+    };
+    let (most, least) = (read("max", errors), read("min", errors));
+    let (mut defaults, mut requests) = (Amounts::new(), Amounts::new());
+    if kind == "Pod" {
+        for key in ["default", "defaultRequest"] {
+            if map(limit, key).next().is_some() {
+                let why = "may not be specified when `type` is 'Pod'";
+                errors.push(Error::forbidden(&path.child(key), why));
+            }
+        }
+    } else {
+        defaults = read("default", errors);
+        requests = read("defaultRequest", errors);
+    }
+    if kind == "PersistentVolumeClaim" && !most.contains_key("storage") && !least.contains_key("storage") {
+        let why = "either minimum or maximum storage value is required, but neither was provided";
+        errors.push(Error::required(&path.child("limits"), why));
+    }
+    let ratios = read("maxLimitRequestRatio", errors);
+    let names: BTreeSet<&str> = [&most, &least, &defaults, &requests]
+        .iter()
+        .flat_map(|all| all.keys().copied())
+        .collect();
+    for name in names {
+        let mut above =
+            |key: &str, shown: Option<&Amount>, first: (&str, Option<&Amount>), second: (&str, Option<&Amount>)| {
+                if let (Some(shown), (what, Some(one)), (limit, Some(other))) = (shown, first, second)
+                    && one > other
+                {
+                    let why = format!("{what} value {one} is greater than {limit} value {other}");
+                    errors.push(Error::invalid(&path.child(key).key(name), shown.to_string(), why));
+                }
+            };
+        let (least, most) = (least.get(name), most.get(name));
+        let (default, request) = (defaults.get(name), requests.get(name));
+        above("min", least, ("min", least), ("max", most));
+        above("defaultRequest", request, ("min", least), ("default request", request));
+        above("defaultRequest", request, ("default request", request), ("max", most));
+        above(
+            "defaultRequest",
+            request,
+            ("default request", request),
+            ("default limit", default),
+        );
+        if request.is_none() || default.is_none() || request <= default {
+            above("default", least, ("min", least), ("default", default));
+        }
+        above("default", most, ("default", default), ("max", most));
+        let Some(ratio) = ratios.get(name) else { continue };
+        let at = path.child("maxLimitRequestRatio").key(name);
+        if *ratio < Amount::units(1) {
+            errors.push(Error::invalid(
+                &at,
+                ratio.to_string(),
+                format!("ratio {ratio} is less than 1"),
+            ));
+        }
+        if let (Some(least), Some(most)) = (least, most) {
+            #[allow(clippy::cast_precision_loss)] // upstream divides floating point numbers, too
+            let possible = most.value() as f64 / least.value() as f64;
+            #[allow(clippy::cast_precision_loss)]
+            let asked = ratio.milli_value() as f64 / 1000.0;
+            if asked > possible {
+                let why = format!("ratio {ratio} is greater than max/min = {possible:.6}");
+                errors.push(Error::invalid(&at, ratio.to_string(), why));
+            }
+        }
+    }
+}
+
+pub(super) fn limit_ranges(mut kind: Kind) -> Kind {
+    kind.validate = |range| {
+        let mut errors = ErrorList::new();
+        let mut types = BTreeSet::new();
+        for (index, limit) in list(spec_of(range), "limits").iter().enumerate() {
+            let path = Path::new("spec").child("limits").index(index);
+            let (own, at) = (text(limit, "type"), path.child("type"));
+            let wrong = meta::qualified_name(own);
+            let is_known = own.contains('/') || ["Pod", "Container", "PersistentVolumeClaim"].contains(&own);
+            if wrong.is_empty() && !is_known {
+                let why = "must be a standard limit type or fully qualified";
+                errors.push(Error::invalid(&at, own, why));
+            }
+            syntax(wrong, own, &at, &mut errors);
+            if !types.insert(own) {
+                errors.push(Error::duplicate(&at, own));
+            }
+            validate_limit(limit, &path, &mut errors);
+        }
+        errors
+    };
+    kind
+}
+
+/// The prefix of Kubernetes' own classes.
+const SYSTEM: &str = "system-";
+/// Kubernetes' own classes and their priorities.
+const SYSTEM_CLASSES: [(&str, i64); 2] = [
+    ("system-node-critical", 2_000_001_000),
+    ("system-cluster-critical", 2_000_000_000),
+];
+const HIGHEST_OF_USERS: i64 = 1_000_000_000;
+
+/// Whether Kubernetes itself made this class.
+pub(super) fn is_system_class(name: &str) -> bool {
+    SYSTEM_CLASSES.iter().any(|(own, _)| *own == name)
+}
+
+pub(super) fn priority_classes(mut kind: Kind) -> Kind {
+    kind.validate_create = |class| {
+        let mut errors = ErrorList::new();
+        let (name, value) = (meta::name(class), number(class, "value").unwrap_or(0));
+        let known = SYSTEM_CLASSES.iter().find(|(own, _)| *own == name);
+        let wrong = match known {
+            None => Some(format!("{name} is not a known system priority class")),
+            Some((_, own)) if *own != value => Some(format!("value of {name} PriorityClass must be {own}")),
+            Some(_) if checks::is_true(class, "globalDefault") => {
+                Some(format!("globalDefault of {name} PriorityClass must be false"))
+            }
+            Some(_) => None,
+        };
+        if let Some(wrong) = wrong.filter(|_| name.starts_with(SYSTEM)) {
+            let why =
+                format!("priority class names with '{SYSTEM}' prefix are reserved for system use only. error: {wrong}");
+            errors.push(Error::forbidden(&Path::new("metadata").child("name"), why));
+        } else if !name.starts_with(SYSTEM) && value > HIGHEST_OF_USERS {
+            let why = format!("maximum allowed value of a user defined priority is {HIGHEST_OF_USERS}");
+            errors.push(Error::forbidden(&Path::new("value"), why));
+        }
+        let policies = ["PreemptLowerPriority", "Never"];
+        let own = text(class, "preemptionPolicy");
+        let at = Path::new("preemptionPolicy");
+        match class.get("preemptionPolicy") {
+            Some(_) if own.is_empty() => errors.push(Error::required(&at, "")),
+            Some(_) if !policies.contains(&own) => errors.push(Error::not_supported(&at, own, &policies)),
+            _ => {}
+        }
+        errors
+    };
+    kind.validate_update = |class, old| {
+        let mut errors = ErrorList::new();
+        if number(class, "value").unwrap_or(0) != number(old, "value").unwrap_or(0) {
+            errors.push(Error::forbidden(
+                &Path::new("value"),
+                "may not be changed in an update.",
+            ));
+        }
+        if class.get("preemptionPolicy") != old.get("preemptionPolicy") {
+            let shown = class.get("preemptionPolicy").cloned().unwrap_or(Value::Null);
+            errors.push(Error::invalid(
+                &Path::new("preemptionPolicy"),
+                shown,
+                "field is immutable",
+            ));
+        }
+        errors
+    };
+    kind
+}
+
+/// A toleration as upstream shows it.
+fn toleration_text(toleration: &Value) -> String {
+    let member = |key: &str| Value::from(text(toleration, key));
+    format!(
+        "{{\"Key\":{},\"Operator\":{},\"Value\":{},\"Effect\":{},\"TolerationSeconds\":{}}}",
+        member("key"),
+        member("operator"),
+        member("value"),
+        member("effect"),
+        toleration.get("tolerationSeconds").unwrap_or(&Value::Null)
+    )
+}
+
+pub(super) fn runtime_classes(mut kind: Kind) -> Kind {
+    kind.validate_create = |class| {
+        let mut errors = ErrorList::new();
+        checks::required_syntax(
+            text(class, "handler"),
+            meta::dns1123_label,
+            &Path::new("handler"),
+            &mut errors,
+        );
+        if let Some(overhead) = class.get("overhead") {
+            let none = Value::Null;
+            let amounts = overhead.get("podFixed").unwrap_or(&none);
+            containers::validate_amounts(amounts, &Path::new("overhead").child("limits"), &mut errors);
+        }
+        let Some(scheduling) = class.get("scheduling") else {
+            return errors;
+        };
+        let path = Path::new("scheduling");
+        checks::labels(scheduling, "nodeSelector", &path, &mut errors);
+        let at = path.child("tolerations");
+        scheduling::validate_tolerations(scheduling, &at, &mut errors);
+        let mut seen = Vec::new();
+        for (index, toleration) in list(scheduling, "tolerations").iter().enumerate() {
+            let key = ["key", "operator", "value", "effect"].map(|key| text(toleration, key));
+            if seen.contains(&key) {
+                let mut error = Error::duplicate(&at.index(index), "");
+                error.show_as(toleration_text(toleration));
+                errors.push(error);
+            } else {
+                seen.push(key);
+            }
+        }
+        errors
+    };
+    kind.validate_update = |class, old| match text(class, "handler") == text(old, "handler") {
+        true => Vec::new(),
+        false => vec![Error::invalid(
+            &Path::new("handler"),
+            text(class, "handler"),
+            "field is immutable",
+        )],
+    };
+    kind
+}

@@ -1,0 +1,313 @@
+//! Families of addresses of services: which a service gets, and what it may ask for.
+
+use gardener_apimachinery::field::{Error, ErrorList, Path};
+use serde_json::{Map, Value, json};
+
+use crate::kubernetes::addresses;
+use crate::kubernetes::checks::{map, text};
+
+const POLICIES: [&str; 3] = ["PreferDualStack", "RequireDualStack", "SingleStack"];
+const NONE: &str = "None";
+
+/// The texts of a list.
+pub(super) fn texts(spec: &Map<String, Value>, key: &str) -> Vec<String> {
+    let list = spec.get(key).and_then(Value::as_array).into_iter().flatten();
+    list.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn is_headless(spec: &Map<String, Value>) -> bool {
+    text_of(spec, "clusterIP") == NONE
+}
+
+fn text_of<'s>(spec: &'s Map<String, Value>, key: &str) -> &'s str {
+    spec.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The family of an address.
+pub(super) fn family(address: &str) -> &'static str {
+    if address.contains(':') { "IPv6" } else { "IPv4" }
+}
+
+/// Has the list of addresses follow the one address that older clients know, and both what was before.
+pub(super) fn follow_address(spec: &mut Map<String, Value>, old: Option<&Value>) {
+    let own = text_of(spec, "clusterIP").to_owned();
+    let Some(old) = old.and_then(|old| old.get("spec")).and_then(Value::as_object) else {
+        if !own.is_empty() && texts(spec, "clusterIPs").is_empty() {
+            spec.insert("clusterIPs".to_owned(), json!([own]));
+        }
+        return;
+    };
+    let before = text_of(old, "clusterIP");
+    if own != before && texts(spec, "clusterIPs") == texts(old, "clusterIPs") {
+        match own.as_str() {
+            "" => spec.remove("clusterIPs"),
+            own => spec.insert("clusterIPs".to_owned(), json!([own])),
+        };
+    }
+    let has_addresses = |spec: &Map<String, Value>| text_of(spec, "type") != "ExternalName";
+    if !has_addresses(spec) || !has_addresses(old) {
+        return;
+    }
+    if text_of(spec, "clusterIP").is_empty() && texts(spec, "clusterIPs").is_empty() {
+        spec.insert("clusterIP".to_owned(), before.into());
+    }
+    let list = old.get("clusterIPs").filter(|_| text_of(spec, "clusterIP") == before);
+    if let Some(list) = list.filter(|_| texts(spec, "clusterIPs").is_empty()) {
+        spec.insert("clusterIPs".to_owned(), list.clone());
+    }
+}
+
+/// What is wrong with addresses, families and their policy, before any is chosen.
+pub(super) fn validate(spec: &Map<String, Value>, known: &[String]) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let path = Path::new("spec");
+    let at = path.child("clusterIPs");
+    let (own, all) = (text_of(spec, "clusterIP"), texts(spec, "clusterIPs"));
+    match (own, all.first()) {
+        ("", Some(_)) => {
+            let why = "must be empty when `clusterIP` is not specified";
+            errors.push(Error::invalid(&at, json!(all), why));
+        }
+        ("", None) => {}
+        (_, None) => errors.push(Error::required(&at, "")),
+        (own, Some(first)) if own != first => {
+            errors.push(Error::invalid(&at, json!(all), "first value must match `clusterIP`"));
+        }
+        _ => {}
+    }
+    let families = texts(spec, "ipFamilies");
+    for (index, family) in families.iter().enumerate() {
+        let at = path.child("ipFamilies").index(index);
+        if !matches!(family.as_str(), "IPv4" | "IPv6") {
+            errors.push(Error::not_supported(&at, family.as_str(), &["IPv4", "IPv6"]));
+        }
+        if families.iter().take(index).any(|other| other == family) {
+            errors.push(Error::duplicate(&at, family.as_str()));
+        }
+    }
+    if let Some(policy) = spec.get("ipFamilyPolicy").and_then(Value::as_str)
+        && !POLICIES.contains(&policy)
+    {
+        errors.push(Error::not_supported(&path.child("ipFamilyPolicy"), policy, &POLICIES));
+    }
+    let before = errors.len();
+    for (index, address) in all.iter().enumerate() {
+        if index == 0 && address == NONE {
+            if all.len() > 1 {
+                errors.push(Error::invalid(
+                    &at,
+                    json!(all),
+                    "'None' must be the first and only value",
+                ));
+            }
+        } else if !known.contains(address) {
+            addresses::address(address, &at.index(index), &mut errors);
+        }
+    }
+    let is_wrong = errors.len() > before;
+    if all.len() > 2 {
+        errors.push(Error::invalid(&at, json!(all), "may only hold up to 2 values"));
+    }
+    if is_wrong {
+        return errors;
+    }
+    if let [first, second] = all.as_slice()
+        && family(first) == family(second)
+    {
+        let why = "may specify no more than one IP for each IP family";
+        errors.push(Error::invalid(&at, json!(all), why));
+    }
+    if !is_headless(spec) {
+        for (index, (address, wanted)) in all.iter().zip(&families).enumerate() {
+            if matches!(wanted.as_str(), "IPv4" | "IPv6") && family(address) != wanted {
+                let why = format!("expected an {wanted} value as indicated by `ipFamilies[{index}]`");
+                errors.push(Error::invalid(&at.index(index), address.as_str(), why));
+            }
+        }
+    }
+    errors
+}
+
+/// Chooses policy and families for a cluster that has addresses of `configured` ones, the first of which is the default.
+///
+/// # Errors
+/// What was asked for contradicts itself, or the cluster.
+pub(super) fn choose(spec: &mut Map<String, Value>, old: Option<&Value>, configured: &[&str]) -> Result<(), ErrorList> {
+    let old = old.and_then(|old| old.get("spec")).and_then(Value::as_object);
+    let path = Path::new("spec");
+    let headless = is_headless(spec);
+    let selects = map(&Value::Object(spec.clone()), "selector").next().is_some();
+    if text_of(spec, "ipFamilyPolicy").is_empty() {
+        let before = old.map(|old| text_of(old, "ipFamilyPolicy")).unwrap_or_default();
+        let policy = match before {
+            "" if headless && !selects => "RequireDualStack",
+            "" => "SingleStack",
+            before => before,
+        };
+        spec.insert("ipFamilyPolicy".to_owned(), policy.into());
+    }
+    let known = old.map(|old| texts(old, "clusterIPs")).unwrap_or_default();
+    let wrong = validate(spec, &known);
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    let mut errors = ErrorList::new();
+    let policy = text_of(spec, "ipFamilyPolicy").to_owned();
+    let policy_at = path.child("ipFamilyPolicy");
+    let of_policy = |why: &str, errors: &mut ErrorList| {
+        errors.push(Error::invalid(&policy_at, policy.as_str(), why));
+    };
+    let is_single = policy == "SingleStack";
+    if let Some(old) = old {
+        for (key, what) in [
+            ("clusterIPs", "secondary cluster IP"),
+            ("ipFamilies", "secondary IP family"),
+        ] {
+            let (own, before) = (texts(spec, key), texts(old, key));
+            if is_single && own == before && own.len() > 1 {
+                spec.insert(key.to_owned(), json!(own.get(..1)));
+            } else if !is_single && !own.is_empty() && own.len() < before.len() {
+                of_policy(&format!("must be 'SingleStack' to release the {what}"), &mut errors);
+            }
+        }
+    }
+    if is_single {
+        for (key, what) in [("clusterIPs", "cluster IPs"), ("ipFamilies", "IP families")] {
+            if texts(spec, key).len() == 2 {
+                let why = format!("must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified");
+                of_policy(&why, &mut errors);
+            }
+        }
+    }
+    let mut families = texts(spec, "ipFamilies");
+    let all = texts(spec, "clusterIPs");
+    for (index, address) in all.iter().enumerate().take_while(|(_, address)| *address != NONE) {
+        if index < families.len() {
+            continue;
+        }
+        let own = family(address);
+        match configured.contains(&own) {
+            true => families.push(own.to_owned()),
+            false => {
+                let why = format!("{own} is not configured on this cluster");
+                errors.push(Error::invalid(&path.child("clusterIPs").index(index), json!(all), why));
+            }
+        }
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let default = configured.first().copied().unwrap_or("IPv4");
+    let other = |family: &str| if family == "IPv4" { "IPv6" } else { "IPv4" };
+    if headless && !selects {
+        // whoever brings endpoints along may bring those of both families
+        if families.is_empty() {
+            families.push(default.to_owned());
+        }
+        if let [only] = families.as_slice()
+            && !is_single
+        {
+            families.push(other(only).to_owned());
+        }
+        spec.insert("ipFamilies".to_owned(), json!(families));
+        return Ok(());
+    }
+    if policy == "RequireDualStack" && configured.len() < 2 {
+        of_policy("this cluster is not configured for dual-stack services", &mut errors);
+    }
+    for (index, family) in families.iter().enumerate() {
+        if !configured.contains(&family.as_str()) {
+            let at = path.child("ipFamilies").index(index);
+            errors.push(Error::invalid(&at, family.as_str(), "not configured on this cluster"));
+        }
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    if families.is_empty() {
+        families.push(default.to_owned());
+    }
+    if let [only] = families.as_slice()
+        && !is_single
+        && configured.len() == 2
+    {
+        families.push(other(only).to_owned());
+    }
+    spec.insert("ipFamilies".to_owned(), json!(families));
+    Ok(())
+}
+
+/// What may not change in a service's addresses and families.
+pub(super) fn validate_change(service: &Value, old: &Value) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let empty = Map::new();
+    let spec = |service: &'_ Value| {
+        service
+            .get("spec")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_else(|| empty.clone())
+    };
+    let (new, before) = (spec(service), spec(old));
+    let is_external = |spec: &Map<String, Value>| text_of(spec, "type") == "ExternalName";
+    if is_external(&new) || is_external(&before) {
+        return errors;
+    }
+    let policy = new.get("ipFamilyPolicy").cloned().unwrap_or(Value::Null);
+    let path = Path::new("spec");
+    let headless = is_headless(&new) && is_headless(&before);
+    for (key, what, released) in [
+        (
+            "clusterIPs",
+            "primary clusterIP can not be unset",
+            "secondary clusterIP",
+        ),
+        ("ipFamilies", "primary ipFamily can not be unset", "secondary ipFamily"),
+    ] {
+        if headless
+            && (key == "clusterIPs"
+                || map(service.get("spec").unwrap_or(&Value::Null), "selector")
+                    .next()
+                    .is_none())
+        {
+            continue;
+        }
+        let at = path.child(key);
+        let (own, old) = (texts(&new, key), texts(&before, key));
+        let shown = json!(own);
+        if own.len() == old.len() {
+            for index in own
+                .iter()
+                .zip(&old)
+                .enumerate()
+                .filter(|(_, (own, old))| own != old)
+                .map(|(index, _)| index)
+            {
+                errors.push(Error::invalid(
+                    &at.index(index),
+                    shown.clone(),
+                    "may not change once set",
+                ));
+            }
+            continue;
+        }
+        if own.is_empty() {
+            errors.push(Error::invalid(&at.index(0), shown.clone(), what));
+        }
+        if let (Some(own), Some(old)) = (own.first(), old.first())
+            && own != old
+        {
+            errors.push(Error::invalid(&at.index(0), shown, "may not change once set"));
+        }
+        if own.len() == 1 && old.len() > 1 && policy != json!("SingleStack") {
+            let why = format!("must be set to 'SingleStack' when releasing the {released}");
+            errors.push(Error::invalid(&path.child("ipFamilyPolicy"), policy.clone(), why));
+        }
+    }
+    errors
+}
+
+/// The kind of a service, from its spec.
+pub(super) fn kind(service: &Value) -> &str {
+    text(service.get("spec").unwrap_or(&Value::Null), "type")
+}

@@ -19,7 +19,7 @@ pub(super) fn lenient(text: &str) -> Option<IpAddr> {
     };
     let parts: Vec<&str> = tail.split('.').collect();
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    if parts.len() != 4 || !parts.iter().all(|part| is_number(part)) {
+    if parts.len() != 4 || !parts.iter().all(is_number) {
         return None;
     }
     let numbers: Vec<&str> = parts

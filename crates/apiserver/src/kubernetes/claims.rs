@@ -52,10 +52,10 @@ fn agree_on_sources(claim: &mut Value) {
     };
     match (spec.get("dataSource"), spec.get("dataSourceRef")) {
         (Some(source), None) => {
-            let is_known = match (text(source, "apiGroup"), text(source, "kind")) {
-                ("", "PersistentVolumeClaim") | (SNAPSHOTS, "VolumeSnapshot") => true,
-                _ => false,
-            };
+            let is_known = matches!(
+                (text(source, "apiGroup"), text(source, "kind")),
+                ("", "PersistentVolumeClaim") | (SNAPSHOTS, "VolumeSnapshot")
+            );
             let reference = plain(source);
             if is_known {
                 spec.insert("dataSourceRef".into(), reference);

@@ -108,10 +108,12 @@ fn validate_slice_ports(slice: &Value, errors: &mut ErrorList) {
     }
 }
 
+/// Tells what is wrong with a name.
+type Syntax = fn(&str) -> Vec<String>;
+
 /// Zones or nodes for which an endpoint is meant.
 fn validate_hints(hints: &Value, path: &Path, errors: &mut ErrorList) {
-    let kinds: [(&str, fn(&str) -> Vec<String>); 2] =
-        [("forZones", meta::label_value), ("forNodes", meta::dns1123_subdomain)];
+    let kinds: [(&str, Syntax); 2] = [("forZones", meta::label_value), ("forNodes", meta::dns1123_subdomain)];
     for (key, check) in kinds {
         let (all, path) = (list(hints, key), path.child(key));
         if all.len() > MAX_HINTS {

@@ -272,7 +272,8 @@ async fn provision(
             capacity: size.map(|size| [("storage".to_owned(), size)].into()),
             claim_ref: Some(claim_reference(claim)),
             csi: Some(CSIPersistentVolumeSource {
-                driver: class.provisioner.clone(),
+                // provisioners may have names in which there is a slash, drivers may not
+                driver: class.provisioner.replace('/', "."),
                 volume_handle: name.clone(),
                 ..CSIPersistentVolumeSource::default()
             }),

@@ -1,5 +1,6 @@
 //! Admission plugins of the garden, in upstream's order, [ADM-1]. Kubernetes' own plugins (namespaces, webhooks) are the machinery's.
 
+mod cloud_profiles;
 mod confirmation;
 mod dns;
 mod extensions;
@@ -23,6 +24,7 @@ use serde::de::DeserializeOwned;
 pub fn plugins() -> Vec<Arc<dyn Admission>> {
     vec![
         Arc::new(references::ResourceReferenceManager),
+        Arc::new(cloud_profiles::CloudProfileVersions),
         Arc::new(extensions::ExtensionValidator),
         Arc::new(labels::ExtensionLabels),
         Arc::new(shoot_defaults::ShootTolerationRestriction),

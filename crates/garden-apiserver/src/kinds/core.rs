@@ -160,11 +160,16 @@ impl GardenKind for CloudProfile {
     fn prepare_create(&mut self, context: &Context<'_>) {
         drop_inactive_versions(self, context.now);
     }
-    fn check(&self, _: &Context<'_>) -> ErrorList {
-        validate_cloud_profile(self)
+    fn check(&self, context: &Context<'_>) -> ErrorList {
+        let mut errors = validate_cloud_profile(self);
+        errors.extend(validate_supported_versions(&self.spec, context.now));
+        errors
     }
-    fn check_update(&self, old: &Self, _: &Context<'_>) -> ErrorList {
-        validate_cloud_profile_update(self, old)
+    fn check_update(&self, old: &Self, context: &Context<'_>) -> ErrorList {
+        let mut errors = validate_cloud_profile_update(self, old);
+        errors.extend(validate_supported_versions(&self.spec, context.now));
+        errors.extend(validate_added_versions(&self.spec, &old.spec, context.now));
+        errors
     }
     fn cells(&self, now: Timestamp) -> Vec<Value> {
         vec![self.spec.r#type.as_str().into(), age(now, &self.metadata)]

@@ -1,9 +1,8 @@
 //! Validation of cloud profiles, [VAL-CP1] – [VAL-CP18].
 
-use std::collections::BTreeSet;
-
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::{meta, names};
+use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
@@ -111,7 +110,6 @@ fn kubernetes_versions(settings: &KubernetesSettings, path: &Path) -> ErrorList 
             ),
         ));
     }
-    let mut supported: BTreeSet<u64> = BTreeSet::new();
     for (i, version) in list.iter().enumerate() {
         let at = path.index(i);
         if !is_kubernetes_version(&version.version) {
@@ -126,18 +124,6 @@ fn kubernetes_versions(settings: &KubernetesSettings, path: &Path) -> ErrorList 
         }
         errors.extend(classification(version.classification.as_deref(), &at));
         errors.extend(lifecycle(&version.lifecycle, &at));
-        if version.classification.as_deref() == Some("supported")
-            && let Some(minor) = versions::minor(&version.version)
-            && !supported.insert(minor)
-        {
-            errors.push(Error::forbidden(
-                &at,
-                format!(
-                    "unable to add version {:?} with classification \"supported\". Only one supported version per minor version is allowed",
-                    version.version
-                ),
-            ));
-        }
     }
     errors
 }
@@ -599,6 +585,84 @@ pub fn validate_cloud_profile_update(new: &CloudProfile, old: &CloudProfile) -> 
     errors
 }
 
+/// The versions of one list: text, classification, and whether it is over.
+type Versions<'a> = Vec<(&'a str, Option<&'a str>, bool)>;
+
+fn kubernetes_list(spec: &CloudProfileSpec, now: Timestamp) -> Versions<'_> {
+    let of = |own: &'_ ExpirableVersion| own.stage(now) == "expired";
+    let list = spec.kubernetes.versions.iter();
+    list.map(|own| (own.version.as_str(), own.classification.as_deref(), of(own)))
+        .collect()
+}
+
+fn image_list(image: &MachineImage, now: Timestamp) -> Versions<'_> {
+    let of = |own: &'_ MachineImageVersion| own.stage(now) == "expired";
+    let list = image.versions.iter();
+    list.map(|own| (own.version.as_str(), own.classification.as_deref(), of(own)))
+        .collect()
+}
+
+/// Checks that of every minor version only one is supported, [VAL-CP4], [VER-24].
+pub fn validate_supported_versions(spec: &CloudProfileSpec, now: Timestamp) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let mut check = |list: &Versions<'_>, path: &Path| {
+        for (i, (text, class, over)) in list.iter().enumerate() {
+            let Some(own) = versions::parse(text).filter(|_| *class == Some("supported") && !over) else {
+                continue;
+            };
+            let rival = list
+                .iter()
+                .filter(|(_, class, _)| *class == Some("supported"))
+                .any(|(other, ..)| {
+                    versions::parse(other)
+                        .is_some_and(|other| (other.major, other.minor) == (own.major, own.minor) && other != own)
+                });
+            if rival {
+                errors.push(Error::forbidden(
+                    &path.index(i),
+                    format!(
+                        "unable to add version {text:?} with classification \"supported\". Only one \"supported\" version is allowed per minor version"
+                    ),
+                ));
+            }
+        }
+    };
+    let path = Path::new("spec");
+    check(&kubernetes_list(spec, now), &path.child("kubernetes.versions"));
+    for (i, image) in spec.machine_images.iter().enumerate() {
+        let path = path.child("machineImages").index(i).child("versions");
+        check(&image_list(image, now), &path);
+    }
+    errors
+}
+
+/// Checks that no version is added that is over already, [VER-32].
+pub fn validate_added_versions(new: &CloudProfileSpec, old: &CloudProfileSpec, now: Timestamp) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let mut check = |new: &Versions<'_>, old: &Versions<'_>, path: &Path| {
+        for (i, (text, _, over)) in new.iter().enumerate() {
+            if *over && !old.iter().any(|(before, ..)| before == text) {
+                errors.push(Error::forbidden(
+                    &path.index(i),
+                    format!(
+                        "unable to create version {text:?}. Creating a version with expiration date in the past is not allowed"
+                    ),
+                ));
+            }
+        }
+    };
+    let path = Path::new("spec");
+    let kubernetes = path.child("kubernetes.versions");
+    check(&kubernetes_list(new, now), &kubernetes_list(old, now), &kubernetes);
+    for (i, image) in new.machine_images.iter().enumerate() {
+        let before = old.machine_images.iter().find(|before| before.name == image.name);
+        let before = before.map(|before| image_list(before, now)).unwrap_or_default();
+        let path = path.child("machineImages").index(i).child("versions");
+        check(&image_list(image, now), &before, &path);
+    }
+    errors
+}
+
 /// [VAL-CP15] on updates.
 pub(in crate::core::v1beta1) fn limits_update(new: Option<&Limits>, old: Option<&Limits>) -> ErrorList {
     let total = |limits: Option<&Limits>| limits.and_then(|limits| limits.max_nodes_total);
@@ -623,6 +687,56 @@ mod tests {
             .iter()
             .map(ToString::to_string)
             .collect()
+    }
+
+    #[test]
+    fn ver_24_32_supported_once_and_none_that_is_over() {
+        let spec = |kubernetes: Value, images: Value| -> CloudProfileSpec {
+            serde_json::from_value(json!({"kubernetes": {"versions": kubernetes},
+                "machineImages": [{"name": "os", "versions": images}]}))
+            .unwrap()
+        };
+        let now = "2026-06-01T00:00:00Z".parse().unwrap();
+        let supported = |version: &str| json!({"version": version, "classification": "supported"});
+        let mut over = supported("1.31.3");
+        over["expirationDate"] = json!("2026-01-01T00:00:00Z");
+        let fields = |errors: ErrorList| -> Vec<String> {
+            errors
+                .iter()
+                .map(|error| error.to_string().split(": F").next().unwrap_or_default().to_owned())
+                .collect()
+        };
+        let both = spec(
+            json!([supported("1.31.1"), supported("1.31.2"), {"version": "1.31.0"}, supported("1.32.0")]),
+            json!([]),
+        );
+        assert_eq!(
+            fields(validate_supported_versions(&both, now)),
+            ["spec.kubernetes.versions[0]", "spec.kubernetes.versions[1]"],
+            "VA-16"
+        );
+        let with_dead = spec(
+            json!([supported("1.31.1"), over]),
+            json!([supported("1.0.0"), supported("1.0.1")]),
+        );
+        assert_eq!(
+            fields(validate_supported_versions(&with_dead, now)),
+            [
+                "spec.kubernetes.versions[0]",
+                "spec.machineImages[0].versions[0]",
+                "spec.machineImages[0].versions[1]"
+            ]
+        );
+        let old = spec(json!([{"version": "1.31.1"}]), json!([{"version": "1.0.0"}]));
+        let dead = |version: &str| json!({"version": version, "expirationDate": "2026-01-01T00:00:00Z"});
+        let new = spec(
+            json!([dead("1.31.1"), dead("1.30.1")]),
+            json!([dead("1.0.0"), dead("0.9.0")]),
+        );
+        assert_eq!(
+            fields(validate_added_versions(&new, &old, now)),
+            ["spec.kubernetes.versions[1]", "spec.machineImages[0].versions[1]"]
+        );
     }
 
     #[test]
@@ -663,18 +777,10 @@ mod tests {
     }
 
     #[test]
-    fn val_cp3_cp4_one_supported_version() {
+    fn val_cp3_the_latest_version_does_not_expire() {
         let found = texts(json!({"metadata": {"name": "a"}, "spec": {"kubernetes": {"versions": [
-            {"version": "1.36.0", "classification": "supported"},
-            {"version": "1.36.1", "classification": "supported", "expirationDate": "2090-01-01T00:00:00Z"}]}}}));
-        for expected in [
-            "spec.kubernetes.versions[].expirationDate",
-            "spec.kubernetes.versions[1]: Forbidden: unable to add version \"1.36.1\"",
-        ] {
-            assert!(
-                found.iter().any(|text| text.starts_with(expected)),
-                "{expected}: {found:#?}"
-            );
-        }
+            {"version": "1.36.0"}, {"version": "1.36.1", "expirationDate": "2090-01-01T00:00:00Z"}]}}}));
+        let expected = "spec.kubernetes.versions[].expirationDate";
+        assert!(found.iter().any(|text| text.starts_with(expected)), "{found:#?}");
     }
 }

@@ -1,0 +1,229 @@
+//! Cloud profiles keep what is used, [ADM-55], [VER-33].
+
+use async_trait::async_trait;
+use gardener_apimachinery::ApiError;
+use gardener_apis::core::v1beta1::*;
+use gardener_apiserver::definition::{Admission, Attributes, Operation};
+
+use super::{typed, typed_old};
+use crate::lookup;
+
+/// The plugin.
+pub(super) struct CloudProfileVersions;
+
+#[async_trait]
+impl Admission for CloudProfileVersions {
+    fn name(&self) -> &'static str {
+        "CloudProfileVersions"
+    }
+
+    async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        let (Some(new), Some(old)) = (typed::<CloudProfile>(attributes), typed_old::<CloudProfile>(attributes)) else {
+            return Ok(());
+        };
+        if attributes.operation != Operation::Update || new.metadata.deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        let removed = Removed::of(&new.spec, &old.spec);
+        if removed.is_nothing() {
+            return Ok(());
+        }
+        let lister = attributes.context.lister;
+        let name = attributes.name;
+        let mut children = lookup::list::<NamespacedCloudProfile>(lister, None);
+        children.retain(|child| child.spec.parent.name == name);
+        let mut users = lookup::list::<Shoot>(lister, None);
+        users.retain(|shoot| !shoot.in_deletion() && uses(shoot, name, &children));
+        let mut found: Vec<String> = users.iter().flat_map(|shoot| removed.by_shoot(shoot, name)).collect();
+        found.extend(children.iter().flat_map(|child| removed.by_child(child, name)));
+        match found.as_slice() {
+            [] => Ok(()),
+            [one] => Err(attributes.forbidden(one)),
+            many => Err(attributes.forbidden(&format!("[{}]", many.join(", ")))),
+        }
+    }
+}
+
+/// Whether a shoot uses a profile, by itself or through one that is made of it.
+fn uses(shoot: &Shoot, profile: &str, children: &[NamespacedCloudProfile]) -> bool {
+    let Some(reference) = shoot.spec.cloud_profile_reference() else {
+        return false;
+    };
+    if reference.kind != "NamespacedCloudProfile" {
+        return reference.name == profile;
+    }
+    children.iter().any(|child| {
+        child.metadata.name.as_deref() == Some(&*reference.name)
+            && child.metadata.namespace.as_deref() == Some(shoot.project_namespace())
+    })
+}
+
+/// What a change takes away: Kubernetes versions, and versions of images.
+struct Removed {
+    kubernetes: Vec<String>,
+    images: Vec<(String, String)>,
+}
+
+impl Removed {
+    fn of(new: &CloudProfileSpec, old: &CloudProfileSpec) -> Self {
+        let kept = |version: &&ExpirableVersion| {
+            let mut versions = new.kubernetes.versions.iter();
+            versions.any(|kept| kept.version == version.version)
+        };
+        let images = |spec: &CloudProfileSpec| -> Vec<(String, String)> {
+            let versions = |image: &MachineImage| -> Vec<(String, String)> {
+                let versions = image.versions.iter();
+                versions
+                    .map(|version| (image.name.clone(), version.version.clone()))
+                    .collect()
+            };
+            spec.machine_images.iter().flat_map(versions).collect()
+        };
+        let left = images(new);
+        Self {
+            kubernetes: old
+                .kubernetes
+                .versions
+                .iter()
+                .filter(|version| !kept(version))
+                .map(|version| version.version.clone())
+                .collect(),
+            images: images(old)
+                .into_iter()
+                .filter(|version| !left.contains(version))
+                .collect(),
+        }
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.kubernetes.is_empty() && self.images.is_empty()
+    }
+
+    fn kubernetes_is_used(&self, version: &str, profile: &str, by: &str) -> Option<String> {
+        self.kubernetes.iter().any(|removed| removed == version).then(|| {
+            format!(
+                "unable to delete Kubernetes version {version:?} from CloudProfile {profile:?} - version is still in use by {by}"
+            )
+        })
+    }
+
+    fn image_is_used(&self, name: &str, version: &str, profile: &str, by: &str) -> Option<String> {
+        let mut removed = self.images.iter();
+        removed.any(|(image, removed)| image == name && removed == version).then(|| {
+            format!(
+                "unable to delete Machine image version '{name}/{version}' from CloudProfile {profile:?} - version is still in use by {by}"
+            )
+        })
+    }
+
+    /// What a shoot needs of it. Pools' own Kubernetes versions count, too.
+    fn by_shoot(&self, shoot: &Shoot, profile: &str) -> Vec<String> {
+        let by = format!("shoot '{}/{}'", shoot.project_namespace(), shoot.own_name());
+        let mut found = Vec::new();
+        found.extend(self.kubernetes_is_used(shoot.spec.kubernetes_version(), profile, &by));
+        for worker in &shoot.spec.provider.workers {
+            let by = format!("{by} by worker {:?}", worker.name);
+            if let Some(own) = worker.kubernetes.as_ref().and_then(|own| own.version.as_deref()) {
+                found.extend(self.kubernetes_is_used(own, profile, &by));
+            }
+            if let Some(image) = &worker.machine.image {
+                let version = image.version.as_deref().unwrap_or_default();
+                found.extend(self.image_is_used(&image.name, version, profile, &by));
+            }
+        }
+        found
+    }
+
+    /// What a namespaced profile says about it.
+    fn by_child(&self, child: &NamespacedCloudProfile, profile: &str) -> Vec<String> {
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        let (namespace, name) = (text(&child.metadata.namespace), text(&child.metadata.name));
+        let by = format!("NamespacedCloudProfile '{namespace}/{name}'");
+        let mut found = Vec::new();
+        for version in child.spec.kubernetes.iter().flat_map(|own| &own.versions) {
+            found.extend(self.kubernetes_is_used(&version.version, profile, &by));
+        }
+        for image in &child.spec.machine_images {
+            for version in &image.versions {
+                found.extend(self.image_is_used(&image.name, &version.version, profile, &by));
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn ver_33_what_is_used_stays() {
+        let spec = |versions: &[&str], images: &[&str]| -> CloudProfileSpec {
+            let listed = |list: &[&str]| -> Vec<_> { list.iter().map(|version| json!({"version": version})).collect() };
+            serde_json::from_value(json!({
+                "kubernetes": {"versions": listed(versions)},
+                "machineImages": [{"name": "os", "versions": listed(images)}],
+            }))
+            .unwrap()
+        };
+        let old = spec(&["1.33.5", "1.33.4", "1.32.1"], &["1.0.0", "2.0.0"]);
+        let removed = Removed::of(&spec(&["1.33.4"], &["2.0.0"]), &old);
+        let shoot: Shoot = serde_json::from_value(json!({
+            "metadata": {"name": "one", "namespace": "garden-dev"},
+            "spec": {"cloudProfileName": "cp", "kubernetes": {"version": "1.33.5"}, "provider": {"type": "x", "workers": [
+                {"name": "w", "kubernetes": {"version": "1.32.1"}, "machine": {"type": "m", "image": {"name": "os", "version": "1.0.0"}}},
+            ]}},
+        }))
+        .unwrap();
+        let start = |what: &str| {
+            format!(
+                "unable to delete {what} from CloudProfile \"cp\" - version is still in use by shoot 'garden-dev/one'"
+            )
+        };
+        assert_eq!(
+            removed.by_shoot(&shoot, "cp"),
+            [
+                start("Kubernetes version \"1.33.5\""),
+                format!("{} by worker \"w\"", start("Kubernetes version \"1.32.1\"")),
+                format!("{} by worker \"w\"", start("Machine image version 'os/1.0.0'")),
+            ]
+        );
+        assert!(Removed::of(&old, &old).is_nothing());
+    }
+
+    #[test]
+    fn ver_33_who_uses_a_profile() {
+        let shoot = |reference: serde_json::Value| -> Shoot {
+            serde_json::from_value(json!({
+                "metadata": {"name": "one", "namespace": "garden-dev"}, "spec": {"cloudProfile": reference},
+            }))
+            .unwrap()
+        };
+        let child: NamespacedCloudProfile = serde_json::from_value(json!({
+            "metadata": {"name": "own", "namespace": "garden-dev"}, "spec": {"parent": {"kind": "CloudProfile", "name": "cp"}},
+        }))
+        .unwrap();
+        let children = [child];
+        assert!(uses(
+            &shoot(json!({"kind": "CloudProfile", "name": "cp"})),
+            "cp",
+            &children
+        ));
+        assert!(uses(
+            &shoot(json!({"kind": "NamespacedCloudProfile", "name": "own"})),
+            "cp",
+            &children
+        ));
+        assert!(!uses(
+            &shoot(json!({"kind": "NamespacedCloudProfile", "name": "other"})),
+            "cp",
+            &children
+        ));
+        assert!(!uses(
+            &shoot(json!({"kind": "CloudProfile", "name": "other"})),
+            "cp",
+            &children
+        ));
+    }
+}

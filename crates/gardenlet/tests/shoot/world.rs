@@ -251,9 +251,8 @@ impl World {
         for mut namespace in api.list(&ListParams::default()).await.unwrap().items {
             if namespace.metadata.deletion_timestamp.is_some() {
                 namespace.data["spec"] = json!({"finalizers": []});
-                let body = serde_json::to_vec(&namespace).unwrap();
                 let name = namespace.name_any();
-                api.replace_subresource("finalize", &name, &PostParams::default(), &body)
+                api.replace_subresource("finalize", &name, &PostParams::default(), &namespace)
                     .await
                     .ok();
             }

@@ -10,7 +10,6 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use parking_lot::RwLock;
 use rustls::server::ServerConfig;
-use rustls::server::danger::ClientCertVerifier;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use tokio::net::{TcpListener, TcpStream};
@@ -20,7 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::handle::Caller;
 use crate::server::Server;
-use crate::tls::{self, AnyCertificate};
+use crate::tls::{self, AnyClient, Signatures};
 use crate::trust;
 
 /// How long a client may take to shake hands.
@@ -52,8 +51,8 @@ pub struct Entrance {
 
 /// Whose certificates are believed of whom.
 struct Authorities {
-    clients: Option<Arc<dyn ClientCertVerifier>>,
-    front_proxies: Option<Arc<dyn ClientCertVerifier>>,
+    clients: Option<trust::Clients>,
+    front_proxies: Option<trust::Clients>,
 }
 
 impl Authorities {
@@ -63,10 +62,9 @@ impl Authorities {
         let Some((own, others)) = chain.split_first() else {
             return Shown::default();
         };
-        let believed = |verifier: &Option<Arc<dyn ClientCertVerifier>>| {
-            let verifier = verifier.as_ref()?;
-            let verified = verifier.verify_client_cert(own, others, UnixTime::now());
-            verified.is_ok().then(|| own.as_ref().to_vec())
+        let believed = |judges: &Option<trust::Clients>| {
+            let believes = judges.as_ref()?.believe(own, others, UnixTime::now());
+            believes.then(|| own.as_ref().to_vec())
         };
         let (certificate, front_proxy) = (believed(&self.clients), believed(&self.front_proxies));
         Shown {
@@ -121,21 +119,21 @@ impl Entrance {
         })?;
         let tls = |error: &dyn std::fmt::Display| EntranceError::Tls(error.to_string());
         let provider = tls::provider();
-        let verifier = |what: &'static str, pem: Option<&str>| {
+        let judges = |what: &'static str, pem: Option<&str>| {
             let Some(pem) = pem else { return Ok(None) };
             let trusted = trust::Authorities::of(certificates(what, pem)?);
             let trusted = trusted.ok_or_else(|| tls(&format!("{what} holds no certificate that can be used")))?;
             Ok(Some(trusted.of_clients(&provider)))
         };
         let authorities = Authorities {
-            clients: verifier("the client CA bundle", client_ca)?,
-            front_proxies: verifier("the CA bundle of front proxies", front_proxy_ca)?,
+            clients: judges("the client CA bundle", client_ca)?,
+            front_proxies: judges("the CA bundle of front proxies", front_proxy_ca)?,
         };
         let config = ServerConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(|error| tls(&error))?;
         let config = match authorities.clients.is_some() || authorities.front_proxies.is_some() {
-            true => config.with_client_cert_verifier(Arc::new(AnyCertificate(provider))),
+            true => config.with_client_cert_verifier(Arc::new(AnyClient(Signatures(provider)))),
             false => config.with_no_client_auth(),
         };
         let mut config = config.with_single_cert(chain, key).map_err(|error| tls(&error))?;

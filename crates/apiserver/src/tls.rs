@@ -1,10 +1,10 @@
-//! What connections in both directions share of TLS: the authorities that servers are believed by, and the check that believes any certificate.
+//! What connections in both directions share of TLS: cryptography, the reading of authorities, and what handshakes prove.
 
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, SignatureScheme};
 
@@ -28,12 +28,12 @@ pub(crate) async fn authorities(ca_bundle: &[u8]) -> Result<Authorities, String>
         .ok_or_else(|| "unable to load root certificates: unable to parse bytes as PEM block".to_owned())
 }
 
-/// Takes any certificate whose key the other side has: of servers that are not to be verified, and of clients of whom others judge.
+/// Checks that the other side of a handshake has the key of its certificate; whom the certificate belongs to, others judge.
 #[derive(Debug)]
-pub(crate) struct AnyCertificate(pub(crate) Arc<CryptoProvider>);
+pub(crate) struct Signatures(pub(crate) Arc<CryptoProvider>);
 
-impl AnyCertificate {
-    fn tls12(
+impl Signatures {
+    pub(crate) fn tls12(
         &self,
         message: &[u8],
         certificate: &CertificateDer<'_>,
@@ -43,7 +43,7 @@ impl AnyCertificate {
         rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
     }
 
-    fn tls13(
+    pub(crate) fn tls13(
         &self,
         message: &[u8],
         certificate: &CertificateDer<'_>,
@@ -53,47 +53,16 @@ impl AnyCertificate {
         rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
     }
 
-    fn schemes(&self) -> Vec<SignatureScheme> {
+    pub(crate) fn schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
     }
 }
 
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
+/// Takes any certificate whose key a client has: the entrance judges it when the client is known.
+#[derive(Debug)]
+pub(crate) struct AnyClient(pub(crate) Signatures);
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.tls12(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.tls13(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.schemes()
-    }
-}
-
-impl ClientCertVerifier for AnyCertificate {
+impl ClientCertVerifier for AnyClient {
     fn client_auth_mandatory(&self) -> bool {
         false
     }
@@ -117,7 +86,7 @@ impl ClientCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.tls12(message, certificate, signature)
+        self.0.tls12(message, certificate, signature)
     }
 
     fn verify_tls13_signature(
@@ -126,10 +95,10 @@ impl ClientCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.tls13(message, certificate, signature)
+        self.0.tls13(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.schemes()
+        self.0.schemes()
     }
 }

@@ -8,12 +8,14 @@ use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
-use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::FromDer;
+
+use crate::tls::Signatures;
 
 /// Certificates that are believed, and those that chain to them.
 pub(crate) struct Authorities {
@@ -55,24 +57,25 @@ impl Authorities {
     }
 
     /// Judges servers.
-    pub(crate) fn of_servers(self, provider: &Arc<CryptoProvider>) -> Arc<dyn ServerCertVerifier> {
+    pub(crate) fn of_servers(self, provider: &Arc<CryptoProvider>) -> Arc<Servers> {
         // without any authority nobody is believed
         let chains = WebPkiServerVerifier::builder_with_provider(self.roots, Arc::clone(provider)).build();
         Arc::new(Servers {
-            listed: self.listed,
-            chains: chains.ok(),
-            provider: Arc::clone(provider),
+            believed: Believed::Those {
+                listed: self.listed,
+                chains: chains.ok(),
+            },
+            signatures: Signatures(Arc::clone(provider)),
         })
     }
 
     /// Judges clients.
-    pub(crate) fn of_clients(self, provider: &Arc<CryptoProvider>) -> Arc<dyn ClientCertVerifier> {
+    pub(crate) fn of_clients(self, provider: &Arc<CryptoProvider>) -> Clients {
         let chains = WebPkiClientVerifier::builder_with_provider(self.roots, Arc::clone(provider)).build();
-        Arc::new(Clients {
+        Clients {
             listed: self.listed,
             chains: chains.ok(),
-            provider: Arc::clone(provider),
-        })
+        }
     }
 }
 
@@ -113,11 +116,32 @@ fn usable(certificate: &CertificateDer<'_>, now: UnixTime, purpose: Purpose) -> 
     }
 }
 
+/// Which servers are believed.
 #[derive(Debug)]
-struct Servers {
-    listed: Vec<CertificateDer<'static>>,
-    chains: Option<Arc<WebPkiServerVerifier>>,
-    provider: Arc<CryptoProvider>,
+enum Believed {
+    /// Every one that has the key of its certificate.
+    Anyone,
+    Those {
+        listed: Vec<CertificateDer<'static>>,
+        chains: Option<Arc<WebPkiServerVerifier>>,
+    },
+}
+
+/// Judges the certificates of servers.
+#[derive(Debug)]
+pub(crate) struct Servers {
+    believed: Believed,
+    signatures: Signatures,
+}
+
+impl Servers {
+    /// Believes every server.
+    pub(crate) fn anyone(provider: &Arc<CryptoProvider>) -> Arc<Self> {
+        Arc::new(Self {
+            believed: Believed::Anyone,
+            signatures: Signatures(Arc::clone(provider)),
+        })
+    }
 }
 
 impl ServerCertVerifier for Servers {
@@ -129,12 +153,15 @@ impl ServerCertVerifier for Servers {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        if self.listed.iter().any(|listed| listed == own) {
+        let Believed::Those { listed, chains } = &self.believed else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        if listed.iter().any(|listed| listed == own) {
             usable(own, now, Purpose::Server)?;
             verify_server_name(&ParsedCertificate::try_from(own)?, name)?;
             return Ok(ServerCertVerified::assertion());
         }
-        let chains = self.chains.as_ref().ok_or(CertificateError::UnknownIssuer)?;
+        let chains = chains.as_ref().ok_or(CertificateError::UnknownIssuer)?;
         chains.verify_server_cert(own, others, name, ocsp, now)
     }
 
@@ -144,8 +171,7 @@ impl ServerCertVerifier for Servers {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+        self.signatures.tls12(message, certificate, signature)
     }
 
     fn verify_tls13_signature(
@@ -154,63 +180,28 @@ impl ServerCertVerifier for Servers {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+        self.signatures.tls13(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        self.signatures.schemes()
     }
 }
 
-#[derive(Debug)]
-struct Clients {
+/// Judges the certificates of clients, whose keys the handshake has proved.
+pub(crate) struct Clients {
     listed: Vec<CertificateDer<'static>>,
     chains: Option<Arc<dyn ClientCertVerifier>>,
-    provider: Arc<CryptoProvider>,
 }
 
-impl ClientCertVerifier for Clients {
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        &[]
-    }
-
-    fn verify_client_cert(
-        &self,
-        own: &CertificateDer<'_>,
-        others: &[CertificateDer<'_>],
-        now: UnixTime,
-    ) -> Result<ClientCertVerified, rustls::Error> {
+impl Clients {
+    /// Whether a certificate is believed; `others` came with it.
+    pub(crate) fn believe(&self, own: &CertificateDer<'_>, others: &[CertificateDer<'_>], now: UnixTime) -> bool {
         if self.listed.iter().any(|listed| listed == own) {
-            usable(own, now, Purpose::Client)?;
-            return Ok(ClientCertVerified::assertion());
+            return usable(own, now, Purpose::Client).is_ok();
         }
-        let chains = self.chains.as_ref().ok_or(CertificateError::UnknownIssuer)?;
-        chains.verify_client_cert(own, others, now)
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        let chains = self.chains.as_ref();
+        chains.is_some_and(|chains| chains.verify_client_cert(own, others, now).is_ok())
     }
 }
 
@@ -270,7 +261,7 @@ mod tests {
         }
         let clients = |bundle: &str, certificate: &str| {
             let clients = Authorities::of_bundle(bundle.as_bytes()).unwrap().of_clients(&provider);
-            clients.verify_client_cert(&der(certificate), &[], at(NOW)).is_ok()
+            clients.believe(&der(certificate), &[], at(NOW))
         };
         assert!(clients(&client, &client) && clients(&authority.certificate, &client));
         assert!(!clients(&server, &server) && !clients(&server, &client));

@@ -14,7 +14,6 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::ClientConfig;
-use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::net::TcpStream;
@@ -23,6 +22,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::ProxyIdentity;
 use crate::tls;
+use crate::trust::Servers;
 
 /// Sends requests to one server.
 pub(super) type HttpClient = Client<Connector, Full<Bytes>>;
@@ -41,8 +41,8 @@ pub(super) async fn client(
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
-    let verifier: Arc<dyn ServerCertVerifier> = match insecure {
-        true => Arc::new(tls::AnyCertificate(provider)),
+    let verifier = match insecure {
+        true => Servers::anyone(&provider),
         false => tls::authorities(ca_bundle).await?.of_servers(&provider),
     };
     let builder = builder.dangerous().with_custom_certificate_verifier(verifier);

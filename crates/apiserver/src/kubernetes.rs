@@ -24,6 +24,7 @@ mod pods;
 mod policies;
 mod printers;
 mod recorded;
+mod resource_names;
 mod roles;
 mod serviceaccounts;
 mod services;

@@ -4,14 +4,10 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::names;
 use serde_json::{Value, json};
 
-use super::checks::{label_selector, list, syntax, text};
+use super::checks::{label_selector, list, spec_of, syntax, text};
 use super::strategy::Kind;
 use super::{defaults, webhooks};
 use crate::meta;
-
-fn spec_of(object: &Value) -> &Value {
-    object.get("spec").unwrap_or(&Value::Null)
-}
 
 /// What requests a policy or binding is for.
 fn validate_matches(resources: &Value, path: &Path, errors: &mut ErrorList) {

@@ -6,7 +6,7 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::quantity::Amount;
 use serde_json::Value;
 
-use super::checks::{self, list, nonnegative, number, syntax, text};
+use super::checks::{self, list, nonnegative, number, spec_of, syntax, text};
 use super::defaults;
 use super::pods::containers;
 use super::strategy::Kind;
@@ -24,10 +24,6 @@ const SOURCES: [(&str, &str); 5] = [
     ("ContainerResource", "containerResource"),
 ];
 const TYPES: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Resource"];
-
-fn spec_of(object: &Value) -> &Value {
-    object.get("spec").unwrap_or(&Value::Null)
-}
 
 /// What an API version says of its group; an error where it is none.
 fn group(api_version: &str) -> Result<&str, String> {

@@ -1,6 +1,7 @@
 //! Checks that the validation of many kinds is made of, on members of JSON objects.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::quantity::Amount;
 use serde_json::Value;
 
 use crate::meta;
@@ -8,6 +9,21 @@ use crate::meta;
 /// The text of a member; empty when absent.
 pub(super) fn text<'v>(object: &'v Value, key: &str) -> &'v str {
     object.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What is wanted of an object; null when absent.
+pub(super) fn spec_of(object: &Value) -> &Value {
+    object.get("spec").unwrap_or(&Value::Null)
+}
+
+/// An annotation of an object.
+pub(super) fn annotation<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
+    object.get("metadata")?.get("annotations")?.get(key)?.as_str()
+}
+
+/// The amount that a text tells; none where it cannot be read.
+pub(super) fn amount(value: &Value) -> Option<Amount> {
+    value.as_str()?.parse().ok()
 }
 
 /// The number of a member.

@@ -1,10 +1,9 @@
 //! Claims of volumes.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
-use gardener_apimachinery::quantity::Amount;
 use serde_json::{Value, json};
 
-use super::checks::{self, list, map, one_of, syntax, text};
+use super::checks::{self, amount, annotation, list, map, one_of, spec_of, syntax, text};
 use super::strategy::Kind;
 use super::volumes::{self, MODES};
 use super::{defaults, storage};
@@ -23,10 +22,6 @@ const RESIZE_STATES: [&str; 5] = [
 /// What upstream says of a changed spec; what changed would follow.
 const IMMUTABLE: &str =
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
-
-fn spec_of(claim: &Value) -> &Value {
-    claim.get("spec").unwrap_or(&Value::Null)
-}
 
 /// A source of data without kind or name is none.
 fn drop_empty_sources(claim: &mut Value) {
@@ -97,10 +92,6 @@ fn validate_source(source: &Value, at: &Path, errors: &mut ErrorList) {
     }
 }
 
-fn amount(value: Option<&Value>) -> Option<Amount> {
-    value?.as_str()?.parse().ok()
-}
-
 /// What a claim asks for.
 pub(super) fn validate_spec(spec: &Value, path: &Path, errors: &mut ErrorList) {
     if list(spec, "accessModes").is_empty() {
@@ -137,19 +128,11 @@ pub(super) fn validate_spec(spec: &Value, path: &Path, errors: &mut ErrorList) {
     volumes::class_name(spec, "volumeAttributesClassName", path, errors);
 }
 
-fn annotated_class(claim: &Value) -> Option<&str> {
-    claim
-        .get("metadata")?
-        .get("annotations")?
-        .get(CLASS_ANNOTATION)?
-        .as_str()
-}
-
 fn validate_update(claim: &Value, old: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let is_bound = meta::text(claim, "/status/phase") == "Bound";
     let is_named = !text(spec_of(old), "volumeName").is_empty();
-    let had_class = spec_of(old).get("storageClassName").is_some() || annotated_class(old).is_some();
+    let had_class = spec_of(old).get("storageClassName").is_some() || annotation(old, CLASS_ANNOTATION).is_some();
     let fixed = |claim: &Value| {
         let mut spec = spec_of(claim).clone();
         if let Some(members) = spec.as_object_mut() {
@@ -168,21 +151,24 @@ fn validate_update(claim: &Value, old: &Value) -> ErrorList {
         }
         spec
     };
-    if annotated_class(claim) != annotated_class(old) {
+    if annotation(claim, CLASS_ANNOTATION) != annotation(old, CLASS_ANNOTATION) {
         let at = Path::new("metadata").child("annotations").key(CLASS_ANNOTATION);
         errors.push(Error::invalid(
             &at,
-            annotated_class(claim).unwrap_or_default(),
+            annotation(claim, CLASS_ANNOTATION).unwrap_or_default(),
             "field is immutable",
         ));
     }
     if fixed(claim) != fixed(old) {
         errors.push(Error::forbidden(&Path::new("spec"), IMMUTABLE));
     }
-    let request = |claim: &Value| amount(claim.pointer("/spec/resources/requests/storage"));
+    let request = |claim: &Value| claim.pointer("/spec/resources/requests/storage").and_then(amount);
     if let (Some(new), Some(before)) = (request(claim), request(old))
         && new < before
-        && amount(old.pointer("/status/capacity/storage")).is_some_and(|has| new <= has)
+        && old
+            .pointer("/status/capacity/storage")
+            .and_then(amount)
+            .is_some_and(|has| new <= has)
     {
         let at = Path::new("spec").child("resources").child("requests").child("storage");
         errors.push(Error::forbidden(&at, "field can not be less than status.capacity"));
@@ -239,7 +225,7 @@ fn resource_name(name: &str, at: &Path, errors: &mut ErrorList) -> bool {
 }
 
 fn basic(value: &Value, at: &Path, errors: &mut ErrorList) -> bool {
-    let negative = amount(Some(value)).filter(|amount| amount.is_negative());
+    let negative = amount(value).filter(|amount| amount.is_negative());
     if let Some(amount) = negative {
         errors.push(Error::invalid(at, amount.value(), "must be a valid resource quantity"));
     }
@@ -297,7 +283,7 @@ pub(super) fn claims(mut kind: Kind) -> Kind {
         agree_on_sources(claim);
         Ok(())
     };
-    kind.warnings = |claim, _| match annotated_class(claim) {
+    kind.warnings = |claim, _| match annotation(claim, CLASS_ANNOTATION) {
         Some(_) => vec![format!(
             "metadata.annotations[{CLASS_ANNOTATION}]: deprecated since v1.8; use \"storageClassName\" attribute instead"
         )],

@@ -1,10 +1,9 @@
 //! What storage drivers say of themselves, of nodes and of what they can hold; attachments, and classes of attributes.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
-use gardener_apimachinery::quantity::Amount;
 use serde_json::{Value, json};
 
-use super::checks::{self, list, map, nonnegative, number, syntax, text};
+use super::checks::{self, list, map, nonnegative, number, spec_of, syntax, text};
 use super::strategy::Kind;
 use super::{defaults, storage, volumes};
 use crate::meta;
@@ -16,10 +15,6 @@ const TOKEN_SECONDS: std::ops::RangeInclusive<i64> = 600..=1 << 32;
 const NODE_ID_MAX: usize = 192;
 /// The longest name of a driver.
 const NAME_MAX: usize = 63;
-
-fn spec_of(object: &Value) -> &Value {
-    object.get("spec").unwrap_or(&Value::Null)
-}
 
 /// The name of a driver that another object tells.
 pub(super) fn driver_name(object: &Value, key: &str, path: &Path, errors: &mut ErrorList) {
@@ -218,10 +213,7 @@ pub(super) fn capacities(mut kind: Kind) -> Kind {
             &Path::new("storageClassName"),
             &mut errors,
         );
-        let amount = capacity
-            .get("capacity")
-            .and_then(Value::as_str)
-            .and_then(|text| text.parse::<Amount>().ok());
+        let amount = capacity.get("capacity").and_then(checks::amount);
         if let Some(amount) = amount.filter(|amount| amount.is_negative()) {
             let why = "must be greater than or equal to 0";
             errors.push(Error::invalid(&Path::new("capacity"), amount.to_string(), why));

@@ -3,7 +3,7 @@
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::{Map, Value, json};
 
-use super::checks::{self, is_true, list, number, syntax, text};
+use super::checks::{self, is_true, list, number, spec_of, syntax, text};
 use super::strategy::Kind;
 use crate::meta;
 
@@ -23,10 +23,6 @@ const EXEMPT: &str = "exempt";
 const HASH_BITS: f64 = 60.0;
 const MAX_QUEUES: i64 = 10_000_000;
 const MAX_PRECEDENCE: i64 = 10_000;
-
-fn spec_of(object: &Value) -> &Value {
-    object.get("spec").unwrap_or(&Value::Null)
-}
 
 fn fill(object: &mut Map<String, Value>, defaults: &[(&str, Value)], zero_is_unset: bool) {
     for (key, value) in defaults {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::strategy::Kind;
 use crate::definition::{Context, Effect, Subresource};
-use crate::meta;
+use crate::{meta, registry};
 
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
@@ -88,12 +88,11 @@ impl Subresource for Finalize {
     }
 
     async fn call(&self, _: &Context<'_>, _: &str, namespace: &Value, body: Value) -> Result<Effect, ApiError> {
-        let (name, own) = (meta::name(namespace), meta::name(&body));
-        if own != name {
-            return Err(ApiError::bad_request(match own {
-                "" => format!("the name of the object ({name} based on URL) was undeterminable: name must be provided"),
-                own => format!("the name of the object ({own}) does not match the name on the URL ({name})"),
-            }));
+        let name = meta::name(namespace);
+        match meta::name(&body) {
+            "" => return Err(registry::no_name(name)),
+            own if own != name => return Err(registry::other_name(name, own)),
+            _ => {}
         }
         let path = Path::new("spec").child("finalizers");
         let wrong: Vec<Error> = meta::elements(&body, "/spec/finalizers")

@@ -4,7 +4,7 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::{Value, json};
 
 use super::addresses::{self, Range};
-use super::checks::{self, label_selector, list, number, syntax, text};
+use super::checks::{self, annotation, label_selector, list, number, spec_of, syntax, text};
 use super::strategy::Kind;
 use crate::meta;
 
@@ -12,10 +12,6 @@ const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 /// The longest name of a class's controller.
 const CONTROLLER_MAX: usize = 250;
 const NO_NAME: &str = "must be a DNS name, not an IP address";
-
-fn spec_of(object: &Value) -> &Value {
-    object.get("spec").unwrap_or(&Value::Null)
-}
 
 /// What is wrong with a host of which the first part may be any.
 fn wildcard_host(host: &str) -> Vec<String> {
@@ -178,20 +174,11 @@ fn validate_ingress(ingress: &Value) -> ErrorList {
     errors
 }
 
-/// The class that the annotation of old names.
-fn annotated_class(ingress: &Value) -> Option<&str> {
-    ingress
-        .get("metadata")?
-        .get("annotations")?
-        .get(CLASS_ANNOTATION)?
-        .as_str()
-}
-
 pub(super) fn ingresses(mut kind: Kind) -> Kind {
     kind.validate = validate_ingress;
     kind.validate_create = |ingress| {
         let class = spec_of(ingress).get("ingressClassName").and_then(Value::as_str);
-        match (annotated_class(ingress), class) {
+        match (annotation(ingress, CLASS_ANNOTATION), class) {
             (Some(annotated), Some(class)) if annotated != class => {
                 let at = Path::new("annotations").child(CLASS_ANNOTATION);
                 let why = "must match `ingressClassName` when both are specified";
@@ -223,7 +210,8 @@ pub(super) fn ingresses(mut kind: Kind) -> Kind {
         errors
     };
     kind.warnings = |ingress, old| {
-        let is_old = annotated_class(ingress).is_some() && spec_of(ingress).get("ingressClassName").is_none();
+        let is_old =
+            annotation(ingress, CLASS_ANNOTATION).is_some() && spec_of(ingress).get("ingressClassName").is_none();
         match is_old && old.is_none() {
             true => vec![format!(
                 "annotation \"{CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"

@@ -1,11 +1,11 @@
 //! Nodes keep the status they register with.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
-use gardener_apimachinery::quantity::Amount;
 use serde_json::{Value, json};
 
 use super::addresses::{self, Range};
-use super::checks::{list, map, syntax, text};
+use super::checks::{amount, list, map, syntax, text};
+use super::resource_names;
 use super::strategy::Kind;
 use crate::meta;
 
@@ -133,32 +133,19 @@ fn validate_taints(node: &Value, errors: &mut ErrorList) {
     }
 }
 
-/// Things that are counted, of which there is no half.
-const COUNTED: [&str; 9] = [
-    "pods",
-    "resourcequotas",
-    "services",
-    "replicationcontrollers",
-    "secrets",
-    "configmaps",
-    "persistentvolumeclaims",
-    "services.nodeports",
-    "services.loadbalancers",
-];
-
 fn validate_amounts(node: &Value, errors: &mut ErrorList) {
     let status = node.get("status").unwrap_or(&Value::Null);
     for key in ["capacity", "allocatable"] {
         for (name, value) in map(status, key) {
             let at = Path::new("status").child(key).child(name);
-            let Some(amount) = value.as_str().and_then(|text| text.parse::<Amount>().ok()) else {
+            let Some(amount) = amount(value) else {
                 continue;
             };
             if amount.is_negative() {
                 let why = "must be greater than or equal to 0";
                 errors.push(Error::invalid(&at, amount.to_string(), why));
             }
-            if COUNTED.contains(&name.as_str()) && amount.milli_value() % 1000 != 0 {
+            if resource_names::is_counted(name) && amount.milli_value() % 1000 != 0 {
                 errors.push(Error::invalid(&at, amount.to_string(), "must be an integer"));
             }
         }

@@ -522,11 +522,23 @@ impl Subresource for Log {
     }
 }
 
-/// `ephemeralcontainers`: adds containers that are not restarted to a pod. What is there stays as it is.
-pub(super) struct EphemeralContainers;
+/// A subresource through which a part of a pod is changed that is fixed otherwise.
+pub(super) struct PartOfPod {
+    /// Changes the second pod, which is as the first one is stored, to what a body asks for; what is wrong with that.
+    change: fn(&Value, &mut Value, &Value) -> ErrorList,
+}
+
+impl PartOfPod {
+    /// `ephemeralcontainers`.
+    pub(super) const EPHEMERAL_CONTAINERS: Self = Self {
+        change: add_ephemeral_containers,
+    };
+    /// `resize`.
+    pub(super) const RESIZE: Self = Self { change: resize };
+}
 
 #[async_trait]
-impl Subresource for EphemeralContainers {
+impl Subresource for PartOfPod {
     fn kind(&self) -> (&'static str, &'static str, &'static str) {
         ("", "v1", "Pod")
     }
@@ -541,27 +553,9 @@ impl Subresource for EphemeralContainers {
         }
         defaults::pod(&mut body);
         let mut pod = old.clone();
-        let asked = body
-            .pointer("/spec/ephemeralContainers")
-            .cloned()
-            .unwrap_or_else(|| json!([]));
-        set(&mut pod, &["spec", "ephemeralContainers"], asked);
+        let wrong = (self.change)(old, &mut pod, &body);
         let mut errors = validate(&pod);
-        let path = Path::new("spec").child("ephemeralContainers");
-        let new = meta::elements(&pod, "/spec/ephemeralContainers");
-        for before in meta::elements(old, "/spec/ephemeralContainers") {
-            let name = meta::text(before, "/name");
-            let what = match new.iter().find(|own| meta::text(own, "/name") == name) {
-                None => "removed",
-                Some(own) if own != before => "changed",
-                Some(_) => continue,
-            };
-            let why = format!(
-                "existing ephemeral containers {} may not be {what}",
-                gardener_apimachinery::field::go_quote(name)
-            );
-            errors.push(Error::forbidden(&path, why));
-        }
+        errors.extend(wrong);
         if !errors.is_empty() {
             return Err(ApiError::invalid("", "Pod", meta::name(old), &errors));
         }
@@ -569,48 +563,53 @@ impl Subresource for EphemeralContainers {
     }
 }
 
-/// `resize`: changes what containers may take of CPU and memory.
-pub(super) struct Resize;
-
-#[async_trait]
-impl Subresource for Resize {
-    fn kind(&self) -> (&'static str, &'static str, &'static str) {
-        ("", "v1", "Pod")
+/// Adds containers that are not restarted. What is there stays as it is.
+fn add_ephemeral_containers(old: &Value, pod: &mut Value, body: &Value) -> ErrorList {
+    let asked = body
+        .pointer("/spec/ephemeralContainers")
+        .cloned()
+        .unwrap_or_else(|| json!([]));
+    set(pod, &["spec", "ephemeralContainers"], asked);
+    let mut errors = ErrorList::new();
+    let path = Path::new("spec").child("ephemeralContainers");
+    let new = meta::elements(pod, "/spec/ephemeralContainers");
+    for before in meta::elements(old, "/spec/ephemeralContainers") {
+        let name = meta::text(before, "/name");
+        let what = match new.iter().find(|own| meta::text(own, "/name") == name) {
+            None => "removed",
+            Some(own) if own != before => "changed",
+            Some(_) => continue,
+        };
+        let why = format!(
+            "existing ephemeral containers {} may not be {what}",
+            gardener_apimachinery::field::go_quote(name)
+        );
+        errors.push(Error::forbidden(&path, why));
     }
+    errors
+}
 
-    fn verbs(&self) -> &'static [&'static str] {
-        &["get", "patch", "update"]
-    }
-
-    async fn call(&self, _: &Context<'_>, verb: &str, old: &Value, mut body: Value) -> Result<Effect, ApiError> {
-        if verb == "get" {
-            return Ok(Effect::Answer(old.clone()));
-        }
-        defaults::pod(&mut body);
-        let mut pod = old.clone();
-        for list in ["containers", "initContainers"] {
-            let asked = meta::elements(&body, &format!("/spec/{list}")).to_vec();
-            let own = pod.pointer_mut(&format!("/spec/{list}")).and_then(Value::as_array_mut);
-            for container in own.into_iter().flatten().filter_map(Value::as_object_mut) {
-                let same = |other: &&Value| other.get("name") == container.get("name");
-                let Some(asked) = asked.iter().find(same) else { continue };
-                for key in ["resources", "resizePolicy"] {
-                    if let Some(value) = asked.get(key) {
-                        container.insert(key.to_owned(), value.clone());
-                    }
+/// Changes what containers may take of CPU and memory.
+fn resize(old: &Value, pod: &mut Value, body: &Value) -> ErrorList {
+    for list in ["containers", "initContainers"] {
+        let asked = meta::elements(body, &format!("/spec/{list}"));
+        let own = pod.pointer_mut(&format!("/spec/{list}")).and_then(Value::as_array_mut);
+        for container in own.into_iter().flatten().filter_map(Value::as_object_mut) {
+            let same = |other: &&Value| other.get("name") == container.get("name");
+            let Some(asked) = asked.iter().find(same) else { continue };
+            for key in ["resources", "resizePolicy"] {
+                if let Some(value) = asked.get(key) {
+                    container.insert(key.to_owned(), value.clone());
                 }
             }
         }
-        let mut errors = validate(&pod);
-        if quality_of_service(&pod) != quality_of_service(old) {
-            let why = "Pod QOS Class may not change as a result of resizing";
-            errors.push(Error::invalid(&Path::new("spec"), quality_of_service(&pod), why));
-        }
-        if !errors.is_empty() {
-            return Err(ApiError::invalid("", "Pod", meta::name(old), &errors));
-        }
-        Ok(Effect::Store(with_next_generation(pod, old)))
     }
+    let (before, after) = (quality_of_service(old), quality_of_service(pod));
+    if before == after {
+        return ErrorList::new();
+    }
+    let why = "Pod QOS Class may not change as a result of resizing";
+    vec![Error::invalid(&Path::new("spec"), after, why)]
 }
 
 /// Counts a change of what is wanted.

@@ -6,45 +6,12 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::quantity::Amount;
 use serde_json::Value;
 
-use super::checks::{self, list, map, number, syntax, text};
+use super::checks::{self, amount, list, map, number, spec_of, syntax, text};
 use super::pods::{containers, scheduling};
+use super::resource_names;
 use super::strategy::Kind;
 use crate::meta;
 
-/// Resources that quotas may limit by their plain names.
-const OF_QUOTAS: [&str; 19] = [
-    "cpu",
-    "memory",
-    "ephemeral-storage",
-    "requests.cpu",
-    "requests.memory",
-    "requests.storage",
-    "requests.ephemeral-storage",
-    "limits.cpu",
-    "limits.memory",
-    "limits.ephemeral-storage",
-    "pods",
-    "resourcequotas",
-    "services",
-    "replicationcontrollers",
-    "secrets",
-    "persistentvolumeclaims",
-    "configmaps",
-    "services.nodeports",
-    "services.loadbalancers",
-];
-/// Resources that are counted.
-const COUNTED: [&str; 9] = [
-    "pods",
-    "resourcequotas",
-    "services",
-    "replicationcontrollers",
-    "secrets",
-    "configmaps",
-    "persistentvolumeclaims",
-    "services.nodeports",
-    "services.loadbalancers",
-];
 /// Resources of running pods.
 const COMPUTE: [&str; 6] = [
     "cpu",
@@ -67,27 +34,12 @@ const EXCLUSIVE: [[&str; 2]; 2] = [["BestEffort", "NotBestEffort"], ["Terminatin
 const UNSUPPORTED: &str = "unsupported scope";
 const UNSUPPORTED_FOR: &str = "unsupported scope applied to resource";
 
-fn spec_of(object: &Value) -> &Value {
-    object.get("spec").unwrap_or(&Value::Null)
-}
-
-fn amount(value: &Value) -> Option<Amount> {
-    value.as_str()?.parse().ok()
-}
-
-/// Whether a quota limits this by its plain name.
-fn is_of_quotas(name: &str) -> bool {
-    OF_QUOTAS.contains(&name)
-        || containers::is_huge(name)
-        || name.strip_prefix("requests.").is_some_and(containers::is_huge)
-}
-
 /// Amounts of a quota by resource.
 fn validate_amounts(amounts: &Value, path: &Path, errors: &mut ErrorList) {
     for (name, value) in amounts.as_object().into_iter().flatten() {
         let at = path.key(name);
         containers::validate_name(name, &at, errors);
-        if !name.contains('/') && !is_of_quotas(name) {
+        if !name.contains('/') && !resource_names::is_of_quotas(name) {
             errors.push(Error::invalid(
                 &at,
                 name.as_str(),
@@ -99,7 +51,7 @@ fn validate_amounts(amounts: &Value, path: &Path, errors: &mut ErrorList) {
             let why = "must be greater than or equal to 0";
             errors.push(Error::invalid(&at, own.to_string(), why));
         }
-        if COUNTED.contains(&name.as_str()) && own.milli_value() % 1000 != 0 {
+        if resource_names::is_counted(name) && own.milli_value() % 1000 != 0 {
             errors.push(Error::invalid(&at, own.to_string(), "must be an integer"));
         }
     }
@@ -121,7 +73,7 @@ fn fits(scope: &str, resource: &str) -> bool {
 fn unfit<'s>(spec: &'s Value, scope: &'s str) -> impl Iterator<Item = &'s String> {
     map(spec, "hard")
         .map(|(name, _)| name)
-        .filter(move |name| is_of_quotas(name) && !fits(scope, name))
+        .filter(move |name| resource_names::is_of_quotas(name) && !fits(scope, name))
 }
 
 fn validate_scopes(spec: &Value, path: &Path, errors: &mut ErrorList) {

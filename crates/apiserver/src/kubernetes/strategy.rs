@@ -440,8 +440,8 @@ pub(super) fn subresources(group: &str, resource: &str) -> BTreeMap<&'static str
             map.insert("binding", Arc::new(pods::Binding));
             map.insert("eviction", Arc::new(pods::Eviction));
             map.insert("log", Arc::new(pods::Log));
-            map.insert("ephemeralcontainers", Arc::new(pods::EphemeralContainers));
-            map.insert("resize", Arc::new(pods::Resize));
+            map.insert("ephemeralcontainers", Arc::new(pods::PartOfPod::EPHEMERAL_CONTAINERS));
+            map.insert("resize", Arc::new(pods::PartOfPod::RESIZE));
         }
         ("", "namespaces") => {
             map.insert("finalize", Arc::new(namespaces::Finalize));

@@ -4,7 +4,7 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::quantity::Amount;
 use serde_json::{Value, json};
 
-use super::checks::{list, no_backsteps, number, one_of, required_syntax, syntax, text};
+use super::checks::{amount, list, no_backsteps, number, one_of, required_syntax, spec_of, syntax, text};
 use super::strategy::Kind;
 use super::{drivers, pods, storage};
 use crate::meta;
@@ -23,10 +23,6 @@ const BETA_ANNOTATIONS: [(&str, &str); 2] = [
         "deprecated since v1.31; use \"mountOptions\" attribute instead",
     ),
 ];
-
-fn spec_of(volume: &Value) -> &Value {
-    volume.get("spec").unwrap_or(&Value::Null)
-}
 
 /// The modes in which a claim or volume may be used.
 pub(super) fn validate_access(spec: &Value, path: &Path, errors: &mut ErrorList) {
@@ -331,8 +327,7 @@ fn validate(volume: &Value) -> ErrorList {
         errors.push(Error::not_supported(&at, capacity.clone(), &["storage"]));
     }
     for (name, value) in amounts.into_iter().flatten() {
-        let amount = value.as_str().and_then(|text| text.parse::<Amount>().ok());
-        if let Some(amount) = amount.filter(|amount| amount.is_negative()) {
+        if let Some(amount) = amount(value).filter(|amount| amount.is_negative()) {
             let why = "must be a valid resource quantity";
             errors.push(Error::invalid(&at.key(name), amount.value(), why));
         }

@@ -5,7 +5,7 @@ use gardener_apimachinery::selector::LabelSelector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector as SelectorObject, LabelSelectorRequirement};
 use serde_json::{Value, json};
 
-use super::checks::{self, label_selector, list, map, nonnegative, number, one_of, syntax, text};
+use super::checks::{self, label_selector, list, map, nonnegative, number, one_of, spec_of, syntax, text};
 use super::strategy::Kind;
 use super::{claims, defaults, pods};
 use crate::meta;
@@ -195,10 +195,6 @@ fn validate_strategy(spec: &Value, errors: &mut ErrorList) {
             errors.push(error);
         }
     }
-}
-
-fn spec_of(object: &Value) -> &Value {
-    object.get("spec").unwrap_or(&Value::Null)
 }
 
 /// Numbers of a status: none is negative.

@@ -292,18 +292,12 @@ impl Scope {
 
     /// The body has no name.
     pub(crate) fn no_name(&self) -> ApiError {
-        ApiError::bad_request(format!(
-            "the name of the object ({} based on URL) was undeterminable: name must be provided",
-            self.name
-        ))
+        no_name(&self.name)
     }
 
     /// The body is that of another object than the path's.
     pub(crate) fn other_name(&self, name: &str) -> ApiError {
-        ApiError::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({})",
-            self.name
-        ))
+        other_name(&self.name, name)
     }
 
     /// The object's key in the etcd of a kube-apiserver, which some messages tell.
@@ -543,4 +537,18 @@ pub(super) fn goes_away(object: &Value) -> bool {
             .pointer("/spec/finalizers")
             .and_then(Value::as_array)
             .is_none_or(|list| list.is_empty() || object.get("kind") != Some(&json!("Namespace")))
+}
+
+/// A body has no name, and the path has `wanted`.
+pub(crate) fn no_name(wanted: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
+    ))
+}
+
+/// A body has the name `own`, and the path has `wanted`.
+pub(crate) fn other_name(wanted: &str, own: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "the name of the object ({own}) does not match the name on the URL ({wanted})"
+    ))
 }

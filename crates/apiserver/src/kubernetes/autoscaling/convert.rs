@@ -1,9 +1,8 @@
 //! The two versions of autoscalers: what the first has no fields for stands in annotations, as JSON in the order of Go's fields.
 
-use gardener_apimachinery::quantity::Amount;
 use serde_json::{Map, Value, json};
 
-use crate::kubernetes::checks::{list, text};
+use crate::kubernetes::checks::{amount, list, text};
 use crate::meta;
 
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
@@ -179,10 +178,7 @@ fn metric_to_first(metric: &Value, what: &str) -> Value {
 }
 
 fn is_zero(value: Option<&Value>) -> bool {
-    let amount = value
-        .and_then(Value::as_str)
-        .and_then(|text| text.parse::<Amount>().ok());
-    amount.is_none_or(Amount::is_zero)
+    value.and_then(amount).is_none_or(|amount| amount.is_zero())
 }
 
 /// A metric of the second version.

@@ -12,6 +12,7 @@ use crate::kubernetes::checks::{
     descending_path, is_true, list, map, number, one_of, port_name, port_number, port_protocol, required_syntax,
     syntax, text,
 };
+use crate::kubernetes::resource_names::{self, is_huge};
 use crate::meta;
 
 /// A pod's volumes by name, with their sources.
@@ -280,48 +281,19 @@ fn validate_devices(container: &Value, volumes: &Volumes<'_>, path: &Path, error
     }
 }
 
-/// Whether a resource is memory in large pages.
-pub(in crate::kubernetes) fn is_huge(name: &str) -> bool {
-    name.starts_with("hugepages-")
-}
-
 /// Kubernetes' own resources; others are extended ones.
 fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
 const OF_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-const STANDARD: [&str; 22] = [
-    "cpu",
-    "memory",
-    "ephemeral-storage",
-    "requests.cpu",
-    "requests.memory",
-    "requests.ephemeral-storage",
-    "limits.cpu",
-    "limits.memory",
-    "limits.ephemeral-storage",
-    "pods",
-    "resourcequotas",
-    "services",
-    "replicationcontrollers",
-    "secrets",
-    "configmaps",
-    "persistentvolumeclaims",
-    "storage",
-    "requests.storage",
-    "services.nodeports",
-    "services.loadbalancers",
-    "count/pods",
-    "deviceclass.resource.k8s.io/devices",
-];
 
 /// The name of a resource: one of Kubernetes' own, or one with a domain.
 pub(in crate::kubernetes) fn validate_name(name: &str, at: &Path, errors: &mut ErrorList) {
     let wrong = meta::qualified_name(name);
     let is_qualified = wrong.is_empty();
     syntax(wrong, name, at, errors);
-    if is_qualified && !name.contains('/') && !STANDARD.contains(&name) && !is_huge(name) {
+    if is_qualified && !name.contains('/') && !resource_names::is_standard(name) {
         let why = "must be a standard resource type or fully qualified";
         errors.push(Error::invalid(at, name, why));
     }

@@ -10,6 +10,11 @@ use crate::names;
 /// The most bytes that keys and values of all annotations may have together.
 pub const ANNOTATIONS_MAX: usize = 256 * 1024;
 
+/// Whether a text is one of the spellings of true that Go's `strconv.ParseBool` takes: what annotations and labels are asked by.
+pub fn is_true(text: &str) -> bool {
+    matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True")
+}
+
 /// A kind as Go prints a `GroupVersionKind`, which some messages show: `apps/v1, Kind=Deployment`, and `/v1, Kind=Pod` in the core group.
 pub fn go_kind(api_version: &str, kind: &str) -> String {
     let slash = if api_version.contains('/') { "" } else { "/" };

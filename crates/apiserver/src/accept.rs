@@ -5,6 +5,7 @@
 use std::cmp::Ordering;
 
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::meta::is_true;
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderValue, USER_AGENT};
 
@@ -95,7 +96,7 @@ impl Wanted {
     pub fn of(headers: &HeaderMap, query: &str) -> Self {
         let asked = query.contains("pretty").then(|| Query::parse(query));
         let pretty = match asked.as_ref().and_then(|query| query.get("pretty")) {
-            Some(text) if !text.is_empty() => matches!(text, "1" | "t" | "T" | "TRUE" | "true" | "True"),
+            Some(text) if !text.is_empty() => is_true(text),
             _ => headers
                 .get(USER_AGENT)
                 .and_then(|agent| agent.to_str().ok())

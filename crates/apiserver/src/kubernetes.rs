@@ -153,7 +153,7 @@ pub enum RecordedError {
 }
 
 /// The verbs of Kubernetes, in the form that definitions hold.
-pub(crate) fn known_verb(verb: &str) -> Option<&'static str> {
+pub fn known_verb(verb: &str) -> Option<&'static str> {
     const VERBS: [&str; 8] = [
         "create",
         "delete",

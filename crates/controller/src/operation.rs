@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use gardener_apimachinery::meta::is_true;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Resource, ResourceExt};
 
@@ -61,7 +62,7 @@ pub fn is_deletion_confirmed<K: Resource>(object: &K) -> bool {
     object
         .annotations()
         .get(CONFIRM_DELETION)
-        .is_some_and(|value| matches!(value.as_str(), "1" | "t" | "T" | "true" | "TRUE" | "True"))
+        .is_some_and(|value| is_true(value))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The Cluster object, as extensions read it [EXT-70]–[EXT-74].
 
+use gardener_apimachinery::meta::is_true;
 use gardener_apis::core::v1beta1::{CloudProfile, Seed, Shoot};
 use gardener_apis::extensions::v1alpha1::Cluster;
 use kube::{Api, Client};
@@ -79,5 +80,5 @@ pub fn is_force_deleted(cluster: &Cluster) -> bool {
     annotations
         .and_then(|annotations| annotations.get(gardener_apis::constants::annotation::CONFIRMATION_FORCE_DELETION))
         .and_then(serde_json::Value::as_str)
-        .is_some_and(|value| matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True"))
+        .is_some_and(is_true)
 }

@@ -10,7 +10,7 @@ use gardener_apis::operations::v1alpha1::Bastion;
 use gardener_apis::security::v1alpha1::{CredentialsBinding, WorkloadIdentity};
 use gardener_apis::seedmanagement::v1alpha1::{Gardenlet, ManagedSeed, ManagedSeedSet};
 use gardener_apiserver::definition::{Columns, Definition, Scale, Strategy, Subresource, Version};
-use gardener_apiserver::kubernetes::recorded_columns;
+use gardener_apiserver::kubernetes::{known_verb, recorded_columns};
 use gardener_schema::{Definitions, ParseError};
 use gardener_store::Topic;
 use serde::Deserialize;
@@ -156,17 +156,6 @@ fn subresources(resource: &str, options: &Options) -> BTreeMap<&'static str, Arc
     own
 }
 
-const VERBS: [&str; 8] = [
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
-];
-
 /// The garden's own resources. A garden serves them beside those of Kubernetes ([GAPI-3]).
 ///
 /// # Errors
@@ -230,10 +219,7 @@ pub fn definitions(options: &Options) -> Result<Vec<Arc<Definition>>, RecordedEr
                         categories: resource.categories,
                         namespaced: resource.scope == "Namespaced",
                         topic: Topic::new(&group_name, &resource.resource),
-                        verbs: VERBS
-                            .into_iter()
-                            .filter(|verb| resource.verbs.iter().any(|own| own == verb))
-                            .collect(),
+                        verbs: resource.verbs.iter().filter_map(|verb| known_verb(verb)).collect(),
                         versions: vec![own],
                         plural: resource.resource,
                     },

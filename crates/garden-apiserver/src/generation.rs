@@ -1,7 +1,8 @@
 //! When generations rise and which operation annotations a write consumes, [GAPI-31] – [GAPI-35].
 
+use gardener_apimachinery::meta::is_true;
 use gardener_apis::constants::{annotation, operation as op};
-use gardener_apis::core::v1beta1::{Shoot, is_true, split_operations};
+use gardener_apis::core::v1beta1::{Shoot, split_operations};
 use k8s_openapi::Metadata;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;

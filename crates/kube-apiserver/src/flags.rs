@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::builder::TypedValueParser;
 use clap::{Args, Command, FromArgMatches};
 use gardener_apimachinery::duration::Duration;
+use gardener_apimachinery::meta::is_true;
 use ipnet::IpNet;
 
 /// The flags that do something.
@@ -151,7 +152,7 @@ impl TypedValueParser for Switch {
         value: &std::ffi::OsStr,
     ) -> Result<bool, clap::Error> {
         match value.to_str() {
-            Some("1" | "t" | "T" | "true" | "TRUE" | "True") => Ok(true),
+            Some(text) if is_true(text) => Ok(true),
             Some("0" | "f" | "F" | "false" | "FALSE" | "False") => Ok(false),
             _ => clap::builder::BoolValueParser::new().parse_ref(command, argument, value),
         }

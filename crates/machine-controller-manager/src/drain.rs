@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
+use gardener_apimachinery::meta::is_true;
 use gardener_apis::machine::v1alpha1::Machine;
 use gardener_controller::apply;
 use gardener_controller::wait::{Patience, wait_deleted};
@@ -41,7 +42,7 @@ pub(crate) enum Outcome {
 /// Whether pods are deleted instead of evicted [MCH-101].
 fn is_forced(machine: &Machine, node: &Node, now: Timestamp) -> bool {
     let label = machine.labels().get(key::FORCE_DELETION);
-    if label.is_some_and(|value| matches!(value.as_str(), "1" | "t" | "T" | "true" | "TRUE" | "True")) {
+    if label.is_some_and(|value| is_true(value)) {
         return true;
     }
     let timeout = seconds(machine.spec.drain_timeout, default::DRAIN_TIMEOUT);

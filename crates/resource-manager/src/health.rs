@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Config;
 use crate::managed_resource::{APPLIED, HEALTHY, IGNORE, PROGRESSING, ReconcileError, Reconciler};
-use crate::merge::{MANAGED_BY, MANAGED_BY_VALUE, ORIGIN, annotation, truthy};
+use crate::merge::{MANAGED_BY, MANAGED_BY_VALUE, ORIGIN, annotation};
+use gardener_apimachinery::meta::is_true;
 
 /// Keeps the watches on managed workloads alive. Who manages them stands in their metadata; that they changed is all else that counts.
 pub(crate) struct Watches {
@@ -60,7 +61,7 @@ pub(crate) async fn reconcile(reconciler: &Reconciler, key: &ObjectRef) -> Resul
         conditions::get(&resource.status.conditions, APPLIED).map_or("", |condition| condition.status.as_str());
     let skipped = resource.metadata.deletion_timestamp.is_some()
         || !reconciler.config.is_responsible(resource.spec.class.as_deref())
-        || resource.annotations().get(IGNORE).is_some_and(|text| truthy(text))
+        || resource.annotations().get(IGNORE).is_some_and(|text| is_true(text))
         || !matches!(applied, "True" | "Unknown");
     if skipped {
         return Ok(Action::Done);

@@ -15,9 +15,10 @@ use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
 use crate::mapper::Mapper;
-use crate::merge::{self, truthy};
+use crate::merge;
 use crate::target::{self, Gone, Target, TargetError};
 use crate::{Config, FINALIZER, health, order, source};
+use gardener_apimachinery::meta::is_true;
 
 /// How many ManagedResources are worked on at once.
 const CONCURRENCY: usize = 5;
@@ -133,7 +134,7 @@ fn status_of<'a>(resource: &'a ManagedResource, kind: &str) -> &'a str {
 }
 
 fn is_ignored(resource: &ManagedResource) -> bool {
-    resource.annotations().get(IGNORE).is_some_and(|text| truthy(text))
+    resource.annotations().get(IGNORE).is_some_and(|text| is_true(text))
 }
 
 /// A new generation, an operation, a sudden illness, ignoring switched, deletion `[EXT-142]`.

@@ -37,11 +37,6 @@ pub struct Options {
     pub scaled_by_autoscaler: bool,
 }
 
-/// Whether a text is one of Go's words for true.
-pub fn truthy(text: &str) -> bool {
-    matches!(text, "1" | "t" | "T" | "TRUE" | "true" | "True")
-}
-
 /// An annotation of an object; empty when absent.
 pub fn annotation<'a>(object: &'a Value, key: &str) -> &'a str {
     object

@@ -11,7 +11,8 @@ use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams
 use serde_json::{Value, json};
 
 use crate::mapper::{Mapper, Mapping};
-use crate::merge::{self, DESCRIPTION, ORIGIN, Options, annotation, truthy};
+use crate::merge::{self, DESCRIPTION, ORIGIN, Options, annotation};
+use gardener_apimachinery::meta::is_true;
 
 /// Object annotations of this manager's users.
 const IGNORE: &str = "resources.gardener.cloud/ignore";
@@ -119,7 +120,7 @@ impl Target {
             api.create(&PostParams::default(), &new).await?;
             return Ok(());
         };
-        if truthy(annotation(object, IGNORE)) {
+        if is_true(annotation(object, IGNORE)) {
             return Ok(());
         }
         let live_value = serde_json::to_value(&live)?;
@@ -166,7 +167,7 @@ impl Target {
     fn deletes_on_invalid(&self, object: &Value, error: &kube::Error) -> bool {
         let immutable_data = matches!(text(object, "/kind"), "ConfigMap" | "Secret")
             && error.to_string().contains("field is immutable when `immutable` is set");
-        truthy(annotation(object, DELETE_ON_INVALID)) || immutable_data
+        is_true(annotation(object, DELETE_ON_INVALID)) || immutable_data
     }
 
     /// Whether an autoscaler of the namespace targets the object.
@@ -253,7 +254,7 @@ impl Target {
                 .and_then(|labels| labels.get(GARBAGE_COLLECTABLE))
                 .and_then(Value::as_str)
                 == Some("true");
-        if truthy(annotation(&live, KEEP)) || collectable {
+        if is_true(annotation(&live, KEEP)) || collectable {
             return Ok(Gone::Yes);
         }
         let mapping = self.mapping(&api_version, &kind).await?;

@@ -1,6 +1,6 @@
 //! The daily window in which a shoot is maintained [UPD-40], [UPD-43], [UPD-44].
 
-use gardener_apis::core::v1beta1::MaintenanceTimeWindow;
+use gardener_apis::core::v1beta1::{MaintenanceTimeWindow, Shoot};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 const DAY: i64 = 24 * 3600;
@@ -36,6 +36,12 @@ fn second_of_day(text: &str) -> Option<i64> {
 }
 
 impl Window {
+    /// The window in which a shoot's maintenance may begin.
+    pub fn of(shoot: &Shoot) -> Self {
+        let maintenance = shoot.spec.maintenance.as_ref();
+        Self::effective(maintenance.and_then(|own| own.time_window.as_ref()))
+    }
+
     /// The window in which maintenance may begin; always, if none is given or it cannot be read [UPD-43].
     pub fn effective(window: Option<&MaintenanceTimeWindow>) -> Self {
         let always = Self { begin: 0, end: DAY - 1 };

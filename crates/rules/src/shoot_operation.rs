@@ -2,6 +2,7 @@
 
 pub use crate::operation::OperationType;
 
+use gardener_apimachinery::meta::is_true;
 use gardener_apis::core::v1beta1::{Condition, LastError, LastOperation, Seed, Shoot};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -62,15 +63,6 @@ pub enum Decision {
     NotNow(&'static str),
 }
 
-fn annotation<'a>(shoot: &'a Shoot, key: &str) -> Option<&'a str> {
-    let annotations = shoot.metadata.annotations.as_ref()?;
-    annotations.get(key).map(String::as_str)
-}
-
-fn is_true(text: &str) -> bool {
-    matches!(text, "1" | "t" | "T" | "TRUE" | "true" | "True")
-}
-
 fn honours_annotations(shoot: &Shoot, policy: &Policy<'_>) -> bool {
     policy.respect_sync_period_overwrite || shoot.metadata.namespace.as_deref() == Some("garden")
 }
@@ -87,7 +79,7 @@ pub fn is_failed(shoot: &Shoot, version: &str) -> bool {
 
 /// Whether a shoot is to be left alone [UPD-20].
 pub fn is_ignored(shoot: &Shoot, policy: &Policy<'_>) -> bool {
-    honours_annotations(shoot, policy) && annotation(shoot, IGNORE).is_some_and(is_true)
+    honours_annotations(shoot, policy) && shoot.annotation(IGNORE).is_some_and(is_true)
 }
 
 fn is_up_to_date(shoot: &Shoot) -> bool {
@@ -98,11 +90,6 @@ fn is_up_to_date(shoot: &Shoot) -> bool {
 fn is_confined(shoot: &Shoot, policy: &Policy<'_>) -> bool {
     let maintenance = shoot.spec.maintenance.as_ref();
     policy.reconcile_in_maintenance_only || maintenance.and_then(|one| one.confine_spec_update_rollout) == Some(true)
-}
-
-fn window(shoot: &Shoot) -> Window {
-    let maintenance = shoot.spec.maintenance.as_ref();
-    Window::effective(maintenance.and_then(|one| one.time_window.as_ref()))
 }
 
 fn was_done_in(window: &Window, shoot: &Shoot, now: Timestamp) -> bool {
@@ -125,7 +112,7 @@ pub fn decide(shoot: &Shoot, seed: &Seed, policy: &Policy<'_>, now: Timestamp) -
     if operation_type(shoot) != OperationType::Reconcile || !is_up_to_date(shoot) || !is_confined(shoot, policy) {
         return Decision::Reconcile;
     }
-    let window = window(shoot);
+    let window = Window::of(shoot);
     if window.contains(now) && !was_done_in(&window, shoot, now) {
         return Decision::Reconcile;
     }
@@ -136,7 +123,9 @@ pub fn decide(shoot: &Shoot, seed: &Seed, policy: &Policy<'_>, now: Timestamp) -
 
 /// The sync period of a shoot: its annotation can only lengthen the configured one [UPD-21].
 pub fn sync_period(shoot: &Shoot, policy: &Policy<'_>) -> SignedDuration {
-    let wanted = annotation(shoot, "shoot.gardener.cloud/sync-period").filter(|_| honours_annotations(shoot, policy));
+    let wanted = shoot
+        .annotation("shoot.gardener.cloud/sync-period")
+        .filter(|_| honours_annotations(shoot, policy));
     let wanted = wanted.and_then(|text| text.parse::<SignedDuration>().ok());
     wanted.map_or(policy.sync_period, |wanted| wanted.max(policy.sync_period))
 }
@@ -148,7 +137,7 @@ pub fn next_sync(shoot: &Shoot, policy: &Policy<'_>, now: Timestamp, share: f64)
         return None;
     }
     if is_confined(shoot, policy) {
-        return Some(window(shoot).until_next(now, false, share));
+        return Some(Window::of(shoot).until_next(now, false, share));
     }
     Some(sync_period(shoot, policy))
 }
@@ -163,7 +152,7 @@ pub fn delay_at_start(shoot: &Shoot, policy: &Policy<'_>, now: Timestamp, share:
     if at_once {
         return SignedDuration::ZERO;
     }
-    let window = window(shoot);
+    let window = Window::of(shoot);
     let from_now = !was_done_in(&window, shoot, now);
     window.until_next(now, from_now, share)
 }

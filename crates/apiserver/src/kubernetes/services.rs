@@ -4,6 +4,7 @@ mod families;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
@@ -451,17 +452,14 @@ fn allocate(context: &Context<'_>, service: &mut Value, old: Option<&Value>) -> 
             .and_then(Value::as_i64)
             .unwrap_or(0)
             == 0;
-    let own_uid = meta::text(service, "/metadata/uid").to_owned();
-    if meta::elements(service, "/spec/ports")
+    let names_ports = meta::elements(service, "/spec/ports")
         .iter()
-        .any(|port| number(port, "nodePort").is_some_and(|port| port != 0))
-    {
-        let others = context.lister.list("", "services", None);
-        let others: Vec<&Value> = others
-            .iter()
-            .map(std::convert::AsRef::as_ref)
-            .filter(|other| own_uid.is_empty() || meta::text(other, "/metadata/uid") != own_uid)
-            .collect();
+        .any(|port| number(port, "nodePort").is_some_and(|port| port != 0));
+    let others = match names_ports || wants_node_ports || wants_health_port {
+        true => others_of(context, service),
+        false => Vec::new(),
+    };
+    if names_ports {
         check_node_ports(service, old, &others)?;
     }
     let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else {
@@ -471,36 +469,30 @@ fn allocate(context: &Context<'_>, service: &mut Value, old: Option<&Value>) -> 
         spec.insert("clusterIP".into(), first.as_str().into());
     }
     spec.insert("clusterIPs".into(), json!(addresses));
-    if wants_node_ports || wants_health_port {
-        let others = context.lister.list("", "services", None);
-        let others: Vec<&Value> = others
-            .iter()
-            .map(std::convert::AsRef::as_ref)
-            .filter(|other| own_uid.is_empty() || meta::text(other, "/metadata/uid") != own_uid)
-            .collect();
-        if wants_node_ports {
-            allocate_node_ports(spec, old, &others);
-        }
-        if wants_health_port {
-            let own = Value::Object(serde_json::Map::from_iter([(
-                "spec".to_owned(),
-                Value::Object(spec.clone()),
-            )]));
-            let used: BTreeSet<i64> = others
-                .iter()
-                .chain([&&own])
-                .flat_map(|other| node_ports_of(other))
-                .collect();
-            if let Some(port) = NODE_PORTS.clone().find(|port| !used.contains(port)) {
-                spec.insert("healthCheckNodePort".into(), json!(port));
-            }
+    if wants_node_ports {
+        allocate_node_ports(spec, old, &others);
+    }
+    if wants_health_port {
+        let mut used: BTreeSet<i64> = others.iter().flat_map(|other| node_ports_of(other)).collect();
+        used.extend(node_ports_of(service));
+        let free = NODE_PORTS.clone().find(|port| !used.contains(port));
+        if let (Some(port), Some(spec)) = (free, service.get_mut("spec")) {
+            spec["healthCheckNodePort"] = json!(port);
         }
     }
     Ok(())
 }
 
+/// The services beside this one.
+fn others_of(context: &Context<'_>, service: &Value) -> Vec<Arc<Value>> {
+    let own_uid = meta::text(service, "/metadata/uid");
+    let mut services = context.lister.list("", "services", None);
+    services.retain(|other| own_uid.is_empty() || meta::text(other, "/metadata/uid") != own_uid);
+    services
+}
+
 /// Refuses ports of nodes that are not for services, or another's. One number may serve several protocols of one service.
-fn check_node_ports(service: &Value, old: Option<&Value>, others: &[&Value]) -> Result<(), ApiError> {
+fn check_node_ports(service: &Value, old: Option<&Value>, others: &[Arc<Value>]) -> Result<(), ApiError> {
     if !matches!(meta::text(service, "/spec/type"), "NodePort" | "LoadBalancer") {
         return Ok(());
     }
@@ -570,7 +562,7 @@ fn free_ip(context: &Context<'_>, range: &str, used: &BTreeSet<String>) -> Resul
     Err(exhausted())
 }
 
-fn allocate_node_ports(spec: &mut serde_json::Map<String, Value>, old: Option<&Value>, others: &[&Value]) {
+fn allocate_node_ports(spec: &mut serde_json::Map<String, Value>, old: Option<&Value>, others: &[Arc<Value>]) {
     let mut used: BTreeSet<i64> = others.iter().flat_map(|other| node_ports_of(other)).collect();
     let old_ports = old
         .and_then(|old| old.pointer("/spec/ports"))

@@ -29,18 +29,13 @@ fn asked_for(shoot: &Shoot) -> bool {
     shoot.operations(annotation::OPERATION).contains(&operation::MAINTAIN)
 }
 
-fn window(shoot: &Shoot) -> Window {
-    let maintenance = shoot.spec.maintenance.as_ref();
-    Window::effective(maintenance.and_then(|own| own.time_window.as_ref()))
-}
-
 pub(super) async fn run(config: Config, shoots: Informer<Shoot>, stop: CancellationToken) {
     let queue: Queue<ObjectRef> = Queue::new();
     shoots.feed_if(
         &queue,
         |change| match change {
             Change::Applied { old: Some(old), new } => {
-                (asked_for(new) && !asked_for(old)) || window(new) != window(old)
+                (asked_for(new) && !asked_for(old)) || Window::of(new) != Window::of(old)
             }
             Change::Applied { old: None, .. } => true,
             Change::Deleted(_) => false,
@@ -67,7 +62,7 @@ impl Maintenance {
         let Some(shoot) = api.get_opt(&key.name).await?.filter(|shoot| !shoot.in_deletion()) else {
             return Ok(Action::Done);
         };
-        let window = window(&shoot);
+        let window = Window::of(&shoot);
         if asked_for(&shoot) || window.contains(self.config.clock.now()) {
             self.maintain(&api, shoot).await?;
         }

@@ -2,8 +2,9 @@
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::meta::is_true;
 use gardener_apis::constants::{annotation, finalizer};
-use gardener_apis::core::v1beta1::{SecretBinding, Shoot, is_true};
+use gardener_apis::core::v1beta1::{SecretBinding, Shoot};
 use gardener_apis::security::v1alpha1::CredentialsBinding;
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
 use gardener_apiserver::meta;

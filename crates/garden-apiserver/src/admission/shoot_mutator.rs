@@ -323,17 +323,5 @@ fn add_tasks(shoot: &mut Shoot, old: Option<&Shoot>) {
             }
         }
     }
-    if wanted.is_empty() {
-        return;
-    }
-    let annotations = shoot.metadata.annotations.get_or_insert_default();
-    let existing = annotations.get(annotation::SHOOT_TASKS).cloned().unwrap_or_default();
-    let mut tasks: Vec<&str> = existing.split(',').filter(|task| !task.is_empty()).collect();
-    for task in wanted {
-        if !tasks.contains(&task) {
-            tasks.push(task);
-        }
-    }
-    let text = tasks.join(",");
-    annotations.insert(annotation::SHOOT_TASKS.into(), text);
+    shoot.add_tasks(wanted);
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use gardener_apimachinery::meta::is_true;
 use gardener_apis::constants::{annotation, operation, task};
-use gardener_apis::core::v1beta1::{Shoot, is_true, split_operations};
+use gardener_apis::core::v1beta1::{Shoot, split_operations};
 
 use super::{Plan, Settings};
 
@@ -48,13 +49,6 @@ pub(super) fn request(plan: &mut Plan) {
 
 /// Adds the tasks of the reconciliation to those that wait already.
 pub(super) fn add_tasks(shoot: &mut Shoot, settings: Settings) {
-    let annotations = shoot.metadata.annotations.get_or_insert_default();
-    let waiting = annotations.get(annotation::SHOOT_TASKS).cloned().unwrap_or_default();
-    let mut tasks: Vec<&str> = waiting
-        .split(',')
-        .map(str::trim)
-        .filter(|task| !task.is_empty())
-        .collect();
     let mut wanted = task::ALL.to_vec();
     wanted.extend(
         settings
@@ -62,11 +56,5 @@ pub(super) fn add_tasks(shoot: &mut Shoot, settings: Settings) {
             .then_some(task::RESTART_CONTROL_PLANE_PODS),
     );
     wanted.extend(settings.restart_core_addons.then_some(task::RESTART_CORE_ADDONS));
-    for task in wanted {
-        if !tasks.contains(&task) {
-            tasks.push(task);
-        }
-    }
-    let tasks = tasks.join(",");
-    annotations.insert(annotation::SHOOT_TASKS.to_owned(), tasks);
+    shoot.add_tasks(wanted);
 }

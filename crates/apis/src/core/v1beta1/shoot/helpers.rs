@@ -1,12 +1,9 @@
 //! Questions that a shoot answers about itself.
 
+use gardener_apimachinery::meta::is_true;
+
 use super::*;
 use crate::constants::annotation;
-
-/// Whether a text is one of Go's spellings of true.
-pub fn is_true(text: &str) -> bool {
-    matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True")
-}
 
 impl Shoot {
     /// The namespace; empty when not set.
@@ -22,6 +19,25 @@ impl Shoot {
     /// An annotation's value.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+    }
+
+    /// Puts tasks that gardenlet is to do once behind those that wait already, each once, [UPD-47].
+    pub fn add_tasks(&mut self, tasks: impl IntoIterator<Item = &'static str>) {
+        let waiting = self.annotation(annotation::SHOOT_TASKS).unwrap_or_default().to_owned();
+        let mut all: Vec<&str> = waiting
+            .split(',')
+            .map(str::trim)
+            .filter(|task| !task.is_empty())
+            .collect();
+        for task in tasks {
+            if !all.contains(&task) {
+                all.push(task);
+            }
+        }
+        if !all.is_empty() {
+            let annotations = self.metadata.annotations.get_or_insert_default();
+            annotations.insert(annotation::SHOOT_TASKS.to_owned(), all.join(","));
+        }
     }
 
     /// Whether the shoot has no worker pools and so no nodes, [VAL-W1].
@@ -187,6 +203,7 @@ impl Worker {
 
 #[cfg(test)]
 mod tests {
+
     use super::*;
 
     #[test]

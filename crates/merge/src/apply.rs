@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::Operation;
 use crate::fieldset::Set;
-use crate::managed::{Identity, Managed, Ownership};
+use crate::managed::{Fields, Identity, Managed, Ownership};
 use crate::typed::{self, Comparison};
 
 /// The annotation that client-side `kubectl apply` keeps its configuration in.
@@ -183,7 +183,7 @@ pub fn apply(
         subject: subject(config),
         found,
     })?;
-    let mut managed = live.map(stored_entries).unwrap_or_default();
+    let mut managed = live.map(Managed::of_stored).unwrap_or_default();
     if let (true, Some(live)) = (managed.entries.is_empty(), live) {
         let before = Manager {
             name: BEFORE_FIRST_APPLY,
@@ -201,9 +201,10 @@ pub fn apply(
         now,
         reset_fields,
     };
-    let (mut object, managed) = match task.run(managed.clone(), force) {
-        Ok(done) => done,
-        Err(conflicts) if manager.name == KUBECTL => {
+    let again = (manager.name == KUBECTL).then(|| managed.clone());
+    let (mut object, managed) = match (task.run(managed, force), again) {
+        (Ok(done), _) => done,
+        (Err(conflicts), Some(managed)) => {
             // What client-side apply set and nobody changed since may be taken over.
             let allowed = task.last_applied();
             let rest: Vec<(Identity, Set)> = conflicts
@@ -217,7 +218,7 @@ pub fn apply(
             task.run(managed, true)
                 .map_err(|conflicts| refuse(conflicts, manager))?
         }
-        Err(conflicts) => return Err(refuse(conflicts, manager)),
+        (Err(conflicts), None) => return Err(refuse(conflicts, manager)),
     };
     if manager.name == KUBECTL {
         sync_last_applied(live, config, &mut object);
@@ -251,16 +252,16 @@ struct Task<'a> {
     reset_fields: &'a Set,
 }
 
-impl Task<'_> {
+impl<'a> Task<'a> {
     /// The merged object and its entries, or who owns which fields otherwise.
-    fn run(&self, mut managed: Managed, force: bool) -> Result<(Value, Managed), Vec<(Identity, Set)>> {
+    fn run(&self, mut managed: Managed<'a>, force: bool) -> Result<(Value, Managed<'a>), Vec<(Identity, Set)>> {
         let identity = self.manager.identity();
         let mut fields = typed::to_fieldset(self.config, self.schema);
         fields.subtract_recursively(self.reset_fields);
         let mut object = typed::merge(self.live, self.config, self.schema);
         let last = managed.entries.remove(&identity);
         if let Some(last) = &last {
-            self.prune(&mut object, &managed, &fields, &last.fields);
+            self.prune(&mut object, &managed, &fields, &last.fields.set());
         }
         let comparison = changes(self.live, &object, self.schema, self.reset_fields);
         let changed = !comparison.is_empty();
@@ -270,9 +271,9 @@ impl Task<'_> {
         }
         fields.subtract(&STRIPPED);
         if !fields.is_empty() {
-            let same = last
-                .as_ref()
-                .is_some_and(|last| !changed && last.fields == fields && last.api_version == self.manager.api_version);
+            let same = last.as_ref().is_some_and(|last| {
+                !changed && *last.fields.set() == fields && last.api_version == self.manager.api_version
+            });
             let time = match last {
                 Some(last) if same => last.time,
                 // who applies what is there already writes nothing, so that no time is known
@@ -284,7 +285,7 @@ impl Task<'_> {
                 Ownership {
                     api_version: self.manager.api_version.to_owned(),
                     time,
-                    fields,
+                    fields: Fields::Read(fields),
                 },
             );
         }
@@ -292,7 +293,7 @@ impl Task<'_> {
     }
 
     /// Removes what the manager applied last time, does not apply now and nobody else owns.
-    fn prune(&self, object: &mut Value, others: &Managed, fields: &Set, last: &Set) {
+    fn prune(&self, object: &mut Value, others: &Managed<'_>, fields: &Set, last: &Set) {
         if last.difference(fields).is_empty() {
             return;
         }
@@ -303,7 +304,7 @@ impl Task<'_> {
         let keep = typed::compare(&NOTHING, self.config, self.schema).added;
         let mut owned = fields.clone();
         for ownership in others.entries.values() {
-            owned.extend(&ownership.fields);
+            owned.extend(&ownership.fields.set());
         }
         // First all that was applied last time goes, then what is owned comes back, then what was not applied last time.
         let mut pruned = merged.clone();
@@ -388,7 +389,7 @@ pub fn update(
         .filter(|_| !untouched)
         .and_then(|sent| Managed::decode(Some(&sent)).ok())
         .filter(|given| !given.entries.is_empty());
-    let mut managed = given.unwrap_or_else(|| live.map(stored_entries).unwrap_or_default());
+    let mut managed = given.unwrap_or_else(|| live.map(Managed::of_stored).unwrap_or_default());
     if managed.entries.is_empty() && live.is_some() {
         return;
     }
@@ -403,11 +404,7 @@ fn is_reset(sent: &Value) -> bool {
     matches!(sent.as_array().map(Vec::as_slice), Some([Value::Object(only)]) if only.is_empty())
 }
 
-fn stored_entries(object: &Value) -> Managed {
-    Managed::decode(object.pointer("/metadata/managedFields")).unwrap_or_default()
-}
-
-fn store_entries(object: &mut Value, managed: &Managed) {
+fn store_entries(object: &mut Value, managed: &Managed<'_>) {
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         if managed.entries.is_empty() {
             metadata.remove("managedFields");
@@ -430,23 +427,27 @@ fn changes(old: &Value, new: &Value, schema: &Schema, reset_fields: &Set) -> Com
 }
 
 /// Takes changed fields from all managers and answers from whom which were taken because they were given another value.
-fn release(managed: &mut Managed, comparison: &Comparison) -> Vec<(Identity, Set)> {
+fn release(managed: &mut Managed<'_>, comparison: &Comparison) -> Vec<(Identity, Set)> {
     let set = comparison.modified.union(&comparison.added);
     let mut conflicts = Vec::new();
     managed.entries.retain(|identity, ownership| {
-        let conflict = ownership.fields.intersection(&set);
-        ownership.fields.subtract(&comparison.removed);
-        if !conflict.is_empty() {
-            ownership.fields.subtract(&conflict);
-            conflicts.push((identity.clone(), conflict));
+        let is_set = ownership.fields.touches(&set);
+        if is_set || ownership.fields.touches(&comparison.removed) {
+            let fields = ownership.fields.set_mut();
+            let conflict = fields.intersection(&set);
+            fields.subtract(&comparison.removed);
+            fields.subtract(&conflict);
+            if is_set {
+                conflicts.push((identity.clone(), conflict));
+            }
         }
-        !ownership.fields.is_empty()
+        !ownership.is_empty()
     });
     conflicts
 }
 
 /// Gives the changed fields to a manager.
-fn take(managed: &mut Managed, comparison: Comparison, manager: &Manager<'_>, now: &str) {
+fn take(managed: &mut Managed<'_>, comparison: Comparison, manager: &Manager<'_>, now: &str) {
     let mut taken = comparison.modified;
     taken.extend(&comparison.added);
     if taken.is_empty() {
@@ -455,9 +456,9 @@ fn take(managed: &mut Managed, comparison: Comparison, manager: &Manager<'_>, no
     let ownership = managed.entries.entry(manager.identity()).or_insert_with(|| Ownership {
         api_version: manager.api_version.to_owned(),
         time: None,
-        fields: Set::new(),
+        fields: Fields::Read(Set::new()),
     });
-    ownership.fields.extend(&taken);
+    ownership.fields.set_mut().extend(&taken);
     ownership.time = (!now.is_empty()).then(|| now.to_owned());
 }
 

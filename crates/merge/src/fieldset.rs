@@ -234,6 +234,19 @@ impl Set {
         Self { nodes: nodes.collect() }
     }
 
+    /// Whether some of the paths are in another set, of which only the canonical `FieldsV1` are at hand.
+    pub(crate) fn touches_fields_v1(&self, fields: &Value) -> bool {
+        self.nodes.iter().any(|(element, node)| {
+            let Some(theirs) = fields.get(element.serialize()) else {
+                return false;
+            };
+            let is_member = theirs
+                .as_object()
+                .is_some_and(|theirs| theirs.is_empty() || theirs.contains_key("."));
+            node.member && is_member || node.below.touches_fields_v1(theirs)
+        })
+    }
+
     /// Takes away the paths of another set; what lies below them stays.
     pub fn subtract(&mut self, other: &Self) {
         self.take(other, false);

@@ -2,6 +2,7 @@
 //!
 //! What becomes of the entries when an object changes is decided in `apply`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
@@ -60,22 +61,89 @@ impl Identity {
     }
 }
 
+/// The fields of an entry. What is stored is read only where it matters: most writes touch the fields of one manager, or of none.
+#[derive(Clone, Debug)]
+pub enum Fields<'a> {
+    /// As they are stored: `FieldsV1`.
+    Stored(Cow<'a, Value>),
+    /// As a set.
+    Read(Set),
+}
+
+impl Fields<'_> {
+    /// The fields as a set. What is stored and no `FieldsV1` is no fields.
+    pub fn set(&self) -> Cow<'_, Set> {
+        match self {
+            Self::Stored(stored) => Cow::Owned(Set::from_fields_v1(stored).unwrap_or_default()),
+            Self::Read(set) => Cow::Borrowed(set),
+        }
+    }
+
+    /// The fields as a set that can be changed.
+    pub fn set_mut(&mut self) -> &mut Set {
+        if let Self::Stored(_) = self {
+            *self = Self::Read(self.set().into_owned());
+        }
+        match self {
+            Self::Read(set) => set,
+            Self::Stored(_) => unreachable!("they were read just now"),
+        }
+    }
+
+    /// Whether some of the paths of a set are among the fields.
+    pub fn touches(&self, paths: &Set) -> bool {
+        match self {
+            Self::Stored(stored) => paths.touches_fields_v1(stored),
+            Self::Read(set) => !set.intersection(paths).is_empty(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Stored(stored) => stored.as_object().is_none_or(Map::is_empty),
+            Self::Read(set) => set.is_empty(),
+        }
+    }
+
+    fn to_fields_v1(&self) -> Value {
+        match self {
+            Self::Stored(stored) => stored.as_ref().clone(),
+            Self::Read(set) => set.to_fields_v1(),
+        }
+    }
+}
+
+impl PartialEq for Fields<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.set() == other.set()
+    }
+}
+
+impl Eq for Fields<'_> {}
+
 /// What a manager owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ownership {
+pub struct Ownership<'a> {
     /// Group and version that the field paths are of.
     pub api_version: String,
     /// When the manager last took fields, as RFC 3339 in whole seconds.
     pub time: Option<String>,
     /// The fields.
-    pub fields: Set,
+    pub fields: Fields<'a>,
+}
+
+impl Ownership<'_> {
+    /// Whether nothing is owned.
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
 }
 
 /// All entries of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Managed {
+pub struct Managed<'a> {
     /// Managers and what they own.
-    pub entries: BTreeMap<Identity, Ownership>,
+    pub entries: BTreeMap<Identity, Ownership<'a>>,
 }
 
 /// Entries that cannot be read.
@@ -86,20 +154,39 @@ pub struct MalformedEntries {
     found: String,
 }
 
-impl Managed {
-    /// Reads `metadata.managedFields`; null and absence are no entries.
+impl MalformedEntries {
+    fn new(expected: &'static str, found: &Value) -> Self {
+        let found = found.to_string();
+        Self { expected, found }
+    }
+}
+
+impl<'a> Managed<'a> {
+    /// Reads `metadata.managedFields` that somebody sent; null and absence are no entries.
     ///
     /// # Errors
     /// When an entry has another operation than `Apply` and `Update`, or fields that are not `FieldsV1`.
-    pub fn decode(value: Option<&Value>) -> Result<Self, MalformedEntries> {
-        let wrong = |expected, found: &Value| MalformedEntries {
-            expected,
-            found: found.to_string(),
-        };
+    pub fn decode(value: Option<&Value>) -> Result<Managed<'static>, MalformedEntries> {
+        Managed::read(value, |fields| {
+            let set = Set::from_fields_v1(fields).map_err(|_| MalformedEntries::new("fieldsV1", fields))?;
+            Ok(Fields::Read(set))
+        })
+    }
+
+    /// The entries of a stored object; none where they cannot be read.
+    pub fn of_stored(object: &'a Value) -> Self {
+        let stored = object.pointer("/metadata/managedFields");
+        Self::read(stored, |fields| Ok(Fields::Stored(Cow::Borrowed(fields)))).unwrap_or_default()
+    }
+
+    fn read<'v>(
+        value: Option<&'v Value>,
+        read_fields: impl Fn(&'v Value) -> Result<Fields<'a>, MalformedEntries>,
+    ) -> Result<Self, MalformedEntries> {
         let list = match value {
             None | Some(Value::Null) => return Ok(Self::default()),
             Some(Value::Array(list)) => list,
-            Some(other) => return Err(wrong("a list of entries", other)),
+            Some(other) => return Err(MalformedEntries::new("a list of entries", other)),
         };
         let mut entries = BTreeMap::new();
         for entry in list {
@@ -107,14 +194,14 @@ impl Managed {
             let operation = match text("operation") {
                 "Apply" => Operation::Apply,
                 "Update" => Operation::Update,
-                _ => return Err(wrong("operation Apply or Update", entry)),
+                _ => return Err(MalformedEntries::new("operation Apply or Update", entry)),
             };
             if text("fieldsType") != "FieldsV1" {
-                return Err(wrong("fieldsType FieldsV1", entry));
+                return Err(MalformedEntries::new("fieldsType FieldsV1", entry));
             }
             let fields = match entry.get("fieldsV1") {
-                None | Some(Value::Null) => Set::new(),
-                Some(fields) => Set::from_fields_v1(fields).map_err(|_| wrong("fieldsV1", fields))?,
+                None | Some(Value::Null) => Fields::Read(Set::new()),
+                Some(fields) => read_fields(fields)?,
             };
             let identity = Identity::new(text("manager"), operation, text("apiVersion"), text("subresource"));
             let ownership = Ownership {
@@ -129,7 +216,7 @@ impl Managed {
 
     /// Writes `metadata.managedFields`: appliers first, then by time, manager, version and subresource.
     pub fn encode(&self) -> Value {
-        let mut entries: Vec<(&Identity, &Ownership)> = self.entries.iter().collect();
+        let mut entries: Vec<(&Identity, &Ownership<'_>)> = self.entries.iter().collect();
         entries.sort_by(|(a, x), (b, y)| {
             (a.operation, &x.time, &a.manager, &x.api_version, &a.subresource).cmp(&(
                 b.operation,
@@ -194,7 +281,7 @@ impl Managed {
                 continue;
             };
             if let Some(ownership) = self.entries.get_mut(&bucket) {
-                ownership.fields.extend(&merged.fields);
+                ownership.fields.set_mut().extend(&merged.fields.set());
                 // That of the later one.
                 ownership.time = merged.time;
             }
@@ -246,7 +333,7 @@ mod tests {
                 Ownership {
                     api_version: if i == 1 { "v2" } else { "v1" }.into(),
                     time: Some(format!("2026-01-01T00:00:{i:02}Z")),
-                    fields,
+                    fields: Fields::Read(fields),
                 },
             );
         }
@@ -254,7 +341,7 @@ mod tests {
         assert_eq!(managed.entries.len(), MAX_UPDATE_MANAGERS);
         let bucket = &managed.entries[&Identity::new(ANCIENT_CHANGES, Operation::Update, "v1", "")];
         assert_eq!(
-            bucket.fields,
+            *bucket.fields.set(),
             Set::of_fields(&["spec.f0", "spec.f2", "spec.f3", "spec.f4"])
         );
         assert_eq!(bucket.time.as_deref(), Some("2026-01-01T00:00:04Z"));

@@ -122,9 +122,11 @@ impl Scope {
         if track_fields && self.spec().is_ok_and(|version| version.schema.is_some()) {
             self.own_fields(Some(old), &mut object, options, context.now);
         }
-        let managed = object.pointer("/metadata/managedFields").cloned();
-        let mut object = as_sent.unwrap_or(object);
-        meta::set(&mut object, "managedFields", managed);
+        if let Some(mut as_sent) = as_sent {
+            let managed = object.pointer_mut("/metadata/managedFields").map(Value::take);
+            meta::set(&mut as_sent, "managedFields", managed);
+            object = as_sent;
+        }
         let mut holder = Some(object);
         self.admit(
             context,

@@ -51,7 +51,9 @@ fn containers(list: Value) -> Value {
 fn owned(object: &Value, name: &str) -> Vec<String> {
     let managed = Managed::decode(object.pointer("/metadata/managedFields")).unwrap();
     let found = managed.entries.iter().filter(|(identity, _)| identity.manager == name);
-    found.flat_map(|(_, ownership)| ownership.fields.paths()).collect()
+    found
+        .flat_map(|(_, ownership)| ownership.fields.set().paths())
+        .collect()
 }
 
 fn time(object: &Value, name: &str) -> String {
@@ -519,7 +521,7 @@ proptest! {
         wanted.subtract(&STRIPPED);
         let mut entry = Managed::decode(live.pointer("/metadata/managedFields")).unwrap();
         let ownership = entry.entries.remove(&custom_manager("one", Operation::Apply).identity());
-        prop_assert_eq!(ownership.map(|o| o.fields).unwrap_or_default(), wanted);
+        prop_assert_eq!(ownership.map(|o| o.fields.set().into_owned()).unwrap_or_default(), wanted);
     }
 
     #[test]
@@ -544,8 +546,8 @@ proptest! {
         let managed = Managed::decode(live.pointer("/metadata/managedFields")).unwrap();
         let mut fields = Set::new();
         for ownership in managed.entries.values() {
-            prop_assert!(fields.intersection(&ownership.fields).is_empty(), "updaters never share");
-            fields.extend(&ownership.fields);
+            prop_assert!(fields.intersection(&ownership.fields.set()).is_empty(), "updaters never share");
+            fields.extend(&ownership.fields.set());
         }
         let mut there = typed::to_fieldset(&live, &CUSTOM);
         there.subtract(&STRIPPED);
@@ -569,5 +571,15 @@ proptest! {
         }
         let fields = typed::to_fieldset(&new, &DEPLOYMENT);
         prop_assert_eq!(Set::from_fields_v1(&fields.to_fields_v1()).unwrap(), fields);
+    }
+
+    #[test]
+    fn stored_fields_are_touched_as_read_ones_are(a in fixtures::custom_object(), b in fixtures::custom_object()) {
+        let (mine, theirs) = (typed::to_fieldset(&a, &CUSTOM), typed::to_fieldset(&b, &CUSTOM));
+        for paths in [&theirs, &theirs.difference(&mine), &mine.difference(&theirs)] {
+            let stored = mine.to_fields_v1();
+            let stored = Fields::Stored(std::borrow::Cow::Borrowed(&stored));
+            prop_assert_eq!(stored.touches(paths), Fields::Read(mine.clone()).touches(paths));
+        }
     }
 }

@@ -275,27 +275,28 @@ impl Fake {
                         let state = state.lock();
                         if after < state.compacted {
                             let (_, status) = refusal(410, "Expired");
-                            return Some((json!({"type": "ERROR", "object": status}), u64::MAX));
+                            return Some((frame("ERROR", &status), u64::MAX));
                         }
                         let next = state
                             .history
                             .iter()
                             .find(|(version, _, at, _)| *version > after && matches(at, &place, only.as_deref()));
                         if let Some((version, kind, _, object)) = next {
-                            return Some((json!({"type": kind, "object": object}), *version));
+                            return Some((frame(kind, object), *version));
                         }
                     }
                     changed.changed().await.ok()?;
                 }
             }
         });
-        let frames = events.map(|line| {
-            let mut bytes = serde_json::to_vec(&line).unwrap();
-            bytes.push(b'\n');
-            Ok::<_, Infallible>(http_body::Frame::data(Bytes::from(bytes)))
-        });
+        let frames = events.map(|line| Ok::<_, Infallible>(http_body::Frame::data(Bytes::from(line))));
         Response::new(StreamBody::new(frames).boxed_unsync())
     }
+}
+
+/// A line of a watch: first what happened, then the object, as API servers write it.
+fn frame(kind: &str, object: &Value) -> String {
+    format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
 }
 
 fn matches(at: &Place, place: &Place, only: Option<&str>) -> bool {

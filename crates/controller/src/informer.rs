@@ -16,15 +16,21 @@ use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::queue::RateLimit;
+use crate::raw::Raw;
 use crate::{ObjectRef, Queue};
 
 mod clustered;
 pub use clustered::Clustered;
 
-/// What can be informed about: any kind, typed or dynamic.
-pub trait Watched: Resource + ResourceExt + Clone + DeserializeOwned + Debug + Send + Sync + 'static {}
+/// What a copy can hold.
+pub trait Kept: Resource + ResourceExt + Clone + Debug + Send + Sync + 'static {}
 
-impl<K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static> Watched for K {}
+impl<K: Resource + Clone + Debug + Send + Sync + 'static> Kept for K {}
+
+/// What can be informed about: any kind, typed or dynamic.
+pub trait Watched: Kept + DeserializeOwned {}
+
+impl<K: Kept + DeserializeOwned> Watched for K {}
 
 /// What happened to an object.
 #[derive(Clone, Debug)]
@@ -68,10 +74,11 @@ impl<K> Clone for Informer<K> {
     }
 }
 
+/// Makes what is kept of an object as it came.
+type Read<K> = Box<dyn Fn(&Raw) -> Result<K, serde_json::Error> + Send + Sync>;
+
 struct Shared<K> {
-    place: Box<dyn Fn(&K) -> ObjectRef + Send + Sync>,
-    /// Takes from an object what nobody needs, before it is kept.
-    tidy: Box<dyn Fn(&mut K) + Send + Sync>,
+    read: Read<K>,
     copy: RwLock<Copy<K>>,
     /// Held while changes are told, so that a new handler misses none and sees none twice.
     handlers: Mutex<Vec<Handler<K>>>,
@@ -126,13 +133,10 @@ impl<K> Copy<K> {
     }
 }
 
-impl<K: Watched> Informer<K>
-where
-    K::DynamicType: Clone,
-{
+impl<K: Watched> Informer<K> {
     /// Starts to list and watch what `api` and the selectors in `config` describe, until `cancel` is called.
     pub fn start(api: Api<K>, config: watcher::Config, cancel: &CancellationToken) -> Self {
-        Self::start_with(api, config, cancel, ObjectRef::of, |_| {})
+        Self::start_tidied(api, config, cancel, |_| {})
     }
 
     /// As [`Informer::start`], but keeps what `tidy` leaves of each object; for kinds of which there are many and only parts are needed.
@@ -142,19 +146,19 @@ where
         cancel: &CancellationToken,
         tidy: impl Fn(&mut K) + Send + Sync + 'static,
     ) -> Self {
-        Self::start_with(api, config, cancel, ObjectRef::of, tidy)
+        let read = move |raw: &Raw| {
+            let mut object = raw.read()?;
+            tidy(&mut object);
+            Ok(object)
+        };
+        Self::start_with(api, config, cancel, Box::new(read))
     }
+}
 
-    fn start_with(
-        api: Api<K>,
-        config: watcher::Config,
-        cancel: &CancellationToken,
-        place: impl Fn(&K) -> ObjectRef + Send + Sync + 'static,
-        tidy: impl Fn(&mut K) + Send + Sync + 'static,
-    ) -> Self {
+impl<K: Kept> Informer<K> {
+    fn start_with(api: Api<K>, config: watcher::Config, cancel: &CancellationToken, read: Read<K>) -> Self {
         let shared = Arc::new(Shared {
-            place: Box::new(place),
-            tidy: Box::new(tidy),
+            read,
             copy: RwLock::new(Copy {
                 objects: BTreeMap::new(),
                 indexes: BTreeMap::new(),
@@ -165,8 +169,9 @@ where
         let cancel = cancel.child_token();
         let following = Arc::clone(&shared);
         let until = cancel.clone();
+        let api = Raw::api(api);
         tokio::spawn(async move {
-            until.run_until_cancelled(following.follow(api, config)).await;
+            until.run_until_cancelled(follow(api, config, following)).await;
         });
         Self {
             shared,
@@ -291,10 +296,7 @@ where
     }
 }
 
-impl<K: Watched> Informer<Clustered<K>>
-where
-    K::DynamicType: Clone,
-{
+impl<K: Watched> Informer<Clustered<K>> {
     /// As [`Informer::start_tidied`] with a client of all logical clusters: places carry the cluster.
     pub fn start_clustered(
         api: Api<Clustered<K>>,
@@ -302,8 +304,13 @@ where
         cancel: &CancellationToken,
         tidy: impl Fn(&mut K) + Send + Sync + 'static,
     ) -> Self {
-        let place = |object: &Clustered<K>| ObjectRef::of(object).in_cluster(&object.cluster);
-        Self::start_with(api, config, cancel, place, move |object| tidy(&mut object.object))
+        let read = move |raw: &Raw| {
+            let mut object = raw.read()?;
+            tidy(&mut object);
+            let cluster = raw.cluster.clone();
+            Ok(Clustered { cluster, object })
+        };
+        Self::start_with(api, config, cancel, Box::new(read))
     }
 }
 
@@ -313,83 +320,103 @@ const PAUSES: RateLimit = RateLimit {
     max: Duration::from_secs(30),
 };
 
-impl<K: Watched> Shared<K> {
-    async fn follow(&self, api: Api<K>, config: watcher::Config) {
-        let resource = api.resource_url().to_owned();
-        let mut events = pin!(watcher(api, config));
-        let mut listed = BTreeMap::new();
-        let mut failures = 0;
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(event) => {
-                    // `Init` only says that a list is tried.
-                    if !matches!(event, Event::Init) {
-                        failures = 0;
-                    }
-                    self.take(event, &mut listed);
-                }
-                Err(error) => {
-                    let again = PAUSES.delay(failures);
-                    tracing::debug!(resource, %error, ?again, "watching failed");
-                    failures += 1;
-                    sleep(again).await;
-                }
-            }
-        }
-    }
-
-    fn take(&self, event: Event<K>, listed: &mut BTreeMap<ObjectRef, K>) {
-        // managedFields are the larger half of many objects, and no controller reads them.
-        let event = event.modify(|object| {
-            object.meta_mut().managed_fields = None;
-            (self.tidy)(object);
-        });
-        match event {
-            Event::Init => listed.clear(),
-            Event::InitApply(object) => {
-                listed.insert((self.place)(&object), object);
-            }
-            Event::InitDone => {
-                self.replace(std::mem::take(listed));
-                // A list that is read anew finds it set.
-                let _ = self.synced.set(());
-            }
-            Event::Apply(object) => self.apply((self.place)(&object), object),
-            Event::Delete(object) => self.delete(&(self.place)(&object), Some(object)),
-        }
-    }
-
+/// What takes the objects that are followed.
+trait Copying: Send + Sync {
     /// Makes a complete list the copy, and tells what differs.
-    fn replace(&self, listed: BTreeMap<ObjectRef, K>) {
+    fn replace(&self, listed: BTreeMap<ObjectRef, Raw>);
+    /// Takes an object, new or changed.
+    fn apply(&self, object: &Raw);
+    /// Drops an object; this is its last state.
+    fn delete(&self, object: &Raw);
+}
+
+async fn follow(api: Api<Raw>, config: watcher::Config, copy: Arc<dyn Copying>) {
+    let resource = api.resource_url().to_owned();
+    let mut events = pin!(watcher(api, config));
+    let mut listed = BTreeMap::new();
+    let mut failures = 0;
+    while let Some(event) = events.next().await {
+        match event {
+            // it only says that a list is tried
+            Ok(Event::Init) => {
+                listed.clear();
+                continue;
+            }
+            Ok(Event::InitApply(object)) => drop(listed.insert(place(&object), object)),
+            Ok(Event::InitDone) => copy.replace(std::mem::take(&mut listed)),
+            Ok(Event::Apply(object)) => copy.apply(&object),
+            Ok(Event::Delete(object)) => copy.delete(&object),
+            Err(error) => {
+                let again = PAUSES.delay(failures);
+                tracing::debug!(resource, %error, ?again, "watching failed");
+                failures += 1;
+                sleep(again).await;
+                continue;
+            }
+        }
+        failures = 0;
+    }
+}
+
+fn place(object: &Raw) -> ObjectRef {
+    ObjectRef::of(object).in_cluster(&object.cluster)
+}
+
+impl<K: Kept> Copying for Shared<K> {
+    fn replace(&self, listed: BTreeMap<ObjectRef, Raw>) {
         let gone: Vec<ObjectRef> = {
             let copy = self.copy.read();
             let known = copy.objects.keys();
             known.filter(|place| !listed.contains_key(place)).cloned().collect()
         };
         for place in gone {
-            self.delete(&place, None);
+            self.forget(&place, None);
         }
-        for (place, object) in listed {
-            self.apply(place, object);
+        for object in listed.into_values() {
+            self.apply(&object);
         }
+        // A list that is read anew finds it set.
+        let _ = self.synced.set(());
     }
 
-    fn apply(&self, place: ObjectRef, object: K) {
+    fn apply(&self, object: &Raw) {
+        let place = place(object);
         let handlers = self.handlers.lock();
-        let new = Arc::new(object);
-        let old = {
-            let mut copy = self.copy.write();
+        let is_known = {
+            let copy = self.copy.read();
             let known = copy.objects.get(&place);
-            if known.is_some_and(|old| same_version(old.as_ref(), new.as_ref())) {
-                return;
-            }
-            copy.insert(place, Arc::clone(&new))
+            known.is_some_and(|known| same_version(known.as_ref(), object))
         };
+        if is_known {
+            return;
+        }
+        let Some(new) = self.read(object).map(Arc::new) else {
+            return;
+        };
+        let old = self.copy.write().insert(place, Arc::clone(&new));
         let change = Change::Applied { old, new };
         handlers.iter().for_each(|handler| handler(&change));
     }
 
-    fn delete(&self, place: &ObjectRef, last: Option<K>) {
+    fn delete(&self, object: &Raw) {
+        self.forget(&place(object), self.read(object));
+    }
+}
+
+impl<K: Kept> Shared<K> {
+    /// An object of the kind; one that is none is told and left out, so that others of its kind are not kept from being seen.
+    fn read(&self, object: &Raw) -> Option<K> {
+        match (self.read)(object) {
+            Ok(object) => Some(object),
+            Err(error) => {
+                let kind = std::any::type_name::<K>();
+                tracing::error!(object = %place(object), kind, %error, "an object cannot be read and is left out");
+                None
+            }
+        }
+    }
+
+    fn forget(&self, place: &ObjectRef, last: Option<K>) {
         let handlers = self.handlers.lock();
         let Some(old) = self.copy.write().remove(place) else {
             return;
@@ -399,7 +426,7 @@ impl<K: Watched> Shared<K> {
     }
 }
 
-fn same_version<K: ResourceExt>(one: &K, other: &K) -> bool {
+fn same_version(one: &impl ResourceExt, other: &impl ResourceExt) -> bool {
     one.resource_version().is_some() && one.resource_version() == other.resource_version() && one.uid() == other.uid()
 }
 

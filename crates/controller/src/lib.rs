@@ -13,6 +13,7 @@ pub mod informer;
 pub mod leader;
 pub mod operation;
 pub mod queue;
+mod raw;
 pub mod reference;
 pub mod secrets;
 pub mod wait;

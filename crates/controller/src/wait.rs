@@ -12,6 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout
 use crate::ObjectRef;
 use crate::informer::Watched;
 use crate::queue::RateLimit;
+use crate::raw::Raw;
 
 /// How patient a wait is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,13 +79,13 @@ pub async fn wait_for<K: Watched, T, E: std::fmt::Display>(
 ) -> Result<T, WaitError<E>> {
     let deadline = Instant::now() + patience.timeout;
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    let mut events = pin!(watcher(api.clone(), config));
+    let mut events = pin!(watcher(Raw::api(api.clone()), config));
     // A period of zero is no period.
     let period = patience.recheck.max(Duration::from_millis(1));
     let mut recheck = interval_at(Instant::now() + period, period);
     recheck.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut seen: Option<Option<K>> = None;
-    let mut listed = None;
+    let mut listed: Result<Option<K>, serde_json::Error> = Ok(None);
     let mut last = None;
     let mut trouble = String::new();
     let mut again = Instant::now();
@@ -99,12 +100,17 @@ pub async fn wait_for<K: Watched, T, E: std::fmt::Display>(
                         trouble.clear();
                         refusals = 0;
                     }
-                    match event {
-                        Event::Init => { listed = None; false }
-                        Event::InitApply(object) => { listed = Some(object); false }
-                        Event::InitDone => { seen = Some(listed.take()); true }
-                        Event::Apply(object) => { seen = Some(Some(object)); true }
-                        Event::Delete(_) => { seen = Some(None); true }
+                    let now = match event {
+                        Event::Init => { listed = Ok(None); None }
+                        Event::InitApply(object) => { listed = object.read().map(Some); None }
+                        Event::InitDone => Some(std::mem::replace(&mut listed, Ok(None))),
+                        Event::Apply(object) => Some(object.read().map(Some)),
+                        Event::Delete(_) => Some(Ok(None)),
+                    };
+                    match now {
+                        None => false,
+                        Some(Ok(object)) => { seen = Some(object); true }
+                        Some(Err(error)) => { trouble = error.to_string(); seen = None; false }
                     }
                 }
                 Some(Err(error)) => {
@@ -136,12 +142,9 @@ pub async fn wait_for_all<K: Watched>(
     api: &Api<K>,
     patience: Patience,
     check: impl Fn(&[K]) -> Result<(), String>,
-) -> Result<(), String>
-where
-    K::DynamicType: Clone,
-{
+) -> Result<(), String> {
     let deadline = Instant::now() + patience.timeout;
-    let mut events = pin!(watcher(api.clone(), watcher::Config::default()));
+    let mut events = pin!(watcher(Raw::api(api.clone()), watcher::Config::default()));
     let mut known: BTreeMap<ObjectRef, K> = BTreeMap::new();
     let mut listed = false;
     let mut last = "nothing could be listed".to_owned();
@@ -156,7 +159,10 @@ where
                 listed = true;
                 refusals = 0;
             }
-            Ok(Event::InitApply(object) | Event::Apply(object)) => drop(known.insert(ObjectRef::of(&object), object)),
+            Ok(Event::InitApply(object) | Event::Apply(object)) => match object.read() {
+                Ok(read) => drop(known.insert(ObjectRef::of(&object), read)),
+                Err(error) => return Err(format!("{} cannot be read: {error}", ObjectRef::of(&object))),
+            },
             Ok(Event::Delete(object)) => drop(known.remove(&ObjectRef::of(&object))),
             Err(error) => {
                 last = error.to_string();

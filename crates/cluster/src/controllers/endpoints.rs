@@ -353,11 +353,13 @@ mod tests {
             "selector": {"app": "x"}, "ports": [{"name": "http", "port": 80, "targetPort": "web"}]}}))
         .unwrap();
         let pod = |name: &str, port: i32, ready: &str| -> Arc<Clustered<Pod>> {
-            Arc::new(serde_json::from_value(json!({"logicalCluster": "c",
+            let object = serde_json::from_value(json!({
                 "metadata": {"name": name, "labels": {"app": "x"}},
                 "spec": {"nodeName": "a", "containers": [{"name": "m", "ports": [{"name": "web", "containerPort": port}]}]},
                 "status": {"podIP": format!("10.0.0.{port}"), "conditions": [{"type": "Ready", "status": ready}]},
-            })).unwrap())
+            }));
+            let (cluster, object) = ("c".to_owned(), object.unwrap());
+            Arc::new(Clustered { cluster, object })
         };
         let around = [pod("a", 1, "True"), pod("b", 2, "False"), pod("c", 1, "False")];
         let groups = groups(&service, &around, &|_| Some("z".into()));

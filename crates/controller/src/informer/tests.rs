@@ -89,8 +89,30 @@ async fn after_missed_events_the_new_list_tells_only_what_differs() {
     fresh.insert(ObjectRef::of(&changed), changed.clone());
     changed.metadata.name = Some("new".into());
     fresh.insert(ObjectRef::of(&changed), changed);
-    informer.shared.replace(fresh);
+    let raw = |object: &ConfigMap| serde_json::from_value(serde_json::to_value(object).unwrap()).unwrap();
+    let fresh = fresh.iter().map(|(place, object)| (place.clone(), raw(object)));
+    informer.shared.replace(fresh.collect());
     assert_eq!(*log.lock(), ["-gone", "changed:1>2", "+new=2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_read_hides_nothing_else() {
+    let fake = Fake::new();
+    fake.put(
+        &format!("{PATH}a"),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": 7}),
+    );
+    put(&fake, "b", "1");
+    let cancel = CancellationToken::new();
+    let api: Api<ConfigMap> = Api::all(fake.client());
+    let informer = Informer::start(api, watcher::Config::default(), &cancel);
+    let log = logged(&informer);
+    informer.synced().await;
+    put(&fake, "a", "2");
+    settle().await;
+    fake.remove(&format!("{PATH}a"));
+    settle().await;
+    assert_eq!(*log.lock(), ["+b=1", "+a=2", "-a"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,182 @@
+//! Objects as they come from a list or watch: text, and the little that is needed to follow them.
+//!
+//! What follows a kind does so without knowing its type: that is compiled once, and what no controller reads (`managedFields`, the larger
+//! half of many objects) is never made into values. An object becomes a typed one when the copy takes it.
+//!
+//! The text is taken as it stands, for which a watch must say what happened before it tells the object (`type`, then `object`), as every API
+//! server does.
+
+use std::borrow::Cow;
+
+use k8s_openapi::ClusterResourceScope;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{Api, Resource};
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+/// An object's text.
+#[derive(Clone, Debug)]
+pub(crate) struct Raw {
+    text: Box<str>,
+    /// Name, namespace, uid and resource version; nothing else.
+    head: ObjectMeta,
+    /// The logical cluster that the object is in, where the list or watch is one across clusters; else empty.
+    pub cluster: String,
+}
+
+/// The path under which objects are listed and watched: what takes the place of a kind here.
+#[derive(Clone, Debug)]
+pub(crate) struct Path(String);
+
+impl Raw {
+    /// Reaches the same objects as a typed API.
+    pub fn api<K: Resource>(typed: Api<K>) -> Api<Self> {
+        let path = Path(typed.resource_url().to_owned());
+        Api::all_with(typed.into_client(), &path)
+    }
+
+    /// The object as one of a type.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn read<K: DeserializeOwned>(&self) -> Result<K, serde_json::Error> {
+        serde_json::from_str(&self.text)
+    }
+}
+
+impl Resource for Raw {
+    type DynamicType = Path;
+    type Scope = ClusterResourceScope;
+
+    fn kind(_: &Path) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn group(_: &Path) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn version(_: &Path) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn plural(_: &Path) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn url_path(path: &Path, _: Option<&str>) -> String {
+        path.0.clone()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.head
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.head
+    }
+}
+
+#[derive(Deserialize)]
+struct Members<'t> {
+    #[serde(default, rename = "logicalCluster")]
+    cluster: String,
+    #[serde(borrow)]
+    metadata: Metadata<'t>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata<'t> {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    #[serde(borrow)]
+    managed_fields: Option<&'t RawValue>,
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let whole = Box::<RawValue>::deserialize(deserializer)?;
+        Self::of(whole.get()).map_err(D::Error::custom)
+    }
+}
+
+impl Raw {
+    fn of(whole: &str) -> Result<Self, serde_json::Error> {
+        let members: Members<'_> = serde_json::from_str(whole)?;
+        let metadata = members.metadata;
+        let text = match metadata.managed_fields.and_then(|part| without(whole, part.get())) {
+            Some(text) => text.into(),
+            None => whole.into(),
+        };
+        let head = ObjectMeta {
+            name: metadata.name,
+            namespace: metadata.namespace,
+            uid: metadata.uid,
+            resource_version: metadata.resource_version,
+            ..ObjectMeta::default()
+        };
+        Ok(Self {
+            text,
+            head,
+            cluster: members.cluster,
+        })
+    }
+}
+
+/// A text with null in place of one of its parts; none when the part is not one of this text.
+fn without(whole: &str, part: &str) -> Option<String> {
+    let at = part.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;
+    let (before, after) = (whole.get(..at)?, whole.get(at + part.len()..)?);
+    Some([before, "null", after].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::api::DynamicObject;
+    use kube::core::{ObjectList, WatchEvent};
+
+    use super::*;
+
+    const OBJECT: &str = r#"{"logicalCluster":"garden","apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"7","managedFields":[{"manager":"m","fieldsV1":{"f:data":{}}}],"labels":{"x":"y"}},"data":{"k":"v"}}"#;
+
+    #[test]
+    fn what_no_controller_reads_is_left_out() {
+        let raw: Raw = serde_json::from_str(OBJECT).unwrap();
+        assert_eq!(raw.cluster, "garden");
+        assert_eq!(
+            (raw.head.name.as_deref(), raw.head.resource_version.as_deref()),
+            (Some("a"), Some("7"))
+        );
+        assert!(!raw.text.contains("manager"));
+        let typed: ConfigMap = raw.read().unwrap();
+        assert_eq!(typed.metadata.managed_fields, None);
+        assert_eq!(typed.metadata.labels.unwrap()["x"], "y");
+        assert_eq!(typed.data.unwrap()["k"], "v");
+        let dynamic: DynamicObject = raw.read().unwrap();
+        assert_eq!(dynamic.data["data"]["k"], "v");
+    }
+
+    #[test]
+    fn lists_and_watches_hold_them() {
+        let list = format!(
+            r#"{{"kind":"ConfigMapList","apiVersion":"v1","metadata":{{"resourceVersion":"9"}},"items":[{OBJECT}]}}"#
+        );
+        let list: ObjectList<Raw> = serde_json::from_str(&list).unwrap();
+        assert_eq!(list.items[0].head.uid.as_deref(), Some("u"));
+        let event = format!(r#"{{"type":"ADDED","object":{OBJECT}}}"#);
+        let event: WatchEvent<Raw> = serde_json::from_str(&event).unwrap();
+        assert!(matches!(event, WatchEvent::Added(raw) if raw.cluster == "garden"));
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        for text in ["[]", "{}", r#"{"metadata":7}"#, r#"{"metadata":{"name":1}}"#] {
+            assert!(serde_json::from_str::<Raw>(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! The life of a shoot, told in virtual time: create, hibernate, wake up, scale, delete.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_apis::core::v1beta1::{BackupEntry, Shoot};
 use gardener_apis::machine::v1alpha1::Machine;
@@ -9,10 +9,10 @@ use gardener_landscape::manifests;
 use gardener_testkit::landscape::Landscape;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, Secret};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
-use kube::{Api, Resource};
+use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
 
 const CONTROL_PLANE: &str = "shoot--local--local";
@@ -132,6 +132,49 @@ impl Story {
         let api: Api<K> = Api::namespaced(self.landscape.seed("local"), CONTROL_PLANE);
         let list = api.list(&ListParams::default()).await.unwrap();
         list.items.iter().map(kube::ResourceExt::name_any).collect()
+    }
+
+    /// The uids of the pods with a label.
+    async fn pods(&self, client: Client, namespace: &str, label: &str) -> BTreeSet<String> {
+        let api: Api<Pod> = Api::namespaced(client, namespace);
+        let pods = api.list(&ListParams::default().labels(label)).await.unwrap();
+        let uids = pods.items.into_iter().filter_map(|pod| pod.metadata.uid);
+        uids.collect()
+    }
+
+    /// Maintenance asks for restarts by tasks, which are done once, [CP-F71], [UPD-47].
+    async fn restart_by_tasks(&self) {
+        let look = || async {
+            let (seed, shoot) = (self.landscape.seed("local"), self.landscape.shoot(CONTROL_PLANE));
+            [
+                self.pods(seed.clone(), CONTROL_PLANE, "role=controller-manager").await,
+                self.pods(shoot.clone(), "kube-system", "app=coredns").await,
+                self.pods(shoot, "kube-system", "app=kube-proxy").await,
+                self.pods(seed, CONTROL_PLANE, "role=scheduler").await,
+            ]
+        };
+        let before = look().await;
+        assert!(before.iter().all(|pods| !pods.is_empty()), "{before:?}");
+        let tasks = "restartControlPlanePods,restartCoreAddons";
+        let annotations = json!({"shoot.gardener.cloud/tasks": tasks, "gardener.cloud/operation": "reconcile"});
+        self.patch(json!({"metadata": {"annotations": annotations}})).await;
+        let restarted = || async {
+            let after = look().await;
+            let waiting = self.shoot().await.tasks().len();
+            let pairs = before.iter().zip(&after);
+            let same: Vec<bool> = pairs.map(|(before, after)| !before.is_disjoint(after)).collect();
+            match waiting == 0 && same == [false, false, false, true] {
+                true => Ok(()),
+                false => Err(format!("{waiting} tasks wait; still the same: {same:?}")),
+            }
+        };
+        self.landscape.until("restarted", restarted).await;
+        self.settled("healthy after restarts", "Reconcile").await;
+        let restarted = look().await;
+        self.patch(json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}}))
+            .await;
+        self.settled("reconciled again", "Reconcile").await;
+        assert_eq!(look().await, restarted, "what was restarted once stays as it is");
     }
 
     async fn hibernate(&self) {
@@ -282,6 +325,7 @@ async fn pools_grow_shrink_come_and_go() {
     let story = Story::begin(1).await;
     story.pools(&[("local", 3)]).await;
     story.settled("scaled up", "Reconcile").await;
+    story.restart_by_tasks().await;
     story.nodes(&[("local", 3)]).await;
     story.pools(&[("local", 1)]).await;
     story.settled("scaled down", "Reconcile").await;

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::workload::{
-    Container, KUBECONFIG_VOLUME, Workload, container, deployment, disruption_budget, kubeconfig_volume, secret_volume,
-    service,
+    Container, KUBECONFIG_VOLUME, RESTART, Workload, container, deployment, disruption_budget, kubeconfig_volume,
+    secret_volume, service,
 };
 use super::{Cluster, SHOOT_KUBECONFIG, access};
 
@@ -143,6 +143,7 @@ pub fn manifests(cluster: &Cluster<'_>, replicas: i32) -> Vec<Value> {
             priority_class: "gardener-system-300",
             containers: vec![server],
             volumes,
+            pod_labels: &[RESTART],
             ..Workload::default()
         }),
     ]

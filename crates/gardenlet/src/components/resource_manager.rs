@@ -153,6 +153,7 @@ pub fn seed_manifests(namespace: &str, cluster_id: &str) -> Vec<Value> {
             containers: vec![server(false)],
             volumes: vec![config_volume("config", NAME)],
             pod_annotations: vec![("checksum/config".to_owned(), crate::checksum::short(&config))],
+            ..Workload::default()
         }),
     ]);
     manifests

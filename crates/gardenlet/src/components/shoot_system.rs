@@ -8,6 +8,9 @@ fn labels(name: &str) -> Value {
     json!({"app": name, "gardener.cloud/role": "system-component", "origin": "gardener", "k8s-app": name})
 }
 
+/// The annotation of pods that were restarted on demand: when.
+pub const RESTARTED_AT: &str = "gardener.cloud/restarted-at";
+
 fn pod(name: &str, image: &str, environment: Value, critical: bool, host: bool) -> Value {
     let mut labels = labels(name);
     if let (true, Some(fields)) = (critical, labels.as_object_mut()) {
@@ -70,6 +73,14 @@ pub fn daemon_set(name: &str, app: &str, image: &str, selector: Value) -> Value 
             "selector": {"matchLabels": matching}, "template": template,
         },
     })
+}
+
+/// Notes on a workload's pods when they were restarted on demand: a later time rolls them.
+fn restarted(mut workload: Value, at: Option<&str>) -> Value {
+    if let (Some(at), Some(template)) = (at, workload.pointer_mut("/spec/template/metadata")) {
+        template["annotations"] = json!({RESTARTED_AT: at});
+    }
+    workload
 }
 
 fn account(name: &str) -> Value {
@@ -157,7 +168,9 @@ pub fn core(cluster: &Cluster<'_>, project: &str) -> Vec<Value> {
 }
 
 /// `shoot-core-coredns`.
-pub fn coredns(cluster: &Cluster<'_>) -> Vec<Value> {
+///
+/// `restarted_at`: when its pods were restarted the last time on demand.
+pub fn coredns(cluster: &Cluster<'_>, restarted_at: Option<&str>) -> Vec<Value> {
     let corefile = ".:8053 {\n  errors\n  log . {\n    class error\n  }\n  health {\n    lameduck 15s\n  }\n  ready\n  kubernetes cluster.local in-addr.arpa ip6.arpa {\n    pods insecure\n    ttl 30\n  }\n  prometheus :9153\n  forward . /etc/resolv.conf\n  cache 30\n  loop\n  reload\n  loadbalance round_robin\n  import custom/*.override\n}\nimport custom/*.server\n";
     let subject = json!([{"kind": "ServiceAccount", "name": "coredns", "namespace": "kube-system"}]);
     let address = cluster.service_address(10).map(|address| address.to_string());
@@ -186,7 +199,7 @@ pub fn coredns(cluster: &Cluster<'_>) -> Vec<Value> {
                 {"name": "metrics", "port": 9153, "targetPort": 9153, "protocol": "TCP"},
             ]),
         ),
-        deployment("coredns", "coredns:v1.12.4", 2, json!([])),
+        restarted(deployment("coredns", "coredns:v1.12.4", 2, json!([])), restarted_at),
         json!({
             "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "coredns", "namespace": "kube-system"},
             "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "coredns"}}},
@@ -218,12 +231,18 @@ pub fn kube_proxy(cluster: &Cluster<'_>) -> Vec<Value> {
 }
 
 /// The name and content of `shoot-core-kube-proxy-<pool>-v<version>`.
-pub fn kube_proxy_of_pool(pool: &str, version: &str) -> (String, Vec<Value>) {
-    let short: Vec<&str> = version.split('.').collect();
-    let name = format!("kube-proxy-{pool}-v{}", short.join("."));
+///
+/// `restarted_at`: when its pods were restarted the last time on demand.
+pub fn kube_proxy_of_pool(pool: &str, version: &str, restarted_at: Option<&str>) -> (String, Vec<Value>) {
+    let name = kube_proxy_name(pool, version);
     let selector = json!({"worker.gardener.cloud/pool": pool, "worker.gardener.cloud/kubernetes-version": version});
     let set = daemon_set(&name, "kube-proxy", &format!("kube-proxy:v{version}"), selector);
-    (format!("shoot-core-{name}"), vec![set])
+    (format!("shoot-core-{name}"), vec![restarted(set, restarted_at)])
+}
+
+/// The DaemonSet of kube-proxy for a pool.
+pub fn kube_proxy_name(pool: &str, version: &str) -> String {
+    format!("kube-proxy-{pool}-v{version}")
 }
 
 /// Whether kube-proxy is wanted.

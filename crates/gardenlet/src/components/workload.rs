@@ -23,6 +23,8 @@ pub struct Workload<'a> {
     pub containers: Vec<Value>,
     /// Volumes.
     pub volumes: Vec<Value>,
+    /// Further labels of the pods.
+    pub pod_labels: &'a [(&'a str, &'a str)],
     /// Annotations of the pods; a change rolls them.
     pub pod_annotations: Vec<(String, String)>,
 }
@@ -32,6 +34,8 @@ fn map<'a>(pairs: impl IntoIterator<Item = &'a (&'a str, &'a str)>) -> Map<Strin
     pairs.map(|(key, value)| ((*key).to_owned(), (*value).into())).collect()
 }
 
+/// The label of pods that maintenance may restart [CP-F71].
+pub const RESTART: (&str, &str) = ("maintenance.gardener.cloud/restart", "true");
 const ROLE: (&str, &str) = ("gardener.cloud/role", "controlplane");
 const MUTABLE: (&str, &str) = (
     "provider.extensions.gardener.cloud/mutated-by-controlplane-webhook",
@@ -73,6 +77,7 @@ fn render(workload: Workload<'_>, kind: &str, extra: Value) -> Value {
             pod.insert("serviceAccountName".to_owned(), account.into());
         }
     }
+    labels.append(&mut map(workload.pod_labels));
     let mut spec = json!({
         "revisionHistoryLimit": 2,
         "selector": {"matchLabels": map(workload.selector)},

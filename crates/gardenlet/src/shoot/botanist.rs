@@ -8,6 +8,7 @@ mod extensions;
 mod garden;
 mod network;
 mod removal;
+mod restart;
 mod secrets;
 mod system;
 mod workers;
@@ -180,9 +181,7 @@ impl Botanist {
 
     /// Whether a task is requested by the shoot's annotation [UPD-47].
     pub(crate) fn has_task(&self, task: &str) -> bool {
-        let shoot = self.shoot();
-        let tasks = shoot.annotations().get("shoot.gardener.cloud/tasks");
-        tasks.is_some_and(|tasks| tasks.split(',').any(|one| one.trim() == task))
+        self.shoot().tasks().contains(&task)
     }
 
     /// Whether waits for readiness are left out.
@@ -259,17 +258,7 @@ impl Botanist {
         if !self.has_task(task) {
             return Ok(());
         }
-        self.patch_shoot(|shoot| {
-            let key = "shoot.gardener.cloud/tasks";
-            let tasks = shoot.annotations().get(key).cloned().unwrap_or_default();
-            let rest: Vec<&str> = tasks.split(',').map(str::trim).filter(|one| *one != task).collect();
-            if rest.is_empty() {
-                shoot.annotations_mut().remove(key);
-            } else {
-                shoot.annotations_mut().insert(key.to_owned(), rest.join(","));
-            }
-        })
-        .await
+        self.patch_shoot(|shoot| shoot.remove_task(task)).await
     }
 
     /// The live replicas of a Deployment; none if there is none.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use gardener_apis::constants::task;
 use gardener_apis::core::v1beta1::{LastError, LastOperation, Project, Seed, Shoot};
 use gardener_controller::apply as patching;
 use gardener_controller::error_codes;
@@ -272,6 +273,10 @@ async fn work(botanist: &Arc<Botanist>, kind: OperationType, stop: &Cancellation
     };
     graph.run(&reporter(botanist, kind), stop).await?;
     botanist.clean_up_secrets().await?;
+    if !botanist.is_hibernation_enabled() {
+        // the addons' steps have seen it
+        botanist.remove_task(task::RESTART_CORE_ADDONS).await?;
+    }
     if botanist.skips_readiness() {
         botanist
             .patch_shoot(|shoot| drop(shoot.annotations_mut().remove("shoot.gardener.cloud/skip-readiness")))

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gardener_apis::constants::task;
 use gardener_apis::core::v1beta1::ShootAdvertisedAddress;
 use gardener_apis::extensions::v1alpha1::DNSRecord;
 use gardener_flow::TaskError;
@@ -31,8 +32,8 @@ impl Record {
 
     fn task(self) -> &'static str {
         match self {
-            Self::Internal => "deployDNSRecordInternal",
-            Self::External => "deployDNSRecordExternal",
+            Self::Internal => task::DEPLOY_DNS_RECORD_INTERNAL,
+            Self::External => task::DEPLOY_DNS_RECORD_EXTERNAL,
         }
     }
 }

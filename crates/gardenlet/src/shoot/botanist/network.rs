@@ -1,5 +1,6 @@
 //! Infrastructure, ControlPlane and Network resources, and the BackupEntry.
 
+use gardener_apis::constants::task;
 use gardener_apis::core::v1beta1::{BackupEntry, NetworkingStatus};
 use gardener_apis::extensions::v1alpha1::{ControlPlane, Infrastructure, Network};
 use gardener_controller::secrets::{Class, data};
@@ -36,7 +37,7 @@ impl Botanist {
         let mut initial = Infrastructure::default();
         initial.metadata.name = Some(shoot.name_any());
         initial.metadata.namespace = Some(self.namespace.clone());
-        let is_asked = self.has_task("deployInfrastructure") || self.operation == OperationType::Restore;
+        let is_asked = self.has_task(task::DEPLOY_INFRASTRUCTURE) || self.operation == OperationType::Restore;
         let ask = if is_asked { Ask::Always } else { Ask::IfNeeded };
         let key = self.ssh_public_key();
         extension::deploy(&api, initial, ask, &self.config.clock, |object| {
@@ -86,7 +87,7 @@ impl Botanist {
         };
         self.patch_status(|shoot| shoot.status.networking = Some(known.clone()))
             .await?;
-        self.remove_task("deployInfrastructure").await?;
+        self.remove_task(task::DEPLOY_INFRASTRUCTURE).await?;
         self.sync_cluster().await
     }
 

@@ -53,8 +53,9 @@ impl Botanist {
     }
 
     pub(crate) async fn deploy_coredns(&self) -> Done {
-        self.deploy_to_shoot("shoot-core-coredns", &shoot_system::coredns(&self.view().cluster()))
-            .await
+        let restarted_at = self.coredns_restarted_at().await?;
+        let objects = shoot_system::coredns(&self.view().cluster(), restarted_at.as_deref());
+        self.deploy_to_shoot("shoot-core-coredns", &objects).await
     }
 
     /// kube-proxy: what is shared, one DaemonSet per pool and version, and no others.
@@ -68,7 +69,9 @@ impl Botanist {
             kept.push("shoot-core-kube-proxy".to_owned());
             for pool in &view.shoot.spec.provider.workers {
                 let version = worker_pool::kubernetes_version(&view.shoot, pool);
-                let (name, objects) = shoot_system::kube_proxy_of_pool(&pool.name, version);
+                let name = shoot_system::kube_proxy_name(&pool.name, version);
+                let restarted_at = self.kube_proxy_restarted_at(&name).await?;
+                let (name, objects) = shoot_system::kube_proxy_of_pool(&pool.name, version, restarted_at.as_deref());
                 self.deploy_to_shoot(&name, &objects).await?;
                 kept.push(name);
             }

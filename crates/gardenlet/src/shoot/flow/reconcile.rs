@@ -101,6 +101,7 @@ pub(crate) fn graph<'a>(b: &'a Botanist, name: &'static str, shape: Shape) -> Gr
     let client = step!(g, b, "Initializing connection to Shoot", [internal_record, external_record, access, api_server], skip: hib, retry: two_minutes, connect());
     let scheduler = step!(g, b, "Deploying Kubernetes scheduler", [secrets, resource_manager], skip: wl, retry: DEFAULT, deploy_scheduler());
     let controller_manager = step!(g, b, "Deploying Kubernetes controller manager", [secrets, cloud_provider, resource_manager], skip: false, retry: DEFAULT, deploy_controller_manager());
+    step!(g, b, "Restarting control plane pods", [controller_manager, control_plane], skip: !b.restarts_control_plane_pods(), restart_control_plane_pods());
     let controller_manager = step!(g, b, "Waiting until kube-controller-manager is ready", [controller_manager], skip: !shape.rotation_preparing || sr, wait_for_controller_manager());
 
     let late = step!(g, b, "Deploying extension resources after kube-apiserver", [references, client], skip: !b.has_extensions("AfterKubeAPIServer"), deploy_extensions("AfterKubeAPIServer"));

@@ -23,20 +23,36 @@ impl Shoot {
 
     /// Puts tasks that gardenlet is to do once behind those that wait already, each once, [UPD-47].
     pub fn add_tasks(&mut self, tasks: impl IntoIterator<Item = &'static str>) {
-        let waiting = self.annotation(annotation::SHOOT_TASKS).unwrap_or_default().to_owned();
-        let mut all: Vec<&str> = waiting
-            .split(',')
-            .map(str::trim)
-            .filter(|task| !task.is_empty())
-            .collect();
+        let mut all = self.tasks();
         for task in tasks {
             if !all.contains(&task) {
                 all.push(task);
             }
         }
-        if !all.is_empty() {
+        let all = all.join(",");
+        self.set_tasks(all);
+    }
+
+    /// The tasks that gardenlet is to do once, [UPD-47].
+    pub fn tasks(&self) -> Vec<&str> {
+        let tasks = self.annotation(annotation::SHOOT_TASKS).unwrap_or_default().split(',');
+        tasks.map(str::trim).filter(|task| !task.is_empty()).collect()
+    }
+
+    /// Takes away a task that is done.
+    pub fn remove_task(&mut self, task: &str) {
+        let mut left = self.tasks();
+        left.retain(|own| *own != task);
+        let left = left.join(",");
+        self.set_tasks(left);
+    }
+
+    fn set_tasks(&mut self, tasks: String) {
+        if !tasks.is_empty() {
             let annotations = self.metadata.annotations.get_or_insert_default();
-            annotations.insert(annotation::SHOOT_TASKS.to_owned(), all.join(","));
+            annotations.insert(annotation::SHOOT_TASKS.to_owned(), tasks);
+        } else if let Some(annotations) = &mut self.metadata.annotations {
+            annotations.remove(annotation::SHOOT_TASKS);
         }
     }
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::cluster::LogicalCluster;
 use crate::definition::Lister;
+use crate::delegation::TokenReviewer;
 use crate::handle::Caller;
 use crate::meta;
 use crate::tokens::{self, Claims, SigningKey, VerifyingKey};
@@ -43,6 +44,8 @@ pub struct Settings {
     pub accepted_issuers: Vec<String>,
     /// What front proxies tell of their callers; without it they are not believed.
     pub front_proxies: Option<FrontProxies>,
+    /// Another server that tells whose a bearer token is; with it none is read here.
+    pub reviewer: Option<Arc<TokenReviewer>>,
 }
 
 /// Which front proxies are believed, and in which headers they tell for whom they ask.
@@ -118,18 +121,22 @@ impl Authenticator {
     ///
     /// # Errors
     /// 401 for credentials that are wrong, and for none where anonymous access is off.
-    pub fn authenticate(
+    pub async fn authenticate(
         &self,
         cluster: &LogicalCluster,
         caller: &Caller,
         headers: &HeaderMap,
     ) -> Result<UserInfo, ApiError> {
-        if let Some(certificate) = &caller.front_proxy
-            && let Some(front_proxies) = &self.settings.read().front_proxies
-            && let Some(user) = front_proxies.user(certificate, headers)
-        {
-            return Ok(user);
-        }
+        let (anonymous, reviewer) = {
+            let settings = self.settings.read();
+            if let Some(certificate) = &caller.front_proxy
+                && let Some(front_proxies) = &settings.front_proxies
+                && let Some(user) = front_proxies.user(certificate, headers)
+            {
+                return Ok(user);
+            }
+            (settings.anonymous, settings.reviewer.clone())
+        };
         if let Some(user) = caller.certificate.as_deref().and_then(certificate_user) {
             return Ok(user);
         }
@@ -139,12 +146,13 @@ impl Authenticator {
                 .or_else(|| header.strip_prefix("bearer "))
                 .map(str::trim)
                 .filter(|token| !token.is_empty());
-            return match token {
-                Some(token) => self.token_user(cluster, token, &[]).map(|(user, _)| user),
-                None => Err(ApiError::unauthorized()),
+            return match (token, reviewer) {
+                (Some(token), Some(reviewer)) => reviewer.user(token).await,
+                (Some(token), None) => self.token_user(cluster, token, &[]).map(|(user, _)| user),
+                (None, _) => Err(ApiError::unauthorized()),
             };
         }
-        if self.settings.read().anonymous && !caller.refused_certificate {
+        if anonymous && !caller.refused_certificate {
             Ok(UserInfo::anonymous())
         } else {
             Err(ApiError::unauthorized())

@@ -5,6 +5,9 @@ pub mod node;
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use gardener_apimachinery::ApiError;
+
 use crate::cluster::LogicalCluster;
 use crate::user::UserInfo;
 
@@ -73,14 +76,24 @@ pub enum Decision {
 }
 
 /// Decides.
+#[async_trait]
 pub trait Authorizer: Send + Sync + 'static {
-    /// Answers one question about one cluster.
+    /// Answers one question about one cluster. One that asks another server blocks the thread; who can wait calls [`Authorizer::ask`].
     fn authorize(&self, cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Decision;
+
+    /// As [`Authorizer::authorize`], where it can be waited for an answer.
+    ///
+    /// # Errors
+    /// 500 when another server would have to answer, and does not.
+    async fn ask(&self, cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Result<Decision, ApiError> {
+        Ok(self.authorize(cluster, attributes))
+    }
 }
 
 /// Asks authorizers in order until one has an opinion. Members of `system:masters` may do everything.
 pub struct Union(pub Vec<Arc<dyn Authorizer>>);
 
+#[async_trait]
 impl Authorizer for Union {
     fn authorize(&self, cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Decision {
         if attributes.user.is_master() {
@@ -95,6 +108,38 @@ impl Authorizer for Union {
             }
         }
         Decision::NoOpinion(reasons.join(", "))
+    }
+
+    async fn ask(&self, cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Result<Decision, ApiError> {
+        if attributes.user.is_master() {
+            return Ok(Decision::Allow);
+        }
+        let mut reasons = Vec::new();
+        for authorizer in &self.0 {
+            match authorizer.ask(cluster, attributes).await? {
+                Decision::NoOpinion(reason) if reason.is_empty() => {}
+                Decision::NoOpinion(reason) => reasons.push(reason),
+                decided => return Ok(decided),
+            }
+        }
+        Ok(Decision::NoOpinion(reasons.join(", ")))
+    }
+}
+
+/// Lets everybody read some paths that are no resources, with whatever verb. A path may end in `*`, which stands for whatever follows.
+pub struct OpenPaths(pub Vec<String>);
+
+impl Authorizer for OpenPaths {
+    fn authorize(&self, _: &LogicalCluster, attributes: &Attributes<'_>) -> Decision {
+        let path = attributes.path.trim_start_matches('/');
+        let open = |own: &String| match own.trim_start_matches('/') {
+            own if own.ends_with('*') => path.starts_with(own.trim_end_matches('*')),
+            own => own == path,
+        };
+        match !attributes.is_resource && self.0.iter().any(open) {
+            true => Decision::Allow,
+            false => Decision::NoOpinion(String::new()),
+        }
     }
 }
 

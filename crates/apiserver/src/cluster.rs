@@ -18,6 +18,7 @@ use crate::aggregation::Aggregation;
 use crate::authn::Authenticator;
 use crate::authz::{Attributes as AuthzAttributes, Authorizer, Decision};
 use crate::definition::{Admission, Definition, Lister};
+use crate::elsewhere::Elsewhere;
 use crate::metrics::Metrics;
 use crate::object::{self, Head};
 use crate::user::UserInfo;
@@ -78,6 +79,9 @@ pub struct ClusterConfig {
     pub git_version: String,
     /// Extra OpenAPI components by group version path (`apis/core.gardener.cloud/v1beta1`).
     pub openapi: Arc<crate::openapi::Documents>,
+    /// Kinds that another server serves and that are read here; a cluster with them is served behind an aggregator, and has nothing of its own
+    /// besides its resources: no reviews, no tokens.
+    pub elsewhere: Option<Arc<Elsewhere>>,
 }
 
 /// A logical cluster, open for requests.
@@ -186,6 +190,15 @@ impl LogicalCluster {
             .or_else(|| self.custom.load().get(group, plural).cloned())
     }
 
+    /// The definition of a resource that may be read, and where its objects are: here, or where another server's are copied to.
+    pub(crate) fn readable(&self, group: &str, plural: &str) -> Option<(Arc<Definition>, &Arc<dyn Store>)> {
+        if let Some(definition) = self.find(group, plural) {
+            return Some((definition, self.store()));
+        }
+        let elsewhere = self.config.elsewhere.as_ref()?;
+        Some((Arc::clone(elsewhere.find(group, plural)?), elsewhere.store()))
+    }
+
     /// All definitions, built in first.
     pub fn definitions(&self) -> Vec<Arc<Definition>> {
         self.config
@@ -276,8 +289,12 @@ impl LogicalCluster {
 
     /// All stored objects of a kind, or those of one namespace.
     pub(crate) fn entries(&self, definition: &Definition, namespace: &str) -> Vec<Arc<Entry>> {
+        self.entries_in(self.store(), definition, namespace)
+    }
+
+    fn entries_in(&self, store: &Arc<dyn Store>, definition: &Definition, namespace: &str) -> Vec<Arc<Entry>> {
         let prefix = self.path(namespace, "");
-        let listed = self.store().list(&definition.topic, &prefix, &ListOptions::default());
+        let listed = store.list(&definition.topic, &prefix, &ListOptions::default());
         listed.map(|listing| listing.entries).unwrap_or_default()
     }
 }
@@ -294,27 +311,32 @@ impl Lister for LogicalCluster {
     }
 
     fn get(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
-        let definition = self.find(group, resource)?;
+        let (definition, store) = self.readable(group, resource)?;
         let key = Key {
             topic: definition.topic.clone(),
             path: self.path(namespace, name).into(),
         };
-        self.store().get(&key).map(|entry| Arc::new(object::value_of(&entry)))
+        if let Some(entry) = store.get(&key) {
+            return Some(Arc::new(object::value_of(&entry)));
+        }
+        let elsewhere = self.config.elsewhere.as_ref()?;
+        elsewhere.find(group, resource)?;
+        elsewhere.fetch(&definition, namespace, name).map(Arc::new)
     }
 
     fn list(&self, group: &str, resource: &str, namespace: Option<&str>) -> Vec<Arc<Value>> {
-        let Some(definition) = self.find(group, resource) else {
+        let Some((definition, store)) = self.readable(group, resource) else {
             return Vec::new();
         };
-        let entries = self.entries(&definition, namespace.unwrap_or_default());
+        let entries = self.entries_in(store, &definition, namespace.unwrap_or_default());
         entries.iter().map(|entry| Arc::new(object::value_of(entry))).collect()
     }
 
     fn field_values(&self, group: &str, resource: &str, field: &str) -> Vec<String> {
-        let Some(definition) = self.find(group, resource) else {
+        let Some((definition, store)) = self.readable(group, resource) else {
             return Vec::new();
         };
-        self.entries(&definition, "")
+        self.entries_in(store, &definition, "")
             .iter()
             .filter_map(|entry| Head::of(entry, &definition).field(field).map(str::to_owned))
             .collect()

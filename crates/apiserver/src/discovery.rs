@@ -135,7 +135,7 @@ fn groups(cluster: &LogicalCluster) -> BTreeMap<String, Vec<String>> {
             }
         }
     }
-    for (group, version, _) in reviews::RESOURCES {
+    for (group, version, _) in reviews::of(cluster) {
         let versions = groups.entry((*group).to_owned()).or_default();
         if !versions.iter().any(|own| own == version) {
             versions.push((*version).to_owned());
@@ -281,7 +281,7 @@ fn aggregated_list(cluster: &LogicalCluster, core: bool) -> Value {
                         resource
                     })
                     .collect();
-                for (_, _, review) in reviews::RESOURCES.iter().filter(|(own_group, own_version, _)| *own_group == group && own_version == version) {
+                for (_, _, review) in reviews::of(cluster).iter().filter(|(own_group, own_version, _)| *own_group == group && own_version == version) {
                     resources.push(json!({
                         "resource": review.plural, "responseKind": {"group": group, "version": version, "kind": review.kind},
                         "scope": if review.namespaced { "Namespaced" } else { "Cluster" }, "singularResource": review.kind.to_lowercase(), "verbs": ["create"],
@@ -369,7 +369,7 @@ fn resource_list(cluster: &LogicalCluster, group: &str, version: &str) -> Result
             resources.push(entry);
         }
     }
-    for (_, _, review) in reviews::RESOURCES
+    for (_, _, review) in reviews::of(cluster)
         .iter()
         .filter(|(own_group, own_version, _)| *own_group == group && *own_version == version)
     {

@@ -22,15 +22,12 @@ impl<T> Followed<T> {
         derive: impl FnOnce(&[Arc<Entry>]) -> T,
     ) -> Arc<T> {
         if self.changed()
-            && let Some(definition) = cluster.find(group, plural)
+            && let Some((definition, store)) = cluster.readable(group, plural)
         {
             let prefix = cluster.path("", "");
-            if let Ok(listing) = cluster
-                .store()
-                .list(&definition.topic, &prefix, &ListOptions::default())
-            {
+            if let Ok(listing) = store.list(&definition.topic, &prefix, &ListOptions::default()) {
                 if self.watch.is_none() {
-                    self.watch = cluster.store().watch(&definition.topic, &prefix, listing.revision).ok();
+                    self.watch = store.watch(&definition.topic, &prefix, listing.revision).ok();
                 }
                 self.value = Arc::new(derive(&listing.entries));
             }

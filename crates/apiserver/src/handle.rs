@@ -1,6 +1,7 @@
 //! From an HTTP request to an answer: who asks, whether they may, and which verb runs.
 
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -32,6 +33,8 @@ use crate::{discovery, health, object, oidc, openapi, protobuf, reviews, scale, 
 
 /// Largest body that is read.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
+/// How long a write waits for copies of what admission reads; as upstream's plugins wait for their caches.
+const COPIES_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where a request came in, and what is known of its sender.
 #[derive(Clone, Debug, Default)]
@@ -143,7 +146,8 @@ where
             let authenticated = cluster
                 .config()
                 .authenticator
-                .authenticate(&cluster, &caller, &parts.headers);
+                .authenticate(&cluster, &caller, &parts.headers)
+                .await;
             match authenticated {
                 // probes come without credentials
                 Err(_) if health::is_public(&path) => UserInfo::anonymous(),
@@ -151,7 +155,7 @@ where
             }
         }
     };
-    let user = impersonated(&cluster, user, &parts.headers)?;
+    let user = impersonated(&cluster, user, &parts.headers).await?;
     let limited = Limited::new(body, BODY_LIMIT);
     let body = match limited.collect().await {
         Ok(collected) => collected.to_bytes(),
@@ -201,8 +205,8 @@ impl Call {
         Accept::choose(&self.wanted, Offer::ONE_SHAPE)
     }
 
-    fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        match self.cluster.config().authorizer.authorize(&self.cluster, attributes) {
+    async fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        match self.cluster.config().authorizer.ask(&self.cluster, attributes).await? {
             Decision::Allow => Ok(()),
             Decision::Deny(reason) | Decision::NoOpinion(reason) => {
                 let message = authz::forbidden_message(attributes, &reason);
@@ -233,7 +237,8 @@ impl Call {
                 name: "",
                 path,
                 is_resource: false,
-            })?;
+            })
+            .await?;
         }
         if let Some(backend) = self.backend_of(path) {
             return Ok(self.forward(&backend).await);
@@ -303,7 +308,7 @@ impl Call {
         path: ResourcePath,
         definition: Option<Arc<Definition>>,
     ) -> Result<Response<Body>, ApiError> {
-        if let Some(answer) = reviews::answer(self, &path)? {
+        if let Some(answer) = reviews::answer(self, &path).await? {
             return Ok(answer);
         }
         let watching = self.method == Method::GET
@@ -343,7 +348,8 @@ impl Call {
             name: asked_name,
             path: "",
             is_resource: true,
-        })?;
+        })
+        .await?;
         if let Some(backend) = self
             .cluster
             .aggregation()
@@ -395,6 +401,7 @@ impl Call {
             self.accept(&scope)?;
         }
         self.catch_up(verb).await?;
+        self.wait_for_copies(verb, &path).await?;
         let refused_with = Arc::clone(&scope.refused_with);
         let answered = self.act(scope, verb, &path).await.or_else(|error| {
             let mut response = respond::error(&error, &self.wanted);
@@ -451,6 +458,25 @@ impl Call {
         }
         let caught_up = self.cluster.store().catch_up().await;
         caught_up.map_err(|behind| ApiError::new(504, "Timeout", behind.to_string()))
+    }
+
+    /// Lets no write begin before what admission asks another server for was read once.
+    async fn wait_for_copies(&self, verb: &str, path: &ResourcePath) -> Result<(), ApiError> {
+        let Some(elsewhere) = &self.cluster.config().elsewhere else {
+            return Ok(());
+        };
+        if matches!(verb, "get" | "list" | "watch") || elsewhere.waiting().is_empty() {
+            return Ok(());
+        }
+        let complete = tokio::time::timeout(COPIES_PATIENCE, elsewhere.complete()).await;
+        complete.map_err(|_| {
+            ApiError::forbidden(
+                &path.group,
+                &path.resource,
+                &path.name,
+                "not yet ready to handle request",
+            )
+        })
     }
 
     pub(crate) fn patch_kind(&self) -> Result<PatchKind, ApiError> {

@@ -30,10 +30,15 @@ const CHECKS: [&str; 8] = [
 ];
 
 /// The checks of one of the paths.
-fn checks(kind: &str) -> Vec<&'static str> {
-    let mut checks = CHECKS.to_vec();
+fn checks(cluster: &LogicalCluster, kind: &str) -> Vec<&'static str> {
+    let follows = cluster.config().elsewhere.is_some();
+    let common = if follows { 3 } else { CHECKS.len() };
+    let mut checks: Vec<&str> = CHECKS.iter().take(common).copied().collect();
     if kind == "readyz" {
         checks.insert(3, "etcd-readiness");
+        if follows {
+            checks.push("informer-sync");
+        }
         checks.push("shutdown");
     }
     checks
@@ -50,6 +55,10 @@ async fn check(cluster: &LogicalCluster, name: &str) -> Result<(), String> {
             Ok(caught_up) => caught_up.map_err(|behind| behind.to_string()),
             Err(_) => Err("etcd did not answer in time".to_owned()),
         },
+        "informer-sync" => match cluster.config().elsewhere.as_ref().map(|elsewhere| elsewhere.waiting()) {
+            Some(waiting) if !waiting.is_empty() => Err(format!("not read yet: {}", waiting.join(", "))),
+            _ => Ok(()),
+        },
         "shutdown" if cluster.is_ending() => Err("process is shutting down".to_owned()),
         _ => Ok(()),
     }
@@ -60,7 +69,7 @@ async fn all_checks(cluster: &LogicalCluster, kind: &str, query: &Query) -> Resp
     let mut unknown: BTreeSet<&str> = query.all("exclude").collect();
     let excluded = unknown.clone();
     let (mut found, mut failed) = (String::new(), false);
-    for name in checks(kind) {
+    for name in checks(cluster, kind) {
         found += &if excluded.contains(name) {
             unknown.remove(name);
             format!("[+]{name} excluded: ok\n")
@@ -99,7 +108,7 @@ pub async fn answer(cluster: &LogicalCluster, path: &str, query: &Query) -> Opti
         None => (path.trim_matches('/'), None),
     };
     match (kind, name) {
-        ("healthz" | "livez" | "readyz", Some(name)) if checks(kind).contains(&name) => {
+        ("healthz" | "livez" | "readyz", Some(name)) if checks(cluster, kind).contains(&name) => {
             Some(match check(cluster, name).await {
                 Ok(()) => respond::text(StatusCode::OK, "ok"),
                 Err(reason) => respond::text(

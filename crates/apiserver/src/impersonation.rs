@@ -58,8 +58,31 @@ fn impersonated_extra(headers: &HeaderMap) -> BTreeMap<String, Vec<String>> {
     extra
 }
 
+/// Asks whether a user may impersonate `name` of a kind (`users`, `groups`, …).
+async fn may_impersonate(
+    cluster: &LogicalCluster,
+    user: &UserInfo,
+    (resource, name): (&str, &str),
+    namespace: &str,
+) -> Result<(), ApiError> {
+    let group = match resource.starts_with("userextras/") || resource == "uids" {
+        true => "authentication.k8s.io",
+        false => "",
+    };
+    let attributes = Attributes::of_resource(user, "impersonate", group, resource, namespace, name);
+    match cluster.config().authorizer.ask(cluster, &attributes).await? {
+        Decision::Allow => Ok(()),
+        Decision::Deny(reason) | Decision::NoOpinion(reason) => Err(ApiError::forbidden(
+            group,
+            attributes.resource,
+            name,
+            &authz::forbidden_message(&attributes, &reason),
+        )),
+    }
+}
+
 /// Applies impersonation headers, if the user may impersonate.
-pub(crate) fn impersonated(
+pub(crate) async fn impersonated(
     cluster: &LogicalCluster,
     user: UserInfo,
     headers: &HeaderMap,
@@ -80,28 +103,15 @@ pub(crate) fn impersonated(
             false => Ok(user),
         };
     };
-    let ask = |resource: &str, name: &str, namespace: &str| {
-        let group = match resource.starts_with("userextras/") || resource == "uids" {
-            true => "authentication.k8s.io",
-            false => "",
-        };
-        let attributes = Attributes::of_resource(&user, "impersonate", group, resource, namespace, name);
-        match cluster.config().authorizer.authorize(cluster, &attributes) {
-            Decision::Allow => Ok(()),
-            Decision::Deny(reason) | Decision::NoOpinion(reason) => Err(ApiError::forbidden(
-                group,
-                attributes.resource,
-                name,
-                &authz::forbidden_message(&attributes, &reason),
-            )),
-        }
+    let ask = async |resource: &str, name: &str, namespace: &str| {
+        may_impersonate(cluster, &user, (resource, name), namespace).await
     };
     match name
         .strip_prefix("system:serviceaccount:")
         .and_then(|rest| rest.split_once(':'))
     {
-        Some((namespace, account)) => ask("serviceaccounts", account, namespace)?,
-        None => ask("users", &name, "")?,
+        Some((namespace, account)) => ask("serviceaccounts", account, namespace).await?,
+        None => ask("users", &name, "").await?,
     }
     let mut groups: Vec<String> = headers
         .get_all("impersonate-group")
@@ -110,7 +120,7 @@ pub(crate) fn impersonated(
         .map(str::to_owned)
         .collect();
     for group in &groups {
-        ask("groups", group, "")?;
+        ask("groups", group, "").await?;
     }
     if let Some((namespace, _)) = name
         .strip_prefix("system:serviceaccount:")
@@ -124,12 +134,12 @@ pub(crate) fn impersonated(
     let extra = impersonated_extra(headers);
     for (key, values) in &extra {
         for value in values {
-            ask(&format!("userextras/{key}"), value, "")?;
+            ask(&format!("userextras/{key}"), value, "").await?;
         }
     }
     let uid = text("impersonate-uid").unwrap_or_default();
     if !uid.is_empty() {
-        ask("uids", &uid, "")?;
+        ask("uids", &uid, "").await?;
     }
     Ok(UserInfo {
         name,

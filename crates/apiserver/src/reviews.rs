@@ -7,6 +7,7 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Map, Value, json};
 
 use crate::authz::{Attributes, Decision};
+use crate::cluster::LogicalCluster;
 use crate::handle::Call;
 use crate::meta;
 use crate::rbac;
@@ -30,7 +31,7 @@ const fn review(plural: &'static str, kind: &'static str, namespaced: bool) -> R
 }
 
 /// Group, version and resource of all reviews.
-pub(crate) const RESOURCES: &[(&str, &str, Review)] = &[
+const RESOURCES: &[(&str, &str, Review)] = &[
     (
         "authentication.k8s.io",
         "v1",
@@ -63,9 +64,17 @@ pub(crate) const RESOURCES: &[(&str, &str, Review)] = &[
     ),
 ];
 
+/// The reviews that a cluster answers: all, or none behind an aggregator.
+pub(crate) fn of(cluster: &LogicalCluster) -> &'static [(&'static str, &'static str, Review)] {
+    match cluster.config().elsewhere {
+        None => RESOURCES,
+        Some(_) => &[],
+    }
+}
+
 /// Answers a review, when the path is one.
-pub(crate) fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Response<Body>>, ApiError> {
-    let Some((group, version, review)) = RESOURCES.iter().find(|(group, version, review)| {
+pub(crate) async fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Response<Body>>, ApiError> {
+    let Some((group, version, review)) = of(&call.cluster).iter().find(|(group, version, review)| {
         *group == path.group && *version == path.version && review.plural == path.resource
     }) else {
         return Ok(None);
@@ -88,7 +97,7 @@ pub(crate) fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Response
     // everybody may ask about themselves
     if !review.plural.starts_with("selfsubject")
         && let Decision::Deny(reason) | Decision::NoOpinion(reason) =
-            call.cluster.config().authorizer.authorize(&call.cluster, &may_ask)
+            call.cluster.config().authorizer.ask(&call.cluster, &may_ask).await?
     {
         return Err(ApiError::forbidden(
             group,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use gardener_apis::core::v1::ControllerDeployment;
 use gardener_apis::core::v1beta1::*;
@@ -46,10 +47,25 @@ const OPENAPI: [(&str, &str); 5] = [
 ];
 
 /// Settings of the garden API.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Where the one listener is that serves all logical clusters; with it kubeconfigs need no DNS.
     pub entry_point: Option<EntryPoint>,
+    /// The longest validity of administrators' kubeconfigs for shoots; longer wishes are cut.
+    pub admin_kubeconfig_max: Duration,
+    /// The longest validity of viewers' kubeconfigs for shoots; longer wishes are cut.
+    pub viewer_kubeconfig_max: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let day = Duration::from_secs(24 * 3600);
+        Self {
+            entry_point: None,
+            admin_kubeconfig_max: day,
+            viewer_kubeconfig_max: day,
+        }
+    }
 }
 
 /// Why the recorded documents cannot be used: they are part of the program, so this is a defect of the build.
@@ -143,11 +159,15 @@ fn subresources(resource: &str, options: &Options) -> BTreeMap<&'static str, Arc
     let mut own: BTreeMap<&'static str, Arc<dyn Subresource>> = BTreeMap::new();
     if resource == "shoots" {
         own.insert("binding", Arc::new(Binding));
-        for (name, access) in [("adminkubeconfig", Access::Admin), ("viewerkubeconfig", Access::Viewer)] {
+        for (name, access, longest) in [
+            ("adminkubeconfig", Access::Admin, options.admin_kubeconfig_max),
+            ("viewerkubeconfig", Access::Viewer, options.viewer_kubeconfig_max),
+        ] {
             own.insert(
                 name,
                 Arc::new(Kubeconfig {
                     access,
+                    longest,
                     entry_point: options.entry_point.clone(),
                 }),
             );

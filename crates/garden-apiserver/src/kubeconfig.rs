@@ -1,5 +1,7 @@
 //! `shoots/adminkubeconfig` and `shoots/viewerkubeconfig`, [GAPI-60] – [GAPI-63]: short-lived client certificates for a shoot's API.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -20,8 +22,6 @@ use crate::lookup;
 const DEFAULT_SECONDS: i64 = 3600;
 const MIN_SECONDS: i64 = 600;
 const MAX_SECONDS: i64 = (1 << 32) - 1;
-/// The longest validity that is granted; longer wishes are cut.
-const GRANTED_SECONDS: i64 = 24 * 3600;
 /// Seconds by which certificates begin earlier than now, for clocks that lag.
 const BACKDATED_SECONDS: i64 = 30;
 
@@ -84,6 +84,8 @@ impl Access {
 pub struct Kubeconfig {
     /// What the kubeconfig allows.
     pub access: Access,
+    /// The longest validity that is granted; longer wishes are cut.
+    pub longest: Duration,
     /// Used instead of the advertised address' own host when there is one.
     pub entry_point: Option<EntryPoint>,
 }
@@ -93,7 +95,7 @@ fn invalid(access: Access, name: &str, error: Error) -> ApiError {
 }
 
 /// The validity that is granted for a wish, [GAPI-60].
-fn granted_seconds(access: Access, wish: Option<i64>) -> Result<i64, ApiError> {
+fn granted_seconds(access: Access, wish: Option<i64>, longest: Duration) -> Result<i64, ApiError> {
     let path = Path::new("spec.expirationSeconds");
     let seconds = wish.unwrap_or(DEFAULT_SECONDS);
     if seconds < MIN_SECONDS {
@@ -107,7 +109,7 @@ fn granted_seconds(access: Access, wish: Option<i64>) -> Result<i64, ApiError> {
             Error::too_long(&path, usize::try_from(MAX_SECONDS).unwrap_or(usize::MAX)),
         ));
     }
-    Ok(seconds.min(GRANTED_SECONDS))
+    Ok(seconds.min(i64::try_from(longest.as_secs()).unwrap_or(MAX_SECONDS)))
 }
 
 /// A client CA, as the project namespace holds it.
@@ -240,6 +242,7 @@ impl Subresource for Kubeconfig {
         let seconds = granted_seconds(
             self.access,
             body.pointer("/spec/expirationSeconds").and_then(Value::as_i64),
+            self.longest,
         )?;
         let shoot = Shoot::deserialize(parent).map_err(ApiError::internal)?;
         if !shoot
@@ -298,8 +301,9 @@ mod tests {
 
     #[test]
     fn gapi_60_lifetimes() {
+        let granted_seconds = |access, wish| granted_seconds(access, wish, Duration::from_secs(24 * 3600));
         assert_eq!(granted_seconds(Access::Admin, None).unwrap(), 3600);
-        assert_eq!(granted_seconds(Access::Admin, Some(1 << 31)).unwrap(), GRANTED_SECONDS);
+        assert_eq!(granted_seconds(Access::Admin, Some(1 << 31)).unwrap(), 24 * 3600);
         assert_eq!(
             granted_seconds(Access::Admin, Some(-1)).unwrap_err().message(),
             "AdminKubeconfigRequest.authentication.gardener.cloud \"\" is invalid: spec.expirationSeconds: Invalid value: -1: may not specify a duration less than 10 minutes"

@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         Command::Up(arguments) => Work::Up(arguments),
         Command::Kubeconfig(target) => Work::Kubeconfig(target),
     };
-    if let Err(error) = log(&cli.log) {
+    if let Err(error) = log(&cli.log, false) {
         eprintln!("error: --log {:?} is no log filter: {error}", cli.log);
         return ExitCode::from(2);
     }
@@ -64,13 +64,16 @@ enum Work {
     Kubeconfig(kubeconfig::Target),
 }
 
-/// Writes logs to standard error from now on.
-fn log(filter: &str) -> Result<(), tracing_subscriber::filter::ParseError> {
-    tracing_subscriber::fmt()
+/// Writes logs to standard error from now on: lines for people, or a JSON object each.
+fn log(filter: &str, json: bool) -> Result<(), tracing_subscriber::filter::ParseError> {
+    let builder = tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::try_new(filter)?)
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-        .with_writer(std::io::stderr)
-        .init();
+        .with_ansi(!json && std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .with_writer(std::io::stderr);
+    match json {
+        true => builder.json().init(),
+        false => builder.init(),
+    }
     Ok(())
 }
 

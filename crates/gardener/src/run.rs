@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Subcommand;
-use gardener_kube_apiserver::{FlagError, flags};
+use clap::{Args, Subcommand};
+use gardener_garden_server::aggregated;
+use gardener_kube_apiserver::flags::{self, FlagError};
 use tokio_util::sync::CancellationToken;
 
 /// The components that run by themselves.
@@ -12,62 +13,108 @@ use tokio_util::sync::CancellationToken;
 pub enum Component {
     /// Serve the Kubernetes API of one cluster from etcd.
     #[command(disable_help_flag = true)]
-    KubeApiserver {
-        /// Flags of kube-apiserver; `--help` lists them.
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
-        arguments: Vec<String>,
-    },
+    KubeApiserver(Line),
+    /// Serve Gardener's APIs behind a kube-apiserver, from etcd.
+    #[command(disable_help_flag = true)]
+    GardenerApiserver(Line),
+}
+
+/// The command line of a component that reads it itself.
+#[derive(Args)]
+pub struct Line {
+    /// Flags of the component; `--help` lists them.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
+    arguments: Vec<String>,
+}
+
+/// How a component logs.
+struct Log {
+    filter: &'static str,
+    json: bool,
 }
 
 impl Component {
     /// The component that the program was called by the name of.
     pub fn called_by_name() -> Option<Self> {
         let mut arguments = std::env::args_os();
-        let name = arguments.next()?;
-        (Path::new(&name).file_name()? == "kube-apiserver").then(|| Self::KubeApiserver {
-            arguments: arguments
-                .map(|argument| argument.to_string_lossy().into_owned())
-                .collect(),
-        })
+        let program = arguments.next()?;
+        let component = match Path::new(&program).file_name()?.to_str()? {
+            "kube-apiserver" => Self::KubeApiserver,
+            "gardener-apiserver" => Self::GardenerApiserver,
+            _ => return None,
+        };
+        let arguments = arguments
+            .map(|argument| argument.to_string_lossy().into_owned())
+            .collect();
+        Some(component(Line { arguments }))
     }
 
     /// Runs until it is told to end.
     pub fn run(self) -> ExitCode {
-        let Self::KubeApiserver { arguments } = self;
-        let flags = match flags::parse(arguments) {
-            Ok(flags) => flags,
-            Err(FlagError::Command(told)) => {
-                let _ = told.print();
-                return ExitCode::from(u8::from(told.use_stderr()));
-            }
-            Err(version @ FlagError::Version) => {
-                println!("{version}");
-                return ExitCode::SUCCESS;
-            }
-            Err(error) => {
-                eprintln!("error: {error}");
-                return ExitCode::FAILURE;
+        let run = match self {
+            Self::KubeApiserver(Line { arguments }) => flags::parse(arguments).map(|flags| {
+                let log = Log {
+                    filter: flags.log_level(),
+                    json: false,
+                };
+                until_told(log, |stop| gardener_kube_apiserver::run(flags, stop))
+            }),
+            Self::GardenerApiserver(Line { arguments }) => {
+                aggregated::flags::parse(arguments).map(|(flags, without_effect)| {
+                    let log = Log {
+                        filter: flags.log_filter(),
+                        json: flags.log_format == "json",
+                    };
+                    until_told(log, |stop| aggregated::run(flags, without_effect, stop))
+                })
             }
         };
-        let filter = std::env::var("GARDENER_LOG").unwrap_or_else(|_| flags.log_level().to_owned());
-        if let Err(error) = crate::log(&filter) {
-            eprintln!("error: GARDENER_LOG={filter:?} is no log filter: {error}");
-            return ExitCode::FAILURE;
-        }
-        crate::in_runtime(async {
-            let stop = CancellationToken::new();
-            let told = stop.clone();
-            tokio::spawn(async move {
-                if let Err(error) = crate::up::stop_signal().await {
-                    eprintln!("error: signals cannot be heard: {error}");
-                }
-                told.cancel();
-                // who asks twice does not want to wait
-                if crate::up::stop_signal().await.is_ok() {
-                    std::process::exit(1);
-                }
-            });
-            Ok(gardener_kube_apiserver::run(flags, stop).await?)
-        })
+        run.unwrap_or_else(|error| refused(&error))
     }
+}
+
+/// Says why a command line is not followed, or what it asks for.
+fn refused(error: &FlagError) -> ExitCode {
+    match error {
+        FlagError::Command(told) => {
+            let _ = told.print();
+            ExitCode::from(u8::from(told.use_stderr()))
+        }
+        FlagError::Version(version) => {
+            println!("{version}");
+            ExitCode::SUCCESS
+        }
+        FlagError::Invalid(_) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs a component until a signal tells it to end.
+fn until_told<F, E>(log: Log, component: impl FnOnce(CancellationToken) -> F) -> ExitCode
+where
+    F: Future<Output = Result<(), E>>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let filter = std::env::var("GARDENER_LOG").unwrap_or_else(|_| log.filter.to_owned());
+    if let Err(error) = crate::log(&filter, log.json) {
+        eprintln!("error: GARDENER_LOG={filter:?} is no log filter: {error}");
+        return ExitCode::FAILURE;
+    }
+    crate::in_runtime(async {
+        let stop = CancellationToken::new();
+        let told = stop.clone();
+        tokio::spawn(async move {
+            if let Err(error) = crate::up::stop_signal().await {
+                eprintln!("error: signals cannot be heard: {error}");
+            }
+            told.cancel();
+            // who asks twice does not want to wait
+            if crate::up::stop_signal().await.is_ok() {
+                std::process::exit(1);
+            }
+        });
+        Ok(component(stop).await?)
+    })
 }

@@ -12,7 +12,7 @@ use gardener_apiserver::authz::{Attributes, Authorizer, Decision, Node, Union};
 use gardener_apiserver::rbac::Rbac;
 use gardener_apiserver::tokens::{KeyError, SigningKey, VerifyingKey};
 
-use crate::flags::Flags;
+use crate::flags::{CallerFlags, Flags};
 
 /// Why a file that a flag names cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +62,10 @@ pub enum FileError {
 }
 
 /// The text of a file that a flag names.
-pub(crate) fn read(flag: &'static str, path: &Path) -> Result<String, FileError> {
+///
+/// # Errors
+/// It cannot be read.
+pub fn read(flag: &'static str, path: &Path) -> Result<String, FileError> {
     std::fs::read_to_string(path).map_err(|source| FileError::Unreadable {
         flag,
         path: path.to_owned(),
@@ -71,7 +74,10 @@ pub(crate) fn read(flag: &'static str, path: &Path) -> Result<String, FileError>
 }
 
 /// The text of a file that a flag may name.
-pub(crate) fn read_optional(flag: &'static str, path: Option<&PathBuf>) -> Result<Option<String>, FileError> {
+///
+/// # Errors
+/// It cannot be read.
+pub fn read_optional(flag: &'static str, path: Option<&PathBuf>) -> Result<Option<String>, FileError> {
     path.map(|path| read(flag, path)).transpose()
 }
 
@@ -119,13 +125,6 @@ pub fn settings(flags: &Flags) -> Result<Settings, FileError> {
         Some(path) => static_tokens(path)?,
         None => BTreeMap::new(),
     };
-    let front_proxies = flags.requestheader_client_ca_file.as_ref().map(|_| FrontProxies {
-        names: flags.requestheader_allowed_names.clone(),
-        user: flags.requestheader_username_headers.clone(),
-        uid: flags.requestheader_uid_headers.clone(),
-        groups: flags.requestheader_group_headers.clone(),
-        extra_prefixes: flags.requestheader_extra_headers_prefix.clone(),
-    });
     Ok(Settings {
         signer,
         accepted_keys,
@@ -136,7 +135,19 @@ pub fn settings(flags: &Flags) -> Result<Settings, FileError> {
         anonymous: flags.anonymous_auth && !flags.authorization_mode.iter().any(|mode| mode == "AlwaysAllow"),
         static_tokens,
         bootstrap_tokens: flags.enable_bootstrap_token_auth,
-        front_proxies,
+        front_proxies: front_proxies(&flags.callers),
+        reviewer: None,
+    })
+}
+
+/// Which front proxies are believed; none without their authorities.
+pub fn front_proxies(flags: &CallerFlags) -> Option<FrontProxies> {
+    flags.requestheader_client_ca_file.as_ref().map(|_| FrontProxies {
+        names: flags.requestheader_allowed_names.clone(),
+        user: flags.requestheader_username_headers.clone(),
+        uid: flags.requestheader_uid_headers.clone(),
+        groups: flags.requestheader_group_headers.clone(),
+        extra_prefixes: flags.requestheader_extra_headers_prefix.clone(),
     })
 }
 

@@ -5,9 +5,11 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+mod announced;
 pub mod flags;
 pub mod run;
 pub mod serving;
+pub mod storage;
 mod upkeep;
 
 pub use flags::{FlagError, Flags};

@@ -1,17 +1,18 @@
 //! The serving certificate: the one that flags name, or one that is made in the folder for certificates; looked at for changes.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gardener_apimachinery::clock::Clock;
 use gardener_apiserver::listen::{Entrance, EntranceError, Entrances};
-use gardener_landscape::kubernetes_service;
 use gardener_pki::{CertificateError, Subject};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
 
-use crate::CLUSTER;
 use crate::access::{FileError, read, read_optional};
-use crate::flags::Flags;
+use crate::flags::{CallerFlags, ServingFlags};
 
 /// How long a certificate that we make is valid; as upstream's.
 const VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -38,6 +39,25 @@ pub enum ServingError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The port cannot be had.
+    #[error("--secure-port: {address} cannot be listened on: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// Takes the port.
+///
+/// # Errors
+/// It cannot be had.
+pub async fn bind(flags: &ServingFlags) -> Result<(TcpListener, SocketAddr), ServingError> {
+    let address = SocketAddr::new(flags.bind_address, flags.port());
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.map_err(|source| ServingError::Listen { address, source })?;
+    Ok((listener, address))
 }
 
 /// Certificate and key.
@@ -46,7 +66,7 @@ struct Files {
     key: PathBuf,
 }
 
-fn files(flags: &Flags) -> Files {
+fn files(flags: &ServingFlags) -> Files {
     match (&flags.tls_cert_file, &flags.tls_private_key_file) {
         (Some(certificate), Some(key)) => Files {
             certificate: certificate.clone(),
@@ -59,11 +79,17 @@ fn files(flags: &Flags) -> Files {
     }
 }
 
-/// Makes a certificate where none is named and none lies in the folder. Its authority is behind it in the chain, and nowhere else.
+/// Makes a certificate where none is named and none lies in the folder: for these host names, and for these addresses besides the server's own. Its
+/// authority is behind it in the chain, and nowhere else.
 ///
 /// # Errors
 /// [`ServingError`].
-pub fn provide(flags: &Flags, clock: &Clock) -> Result<(), ServingError> {
+pub fn provide(
+    flags: &ServingFlags,
+    names: &[&str],
+    others: impl IntoIterator<Item = IpAddr>,
+    clock: &Clock,
+) -> Result<(), ServingError> {
     let files = files(flags);
     if flags.tls_cert_file.is_some() || (files.certificate.exists() && files.key.exists()) {
         return Ok(());
@@ -72,20 +98,12 @@ pub fn provide(flags: &Flags, clock: &Clock) -> Result<(), ServingError> {
     let authority = gardener_pki::authority(&format!("{host}-ca@{now}"), now, VALIDITY)?;
     let loopback = [IpAddr::from([127, 0, 0, 1])];
     let mut addresses: Vec<IpAddr> = Vec::new();
-    let range = flags.service_cluster_ip_range.first().map(ToString::to_string);
-    let service = range.and_then(|range| kubernetes_service::first_address(&range)?.parse().ok());
-    for address in [host].into_iter().chain(service).chain(loopback) {
+    for address in [host].into_iter().chain(others).chain(loopback) {
         if !addresses.contains(&address) {
             addresses.push(address);
         }
     }
-    let names = [
-        "kubernetes.default.svc",
-        "kubernetes.default",
-        "kubernetes",
-        "localhost",
-    ];
-    let subject = Subject::server(&format!("{host}@{now}"), &names, &addresses);
+    let subject = Subject::server(&format!("{host}@{now}"), names, &addresses);
     let issued = gardener_pki::issue(&subject, &authority, now, VALIDITY)?;
     let unwritable = |path: &Path| {
         let path = path.to_owned();
@@ -108,68 +126,95 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
+/// The authorities (PEM) whose certificates are believed; nobody's without any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bundles {
+    /// Those of clients.
+    pub clients: Option<String>,
+    /// Those of front proxies.
+    pub front_proxies: Option<String>,
+}
+
+impl Bundles {
+    /// Those that flags name.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn read(flags: &CallerFlags) -> Result<Self, FileError> {
+        let proxies = flags.requestheader_client_ca_file.as_ref();
+        Ok(Self {
+            clients: read_optional("client-ca-file", flags.client_ca_file.as_ref())?,
+            front_proxies: read_optional("requestheader-client-ca-file", proxies)?,
+        })
+    }
+}
+
 /// What the files hold now.
 #[derive(Clone, PartialEq, Eq)]
 struct Loaded {
     certificate: String,
     key: String,
-    client_ca: Option<String>,
-    front_proxy_ca: Option<String>,
+    bundles: Bundles,
 }
 
-impl Loaded {
-    fn read(flags: &Flags) -> Result<Self, FileError> {
-        let files = files(flags);
-        Ok(Self {
-            certificate: read("tls-cert-file", &files.certificate)?,
-            key: read("tls-private-key-file", &files.key)?,
-            client_ca: read_optional("client-ca-file", flags.client_ca_file.as_ref())?,
-            front_proxy_ca: read_optional(
-                "requestheader-client-ca-file",
-                flags.requestheader_client_ca_file.as_ref(),
-            )?,
-        })
-    }
-
-    fn entrance(&self) -> Result<Entrance, EntranceError> {
-        Entrance::with_front_proxies(
-            CLUSTER,
-            &self.certificate,
-            &self.key,
-            self.client_ca.as_deref(),
-            self.front_proxy_ca.as_deref(),
-        )
-    }
-}
+/// Tells whose certificates are believed now.
+type ReadBundles = Box<dyn Fn() -> Result<Bundles, FileError> + Send + Sync>;
 
 /// The way in, which follows changes of its files.
 pub struct Serving {
-    flags: Flags,
+    cluster: String,
+    flags: ServingFlags,
+    bundles: ReadBundles,
     loaded: Loaded,
+    changed: Arc<Notify>,
     /// Where clients come in.
     pub entrances: Entrances,
 }
 
 impl Serving {
-    /// Opens the way in.
+    /// Opens the way into a logical cluster.
     ///
     /// # Errors
     /// [`ServingError`].
-    pub fn open(flags: &Flags) -> Result<Self, ServingError> {
-        let loaded = Loaded::read(flags)?;
-        let entrances = Entrances::default();
-        entrances.set_for_all(loaded.entrance()?);
-        Ok(Self {
+    pub fn open(
+        cluster: &str,
+        flags: &ServingFlags,
+        bundles: impl Fn() -> Result<Bundles, FileError> + Send + Sync + 'static,
+    ) -> Result<Self, ServingError> {
+        let bundles: ReadBundles = Box::new(bundles);
+        let loaded = load(flags, &bundles)?;
+        let own = Self {
+            cluster: cluster.to_owned(),
             flags: flags.clone(),
+            bundles,
             loaded,
-            entrances,
-        })
+            changed: Arc::default(),
+            entrances: Entrances::default(),
+        };
+        own.entrances.set_for_all(own.entrance(&own.loaded)?);
+        Ok(own)
+    }
+
+    /// Tells that there may be something new. Without it changes are seen after a minute.
+    pub fn changes(&self) -> Arc<Notify> {
+        Arc::clone(&self.changed)
+    }
+
+    fn entrance(&self, loaded: &Loaded) -> Result<Entrance, EntranceError> {
+        Entrance::with_front_proxies(
+            &self.cluster,
+            &loaded.certificate,
+            &loaded.key,
+            loaded.bundles.clients.as_deref(),
+            loaded.bundles.front_proxies.as_deref(),
+        )
     }
 
     /// Takes in new certificates from time to time. Does not end.
     pub async fn follow(mut self) {
         loop {
-            tokio::time::sleep(REFRESH).await;
+            // told or not, it is looked
+            let _ = tokio::time::timeout(REFRESH, self.changed.notified()).await;
             match self.renew() {
                 Ok(false) => {}
                 Ok(true) => tracing::info!("certificates have changed and are used from now on"),
@@ -181,14 +226,23 @@ impl Serving {
 
     /// Takes in new certificates, if there are any.
     fn renew(&mut self) -> Result<bool, ServingError> {
-        let now = Loaded::read(&self.flags)?;
+        let now = load(&self.flags, &self.bundles)?;
         if now == self.loaded {
             return Ok(false);
         }
-        self.entrances.set_for_all(now.entrance()?);
+        self.entrances.set_for_all(self.entrance(&now)?);
         self.loaded = now;
         Ok(true)
     }
+}
+
+fn load(flags: &ServingFlags, bundles: &ReadBundles) -> Result<Loaded, FileError> {
+    let files = files(flags);
+    Ok(Loaded {
+        certificate: read("tls-cert-file", &files.certificate)?,
+        key: read("tls-private-key-file", &files.key)?,
+        bundles: bundles()?,
+    })
 }
 
 #[cfg(test)]
@@ -208,17 +262,18 @@ mod tests {
         ];
         let flags = crate::flags::parse(arguments).unwrap();
         let clock = Clock::system();
-        provide(&flags, &clock).unwrap();
+        let provide = || provide(&flags.serving, &["localhost"], [], &clock);
+        provide().unwrap();
         let certificate = || std::fs::read_to_string(dir.path().join("certs/apiserver.crt")).unwrap();
         let first = certificate();
         assert_eq!(first.matches("BEGIN CERTIFICATE").count(), 2);
-        provide(&flags, &clock).unwrap();
+        provide().unwrap();
         assert_eq!(certificate(), first);
-        let mut serving = Serving::open(&flags).unwrap();
+        let mut serving = Serving::open("c", &flags.serving, move || Ok(Bundles::default())).unwrap();
         assert!(!serving.renew().unwrap());
         std::fs::remove_file(dir.path().join("certs/apiserver.key")).unwrap();
         assert!(serving.renew().is_err());
-        provide(&flags, &clock).unwrap();
+        provide().unwrap();
         assert!(serving.renew().unwrap());
         assert_ne!(certificate(), first);
     }

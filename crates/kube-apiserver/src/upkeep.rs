@@ -1,4 +1,4 @@
-//! What kube-apiserver keeps up by itself: the range of service addresses, the service `kubernetes`, and the addresses behind that service: those of
+//! What kube-apiserver keeps up by itself: what servers behind it are told, the range of service addresses, the service `kubernetes`, and the addresses behind that service: those of
 //! all servers that live. As upstream's servers, each tells in etcd that it does, so that ours and theirs know of each other.
 
 use std::collections::BTreeSet;
@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gardener_apimachinery::clock::Clock;
 use gardener_apiserver::kubernetes::layout::server_leases;
 use gardener_apiserver::object;
 use gardener_landscape::kubernetes_service;
@@ -19,7 +20,8 @@ use kube::{Api, Client};
 use serde_json::json;
 
 use crate::CLUSTER;
-use crate::flags::Flags;
+use crate::announced;
+use crate::flags::{CallerFlags, Flags};
 
 /// How often all is looked at again; as upstream.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -35,17 +37,21 @@ pub(crate) struct Upkeep {
     address: IpAddr,
     port: u16,
     endpoints: bool,
+    callers: CallerFlags,
+    clock: Clock,
 }
 
 impl Upkeep {
-    pub(crate) fn new(client: Client, store: Arc<dyn Store>, flags: &Flags, port: u16) -> Self {
+    pub(crate) fn new(client: Client, store: Arc<dyn Store>, flags: &Flags, clock: Clock) -> Self {
         Self {
             client,
             store,
             ranges: flags.service_cluster_ip_range.clone(),
-            address: flags.advertised(),
-            port,
+            address: flags.serving.advertised(),
+            port: flags.serving.port(),
             endpoints: flags.endpoint_reconciler_type != "none",
+            callers: flags.callers.clone(),
+            clock,
         }
     }
 
@@ -54,6 +60,9 @@ impl Upkeep {
         let ranges: Vec<String> = self.ranges.iter().map(ToString::to_string).collect();
         if let Err(error) = kubernetes_service::provide(&self.client, &ranges, Some(self.port.into())).await {
             tracing::warn!(%error, "the service kubernetes cannot be kept up");
+        }
+        if let Err(error) = announced::provide(&self.client, &self.callers, &self.clock).await {
+            tracing::warn!(%error, "servers behind this one cannot be told whom to believe");
         }
         // an address that only this machine has leads nobody else here
         if self.endpoints && !self.address.is_loopback() {

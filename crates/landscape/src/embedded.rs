@@ -61,6 +61,7 @@ impl EmbeddedKubernetes {
             authorizer,
             git_version: format!("v{}", version.trim_start_matches('v')),
             openapi: self.openapi.clone(),
+            elsewhere: None,
         }
     }
 }

@@ -33,6 +33,15 @@ pub fn objects() -> Manifest {
     }
 }
 
+/// All admission plugins of a garden, in their order [ADM-1].
+pub fn admission_plugins() -> Vec<Arc<dyn Admission>> {
+    let mut plugins: Vec<Arc<dyn Admission>> = vec![Arc::new(NamespaceLifecycle)];
+    plugins.extend(admission::plugins());
+    plugins.push(Arc::new(MutatingAdmissionWebhook));
+    plugins.push(Arc::new(ValidatingAdmissionWebhook));
+    plugins
+}
+
 /// Opens the garden and makes sure that it has what a fresh garden has. `entry` is the URL of the TLS listener, when there is one.
 ///
 /// # Errors
@@ -45,23 +54,21 @@ pub async fn open(
 ) -> Result<Arc<LogicalCluster>, LandscapeError> {
     let options = gardener_garden_apiserver::Options {
         entry_point: entry.map(|url| EntryPoint { url: url.to_owned() }),
+        ..gardener_garden_apiserver::Options::default()
     };
     let own = definitions(&options).map_err(|error| LandscapeError::Garden(error.to_string()))?;
     let resources = ResourceSet::new(kubernetes::for_garden(kubernetes.resources()).chain(own));
     let documents = kubernetes::recorded_documents().chain(openapi_documents());
-    let mut plugins: Vec<Arc<dyn Admission>> = vec![Arc::new(NamespaceLifecycle)];
-    plugins.extend(admission::plugins());
-    plugins.push(Arc::new(MutatingAdmissionWebhook));
-    plugins.push(Arc::new(ValidatingAdmissionWebhook));
     let authorizer: Arc<dyn Authorizer> = Arc::new(Union(vec![Arc::new(Rbac)]));
     let config = ClusterConfig {
         resources: Arc::new(resources),
         custom_resources: true,
-        admission: plugins,
+        admission: admission_plugins(),
         authenticator: Arc::new(Authenticator::new(identity.authentication(&format!("https://{HOST}")))),
         authorizer,
         git_version: format!("v{VERSION}"),
         openapi: Arc::new(Documents::new(documents)),
+        elsewhere: None,
     };
     let cluster = server.open(GARDEN, config);
     kubernetes::bootstrap(&cluster).await?;

@@ -4,6 +4,8 @@
 //! Knows nothing of Secrets and rotation (that is `controller::secrets`) and of who may have which certificate.
 #![forbid(unsafe_code)]
 
+mod bundle;
+
 use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -15,6 +17,8 @@ use rcgen::{
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::FromDer;
+
+pub use bundle::combined;
 
 /// Clocks that are this much behind still accept a new certificate.
 const BACKDATED: Duration = Duration::from_secs(60);

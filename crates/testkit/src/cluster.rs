@@ -65,6 +65,7 @@ impl MemoryClusters {
             authorizer: Arc::new(Union(vec![Arc::new(Node), Arc::new(Rbac)])),
             git_version: "v1.36.0".into(),
             openapi: Arc::clone(&self.documents),
+            elsewhere: None,
         }
     }
 

@@ -49,6 +49,7 @@ impl Seed {
                 authorizer: Arc::new(Rbac),
                 git_version: "v1.36.0".into(),
                 openapi: Arc::new(documents),
+                elsewhere: None,
             },
         );
         kubernetes::bootstrap(&cluster).await.unwrap();

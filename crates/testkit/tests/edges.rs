@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Rows from top to bottom; crates of one row do not use each other.
-const ROWS: [&[&str]; 18] = [
+const ROWS: [&[&str]; 19] = [
     &["gardener-apimachinery"],
     &["gardener-pki"],
     &["gardener-apis"],
@@ -34,6 +34,7 @@ const ROWS: [&[&str]; 18] = [
     &["gardener-provider-local"],
     &["gardener-landscape"],
     &["gardener-kube-apiserver"],
+    &["gardener-garden-server"],
     &["gardener-testkit", "gardener"],
     &["gardener-conformance"],
     &["gardener-bench"],

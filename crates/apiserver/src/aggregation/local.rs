@@ -73,7 +73,7 @@ fn report<T>(name: &str, outcome: Result<T, kube::Error>) {
 /// The APIServices of all versions that are served here, by name.
 fn wanted(cluster: &LogicalCluster) -> BTreeMap<String, APIService> {
     let mut wanted = BTreeMap::new();
-    let reviews = crate::reviews::RESOURCES
+    let reviews = crate::reviews::of(cluster)
         .iter()
         .map(|(group, version, _)| (*group, *version, false));
     let definitions = cluster.definitions();

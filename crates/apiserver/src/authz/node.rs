@@ -88,6 +88,7 @@ mod tests {
                 authorizer: Arc::new(Node),
                 git_version: "v1.36.0".into(),
                 openapi: Arc::new(documents),
+                elsewhere: None,
             },
         );
         kubernetes::bootstrap(&cluster).await.unwrap();

@@ -124,6 +124,7 @@ impl World {
                 authorizer: Arc::new(Union(vec![Arc::new(Rbac)])),
                 git_version: "v1.35.0".to_owned(),
                 openapi: documents.clone(),
+                elsewhere: None,
             };
             let cluster = server.open(name, config);
             kubernetes::bootstrap(&cluster).await.unwrap();

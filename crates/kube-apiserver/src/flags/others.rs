@@ -1,6 +1,13 @@
 //! Upstream's flags that do nothing here: they are accepted where a client cannot tell, and refused where it could.
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use super::line::Others;
+
+/// All of them.
+pub(super) const OTHERS: Others = Others {
+    switches: &SWITCHES,
+    values: &VALUES,
+    refused: &REFUSED,
+};
 
 /// Accepted without effect: true or false.
 const SWITCHES: [&str; 24] = [
@@ -143,29 +150,3 @@ const REFUSED: [&str; 19] = [
     "tls-sni-cert-key",
     "admission-control",
 ];
-
-/// Adds them all to the command.
-pub(super) fn add(command: Command) -> Command {
-    let accepted = "Accepted without effect, for there is nothing here that they would change";
-    let refused = "Known, but refused: what they ask for is not supported yet";
-    let value = |name: &'static str| Arg::new(name).long(name).value_name("VALUE").action(ArgAction::Append);
-    let switches = SWITCHES.map(|name| {
-        let switch = value(name).num_args(0..=1).require_equals(true);
-        switch.default_missing_value("true").help_heading(accepted)
-    });
-    let values = VALUES.map(|name| value(name).help_heading(accepted));
-    let others = REFUSED.map(|name| value(name).help_heading(refused));
-    command.args(switches).args(values).args(others)
-}
-
-/// What to say of flags that were given, but are not supported. An empty value asks for nothing.
-pub(super) fn refused(matches: &ArgMatches) -> Vec<String> {
-    let given = |name: &str| {
-        let values = matches.get_many::<String>(name);
-        values.into_iter().flatten().any(|value| !value.is_empty())
-    };
-    let names = REFUSED.iter().filter(|name| given(name));
-    names
-        .map(|name| format!("--{name} is not supported yet: leave it out"))
-        .collect()
-}

@@ -15,14 +15,17 @@ fn flags_are_read_as_upstream_reads_them() {
          --requestheader-username-headers=X-Remote-User --requestheader-username-headers=X-User --oidc-issuer-url="
     ))
     .unwrap();
-    assert_eq!(flags.secure_port, 8443);
+    assert_eq!(flags.serving.secure_port, 8443);
     assert!(flags.anonymous_auth && flags.enable_bootstrap_token_auth);
     assert_eq!(flags.authorization_mode, ["Node", "RBAC"]);
     assert_eq!(flags.service_cluster_ip_range.len(), 2);
-    assert_eq!(flags.etcd_compaction_interval, Duration::from_secs(60));
+    assert_eq!(flags.etcd.etcd_compaction_interval, Duration::from_secs(60));
     assert_eq!(flags.log_level(), "debug");
     assert_eq!(flags.service_account_issuer, ["https://a", "https://b"]);
-    assert_eq!(flags.requestheader_username_headers, ["X-Remote-User", "X-User"]);
+    assert_eq!(
+        flags.callers.requestheader_username_headers,
+        ["X-Remote-User", "X-User"]
+    );
     assert!(
         !read(&format!("{NEEDED} --anonymous-auth=false"))
             .unwrap()

@@ -1,0 +1,245 @@
+//! The command line, as gardener-apiserver's.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration as Std;
+
+use clap::{Args, Command};
+use gardener_apimachinery::duration::Duration;
+use gardener_kube_apiserver::flags::line::log_level;
+use gardener_kube_apiserver::flags::{
+    AdmissionFlags, CallerFlags, EtcdFlags, FlagError, Program, ServingFlags, Switch,
+};
+
+use super::others::OTHERS;
+
+/// The flags that do something.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Flags")]
+pub struct Flags {
+    /// Where and how the server is reached.
+    #[command(flatten)]
+    pub serving: ServingFlags,
+    /// Where objects are kept.
+    #[command(flatten)]
+    pub etcd: EtcdFlags,
+    /// Whose certificates are believed.
+    #[command(flatten)]
+    pub callers: CallerFlags,
+    /// Which admission plugins run.
+    #[command(flatten)]
+    pub admission: AdmissionFlags,
+    /// The kube-apiserver that tells whose bearer tokens are, and whose certificates are believed [default: the one of the cluster in which this runs].
+    #[arg(long, value_name = "FILE")]
+    pub authentication_kubeconfig: Option<PathBuf>,
+    /// Whether certificates that flags do not name are left out, instead of taken from kube-system/extension-apiserver-authentication.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", action = clap::ArgAction::Set, value_name = "BOOL", value_parser = Switch)]
+    pub authentication_skip_lookup: bool,
+    /// How long it is remembered whose a bearer token is.
+    #[arg(long, default_value = "10s", value_name = "DURATION")]
+    pub authentication_token_webhook_cache_ttl: Duration,
+    /// Whether the server starts without kube-system/extension-apiserver-authentication; then no front proxy is believed.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", action = clap::ArgAction::Set, value_name = "BOOL", value_parser = Switch)]
+    pub authentication_tolerate_lookup_failure: bool,
+    /// Paths that everybody may read.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "/healthz,/readyz,/livez",
+        value_name = "STRINGS"
+    )]
+    pub authorization_always_allow_paths: Vec<String>,
+    /// The kube-apiserver that says what is allowed [default: the one of the cluster in which this runs].
+    #[arg(long, value_name = "FILE")]
+    pub authorization_kubeconfig: Option<PathBuf>,
+    /// How long it is remembered that something is allowed.
+    #[arg(long, default_value = "10s", value_name = "DURATION")]
+    pub authorization_webhook_cache_authorized_ttl: Duration,
+    /// How long it is remembered that something is not allowed.
+    #[arg(long, default_value = "10s", value_name = "DURATION")]
+    pub authorization_webhook_cache_unauthorized_ttl: Duration,
+    /// The identity of the garden; written to kube-system/cluster-identity unless there is one.
+    #[arg(long, default_value = "", value_name = "STRING")]
+    pub cluster_identity: String,
+    /// Switches of features, name=true or name=false. None of them changes anything here yet.
+    #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL")]
+    pub feature_gates: Vec<String>,
+    /// The kube-apiserver whose objects admission reads [default: the one of the cluster in which this runs].
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// How the log is written: json or text.
+    #[arg(long, default_value = "json", value_name = "STRING", value_parser = ["json", "text"])]
+    pub log_format: String,
+    /// What to log: error, info or debug.
+    #[arg(long, default_value = "info", value_name = "STRING", value_parser = ["info", "debug", "error"])]
+    pub log_level: String,
+    /// The longest validity of administrators' kubeconfigs for shoots; longer wishes are cut.
+    #[arg(long, default_value = "24h0m0s", value_name = "DURATION")]
+    pub shoot_admin_kubeconfig_max_expiration: Duration,
+    /// The longest validity of viewers' kubeconfigs for shoots; longer wishes are cut.
+    #[arg(long, default_value = "24h0m0s", value_name = "DURATION")]
+    pub shoot_viewer_kubeconfig_max_expiration: Duration,
+    /// The form in which objects are kept.
+    #[arg(long, default_value = "application/json", value_name = "STRING", value_parser = ["application/json"])]
+    pub storage_media_type: String,
+    /// How much to log, beyond the level: 4 and more everything.
+    #[arg(long, short, default_value = "0", value_name = "LEVEL")]
+    pub v: u8,
+}
+
+/// The plugins that upstream knows, in their order [ADM-1], and Kubernetes' own behind them.
+pub(super) const ADMISSION_PLUGINS: [&str; 32] = [
+    "NamespaceLifecycle",
+    "ResourceReferenceManager",
+    "ExtensionValidator",
+    "ExtensionLabels",
+    "ShootTolerationRestriction",
+    "ShootExposureClass",
+    "ShootDNS",
+    "ShootManagedSeed",
+    "ShootNodeLocalDNSEnabledByDefault",
+    "ShootDNSRewriting",
+    "ShootQuotaValidator",
+    "ShootMutator",
+    "ShootValidator",
+    "SeedValidator",
+    "SeedMutator",
+    "ControllerRegistrationResources",
+    "NamespacedCloudProfileValidator",
+    "ProjectMutator",
+    "DeletionConfirmation",
+    "FinalizerRemoval",
+    "CustomVerbAuthorizer",
+    "ShootVPAEnabledByDefault",
+    "ShootResourceReservation",
+    "ManagedSeed",
+    "ManagedSeedShoot",
+    "Bastion",
+    "BackupBucketValidator",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionWebhook",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
+    "ResourceQuota",
+];
+/// Plugins that run only when they are asked for [ADM-2].
+pub(super) const OFF_BY_DEFAULT: [&str; 3] = [
+    "ShootNodeLocalDNSEnabledByDefault",
+    "ShootDNSRewriting",
+    "MutatingAdmissionPolicy",
+];
+
+/// What this server is called by, and what it says of itself.
+const PROGRAM: Program = Program {
+    name: "gardener-apiserver",
+    about: "Serves Gardener's API groups behind a kube-apiserver, from etcd. Takes the flags of Gardener's own gardener-apiserver.",
+    version: || format!("Gardener v{}", env!("CARGO_PKG_VERSION")),
+    others: &OTHERS,
+};
+
+/// The command with all its flags.
+pub fn command() -> Command {
+    let defaults = [
+        ("cert-dir", "apiserver.local.config/certificates"),
+        ("etcd-prefix", "/registry-gardener"),
+        ("requestheader-extra-headers-prefix", "x-remote-extra-"),
+        ("requestheader-group-headers", "x-remote-group"),
+        ("requestheader-username-headers", "x-remote-user"),
+        ("secure-port", "443"),
+    ];
+    let ids = defaults.map(|(flag, value)| (flag.replace('-', "_"), value));
+    let command = PROGRAM.command::<Flags>();
+    ids.into_iter().fold(command, |command, (id, value)| {
+        command.mut_arg(id, |flag| flag.default_value(value))
+    })
+}
+
+/// Reads the arguments behind the program's name; tells which flags were given that do nothing, too.
+///
+/// # Errors
+/// [`FlagError`].
+pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<(Flags, Vec<String>), FlagError> {
+    PROGRAM.parse(command(), arguments, Flags::errors)
+}
+
+const HOUR: Std = Std::from_secs(3600);
+const LONGEST: Std = Std::from_secs(1 << 32);
+
+impl Flags {
+    /// What is missing or does not go together, in upstream's words where it has some.
+    fn errors(&self) -> Vec<String> {
+        let mut errors = self.etcd.errors();
+        errors.extend(self.serving.errors());
+        errors.extend(self.callers.errors());
+        errors.extend(self.admission.errors(&ADMISSION_PLUGINS));
+        let mut require = |holds: bool, message: &str| {
+            if !holds {
+                errors.push(message.to_owned());
+            }
+        };
+        require(
+            !self.cluster_identity.is_empty(),
+            "--cluster-identity must be specified",
+        );
+        for (flag, value) in [
+            (
+                "shoot-admin-kubeconfig-max-expiration",
+                self.shoot_admin_kubeconfig_max_expiration,
+            ),
+            (
+                "shoot-viewer-kubeconfig-max-expiration",
+                self.shoot_viewer_kubeconfig_max_expiration,
+            ),
+        ] {
+            require(
+                (HOUR..=LONGEST).contains(&value.to_std()),
+                &format!("--{flag} must be between 1 hour and 2^32 seconds"),
+            );
+        }
+        require(
+            self.serving.tls_cert_file.is_some() && self.serving.tls_private_key_file.is_some(),
+            "must specify both --tls-cert-file and --tls-private-key-file",
+        );
+        if let Err(error) = self.features() {
+            require(false, &error);
+        }
+        errors
+    }
+
+    /// The feature gates that were given.
+    ///
+    /// # Errors
+    /// One of them is neither true nor false.
+    pub fn features(&self) -> Result<BTreeMap<String, bool>, String> {
+        let gates = self.feature_gates.iter().filter(|gate| !gate.is_empty());
+        let gates = gates.map(|gate| {
+            let (name, value) = gate
+                .split_once('=')
+                .ok_or_else(|| format!("--feature-gates: missing bool value for {gate}"))?;
+            let value = match value.trim() {
+                "1" | "t" | "T" | "true" | "TRUE" | "True" => true,
+                "0" | "f" | "F" | "false" | "FALSE" | "False" => false,
+                other => {
+                    return Err(format!(
+                        "--feature-gates: invalid value of {name}={other}, it must be true or false"
+                    ));
+                }
+            };
+            Ok((name.trim().to_owned(), value))
+        });
+        gates.collect()
+    }
+
+    /// What to log, as `tracing` filters it.
+    pub fn log_filter(&self) -> &'static str {
+        match (self.log_level.as_str(), self.v) {
+            ("debug", _) => "debug",
+            (_, verbosity @ 4..) => log_level(verbosity),
+            ("error", _) => "error",
+            _ => "info",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

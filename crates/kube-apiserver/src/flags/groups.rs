@@ -1,0 +1,202 @@
+//! Flags that API servers share, with what is wrong with them: as the option structs of k8s.io/apiserver, which upstream's servers are made of.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+
+use clap::Args;
+use gardener_apimachinery::duration::Duration;
+
+use super::line::Switch;
+
+/// Where and how the server is reached.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Flags")]
+pub struct ServingFlags {
+    /// The address under which members of the cluster reach this server [default: the bind address, or the host's own].
+    #[arg(long, value_name = "IP")]
+    pub advertise_address: Option<IpAddr>,
+    /// The address to listen on.
+    #[arg(long, default_value = "0.0.0.0", value_name = "IP")]
+    pub bind_address: IpAddr,
+    /// Where the serving certificate is, or is made, if none is given: apiserver.crt and apiserver.key.
+    #[arg(long, default_value = "/var/run/kubernetes", value_name = "FOLDER")]
+    pub cert_dir: PathBuf,
+    /// The port to listen on.
+    #[arg(long, default_value = "6443", value_name = "INT")]
+    pub secure_port: i64,
+    /// How long this server serves after it was told to end, and says that it is not ready.
+    #[arg(long, default_value = "0s", value_name = "DURATION")]
+    pub shutdown_delay_duration: Duration,
+    /// Serving certificate with its chain (PEM).
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert_file: Option<PathBuf>,
+    /// Key (PEM) of the serving certificate.
+    #[arg(long, value_name = "FILE")]
+    pub tls_private_key_file: Option<PathBuf>,
+}
+
+/// Where objects are kept.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Flags")]
+pub struct EtcdFlags {
+    /// Which resources are encrypted in etcd, with which keys (EncryptionConfiguration of apiserver.config.k8s.io/v1).
+    #[arg(long, value_name = "FILE")]
+    pub encryption_provider_config: Option<PathBuf>,
+    /// Whether the encryption configuration is read again when it changes: not supported yet.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", action = clap::ArgAction::Set, value_name = "BOOL", value_parser = Switch)]
+    pub encryption_provider_config_automatic_reload: bool,
+    /// Authorities (PEM) of etcd's certificates.
+    #[arg(long, value_name = "FILE")]
+    pub etcd_cafile: Option<PathBuf>,
+    /// Certificate (PEM) to show to etcd.
+    #[arg(long, value_name = "FILE")]
+    pub etcd_certfile: Option<PathBuf>,
+    /// How often etcd's history is cut; 0 leaves it to others.
+    #[arg(long, default_value = "5m0s", value_name = "DURATION")]
+    pub etcd_compaction_interval: Duration,
+    /// Key (PEM) of the certificate to show to etcd.
+    #[arg(long, value_name = "FILE")]
+    pub etcd_keyfile: Option<PathBuf>,
+    /// What keys in etcd begin with.
+    #[arg(long, default_value = "/registry", value_name = "STRING")]
+    pub etcd_prefix: String,
+    /// Client URLs of etcd.
+    #[arg(long, value_delimiter = ',', value_name = "STRINGS")]
+    pub etcd_servers: Vec<String>,
+    /// Where objects are kept.
+    #[arg(long, default_value = "etcd3", value_name = "STRING", value_parser = ["etcd3"])]
+    pub storage_backend: String,
+    /// How long etcd may take to be there at the start.
+    #[arg(long, default_value = "1m0s", value_name = "DURATION")]
+    pub storage_initialization_timeout: Duration,
+}
+
+/// Whose certificates are believed.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Flags")]
+pub struct CallerFlags {
+    /// Authorities (PEM) of client certificates.
+    #[arg(long, value_name = "FILE")]
+    pub client_ca_file: Option<PathBuf>,
+    /// Common names of front proxies' certificates; all if empty.
+    #[arg(long, value_delimiter = ',', value_name = "STRINGS")]
+    pub requestheader_allowed_names: Vec<String>,
+    /// Authorities (PEM) of front proxies, who tell in headers for whom they ask.
+    #[arg(long, value_name = "FILE")]
+    pub requestheader_client_ca_file: Option<PathBuf>,
+    /// What headers with more facts of a user begin with.
+    #[arg(long, value_delimiter = ',', value_name = "STRINGS")]
+    pub requestheader_extra_headers_prefix: Vec<String>,
+    /// Headers with a user's groups.
+    #[arg(long, value_delimiter = ',', value_name = "STRINGS")]
+    pub requestheader_group_headers: Vec<String>,
+    /// Headers with a user's uid.
+    #[arg(long, value_delimiter = ',', value_name = "STRINGS")]
+    pub requestheader_uid_headers: Vec<String>,
+    /// Headers with a user's name.
+    #[arg(long, value_delimiter = ',', value_name = "STRINGS")]
+    pub requestheader_username_headers: Vec<String>,
+}
+
+/// Which admission plugins run.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Flags")]
+pub struct AdmissionFlags {
+    /// Admission plugins to leave out.
+    #[arg(long, value_delimiter = ',', value_name = "STRINGS")]
+    pub disable_admission_plugins: Vec<String>,
+    /// Admission plugins to run besides those that always do.
+    #[arg(long, value_delimiter = ',', value_name = "STRINGS")]
+    pub enable_admission_plugins: Vec<String>,
+}
+
+/// Tells that two flags go together, if only one of them is given.
+fn together(one: bool, other: bool, names: &str) -> Option<String> {
+    (one != other).then(|| format!("{names} go together"))
+}
+
+impl ServingFlags {
+    /// What is wrong with them.
+    pub fn errors(&self) -> Vec<String> {
+        let mut errors = Vec::new();
+        if !(1..=65535).contains(&self.secure_port) {
+            errors.push(format!(
+                "--secure-port {} must be between 1 and 65535, inclusive. It cannot be turned off with 0",
+                self.secure_port
+            ));
+        }
+        errors.extend(together(
+            self.tls_cert_file.is_some(),
+            self.tls_private_key_file.is_some(),
+            "--tls-cert-file and --tls-private-key-file",
+        ));
+        errors
+    }
+
+    /// The port to listen on.
+    pub fn port(&self) -> u16 {
+        // others are refused
+        u16::try_from(self.secure_port).unwrap_or_default()
+    }
+
+    /// The address under which others reach this server.
+    pub fn advertised(&self) -> IpAddr {
+        self.advertise_address.unwrap_or_else(|| match self.bind_address {
+            address if !address.is_unspecified() && !address.is_loopback() => address,
+            _ => own_address().unwrap_or(self.bind_address),
+        })
+    }
+}
+
+/// The host's address towards the rest of the world. Nothing is sent: a datagram socket that is connected only looks at routes.
+fn own_address() -> Option<IpAddr> {
+    let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
+impl EtcdFlags {
+    /// What is wrong with them.
+    pub fn errors(&self) -> Vec<String> {
+        let mut errors = Vec::new();
+        if self.etcd_servers.is_empty() {
+            errors.push("--etcd-servers must be specified".to_owned());
+        }
+        if self.encryption_provider_config_automatic_reload {
+            errors.push(
+                "--encryption-provider-config-automatic-reload is not supported yet: leave it out, and restart the server when the file changes"
+                    .to_owned(),
+            );
+        }
+        errors.extend(together(
+            self.etcd_certfile.is_some(),
+            self.etcd_keyfile.is_some(),
+            "--etcd-certfile and --etcd-keyfile",
+        ));
+        errors
+    }
+}
+
+impl CallerFlags {
+    /// What is wrong with them.
+    pub fn errors(&self) -> Vec<String> {
+        let named = self.requestheader_client_ca_file.is_none() || !self.requestheader_username_headers.is_empty();
+        let error = "--requestheader-client-ca-file needs --requestheader-username-headers";
+        (!named).then(|| error.to_owned()).into_iter().collect()
+    }
+}
+
+impl AdmissionFlags {
+    /// Tells plugins that are none of those that are known.
+    pub fn errors(&self, known: &[&str]) -> Vec<String> {
+        let flags = [
+            ("enable", &self.enable_admission_plugins),
+            ("disable", &self.disable_admission_plugins),
+        ];
+        let unknown = flags.into_iter().flat_map(|(flag, plugins)| {
+            let plugins = plugins.iter().filter(|plugin| !known.contains(&plugin.as_str()));
+            plugins.map(move |plugin| format!("{flag}-admission-plugins plugin {plugin:?} is unknown"))
+        });
+        unknown.collect()
+    }
+}

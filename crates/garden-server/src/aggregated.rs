@@ -6,6 +6,8 @@
 pub mod flags;
 mod others;
 mod run;
+#[cfg(test)]
+mod tests;
 mod trust;
 
 pub use flags::Flags;

@@ -16,7 +16,7 @@ const NAMESPACES: [&str; 3] = [
     "gardener-system-public",
 ];
 /// The ConfigMap with the garden's identity, and its key.
-const IDENTITY: &str = "cluster-identity";
+pub(crate) const IDENTITY: &str = "cluster-identity";
 /// The ConfigMap that everybody may read.
 const INFO: &str = "gardener-info";
 /// How long until what did not work is tried again, at first and at most.
@@ -64,7 +64,7 @@ fn named(name: &str) -> ObjectMeta {
 }
 
 /// Another server may have been faster.
-fn ignore_existing<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
+pub(crate) fn ignore_existing<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
     match result {
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(()),
         other => other.map(drop),

@@ -7,5 +7,7 @@
 //! Flags, certificates and the way to etcd that API servers share are in `kube-apiserver`; the kinds and their admission in `garden-apiserver`.
 #![forbid(unsafe_code)]
 
+mod admission;
 pub mod aggregated;
 mod bootstrap;
+pub mod whole;

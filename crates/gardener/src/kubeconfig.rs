@@ -143,7 +143,7 @@ fn decode(encoded: &str) -> anyhow::Result<String> {
 fn write(common: &Common, text: &str) -> anyhow::Result<()> {
     match &common.output {
         None => print!("{text}"),
-        Some(path) => crate::up::write_private(path, text)?,
+        Some(path) => gardener_landscape::kubeconfig::write_private(path, text)?,
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use gardener_garden_server::aggregated;
+use gardener_garden_server::{aggregated, whole};
 use gardener_kube_apiserver::flags::{self, FlagError};
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +17,9 @@ pub enum Component {
     /// Serve Gardener's APIs behind a kube-apiserver, from etcd.
     #[command(disable_help_flag = true)]
     GardenerApiserver(Line),
+    /// Serve a whole garden API: Gardener's kinds and those of Kubernetes that a garden needs, without controllers.
+    #[command(disable_help_flag = true)]
+    Apiserver(Line),
 }
 
 /// The command line of a component that reads it itself.
@@ -68,6 +71,13 @@ impl Component {
                     until_told(log, |stop| aggregated::run(flags, without_effect, stop))
                 })
             }
+            Self::Apiserver(Line { arguments }) => whole::flags::parse(arguments).map(|flags| {
+                let log = Log {
+                    filter: flags.log_filter(),
+                    json: false,
+                };
+                until_told(log, |stop| whole::run(flags, stop))
+            }),
         };
         run.unwrap_or_else(|error| refused(&error))
     }

@@ -13,10 +13,11 @@ mod progress;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
+use gardener_landscape::kubeconfig::write_private;
 use gardener_landscape::{Landscape, Options, Storage, apply, manifests};
 use tokio::net::TcpListener;
 
@@ -73,29 +74,6 @@ fn default_data_dir() -> PathBuf {
 /// The kubeconfig that `gardener up` writes when none is named.
 pub fn default_kubeconfig() -> PathBuf {
     default_data_dir().join("kubeconfig")
-}
-
-/// Writes a file that only its owner may read.
-pub fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).with_context(|| format!("the folder {} cannot be made", folder.display()))?;
-    }
-    // written beside and renamed: a reader never sees half a file
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let write = || -> std::io::Result<()> {
-        let mut file = std::fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&beside)?;
-        file.write_all(text.as_bytes())?;
-        std::fs::rename(&beside, path)
-    };
-    write().with_context(|| format!("{} cannot be written", path.display()))
 }
 
 /// Runs the command.

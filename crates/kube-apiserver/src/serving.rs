@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use gardener_apimachinery::clock::Clock;
 use gardener_apiserver::listen::{Entrance, EntranceError, Entrances};
+use gardener_landscape::kubeconfig::write_private;
 use gardener_pki::{CertificateError, Subject};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -111,19 +112,11 @@ pub fn provide(
     };
     std::fs::create_dir_all(&flags.cert_dir).map_err(unwritable(&flags.cert_dir))?;
     // the key first: a certificate without its key would be taken for one that is whole
-    write_private(&files.key, &issued.key).map_err(unwritable(&files.key))?;
+    write_private(&files.key, &issued.key).map_err(|error| unwritable(&error.path)(error.source))?;
     let chain = format!("{}{}", issued.certificate, authority.certificate);
     std::fs::write(&files.certificate, chain).map_err(unwritable(&files.certificate))?;
     tracing::info!(certificate = %files.certificate.display(), "made a serving certificate");
     Ok(())
-}
-
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())
 }
 
 /// The authorities (PEM) whose certificates are believed; nobody's without any.
@@ -149,7 +142,10 @@ impl Bundles {
     }
 }
 
-/// What the files hold now.
+/// Gives what is in use now: a certificate and its key (PEM), or whose certificates are believed.
+type Source<T> = Box<dyn Fn() -> Result<T, FileError> + Send + Sync>;
+
+/// What is in use.
 #[derive(Clone, PartialEq, Eq)]
 struct Loaded {
     certificate: String,
@@ -157,14 +153,11 @@ struct Loaded {
     bundles: Bundles,
 }
 
-/// Tells whose certificates are believed now.
-type ReadBundles = Box<dyn Fn() -> Result<Bundles, FileError> + Send + Sync>;
-
-/// The way in, which follows changes of its files.
+/// The way in, which follows changes of what it is made of.
 pub struct Serving {
     cluster: String,
-    flags: ServingFlags,
-    bundles: ReadBundles,
+    certificate: Source<(String, String)>,
+    bundles: Source<Bundles>,
     loaded: Loaded,
     changed: Arc<Notify>,
     /// Where clients come in.
@@ -172,7 +165,7 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Opens the way into a logical cluster.
+    /// Opens the way into a logical cluster, with the certificate that flags name.
     ///
     /// # Errors
     /// [`ServingError`].
@@ -181,11 +174,30 @@ impl Serving {
         flags: &ServingFlags,
         bundles: impl Fn() -> Result<Bundles, FileError> + Send + Sync + 'static,
     ) -> Result<Self, ServingError> {
-        let bundles: ReadBundles = Box::new(bundles);
-        let loaded = load(flags, &bundles)?;
+        let files = files(flags);
+        let certificate = move || {
+            Ok((
+                read("tls-cert-file", &files.certificate)?,
+                read("tls-private-key-file", &files.key)?,
+            ))
+        };
+        Self::with(cluster, certificate, bundles)
+    }
+
+    /// Opens the way into a logical cluster, with the certificate and key (PEM) that `certificate` gives.
+    ///
+    /// # Errors
+    /// [`ServingError`].
+    pub fn with(
+        cluster: &str,
+        certificate: impl Fn() -> Result<(String, String), FileError> + Send + Sync + 'static,
+        bundles: impl Fn() -> Result<Bundles, FileError> + Send + Sync + 'static,
+    ) -> Result<Self, ServingError> {
+        let (certificate, bundles): (Source<_>, Source<_>) = (Box::new(certificate), Box::new(bundles));
+        let loaded = load(&certificate, &bundles)?;
         let own = Self {
             cluster: cluster.to_owned(),
-            flags: flags.clone(),
+            certificate,
             bundles,
             loaded,
             changed: Arc::default(),
@@ -226,7 +238,7 @@ impl Serving {
 
     /// Takes in new certificates, if there are any.
     fn renew(&mut self) -> Result<bool, ServingError> {
-        let now = load(&self.flags, &self.bundles)?;
+        let now = load(&self.certificate, &self.bundles)?;
         if now == self.loaded {
             return Ok(false);
         }
@@ -236,11 +248,11 @@ impl Serving {
     }
 }
 
-fn load(flags: &ServingFlags, bundles: &ReadBundles) -> Result<Loaded, FileError> {
-    let files = files(flags);
+fn load(certificate: &Source<(String, String)>, bundles: &Source<Bundles>) -> Result<Loaded, FileError> {
+    let (certificate, key) = certificate()?;
     Ok(Loaded {
-        certificate: read("tls-cert-file", &files.certificate)?,
-        key: read("tls-private-key-file", &files.key)?,
+        certificate,
+        key,
         bundles: bundles()?,
     })
 }

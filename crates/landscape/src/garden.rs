@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gardener_apiserver::authn::Authenticator;
+use gardener_apiserver::authn::{Authenticator, Settings};
 use gardener_apiserver::authz::{Authorizer, Union};
 use gardener_apiserver::definition::Admission;
 use gardener_apiserver::kubernetes::{self, NamespaceLifecycle};
@@ -25,11 +25,16 @@ pub const HOST: &str = "api.garden.local.gardener.cloud";
 /// What the garden's `/version` tells: the Kubernetes version whose machinery it speaks.
 pub const VERSION: &str = "1.36.0";
 
+/// The identity of an embedded garden.
+pub const IDENTITY: &str = "gardener-local";
+
 /// What every garden has besides its kinds: its identity, and who may do what [AUTH-50], [AUTH-54].
-pub fn objects() -> Manifest {
+pub fn objects(identity: &str) -> Manifest {
+    let text = include_str!("../manifests/garden.yaml");
+    let own = |identity: &str| format!("\n  cluster-identity: {}\n", serde_json::Value::from(identity));
     Manifest {
         origin: "garden.yaml".to_owned(),
-        text: include_str!("../manifests/garden.yaml").to_owned(),
+        text: text.replacen(&own(IDENTITY), &own(identity), 1),
     }
 }
 
@@ -56,21 +61,34 @@ pub async fn open(
         entry_point: entry.map(|url| EntryPoint { url: url.to_owned() }),
         ..gardener_garden_apiserver::Options::default()
     };
-    let own = definitions(&options).map_err(|error| LandscapeError::Garden(error.to_string()))?;
+    let settings = identity.authentication(&format!("https://{HOST}"));
+    let config = config(kubernetes, settings, &options).map_err(|error| LandscapeError::Garden(error.to_string()))?;
+    let cluster = server.open(GARDEN, config);
+    kubernetes::bootstrap(&cluster).await?;
+    Ok(cluster)
+}
+
+/// The setup of a garden: Gardener's kinds beside those of Kubernetes, all plugins, and who may do what by roles.
+///
+/// # Errors
+/// The recordings in the program are damaged.
+pub fn config(
+    kubernetes: &EmbeddedKubernetes,
+    settings: Settings,
+    options: &gardener_garden_apiserver::Options,
+) -> Result<ClusterConfig, gardener_garden_apiserver::RecordedError> {
+    let own = definitions(options)?;
     let resources = ResourceSet::new(kubernetes::for_garden(kubernetes.resources()).chain(own));
     let documents = kubernetes::recorded_documents().chain(openapi_documents());
     let authorizer: Arc<dyn Authorizer> = Arc::new(Union(vec![Arc::new(Rbac)]));
-    let config = ClusterConfig {
+    Ok(ClusterConfig {
         resources: Arc::new(resources),
         custom_resources: true,
         admission: admission_plugins(),
-        authenticator: Arc::new(Authenticator::new(identity.authentication(&format!("https://{HOST}")))),
+        authenticator: Arc::new(Authenticator::new(settings)),
         authorizer,
         git_version: format!("v{VERSION}"),
         openapi: Arc::new(Documents::new(documents)),
         elsewhere: None,
-    };
-    let cluster = server.open(GARDEN, config);
-    kubernetes::bootstrap(&cluster).await?;
-    Ok(cluster)
+    })
 }

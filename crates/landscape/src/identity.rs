@@ -159,13 +159,26 @@ impl Identity {
         )?)
     }
 
+    /// A serving certificate for the given host names.
+    ///
+    /// # Errors
+    /// [`IdentityError`].
+    pub fn serving_certificate(&self, dns_names: &[&str], addresses: &[IpAddr]) -> Result<Issued, IdentityError> {
+        let subject = Subject::server("kube-apiserver", dns_names, addresses);
+        Ok(gardener_pki::issue(
+            &subject,
+            &self.authority,
+            self.now(),
+            CERTIFICATE_VALIDITY,
+        )?)
+    }
+
     /// The way in by TLS for the given host names.
     ///
     /// # Errors
     /// [`IdentityError`].
     pub fn entrance(&self, dns_names: &[&str], addresses: &[IpAddr]) -> Result<Entrance, IdentityError> {
-        let subject = Subject::server("kube-apiserver", dns_names, addresses);
-        let serving = gardener_pki::issue(&subject, &self.authority, self.now(), CERTIFICATE_VALIDITY)?;
+        let serving = self.serving_certificate(dns_names, addresses)?;
         Ok(Entrance::new(
             &self.cluster,
             &serving.certificate,

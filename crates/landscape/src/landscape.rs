@@ -154,7 +154,7 @@ impl Landscape {
         self.tasks.spawn(gardener_scheduler::run(scheduler, self.stop.clone()));
         let embedded = self.start_embedded();
         self.garden_takes_part(&embedded);
-        apply::apply(&self.garden_client(), &garden::objects()).await?;
+        apply::apply(&self.garden_client(), &garden::objects(garden::IDENTITY)).await?;
         let namespaces = &manifests::landscape(self.options.seeds)[..1];
         for manifest in namespaces {
             apply::apply(&self.garden_client(), manifest).await?;

@@ -12,6 +12,7 @@ use gardener_kube_apiserver::flags::{
 };
 
 use super::others::OTHERS;
+use crate::admission;
 
 /// The flags that do something.
 #[derive(Args, Clone, Debug)]
@@ -87,48 +88,6 @@ pub struct Flags {
     pub v: u8,
 }
 
-/// The plugins that upstream knows, in their order [ADM-1], and Kubernetes' own behind them.
-pub(super) const ADMISSION_PLUGINS: [&str; 32] = [
-    "NamespaceLifecycle",
-    "ResourceReferenceManager",
-    "ExtensionValidator",
-    "ExtensionLabels",
-    "ShootTolerationRestriction",
-    "ShootExposureClass",
-    "ShootDNS",
-    "ShootManagedSeed",
-    "ShootNodeLocalDNSEnabledByDefault",
-    "ShootDNSRewriting",
-    "ShootQuotaValidator",
-    "ShootMutator",
-    "ShootValidator",
-    "SeedValidator",
-    "SeedMutator",
-    "ControllerRegistrationResources",
-    "NamespacedCloudProfileValidator",
-    "ProjectMutator",
-    "DeletionConfirmation",
-    "FinalizerRemoval",
-    "CustomVerbAuthorizer",
-    "ShootVPAEnabledByDefault",
-    "ShootResourceReservation",
-    "ManagedSeed",
-    "ManagedSeedShoot",
-    "Bastion",
-    "BackupBucketValidator",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionWebhook",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionWebhook",
-    "ResourceQuota",
-];
-/// Plugins that run only when they are asked for [ADM-2].
-pub(super) const OFF_BY_DEFAULT: [&str; 3] = [
-    "ShootNodeLocalDNSEnabledByDefault",
-    "ShootDNSRewriting",
-    "MutatingAdmissionPolicy",
-];
-
 /// What this server is called by, and what it says of itself.
 const PROGRAM: Program = Program {
     name: "gardener-apiserver",
@@ -171,7 +130,7 @@ impl Flags {
         let mut errors = self.etcd.errors();
         errors.extend(self.serving.errors());
         errors.extend(self.callers.errors());
-        errors.extend(self.admission.errors(&ADMISSION_PLUGINS));
+        errors.extend(self.admission.errors(&admission::KNOWN));
         let mut require = |holds: bool, message: &str| {
             if !holds {
                 errors.push(message.to_owned());

@@ -6,20 +6,17 @@ use std::time::Duration;
 
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
-use gardener_apiserver::authn::{Authenticator, Settings};
+use gardener_apiserver::authn::{Authenticator, FrontProxies, Settings};
 use gardener_apiserver::authz::{Authorizer, OpenPaths, Union};
-use gardener_apiserver::definition::Admission;
 use gardener_apiserver::delegation::{AccessReviewer, TokenReviewer};
 use gardener_apiserver::elsewhere::Elsewhere;
 use gardener_apiserver::kubernetes::{EtcdLayout, RecordedError};
 use gardener_apiserver::openapi::Documents;
 use gardener_apiserver::{ClusterConfig, ResourceSet, Server, Shared};
 use gardener_garden_apiserver::{definitions, openapi_documents};
-use gardener_kube_apiserver::flags::AdmissionFlags;
 use gardener_kube_apiserver::serving::{self, Serving, ServingError};
 use gardener_kube_apiserver::storage::{self, StorageError};
 use gardener_landscape::embedded::EmbeddedKubernetes;
-use gardener_landscape::garden;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::time::sleep;
@@ -27,8 +24,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::CLUSTER;
-use super::flags::{ADMISSION_PLUGINS, Flags, OFF_BY_DEFAULT};
+use super::flags::Flags;
 use super::trust::{Trust, TrustError};
+use crate::admission;
 use crate::bootstrap::{self, Facts};
 
 /// Host names of the server.
@@ -101,6 +99,59 @@ async fn client(flag: &'static str, path: Option<&Path>) -> Result<Client, RunEr
     Client::try_from(config).map_err(|error| wrong(error.into()))
 }
 
+/// The kube-apiserver, as whom flags say for what.
+pub(super) struct Clients {
+    /// Whose objects admission reads.
+    pub(super) kubernetes: Client,
+    /// Who tells whose bearer tokens are.
+    pub(super) authentication: Client,
+    /// Who says what is allowed.
+    pub(super) authorization: Client,
+}
+
+impl Clients {
+    async fn of(flags: &Flags) -> Result<Self, RunError> {
+        let authentication = flags.authentication_kubeconfig.as_deref();
+        let authorization = flags.authorization_kubeconfig.as_deref();
+        Ok(Self {
+            kubernetes: client("kubeconfig", flags.kubeconfig.as_deref()).await?,
+            authentication: client("authentication-kubeconfig", authentication).await?,
+            authorization: client("authorization-kubeconfig", authorization).await?,
+        })
+    }
+}
+
+/// The setup of the one cluster.
+pub(super) fn config(
+    flags: &Flags,
+    clients: &Clients,
+    elsewhere: Arc<Elsewhere>,
+    front_proxies: Option<FrontProxies>,
+) -> Result<ClusterConfig, gardener_garden_apiserver::RecordedError> {
+    let keep = flags.authentication_token_webhook_cache_ttl.to_std();
+    let authenticator = Arc::new(Authenticator::new(Settings {
+        anonymous: true,
+        front_proxies,
+        reviewer: Some(Arc::new(TokenReviewer::new(clients.authentication.clone(), keep))),
+        ..Settings::default()
+    }));
+    let options = gardener_garden_apiserver::Options {
+        admin_kubeconfig_max: flags.shoot_admin_kubeconfig_max_expiration.to_std(),
+        viewer_kubeconfig_max: flags.shoot_viewer_kubeconfig_max_expiration.to_std(),
+        ..gardener_garden_apiserver::Options::default()
+    };
+    Ok(ClusterConfig {
+        resources: Arc::new(ResourceSet::new(definitions(&options)?)),
+        custom_resources: false,
+        admission: admission::left(&flags.admission),
+        authenticator,
+        authorizer: authorizer(flags, clients.authorization.clone()),
+        git_version: concat!("v", env!("CARGO_PKG_VERSION")).to_owned(),
+        openapi: Arc::new(Documents::new(openapi_documents())),
+        elsewhere: Some(elsewhere),
+    })
+}
+
 /// Serves until `stop` is cancelled, then ends in order. `without_effect` are flags that were given, and do nothing.
 ///
 /// # Errors
@@ -117,15 +168,13 @@ pub async fn run(flags: Flags, without_effect: Vec<String>, stop: CancellationTo
         );
     }
     let (clock, chance) = (Clock::system(), Chance::from_system());
-    let kubernetes = client("kubeconfig", flags.kubeconfig.as_deref()).await?;
-    let authentication = client("authentication-kubeconfig", flags.authentication_kubeconfig.as_deref()).await?;
-    let authorization = client("authorization-kubeconfig", flags.authorization_kubeconfig.as_deref()).await?;
+    let clients = Clients::of(&flags).await?;
     // a port that is taken should be told before anything is waited for
     let (listener, address) = serving::bind(&flags.serving).await?;
     let trust = Trust::of(&flags.callers);
     let follows_trust = trust.is_asked_for() && !flags.authentication_skip_lookup;
     if follows_trust {
-        match look(&trust, &flags, &authentication).await {
+        match look(&trust, &flags, &clients.authentication).await {
             Err(error) if flags.authentication_tolerate_lookup_failure => {
                 tracing::warn!(%error, "front proxies are not believed until it is there");
             }
@@ -135,13 +184,7 @@ pub async fn run(flags: Flags, without_effect: Vec<String>, stop: CancellationTo
     serving::provide(&flags.serving, &HOSTS, [], &clock)?;
     let bundles = trust.clone();
     let serving = Serving::open(CLUSTER, &flags.serving, move || bundles.bundles())?;
-    let layout = EtcdLayout::new(
-        &flags.etcd.etcd_prefix,
-        CLUSTER,
-        // all of Gardener's kinds lie below their group, as custom resources do
-        &ResourceSet::default(),
-        Duration::ZERO,
-    );
+    let layout = layout(&flags.etcd.etcd_prefix);
     let encryption = storage::encryption(&flags.etcd)?.unwrap_or_default();
     let store = storage::open(&flags.etcd, Arc::new(layout), encryption).await?;
     let server = Server::new(Shared {
@@ -149,32 +192,10 @@ pub async fn run(flags: Flags, without_effect: Vec<String>, stop: CancellationTo
         clock,
         chance,
     });
-    let keep = flags.authentication_token_webhook_cache_ttl.to_std();
-    let authenticator = Arc::new(Authenticator::new(Settings {
-        anonymous: true,
-        front_proxies: trust.front_proxies(),
-        reviewer: Some(Arc::new(TokenReviewer::new(authentication.clone(), keep))),
-        ..Settings::default()
-    }));
-    let elsewhere = Arc::new(elsewhere(kubernetes.clone())?);
-    let options = gardener_garden_apiserver::Options {
-        admin_kubeconfig_max: flags.shoot_admin_kubeconfig_max_expiration.to_std(),
-        viewer_kubeconfig_max: flags.shoot_viewer_kubeconfig_max_expiration.to_std(),
-        ..gardener_garden_apiserver::Options::default()
-    };
-    let cluster = server.open(
-        CLUSTER,
-        ClusterConfig {
-            resources: Arc::new(ResourceSet::new(definitions(&options)?)),
-            custom_resources: false,
-            admission: admission(&flags.admission),
-            authenticator: Arc::clone(&authenticator),
-            authorizer: authorizer(&flags, authorization),
-            git_version: concat!("v", env!("CARGO_PKG_VERSION")).to_owned(),
-            openapi: Arc::new(Documents::new(openapi_documents())),
-            elsewhere: Some(Arc::clone(&elsewhere)),
-        },
-    );
+    let elsewhere = Arc::new(elsewhere(clients.kubernetes.clone())?);
+    let config = config(&flags, &clients, Arc::clone(&elsewhere), trust.front_proxies())?;
+    let authenticator = Arc::clone(&config.authenticator);
+    let cluster = server.open(CLUSTER, config);
     let (tasks, background) = (TaskTracker::new(), CancellationToken::new());
     let aside = |work: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>| {
         let background = background.clone();
@@ -184,13 +205,17 @@ pub async fn run(flags: Flags, without_effect: Vec<String>, stop: CancellationTo
     };
     aside(Box::pin(async move { elsewhere.follow().await }));
     if follows_trust {
-        aside(Box::pin(trust.follow(authentication, authenticator, serving.changes())));
+        aside(Box::pin(trust.follow(
+            clients.authentication,
+            authenticator,
+            serving.changes(),
+        )));
     }
     let facts = Facts {
         identity: flags.cluster_identity.clone(),
         features,
     };
-    aside(Box::pin(bootstrap::bootstrap(kubernetes, facts)));
+    aside(Box::pin(bootstrap::bootstrap(clients.kubernetes, facts)));
     let entrances = serving.entrances.clone();
     aside(Box::pin(serving.follow()));
     let closing = CancellationToken::new();
@@ -211,6 +236,11 @@ pub async fn run(flags: Flags, without_effect: Vec<String>, stop: CancellationTo
     Ok(())
 }
 
+/// Where objects lie in etcd: all below their group, as custom resources do.
+pub(super) fn layout(prefix: &str) -> EtcdLayout {
+    EtcdLayout::new(prefix, CLUSTER, &ResourceSet::default(), Duration::ZERO)
+}
+
 /// Asks whom to believe; not for long where the server starts without an answer, too.
 async fn look(trust: &Trust, flags: &Flags, client: &Client) -> Result<(), TrustError> {
     let patience = match flags.authentication_tolerate_lookup_failure {
@@ -220,7 +250,7 @@ async fn look(trust: &Trust, flags: &Flags, client: &Client) -> Result<(), Trust
     trust.look(client, patience).await
 }
 
-fn elsewhere(client: Client) -> Result<Elsewhere, RecordedError> {
+pub(super) fn elsewhere(client: Client) -> Result<Elsewhere, RecordedError> {
     let kubernetes = EmbeddedKubernetes::load()?;
     let all = kubernetes.resources();
     let read = ELSEWHERE
@@ -237,26 +267,4 @@ fn authorizer(flags: &Flags, client: Client) -> Arc<dyn Authorizer> {
         flags.authorization_webhook_cache_unauthorized_ttl.to_std(),
     );
     Arc::new(Union(vec![Arc::new(open), Arc::new(reviewer)]))
-}
-
-/// The plugins that flags leave, in their order. What upstream has besides is told.
-fn admission(flags: &AdmissionFlags) -> Vec<Arc<dyn Admission>> {
-    let named = |names: &[String], plugin: &str| names.iter().any(|name| name == plugin);
-    let mut plugins = garden::admission_plugins();
-    for plugin in ADMISSION_PLUGINS {
-        let there = plugins.iter().any(|own| own.name() == plugin);
-        let wanted = match OFF_BY_DEFAULT.contains(&plugin) {
-            true => named(&flags.enable_admission_plugins, plugin),
-            false => !named(&flags.disable_admission_plugins, plugin),
-        };
-        if wanted && !there {
-            tracing::warn!(
-                plugin,
-                "this admission plugin is not there yet: what it would refuse or change is not"
-            );
-        }
-    }
-    // as upstream: enabled and disabled is disabled
-    plugins.retain(|plugin| !named(&flags.disable_admission_plugins, plugin.name()));
-    plugins
 }

@@ -36,6 +36,10 @@ pub struct Attributes<'a> {
     pub path: &'a str,
     /// Whether a resource is asked for, or a path.
     pub is_resource: bool,
+    /// The field selector of a list, a watch or a deletion of several, as the request tells it.
+    pub field_selector: &'a str,
+    /// Their label selector.
+    pub label_selector: &'a str,
 }
 
 impl<'a> Attributes<'a> {
@@ -60,6 +64,8 @@ impl<'a> Attributes<'a> {
             name,
             path: "",
             is_resource: true,
+            field_selector: "",
+            label_selector: "",
         }
     }
 }

@@ -237,6 +237,8 @@ impl Call {
                 name: "",
                 path,
                 is_resource: false,
+                field_selector: "",
+                label_selector: "",
             })
             .await?;
         }
@@ -337,6 +339,10 @@ impl Call {
         } else {
             &path.name
         };
+        let selector = |name: &str| match verb {
+            "list" | "watch" | "deletecollection" => self.query.get(name).unwrap_or_default(),
+            _ => "",
+        };
         self.authorize(&Attributes {
             user: &self.user,
             verb,
@@ -348,6 +354,8 @@ impl Call {
             name: asked_name,
             path: "",
             is_resource: true,
+            field_selector: selector("fieldSelector"),
+            label_selector: selector("labelSelector"),
         })
         .await?;
         if let Some(backend) = self

@@ -161,7 +161,7 @@ struct Hosts {
 }
 
 impl Entrances {
-    /// Leads a host name to a cluster, in place of where it led before.
+    /// Leads a host name to a cluster, in place of where it led before; `*.domain` stands for all names one label below a domain.
     pub fn set(&self, host: &str, entrance: Entrance) {
         self.inner.write().by_name.insert(host.to_ascii_lowercase(), entrance);
     }
@@ -191,7 +191,10 @@ impl Entrances {
         match host {
             None | Some("localhost") => hosts.fallback.clone(),
             Some(host) => {
-                let named = hosts.by_name.get(&host.to_ascii_lowercase());
+                let host = host.to_ascii_lowercase();
+                let any = host.split_once('.').map(|(_, domain)| format!("*.{domain}"));
+                let named = hosts.by_name.get(&host);
+                let named = named.or_else(|| hosts.by_name.get(&any?));
                 named.or(hosts.fallback.as_ref().filter(|_| hosts.one_for_all)).cloned()
             }
         }

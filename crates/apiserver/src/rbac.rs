@@ -202,6 +202,8 @@ mod tests {
             name,
             path: "",
             is_resource: true,
+            field_selector: "",
+            label_selector: "",
         };
         assert!(rule_allows(
             &rule(&["*"], &["*"], &["*"], &[]),

@@ -93,6 +93,8 @@ pub(crate) async fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Re
         name: "",
         path: "",
         is_resource: true,
+        field_selector: "",
+        label_selector: "",
     };
     // everybody may ask about themselves
     if !review.plural.starts_with("selfsubject")
@@ -161,6 +163,34 @@ pub(crate) async fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Re
         &body,
         call.accept_one_shape()?,
     )))
+}
+
+/// A selector of a question, as a request would tell it. What cannot be told so is left out, which asks for more.
+fn selector(resource: Option<&Value>, which: &str) -> String {
+    let Some(given) = resource.and_then(|resource| resource.get(which)) else {
+        return String::new();
+    };
+    let raw = meta::text(given, "/rawSelector");
+    if !raw.is_empty() {
+        return raw.to_owned();
+    }
+    let requirements = meta::elements(given, "/requirements").iter().filter_map(|own| {
+        let (key, operator) = (meta::text(own, "/key"), meta::text(own, "/operator"));
+        let values: Vec<&str> = meta::elements(own, "/values")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        match (operator, values.as_slice(), which) {
+            ("In", [value], _) => Some(format!("{key}={value}")),
+            ("NotIn", [value], _) => Some(format!("{key}!={value}")),
+            ("In", values, "labelSelector") => Some(format!("{key} in ({})", values.join(","))),
+            ("NotIn", values, "labelSelector") => Some(format!("{key} notin ({})", values.join(","))),
+            ("Exists", [], "labelSelector") => Some(key.to_owned()),
+            ("DoesNotExist", [], "labelSelector") => Some(format!("!{key}")),
+            _ => None,
+        }
+    });
+    requirements.collect::<Vec<_>>().join(",")
 }
 
 /// Who asked, as for any object; the spec is all that the author of what is not stored may own. None when it is empty.
@@ -317,6 +347,8 @@ fn access_review(call: &Call, body: &Value, user: &UserInfo, local_namespace: &s
         name: &name,
         path: &url,
         is_resource: resource.is_some(),
+        field_selector: &selector(resource, "fieldSelector"),
+        label_selector: &selector(resource, "labelSelector"),
     };
     Ok(
         match call.cluster.config().authorizer.authorize(&call.cluster, &attributes) {

@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests end a test so")]
 
+#[path = "kubectl/alone.rs"]
+mod alone;
 #[path = "kubectl/garden.rs"]
 mod garden;
 #[path = "kubectl/harness.rs"]
@@ -56,6 +58,21 @@ fn one_cluster_on_etcd_answers_kubectl() {
         }
         Some(_) => println!("skipped: there is no kubectl on PATH"),
         None => println!("skipped: GARDENER_TEST_ETCD names no etcd"),
+    }
+}
+
+/// A garden's API without controllers; `GARDENER_TEST_ETCD` names the etcd.
+#[test]
+fn a_garden_alone_answers_kubectl() {
+    alone::refused_arguments();
+    if !harness::kubectl_exists() {
+        println!("skipped: there is no kubectl on PATH");
+        return;
+    }
+    alone::in_a_folder();
+    match std::env::var_os("GARDENER_TEST_ETCD") {
+        Some(etcd) => alone::in_etcd(etcd.as_ref()),
+        None => println!("skipped in part: GARDENER_TEST_ETCD names no etcd"),
     }
 }
 

@@ -11,7 +11,7 @@ use clap::{Args, Command};
 use gardener_apimachinery::duration::Duration;
 use ipnet::IpNet;
 
-pub use groups::{AdmissionFlags, CallerFlags, EtcdFlags, ServingFlags};
+pub use groups::{AdmissionFlags, CallerFlags, EtcdFlags, NamedCertificate, ServingFlags};
 pub use line::{FlagError, Program, Switch};
 
 /// The flags that do something.

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
 use crate::access::{FileError, read, read_optional};
-use crate::flags::{CallerFlags, ServingFlags};
+use crate::flags::{CallerFlags, NamedCertificate, ServingFlags};
 
 /// How long a certificate that we make is valid; as upstream's.
 const VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -145,11 +145,19 @@ impl Bundles {
 /// Gives what is in use now: a certificate and its key (PEM), or whose certificates are believed.
 type Source<T> = Box<dyn Fn() -> Result<T, FileError> + Send + Sync>;
 
-/// What is in use.
+/// A certificate and its key (PEM), with the host names that it is for.
 #[derive(Clone, PartialEq, Eq)]
-struct Loaded {
+struct Certificate {
+    names: Vec<String>,
     certificate: String,
     key: String,
+}
+
+/// What is in use: the certificate for all hosts that no other one is for, and the others.
+#[derive(Clone, PartialEq, Eq)]
+struct Loaded {
+    common: Certificate,
+    named: Vec<Certificate>,
     bundles: Bundles,
 }
 
@@ -157,6 +165,7 @@ struct Loaded {
 pub struct Serving {
     cluster: String,
     certificate: Source<(String, String)>,
+    named: Vec<NamedCertificate>,
     bundles: Source<Bundles>,
     loaded: Loaded,
     changed: Arc<Notify>,
@@ -181,7 +190,12 @@ impl Serving {
                 read("tls-private-key-file", &files.key)?,
             ))
         };
-        Self::with(cluster, certificate, bundles)
+        Self::of(
+            cluster,
+            Box::new(certificate),
+            flags.tls_sni_cert_key.clone(),
+            Box::new(bundles),
+        )
     }
 
     /// Opens the way into a logical cluster, with the certificate and key (PEM) that `certificate` gives.
@@ -193,17 +207,25 @@ impl Serving {
         certificate: impl Fn() -> Result<(String, String), FileError> + Send + Sync + 'static,
         bundles: impl Fn() -> Result<Bundles, FileError> + Send + Sync + 'static,
     ) -> Result<Self, ServingError> {
-        let (certificate, bundles): (Source<_>, Source<_>) = (Box::new(certificate), Box::new(bundles));
-        let loaded = load(&certificate, &bundles)?;
+        Self::of(cluster, Box::new(certificate), Vec::new(), Box::new(bundles))
+    }
+
+    fn of(
+        cluster: &str,
+        certificate: Source<(String, String)>,
+        named: Vec<NamedCertificate>,
+        bundles: Source<Bundles>,
+    ) -> Result<Self, ServingError> {
         let own = Self {
             cluster: cluster.to_owned(),
+            loaded: load(&certificate, &named, &bundles)?,
             certificate,
+            named,
             bundles,
-            loaded,
             changed: Arc::default(),
             entrances: Entrances::default(),
         };
-        own.entrances.set_for_all(own.entrance(&own.loaded)?);
+        own.admit(&own.loaded)?;
         Ok(own)
     }
 
@@ -212,14 +234,29 @@ impl Serving {
         Arc::clone(&self.changed)
     }
 
-    fn entrance(&self, loaded: &Loaded) -> Result<Entrance, EntranceError> {
+    fn entrance(&self, certificate: &Certificate, bundles: &Bundles) -> Result<Entrance, EntranceError> {
         Entrance::with_front_proxies(
             &self.cluster,
-            &loaded.certificate,
-            &loaded.key,
-            loaded.bundles.clients.as_deref(),
-            loaded.bundles.front_proxies.as_deref(),
+            &certificate.certificate,
+            &certificate.key,
+            bundles.clients.as_deref(),
+            bundles.front_proxies.as_deref(),
         )
+    }
+
+    /// Lets clients in by these certificates from now on; by all or none.
+    fn admit(&self, loaded: &Loaded) -> Result<(), EntranceError> {
+        let common = self.entrance(&loaded.common, &loaded.bundles)?;
+        let mut named = Vec::new();
+        for certificate in &loaded.named {
+            let entrance = self.entrance(certificate, &loaded.bundles)?;
+            named.extend(certificate.names.iter().map(|name| (name, entrance.clone())));
+        }
+        self.entrances.set_for_all(common);
+        for (name, entrance) in named {
+            self.entrances.set(name, entrance);
+        }
+        Ok(())
     }
 
     /// Takes in new certificates from time to time. Does not end.
@@ -238,21 +275,43 @@ impl Serving {
 
     /// Takes in new certificates, if there are any.
     fn renew(&mut self) -> Result<bool, ServingError> {
-        let now = load(&self.certificate, &self.bundles)?;
+        let now = load(&self.certificate, &self.named, &self.bundles)?;
         if now == self.loaded {
             return Ok(false);
         }
-        self.entrances.set_for_all(self.entrance(&now)?);
+        self.admit(&now)?;
         self.loaded = now;
         Ok(true)
     }
 }
 
-fn load(certificate: &Source<(String, String)>, bundles: &Source<Bundles>) -> Result<Loaded, FileError> {
+fn load(
+    certificate: &Source<(String, String)>,
+    named: &[NamedCertificate],
+    bundles: &Source<Bundles>,
+) -> Result<Loaded, FileError> {
     let (certificate, key) = certificate()?;
+    // the last one for a name counts: names that were given before those that certificates tell, and the first ones given before others
+    let (given, told): (Vec<_>, Vec<_>) = named.iter().rev().partition(|own| !own.names.is_empty());
+    let named = told.into_iter().chain(given).map(|own| {
+        let certificate = read("tls-sni-cert-key", &own.certificate)?;
+        let names = match own.names.is_empty() {
+            true => gardener_pki::hosts(&certificate),
+            false => own.names.clone(),
+        };
+        Ok(Certificate {
+            names,
+            certificate,
+            key: read("tls-sni-cert-key", &own.key)?,
+        })
+    });
     Ok(Loaded {
-        certificate,
-        key,
+        common: Certificate {
+            names: Vec::new(),
+            certificate,
+            key,
+        },
+        named: named.collect::<Result<_, _>>()?,
         bundles: bundles()?,
     })
 }

@@ -1,6 +1,7 @@
 //! Bundles of authorities.
 
 use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
 
 /// How long a certificate is kept after its end, in seconds: clocks differ.
@@ -26,6 +27,31 @@ pub fn combined(bundles: &[&str], now: i64) -> String {
     pem::encode_many_config(&kept, config)
 }
 
+/// The host names that a certificate (PEM, the first of a chain) is for: its common name counts where it has no others.
+pub fn hosts(certificate: &str) -> Vec<String> {
+    let Ok(block) = pem::parse(certificate) else {
+        return Vec::new();
+    };
+    let Ok((_, parsed)) = X509Certificate::from_der(block.contents()) else {
+        return Vec::new();
+    };
+    let named = parsed.subject_alternative_name().ok().flatten();
+    let names: Vec<String> = named
+        .iter()
+        .flat_map(|extension| &extension.value.general_names)
+        .filter_map(|name| match name {
+            GeneralName::DNSName(name) => Some((*name).to_owned()),
+            _ => None,
+        })
+        .collect();
+    if !names.is_empty() {
+        return names;
+    }
+    let common = parsed.subject().iter_common_name();
+    let common = common.filter_map(|name| name.as_str().ok());
+    common.map(str::to_owned).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -43,5 +69,21 @@ mod tests {
         assert_eq!(combined(&[&bundle], 10_500), bundle);
         assert!(!combined(&[&both], 1_200).is_empty());
         assert_eq!(combined(&["nonsense"], 0), "");
+    }
+
+    #[test]
+    fn a_certificate_is_for_its_hosts() {
+        let (authority, day) = (
+            authority("ca", 0, Duration::from_secs(1000)).unwrap(),
+            Duration::from_secs(1000),
+        );
+        let hosts_of =
+            |subject: &crate::Subject| hosts(&crate::issue(subject, &authority, 0, day).unwrap().certificate);
+        assert_eq!(
+            hosts_of(&crate::Subject::server("x", &["a.b", "*.c"], &[])),
+            ["a.b", "*.c"]
+        );
+        assert_eq!(hosts_of(&crate::Subject::client("a.b", &[])), ["a.b"]);
+        assert!(hosts("nonsense").is_empty());
     }
 }

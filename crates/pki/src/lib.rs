@@ -18,7 +18,7 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::FromDer;
 
-pub use bundle::combined;
+pub use bundle::{combined, hosts};
 
 /// Clocks that are this much behind still accept a new certificate.
 const BACKDATED: Duration = Duration::from_secs(60);

@@ -6,7 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use k8s_openapi::api::authorization::v1::{
-    NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+    FieldSelectorAttributes, LabelSelectorAttributes, NonResourceAttributes, ResourceAttributes, SubjectAccessReview,
+    SubjectAccessReviewSpec,
 };
 use kube::Client;
 
@@ -19,10 +20,11 @@ use crate::cluster::LogicalCluster;
 /// How long an answer is waited for where the thread is blocked meanwhile.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// One question: who, verb, group, version, resource, subresource, namespace, name, path.
+/// One question: who, verb, group, version, resource, subresource, namespace, name, path, selectors of
+/// fields and labels.
 type Question = (
     (String, String, Vec<String>, BTreeMap<String, Vec<String>>),
-    [String; 8],
+    [String; 10],
 );
 
 /// Asks another server who may do what.
@@ -106,6 +108,8 @@ fn question(attributes: &Attributes<'_>) -> Question {
         attributes.namespace,
         attributes.name,
         attributes.path,
+        attributes.field_selector,
+        attributes.label_selector,
     ];
     (who, what.map(str::to_owned))
 }
@@ -121,7 +125,15 @@ fn access_review(attributes: &Attributes<'_>) -> SubjectAccessReview {
         resource: given(attributes.resource),
         subresource: given(attributes.subresource),
         name: given(attributes.name),
-        ..ResourceAttributes::default()
+        // the other server reads them; what it cannot read it leaves out, as upstream would here
+        field_selector: given(attributes.field_selector).map(|raw| FieldSelectorAttributes {
+            raw_selector: Some(raw),
+            requirements: None,
+        }),
+        label_selector: given(attributes.label_selector).map(|raw| LabelSelectorAttributes {
+            raw_selector: Some(raw),
+            requirements: None,
+        }),
     });
     let path = (!attributes.is_resource).then(|| NonResourceAttributes {
         path: given(attributes.path),

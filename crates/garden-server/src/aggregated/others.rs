@@ -103,8 +103,4 @@ const VALUES: [&str; 67] = [
     "emulated-version",
 ];
 
-const REFUSED: [&str; 3] = [
-    "egress-selector-config-file",
-    "etcd-servers-overrides",
-    "tls-sni-cert-key",
-];
+const REFUSED: [&str; 2] = ["egress-selector-config-file", "etcd-servers-overrides"];

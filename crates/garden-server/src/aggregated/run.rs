@@ -27,7 +27,7 @@ use super::CLUSTER;
 use super::flags::Flags;
 use super::trust::{Trust, TrustError};
 use crate::admission;
-use crate::bootstrap::{self, Facts};
+use crate::bootstrap;
 
 /// Host names of the server.
 const HOSTS: [&str; 2] = ["gardener-apiserver.kube-system.svc", "localhost"];
@@ -160,8 +160,7 @@ pub async fn run(flags: Flags, without_effect: Vec<String>, stop: CancellationTo
     for flag in without_effect {
         tracing::warn!(flag, "this flag is accepted, but has no effect");
     }
-    let features = flags.features().unwrap_or_default();
-    for feature in features.keys() {
+    for feature in flags.features().unwrap_or_default().keys() {
         tracing::warn!(
             feature,
             "--feature-gates: this feature gate is accepted, but has no effect"
@@ -211,11 +210,8 @@ pub async fn run(flags: Flags, without_effect: Vec<String>, stop: CancellationTo
             serving.changes(),
         )));
     }
-    let facts = Facts {
-        identity: flags.cluster_identity.clone(),
-        features,
-    };
-    aside(Box::pin(bootstrap::bootstrap(clients.kubernetes, facts)));
+    let identity = flags.cluster_identity.clone();
+    aside(Box::pin(bootstrap::bootstrap(clients.kubernetes, identity)));
     let entrances = serving.entrances.clone();
     aside(Box::pin(serving.follow()));
     let closing = CancellationToken::new();

@@ -8,8 +8,10 @@ use bytes::Bytes;
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
 use gardener_apiserver::authn::{FrontProxies, Settings};
+use gardener_apiserver::authz::{Attributes, Authorizer, Decision, Union};
+use gardener_apiserver::elsewhere::Elsewhere;
 use gardener_apiserver::handle::Caller;
-use gardener_apiserver::{Server, Shared, UserInfo, object, user};
+use gardener_apiserver::{LogicalCluster, Server, Shared, UserInfo, kubernetes, object, user};
 use gardener_landscape::embedded::EmbeddedKubernetes;
 use gardener_store::{Key, Layout, MemoryStore, Options, Topic};
 use http_body_util::{BodyExt, Full};
@@ -37,6 +39,7 @@ fn flags(more: &str) -> Flags {
 struct Pair {
     kubernetes: Client,
     garden: Server,
+    elsewhere: Arc<Elsewhere>,
 }
 
 /// What was answered: the status code and the object or text.
@@ -44,6 +47,20 @@ type Answer = (u16, Value);
 
 impl Pair {
     async fn open(flags: &Flags) -> Self {
+        let pair = Self::with(flags, |own| own).await;
+        pair.follow().await;
+        pair
+    }
+
+    /// Follows the kube-apiserver's objects, and waits until they were read once.
+    async fn follow(&self) {
+        let following = Arc::clone(&self.elsewhere);
+        tokio::spawn(async move { following.follow().await });
+        self.elsewhere.complete().await;
+    }
+
+    /// A pair whose kube-apiserver asks the authorizer that is made of its own.
+    async fn with(flags: &Flags, authorizer: impl FnOnce(Arc<dyn Authorizer>) -> Arc<dyn Authorizer>) -> Self {
         let server = Server::new(shared());
         let alice = UserInfo::new("alice", &["team"]);
         let settings = Settings {
@@ -51,7 +68,9 @@ impl Pair {
             ..Settings::default()
         };
         let embedded = EmbeddedKubernetes::load().unwrap();
-        embedded.open(&server, "kubernetes", "1.36.0", settings).await.unwrap();
+        let mut setup = embedded.config("1.36.0", settings);
+        setup.authorizer = authorizer(setup.authorizer);
+        kubernetes::bootstrap(&server.open("kubernetes", setup)).await.unwrap();
         let kubernetes = server.client("kubernetes", UserInfo::new("admin", &[user::MASTERS]));
         let clients = Clients {
             kubernetes: kubernetes.clone(),
@@ -68,10 +87,11 @@ impl Pair {
         let config = config(flags, &clients, Arc::clone(&elsewhere), Some(front_proxies)).unwrap();
         let garden = Server::new(shared());
         garden.open(super::CLUSTER, config);
-        let following = Arc::clone(&elsewhere);
-        tokio::spawn(async move { following.follow().await });
-        elsewhere.complete().await;
-        Self { kubernetes, garden }
+        Self {
+            kubernetes,
+            garden,
+            elsewhere,
+        }
     }
 
     async fn ask(&self, caller: Caller, method: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
@@ -177,6 +197,38 @@ async fn the_kube_apiserver_says_who_may_do_what() {
     assert_eq!(nobody("/metrics").await.0, 403);
 }
 
+/// Lets everybody list the shoots of one seed, as a SeedAuthorizer does.
+struct OfOneSeed;
+
+impl Authorizer for OfOneSeed {
+    fn authorize(&self, _: &LogicalCluster, attributes: &Attributes<'_>) -> Decision {
+        let asked = (
+            attributes.resource,
+            attributes.field_selector,
+            attributes.label_selector,
+        );
+        match asked == ("shoots", "spec.seedName=a", "b in (c,d)") {
+            true => Decision::Allow,
+            false => Decision::NoOpinion("not of one seed".to_owned()),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn selectors_are_part_of_the_question() {
+    let pair = Pair::with(&flags(""), |own| Arc::new(Union(vec![Arc::new(OfOneSeed), own]))).await;
+    let narrow = format!("{SHOOTS}?fieldSelector=spec.seedName%3Da&labelSelector=b+in+(c,d)");
+    assert_eq!(pair.token("secret", &narrow).await.0, 200);
+    let (status, refused) = pair.token("secret", SHOOTS).await;
+    assert_eq!(status, 403);
+    assert!(
+        refused["message"]
+            .as_str()
+            .is_some_and(|text| text.ends_with("not of one seed")),
+        "{refused}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn paths_may_be_open_to_everybody() {
     let pair = Pair::open(&flags("--authorization-always-allow-paths=/metrics,/apis/*")).await;
@@ -258,6 +310,30 @@ async fn admission_reads_where_things_are_served() {
             .is_some_and(|text| text.contains("\"none\" not found")),
         "{answer}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_before_admission_can_read() {
+    let pair = Pair::with(&flags(""), |own| own).await;
+    let project = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project", "metadata": {"name": "a"}});
+    let projects = "/apis/core.gardener.cloud/v1beta1/projects";
+    let (status, refused) = pair.admin("POST", projects, &project).await;
+    let message = "projects.core.gardener.cloud is forbidden: not yet ready to handle request";
+    assert_eq!((status, &refused["message"]), (403, &message.into()));
+    assert_eq!(pair.admin("GET", projects, &Value::Null).await.0, 200);
+    let readyz = async || pair.admin("GET", "/readyz", &Value::Null).await;
+    let (status, told) = readyz().await;
+    assert!(
+        status == 500
+            && told
+                .as_str()
+                .is_some_and(|text| text.contains("[-]informer-sync failed")),
+        "{told}"
+    );
+    // who waits goes on as soon as all was read
+    let (created, ()) = tokio::join!(pair.admin("POST", projects, &project), pair.follow());
+    assert_eq!(created.0, 201, "{}", created.1);
+    assert_eq!(readyz().await.0, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

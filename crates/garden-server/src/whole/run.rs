@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::flags::Flags;
-use crate::bootstrap::{self, Facts};
+use crate::bootstrap;
 
 /// Who has the kubeconfig that is written.
 const ADMINISTRATOR: &str = "garden-administrator";
@@ -238,11 +238,7 @@ fn write_kubeconfig(path: &PathBuf, flags: &Flags, address: SocketAddr, identity
 
 /// Makes sure of what every garden has: its namespaces, its identity, its roles. Tries until it works.
 async fn furnish(client: Client, identity: String) {
-    let facts = Facts {
-        identity,
-        features: Default::default(),
-    };
-    bootstrap::bootstrap(client.clone(), facts).await;
+    bootstrap::bootstrap(client.clone(), identity).await;
     while let Err(error) = furnish_once(&client).await {
         tracing::warn!(error, "the garden's own objects cannot be made; will be tried again");
         sleep(RETRY).await;

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::Args;
 use gardener_apimachinery::duration::Duration;
@@ -33,6 +34,40 @@ pub struct ServingFlags {
     /// Key (PEM) of the serving certificate.
     #[arg(long, value_name = "FILE")]
     pub tls_private_key_file: Option<PathBuf>,
+    /// Certificate and key (PEM) for some host names, `cert,key:name,*.name`, or for those that the certificate names. May be repeated.
+    #[arg(long, value_name = "FILE,FILE[:NAMES]")]
+    pub tls_sni_cert_key: Vec<NamedCertificate>,
+}
+
+/// Certificate and key for some host names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedCertificate {
+    /// The certificate with its chain.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// The host names; those that the certificate names if empty.
+    pub names: Vec<String>,
+}
+
+impl FromStr for NamedCertificate {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (files, names) = text.split_once(':').unwrap_or((text, ""));
+        match files.split(',').collect::<Vec<_>>().as_slice() {
+            [certificate, key] if !certificate.is_empty() && !key.is_empty() => Ok(Self {
+                certificate: certificate.into(),
+                key: key.into(),
+                names: names
+                    .split(',')
+                    .map(|name| name.trim().to_owned())
+                    .filter(|name| !name.is_empty())
+                    .collect(),
+            }),
+            _ => Err("expected comma separated certificate and key file paths"),
+        }
+    }
 }
 
 /// Where objects are kept.

@@ -129,7 +129,7 @@ const VALUES: [&str; 87] = [
 ];
 
 /// Not supported: what they ask for, clients or administrators would miss.
-const REFUSED: [&str; 19] = [
+const REFUSED: [&str; 18] = [
     "admission-control-config-file",
     "audit-log-path",
     "audit-policy-file",
@@ -147,6 +147,5 @@ const REFUSED: [&str; 19] = [
     "runtime-config",
     "service-account-signing-endpoint",
     "service-account-jwks-uri",
-    "tls-sni-cert-key",
     "admission-control",
 ];

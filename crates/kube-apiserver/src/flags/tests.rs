@@ -88,3 +88,20 @@ fn help_names_every_flag_on_a_line_of_its_own() {
     // envtest looks for it to tell old versions from new ones
     assert!(!help.contains("--insecure-port"));
 }
+
+#[test]
+fn certificates_are_for_names() {
+    let named = |text: &str| text.parse::<NamedCertificate>();
+    let plain = named("a.crt,a.key").unwrap();
+    assert_eq!(
+        (plain.certificate.display().to_string(), plain.names.len()),
+        ("a.crt".to_owned(), 0)
+    );
+    assert_eq!(
+        named("a.crt,a.key:*.foo.com, foo.com").unwrap().names,
+        ["*.foo.com", "foo.com"]
+    );
+    for wrong in ["", "a.crt", "a,b,c", "a,:x"] {
+        assert!(named(wrong).is_err(), "{wrong}");
+    }
+}

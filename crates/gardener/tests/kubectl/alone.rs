@@ -1,0 +1,160 @@
+//! `gardener run apiserver`: a garden's API alone.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use gardener_store::process::Etcd;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use crate::harness::Kubectl;
+
+/// A running server, with `kubectl` for it.
+struct Server {
+    process: Child,
+    kubectl: Kubectl,
+}
+
+impl Server {
+    /// Starts a server on a free port, and waits until it is ready.
+    fn start(dir: &TempDir, name: &str, arguments: &[String]) -> Self {
+        let kubeconfig: PathBuf = dir.path().join(format!("{name}.yaml"));
+        let process = Command::new(env!("CARGO_BIN_EXE_gardener"))
+            .args(["run", "apiserver", "--listen=127.0.0.1:0", "--kubeconfig"])
+            .arg(&kubeconfig)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("the server starts");
+        let kubectl = Kubectl::new("kubectl".into(), kubeconfig, dir.path().join(format!("cache-{name}")));
+        let server = Self { process, kubectl };
+        server.kubectl.until("get --raw /readyz", |answer| answer.out == "ok");
+        // what every garden has comes right after the start
+        server
+            .kubectl
+            .until("get clusterrole gardener.cloud:system:project-member", |answer| {
+                answer.success
+            });
+        server
+    }
+
+    /// Ends it with a signal, and tells how it ended.
+    fn end(&mut self, signal: &str) -> std::process::ExitStatus {
+        let sent = Command::new("kill")
+            .args([signal, &self.process.id().to_string()])
+            .status();
+        assert!(sent.is_ok_and(|status| status.success()));
+        self.process.wait().expect("the server ends")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // it may have ended
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+const PROJECT: &str =
+    r#"{"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project", "metadata": {"name": "NAME"}}"#;
+
+fn create_project(kubectl: &Kubectl, name: &str) {
+    kubectl.ok_input(&["create", "-f", "-"], &PROJECT.replace("NAME", name));
+}
+
+/// A garden in a folder is there again after its server was killed.
+pub fn in_a_folder() {
+    let dir = tempfile::tempdir().expect("folder");
+    let data = [format!("--data-dir={}", dir.path().join("data").display())];
+    let mut server = Server::start(&dir, "one", &data);
+    create_project(&server.kubectl, "first");
+    assert_eq!(
+        server.kubectl.ok("auth whoami -o jsonpath={.status.userInfo.username}"),
+        "garden-administrator"
+    );
+    let identity = "get cm -n kube-system cluster-identity -o jsonpath={.data.cluster-identity}";
+    assert_eq!(server.kubectl.ok(identity), "gardener-local");
+    let refused = server
+        .kubectl
+        .refused(&["create", "-f", "-"], &PROJECT.replace("NAME", "much-too-long"));
+    assert!(refused.contains("must have at most 10"), "{refused}");
+    assert_eq!(server.end("-9").signal(), Some(9));
+
+    let more = [
+        data.as_slice(),
+        &[
+            "--cluster-identity=other".to_owned(),
+            "--disable-admission-plugins=ProjectMutator".to_owned(),
+        ],
+    ]
+    .concat();
+    let mut server = Server::start(&dir, "two", &more);
+    assert_eq!(
+        server.kubectl.ok("get projects -o name").trim(),
+        "project.core.gardener.cloud/first"
+    );
+    assert_eq!(server.kubectl.ok(identity), "gardener-local");
+    let creator = |name: &str| {
+        server
+            .kubectl
+            .ok(&format!("get project {name} -o jsonpath={{.spec.createdBy.name}}"))
+    };
+    create_project(&server.kubectl, "second");
+    assert_eq!(
+        (creator("first").as_str(), creator("second").as_str()),
+        ("garden-administrator", "")
+    );
+    assert_eq!(server.end("-TERM").code(), Some(0));
+}
+
+/// Two servers on one etcd have one garden; one is killed, and the other one goes on.
+pub fn in_etcd(etcd: &std::path::Path) {
+    let (runtime, dir) = (Runtime::new().expect("runtime"), tempfile::tempdir().expect("folder"));
+    let etcd = runtime.block_on(Etcd::start(etcd)).expect("etcd starts");
+    let servers = [format!("--etcd-servers={}", etcd.url)];
+    let mut one = Server::start(&dir, "one", &servers);
+    let other = Server::start(&dir, "other", &servers);
+    create_project(&one.kubectl, "first");
+    assert_eq!(
+        other.kubectl.ok("get projects -o name").trim(),
+        "project.core.gardener.cloud/first"
+    );
+    assert_eq!(one.end("-9").signal(), Some(9));
+    create_project(&other.kubectl, "second");
+    let one = Server::start(&dir, "one", &servers);
+    assert_eq!(one.kubectl.ok("get projects -o name").lines().count(), 2);
+}
+
+/// What cannot be followed is told, and nothing is started.
+pub fn refused_arguments() {
+    let run = |component: &str, arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gardener"));
+        let output = command
+            .args(["run", component])
+            .args(arguments)
+            .output()
+            .expect("gardener starts");
+        assert!(!output.status.success(), "{arguments:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(run("apiserver", &[]).contains("one of --memory, --data-dir and --etcd-servers must be given"));
+    assert!(run("apiserver", &["--memory", "--no-such"]).contains("'--no-such'"));
+    assert!(
+        run(
+            "apiserver",
+            &["--memory", "--tls-cert-file=/no", "--tls-private-key-file=/no"]
+        )
+        .contains("/no")
+    );
+    assert!(run("gardener-apiserver", &[]).contains("--cluster-identity must be specified"));
+    let needed = [
+        "--etcd-servers=http://x",
+        "--cluster-identity=g",
+        "--tls-cert-file=/no",
+        "--tls-private-key-file=/no",
+    ];
+    let nowhere = [needed.as_slice(), &["--secure-port=1", "--kubeconfig=/no/kubeconfig"]].concat();
+    assert!(run("gardener-apiserver", &nowhere).contains("--kubeconfig: /no/kubeconfig"));
+}

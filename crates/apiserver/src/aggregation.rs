@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
+use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -47,6 +48,8 @@ pub(crate) struct Told {
     pub(crate) discovery: Option<Value>,
     /// The hash of its OpenAPI document, when there is one.
     pub(crate) openapi: Option<String>,
+    /// That document.
+    pub(crate) document: Option<Bytes>,
 }
 
 impl Aggregation {

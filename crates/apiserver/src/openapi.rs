@@ -140,20 +140,29 @@ fn document(cluster: &LogicalCluster, path: &str) -> Option<Bytes> {
     built_in.or_else(|| custom_document(cluster, path))
 }
 
-/// Everything that is served, as one document of version 2.
+/// Everything that is served, by other servers, too, as one document of version 2.
 fn swagger(cluster: &LogicalCluster, headers: &HeaderMap) -> Result<Response<Body>, ApiError> {
     let encoding = SwaggerEncoding::read(headers)?;
     let paths = served_paths(cluster);
-    let hashes: String = paths.iter().map(|path| hash(cluster, path)).collect();
+    let told: Vec<_> = cluster
+        .aggregation()
+        .backends(cluster)
+        .iter()
+        .filter_map(|backend| cluster.aggregation().told(&backend.group, &backend.version))
+        .filter(|told| told.document.is_some())
+        .collect();
+    let own = paths.iter().map(|path| hash(cluster, path));
+    let hashes: String = own.chain(told.iter().filter_map(|told| told.openapi.clone())).collect();
     let hash = digest(&hashes);
     let cache = &cluster.config().openapi.swagger;
     let known = cache.lock().get(&encoding).filter(|(of, _)| *of == hash).cloned();
     let bytes = match known {
         Some((_, bytes)) => bytes,
         None => {
-            let documents = paths
-                .iter()
-                .filter_map(|path| serde_json::from_slice(&document(cluster, path)?).ok());
+            let own = paths.iter().filter_map(|path| document(cluster, path));
+            let documents = own
+                .chain(told.iter().filter_map(|told| told.document.clone()))
+                .filter_map(|document| serde_json::from_slice(&document).ok());
             let whole = openapi::v2::document(documents);
             let bytes = Bytes::from(match encoding {
                 SwaggerEncoding::Json => serde_json::to_vec(&whole).map_err(ApiError::internal)?,

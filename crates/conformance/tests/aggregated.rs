@@ -323,7 +323,7 @@ async fn works(front: &Client) {
     let document = read(front, url.as_str().unwrap()).await;
     assert!(
         document["paths"]
-            .get(&format!("{CORE}/namespaces/{{namespace}}/shoots"))
+            .get(format!("{CORE}/namespaces/{{namespace}}/shoots"))
             .is_some()
     );
 }

@@ -265,12 +265,26 @@ async fn tell(cluster: &LogicalCluster, backend: &Backend) -> Told {
             .map(|list| as_discovery(&list, &backend.group, &backend.version)),
     };
     let key = backend.path().trim_start_matches('/').to_owned();
-    let openapi = json("/openapi/v3", "application/json").await.and_then(|index| {
+    let url = json("/openapi/v3", "application/json").await.and_then(|index| {
         let url = index.get("paths")?.get(&key)?.get("serverRelativeURL")?.as_str()?;
-        let (_, hash) = url.split_once("hash=")?;
-        Some(hash.to_owned())
+        Some(url.to_owned())
     });
-    Told { discovery, openapi }
+    let openapi = url.as_ref().and_then(|url| Some(url.split_once("hash=")?.1.to_owned()));
+    let before = cluster.aggregation().told(&backend.group, &backend.version);
+    let known = before.filter(|before| before.openapi == openapi && before.document.is_some());
+    let document = match (known, url) {
+        (Some(before), _) => before.document.clone(),
+        (None, Some(url)) => match ask(cluster, backend, &url, "application/json").await {
+            Ok((status, _, body)) if status.is_success() => Some(body),
+            _ => None,
+        },
+        (None, None) => None,
+    };
+    Told {
+        discovery,
+        openapi,
+        document,
+    }
 }
 
 /// The server's version in aggregated discovery.

@@ -33,7 +33,7 @@ const SWITCHES: [&str; 20] = [
     "watch-cache",
 ];
 
-const VALUES: [&str; 67] = [
+const VALUES: [&str; 68] = [
     "admission-control-config-file",
     "allow-metric-labels",
     "allow-metric-labels-manifest",
@@ -84,6 +84,7 @@ const VALUES: [&str; 67] = [
     "logging-format",
     "max-mutating-requests-inflight",
     "max-requests-inflight",
+    "min-compatibility-version",
     "min-request-timeout",
     "request-timeout",
     "shoot-credentials-rotation-interval",

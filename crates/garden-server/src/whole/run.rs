@@ -1,7 +1,7 @@
 //! The server from start to stop.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -218,7 +218,7 @@ fn serving(flags: &Flags, address: SocketAddr, identity: &Identity) -> Result<Se
     Ok(Serving::with(GARDEN, made, bundles)?)
 }
 
-fn write_kubeconfig(path: &PathBuf, flags: &Flags, address: SocketAddr, identity: &Identity) -> Result<(), RunError> {
+fn write_kubeconfig(path: &Path, flags: &Flags, address: SocketAddr, identity: &Identity) -> Result<(), RunError> {
     let client = identity.client_certificate(&UserInfo::new(ADMINISTRATOR, &[user::MASTERS]), None)?;
     // whoever gave a certificate gave what is to be believed
     let authority = match &flags.tls_cert_file {

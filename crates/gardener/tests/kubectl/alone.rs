@@ -79,7 +79,7 @@ pub fn in_a_folder() {
     let refused = server
         .kubectl
         .refused(&["create", "-f", "-"], &PROJECT.replace("NAME", "much-too-long"));
-    assert!(refused.contains("must have at most 10"), "{refused}");
+    assert!(refused.contains("may not be more than 10 bytes"), "{refused}");
     assert_eq!(server.end("-9").signal(), Some(9));
 
     let more = [

@@ -13,6 +13,8 @@ const NAME_CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 #[derive(Clone, Debug)]
 pub struct Chance {
     generator: Arc<Mutex<StdRng>>,
+    /// What [`Chance::fraction_of`] starts from.
+    seed: u64,
 }
 
 impl Chance {
@@ -20,13 +22,17 @@ impl Chance {
     pub fn seeded(seed: u64) -> Self {
         Self {
             generator: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))),
+            seed,
         }
     }
 
     /// A generator whose sequence nobody can foretell: seeded by the operating system.
     pub fn from_system() -> Self {
+        let mut generator: StdRng = rand::make_rng();
+        let seed = generator.random();
         Self {
-            generator: Arc::new(Mutex::new(rand::make_rng())),
+            generator: Arc::new(Mutex::new(generator)),
+            seed,
         }
     }
 
@@ -47,6 +53,12 @@ impl Chance {
     /// A number in `0.0..1.0`.
     pub fn fraction(&self) -> f64 {
         self.generator.lock().random()
+    }
+
+    /// A number in `0.0..1.0` that belongs to a text: the same one whenever and by whomever it is asked for, as long as the seed is the same.
+    /// For chance that somebody else must be able to foretell, or that must outlast a restart.
+    pub fn fraction_of(&self, text: &str) -> f64 {
+        StdRng::seed_from_u64(self.seed ^ fnv(text)).random()
     }
 
     /// A version 4 UUID as text.
@@ -80,6 +92,13 @@ impl Chance {
     }
 }
 
+/// FNV-1a with 64 bits: stable wherever it is computed.
+fn fnv(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
 /// `length` characters as of [`Chance::name_suffix`], from a number that was drawn before. A number is good for at most twelve.
 pub fn suffix_of(mut number: u64, length: usize) -> String {
     let base = NAME_CHARACTERS.len() as u64;
@@ -103,6 +122,9 @@ mod tests {
         assert_eq!(one.name_suffix(5), two.name_suffix(5));
         assert_ne!(one.uid(), one.uid());
         assert_eq!(one.below(0), 0);
+        assert_eq!(one.fraction_of("a"), two.fraction_of("a"));
+        assert_ne!(one.fraction_of("a"), one.fraction_of("b"));
+        assert_ne!(one.fraction_of("a"), Chance::seeded(8).fraction_of("a"));
         assert_eq!(suffix_of(0, 5), "bbbbb");
         assert_ne!(suffix_of(one.number(), 5), suffix_of(one.number(), 5));
     }

@@ -342,6 +342,17 @@ impl Lister for LogicalCluster {
             .collect()
     }
 
+    fn with_field(&self, group: &str, resource: &str, field: &str, value: &str) -> Vec<Arc<Value>> {
+        let Some(definition) = self.find(group, resource) else {
+            return Vec::new();
+        };
+        self.entries(&definition, "")
+            .iter()
+            .filter(|entry| Head::of(entry, &definition).field(field) == Some(value))
+            .map(|entry| Arc::new(object::value_of(entry)))
+            .collect()
+    }
+
     fn allowed(&self, user: &UserInfo, verb: &str, group: &str, resource: &str, namespace: &str, name: &str) -> bool {
         let attributes = AuthzAttributes::of_resource(user, verb, group, resource, namespace, name);
         matches!(self.config.authorizer.authorize(self, &attributes), Decision::Allow)

@@ -152,6 +152,16 @@ impl Definition {
         Ok(())
     }
 
+    /// Brings an object of the stored version into the form in which it is stored.
+    pub(crate) fn canonicalize(&self, object: &mut Value) {
+        self.strategy.canonicalize(object);
+        if let Some(version) = self.stored_version().filter(|version| version.completes)
+            && let Some(schema) = &version.schema
+        {
+            schema.complete(object);
+        }
+    }
+
     /// `<group>/<version>`, or `<version>` for the core group.
     pub fn api_version(&self, version: &str) -> String {
         if self.group.is_empty() {
@@ -199,6 +209,8 @@ pub trait Lister: Send + Sync {
     fn list(&self, group: &str, resource: &str, namespace: Option<&str>) -> Vec<Arc<Value>>;
     /// The values of one selectable field in all objects; cheaper than reading the objects.
     fn field_values(&self, group: &str, resource: &str, field: &str) -> Vec<String>;
+    /// The objects in which a selectable field has this value; cheaper than reading all.
+    fn with_field(&self, group: &str, resource: &str, field: &str, value: &str) -> Vec<Arc<Value>>;
     /// Whether `user` may do `verb`; asks the cluster's authorizer.
     fn allowed(&self, user: &UserInfo, verb: &str, group: &str, resource: &str, namespace: &str, name: &str) -> bool;
     /// The rules of roles that apply to a user in a namespace and everywhere.

@@ -11,6 +11,7 @@ pub mod authn;
 pub mod authz;
 mod blocking;
 pub mod cluster;
+mod copies;
 pub mod crd;
 pub mod decode;
 pub mod definition;
@@ -50,5 +51,6 @@ pub mod watch;
 pub mod webhooks;
 
 pub use cluster::{ClusterConfig, LogicalCluster, ResourceSet, Shared};
+pub use copies::CopyError;
 pub use server::{ALL_CLUSTERS, Server};
 pub use user::UserInfo;

@@ -258,16 +258,6 @@ impl Scope {
             && self.definition.topic.as_str() == format!("{}/{}", self.definition.group, self.definition.plural)
     }
 
-    /// Brings an object into the form in which it is stored.
-    fn canonicalize(&self, object: &mut Value) {
-        self.definition.strategy.canonicalize(object);
-        if let Some(version) = self.definition.stored_version().filter(|version| version.completes)
-            && let Some(schema) = &version.schema
-        {
-            schema.complete(object);
-        }
-    }
-
     /// The protobuf kind of what `accept` shows of an object, when it is to be protobuf.
     pub(crate) fn protobuf_kind(&self, accept: Accept) -> Option<protobuf::Kind> {
         match (accept.encoding, accept.shape) {

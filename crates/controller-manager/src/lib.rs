@@ -10,6 +10,7 @@ mod shoot;
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
 use gardener_controller::apply;
+use gardener_controller::leader::{Election, End, lead};
 use gardener_rules::maintenance::Settings;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +29,11 @@ pub struct Config {
     pub chance: Chance,
     /// `controllers.shootMaintenance`.
     pub maintenance: Settings,
+    /// Whether to find out what controllers that are at work will do, in a garden that is a copy of theirs: maintenance then does not begin with
+    /// its start, and leaves out windows in which it would repeat what it did.
+    pub foretells: bool,
+    /// By which lease one of several processes is chosen to work; without one this process works.
+    pub election: Option<Election>,
 }
 
 /// Why a reconciliation failed.
@@ -44,8 +50,21 @@ pub(crate) enum ReconcileError {
     Blocked(String),
 }
 
-/// Runs all controllers until `stop`.
+/// Runs all controllers until `stop`, while this process leads.
 pub async fn run(config: Config, stop: CancellationToken) {
+    let Some(election) = config.election.clone() else {
+        return work(config, stop).await;
+    };
+    let (client, clock) = (config.garden.clone(), config.clock.clone());
+    while lead(client.clone(), &clock, &election, &stop, |stop| {
+        work(config.clone(), stop)
+    })
+    .await
+        == End::Lost
+    {}
+}
+
+async fn work(config: Config, stop: CancellationToken) {
     tokio::join!(
         project::run(config.clone(), stop.clone()),
         controllerregistration::run(config.clone(), stop.clone()),
@@ -53,4 +72,10 @@ pub async fn run(config: Config, stop: CancellationToken) {
         seed::run(config.clone(), stop.clone()),
         shoot::run(config, stop),
     );
+}
+
+/// Runs the maintenance of shoots until `stop`, and nothing else. It has no timers of its own besides those of shoots, so that a paused runtime passes
+/// months without work.
+pub async fn run_maintenance(config: Config, stop: CancellationToken) {
+    shoot::run_maintenance(config, stop).await;
 }

@@ -43,12 +43,20 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) {
     };
     tokio::join!(
         labels,
-        maintenance::run(config.clone(), shoots.clone(), stop.clone()),
+        maintenance::run(config.clone(), shoots.clone(), watcher::Config::default(), stop.clone()),
         hibernation::run(config.clone(), shoots.clone(), stop.clone()),
         quota::run(config.clone(), shoots.clone(), stop.clone()),
         retry::run(config.clone(), shoots.clone(), stop.clone()),
         reference::run(config, shoots, stop),
     );
+}
+
+pub(crate) async fn run_maintenance(config: Config, stop: CancellationToken) {
+    // nobody is to look after watches in years of virtual time
+    let watching = watcher::Config::default().timeout(u32::MAX).disable_bookmarks();
+    let shoots = Informer::start(Api::all(config.garden.clone()), watching.clone(), &stop);
+    shoots.synced().await;
+    maintenance::run(config, shoots, watching, stop).await;
 }
 
 async fn set_label(config: &Config, shoots: &Informer<Shoot>, key: &ObjectRef) -> Result<Action, ReconcileError> {

@@ -4,6 +4,7 @@ use gardener_apis::core::v1beta1::{CloudProfile, ControllerRegistration};
 use gardener_apis::core::v1beta1::{CloudProfileReference, CloudProfileSpec, NamespacedCloudProfile, Project};
 use gardener_apiserver::definition::Lister;
 use k8s_openapi::Resource;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 /// One object; `namespace` is empty for cluster-scoped kinds.
@@ -23,9 +24,10 @@ pub(crate) fn list<K: Resource + DeserializeOwned>(lister: &dyn Lister, namespac
 
 /// The project of a namespace.
 pub(crate) fn project_of(lister: &dyn Lister, namespace: &str) -> Option<Project> {
-    list::<Project>(lister, None)
-        .into_iter()
-        .find(|project| project.spec.namespace.as_deref() == Some(namespace))
+    let found = lister.with_field(Project::GROUP, Project::URL_PATH_SEGMENT, "spec.namespace", namespace);
+    found
+        .iter()
+        .find_map(|project| Project::deserialize(project.as_ref()).ok())
 }
 
 /// What a cloud profile reference stands for, or why it stands for nothing, [ADM-20].

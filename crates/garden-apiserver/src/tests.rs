@@ -43,6 +43,12 @@ impl Lister for Garden {
         let objects = self.list(group, resource, None);
         objects.iter().map(|object| text(object, &pointer).to_owned()).collect()
     }
+    fn with_field(&self, group: &str, resource: &str, field: &str, value: &str) -> Vec<Arc<Value>> {
+        let pointer = format!("/{}", field.replace('.', "/"));
+        let mut objects = self.list(group, resource, None);
+        objects.retain(|object| text(object, &pointer) == value);
+        objects
+    }
     fn allowed(&self, _: &UserInfo, _: &str, _: &str, _: &str, _: &str, _: &str) -> bool {
         true
     }

@@ -92,7 +92,7 @@ pub fn read(path: &Path) -> Result<Vec<Manifest>, ApplyError> {
     files.into_iter().map(read).collect()
 }
 
-/// The objects of a manifest, in order; empty documents are left out.
+/// The objects of a manifest, in order; empty documents are left out, lists are taken apart.
 ///
 /// # Errors
 /// Names the document that is no object.
@@ -109,16 +109,40 @@ pub fn objects(manifest: &Manifest) -> Result<Vec<DynamicObject>, ApplyError> {
         if document.is_null() {
             continue;
         }
-        let object = DynamicObject::deserialize(document).map_err(|error| malformed(index + 1, error.to_string()))?;
-        if object.types.is_none() || object.metadata.name.is_none() {
-            return Err(malformed(
-                index + 1,
-                "apiVersion, kind and metadata.name are needed".into(),
-            ));
+        for object in items(document) {
+            let object = DynamicObject::deserialize(object).map_err(|error| malformed(index + 1, error.to_string()))?;
+            if object.types.is_none() || object.metadata.name.is_none() {
+                return Err(malformed(
+                    index + 1,
+                    "apiVersion, kind and metadata.name are needed".into(),
+                ));
+            }
+            objects.push(object);
         }
-        objects.push(object);
     }
     Ok(objects)
+}
+
+/// The items of a list, as `kubectl get -o yaml` writes it (`List`) and servers do (`ShootList`, whose items go without their kind); any other
+/// document is its only item.
+fn items(mut document: Value) -> Vec<Value> {
+    let kind = document.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let Some(item_kind) = kind.strip_suffix("List").map(str::to_owned) else {
+        return vec![document];
+    };
+    let api_version = document.get("apiVersion").cloned();
+    let Some(Value::Array(mut items)) = document.get_mut("items").map(Value::take) else {
+        return vec![document];
+    };
+    for item in items.iter_mut().filter_map(Value::as_object_mut) {
+        if let Some(api_version) = &api_version
+            && !item_kind.is_empty()
+        {
+            item.entry("apiVersion").or_insert_with(|| api_version.clone());
+            item.entry("kind").or_insert_with(|| item_kind.clone().into());
+        }
+    }
+    items
 }
 
 /// Applies the objects of a manifest one after the other. Answers what was applied as `Kind name`.
@@ -176,6 +200,16 @@ mod tests {
             .map(ResourceExt::name_any)
             .collect();
         assert_eq!(names, ["a", "b"]);
+        let lists = "kind: List\napiVersion: v1\nitems: [{apiVersion: v1, kind: Namespace, metadata: {name: c}}]\n---\nkind: NamespaceList\napiVersion: v1\nitems: [{metadata: {name: d}}]\n";
+        let listed = objects(&manifest(lists)).unwrap();
+        let listed: Vec<(String, String)> = listed
+            .iter()
+            .map(|object| (object.types.clone().unwrap().kind, object.name_any()))
+            .collect();
+        assert_eq!(
+            listed,
+            [("Namespace".into(), "c".into()), ("Namespace".into(), "d".into())]
+        );
         let error = objects(&manifest("apiVersion: v1\nkind: Namespace\n"))
             .unwrap_err()
             .to_string();

@@ -142,6 +142,8 @@ impl Landscape {
             clock: self.shared.clock.clone(),
             chance: self.shared.chance.clone(),
             maintenance: gardener_rules::maintenance::Settings::default(),
+            foretells: false,
+            election: None,
         };
         self.tasks
             .spawn(gardener_controller_manager::run(manager, self.stop.clone()));

@@ -42,6 +42,8 @@ impl Garden {
             clock: clock.clone(),
             chance,
             maintenance: gardener_rules::maintenance::Settings::default(),
+            foretells: false,
+            election: None,
         };
         tokio::spawn(gardener_controller_manager::run(manager, stop.clone()));
         let garden = Self {

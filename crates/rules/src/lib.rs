@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod care;
+pub mod cloud_profiles;
 pub mod critical_components;
 pub mod csr_approval;
 pub mod extension_readiness;

@@ -4,6 +4,7 @@
 //! Not here: when it runs ([`crate::maintenance_window`]), and the writing.
 
 mod adapt;
+mod again;
 mod operation;
 mod report;
 
@@ -16,7 +17,8 @@ use crate::versions::{
     Listed, Needs, Stage, Strategy, fitting, image, kubernetes, kubernetes_target, machine_image, machine_image_target,
 };
 
-pub use report::{Event, Item, Report, Subject};
+pub use again::next_change;
+pub use report::{Event, Item, Report, Subject, is_forced, reason_of};
 
 /// `controllers.shootMaintenance` of the controller-manager, and its feature gates.
 #[derive(Clone, Copy, Debug)]
@@ -128,8 +130,8 @@ fn kubernetes_need(listed: &[Listed<'_>], current: &str, automatic: bool) -> Opt
         .iter()
         .find(|listed| own.is_some() && normalised(listed.text) == own);
     let (reason, forced) = match found {
-        None => ("Version does not exist in CloudProfile", true),
-        Some(found) if found.stage == Stage::Expired => ("Kubernetes version expired - force update required", true),
+        None => (report::UNKNOWN_VERSION, true),
+        Some(found) if found.stage == Stage::Expired => (report::KUBERNETES_EXPIRED, true),
         Some(_) if automatic => ("Automatic update of Kubernetes version configured", false),
         Some(_) => return None,
     };
@@ -210,9 +212,9 @@ fn image_need(
     let strategy = strategy.as_str();
     let found = listed.iter().find(|listed| same_name && listed.text == current);
     let (reason, forced) = match found {
-        None => ("Version does not exist in CloudProfile".to_owned(), true),
+        None => (report::UNKNOWN_VERSION.to_owned(), true),
         Some(found) if found.stage == Stage::Expired => (
-            format!("Machine image version expired - force update required (image update strategy: {strategy})"),
+            format!("{} (image update strategy: {strategy})", report::IMAGE_EXPIRED),
             true,
         ),
         Some(_) if automatic => (

@@ -65,19 +65,39 @@ impl Window {
         }
     }
 
+    /// When the next window opens: always after `now`.
+    pub fn next_begin(&self, now: Timestamp) -> Timestamp {
+        let second = now.as_second();
+        let wait = (self.begin - second.rem_euclid(DAY) - 1).rem_euclid(DAY) + 1;
+        Timestamp::from_second(second.saturating_add(wait)).unwrap_or(Timestamp::MAX)
+    }
+
+    /// When the window opened that is open at `now`, or was the last that was open.
+    pub fn last_begin(&self, now: Timestamp) -> Timestamp {
+        let next = self.next_begin(now);
+        next.saturating_sub(SignedDuration::from_secs(DAY)).unwrap_or(next)
+    }
+
+    /// A moment in the window that opens at `begin`; `share` (0 to 1) says where in it.
+    pub fn moment(&self, begin: Timestamp, share: f64) -> Timestamp {
+        let length = SignedDuration::from_secs(self.length());
+        begin
+            .saturating_add(length.mul_f64(share.clamp(0.0, 1.0)))
+            .unwrap_or(begin)
+    }
+
+    fn length(&self) -> i64 {
+        (self.end - self.begin).rem_euclid(DAY).max(1)
+    }
+
     /// The wait until a moment in the next window; `share` (0 to 1) says where in the window. With `from_now` a window that is open
     /// counts, what is left of it; otherwise the one after it [UPD-44].
     pub fn until_next(&self, now: Timestamp, from_now: bool, share: f64) -> SignedDuration {
-        let second = now.as_second().rem_euclid(DAY);
-        let length = (self.end - self.begin).rem_euclid(DAY).max(1);
-        let since_begin = (second - self.begin).rem_euclid(DAY);
-        let (wait, span) = match (self.contains(now), from_now) {
-            (true, true) => (0, length - since_begin),
-            (true, false) => (DAY - since_begin, length),
-            (false, _) => ((self.begin - second).rem_euclid(DAY), length),
-        };
-        let share = share.clamp(0.0, 1.0);
-        SignedDuration::from_secs(wait) + SignedDuration::from_secs(span).mul_f64(share)
+        if from_now && self.contains(now) {
+            let since_begin = (now.as_second().rem_euclid(DAY) - self.begin).rem_euclid(DAY);
+            return SignedDuration::from_secs(self.length() - since_begin).mul_f64(share.clamp(0.0, 1.0));
+        }
+        self.moment(self.next_begin(now), share).duration_since(now)
     }
 }
 
@@ -113,6 +133,24 @@ mod tests {
         for (window, time, expected) in table {
             assert_eq!(window.contains(at(time)), expected, "{window:?} {time}");
         }
+    }
+
+    #[test]
+    fn windows_open_once_a_day_also_over_midnight() {
+        let at = |time: &str| time.parse::<Timestamp>().unwrap();
+        let late = window("230000+0000", "010000+0000");
+        for (now, next, last) in [
+            ("2026-03-29T22:59:59.5Z", "2026-03-29T23:00:00Z", "2026-03-28T23:00:00Z"),
+            ("2026-03-29T23:00:00Z", "2026-03-30T23:00:00Z", "2026-03-29T23:00:00Z"),
+            ("2026-03-30T00:30:00Z", "2026-03-30T23:00:00Z", "2026-03-29T23:00:00Z"),
+        ] {
+            assert_eq!(late.next_begin(at(now)), at(next), "{now}");
+            assert_eq!(late.last_begin(at(now)), at(last), "{now}");
+        }
+        assert_eq!(
+            late.moment(at("2026-03-29T23:00:00Z"), 0.75),
+            at("2026-03-30T00:30:00Z")
+        );
     }
 
     #[test]

@@ -11,6 +11,91 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 /// A kind of extension object and its type, e.g. `Infrastructure` and `local`.
 pub type KindType = (String, String);
 
+/// A type that an object needs to be registered [ADM-34].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// Extension kind.
+    pub kind: &'static str,
+    /// Type.
+    pub r#type: String,
+    /// What the type is called.
+    pub word: &'static str,
+    /// Where it stands.
+    pub path: String,
+}
+
+impl Need {
+    /// A need.
+    pub fn new(kind: &'static str, r#type: &str, word: &'static str, path: impl Into<String>) -> Self {
+        Self {
+            kind,
+            r#type: r#type.to_owned(),
+            word,
+            path: path.into(),
+        }
+    }
+}
+
+/// The types that a shoot needs to be registered [ADM-34].
+pub fn needs_of_shoot(shoot: &Shoot) -> Vec<Need> {
+    let spec = &shoot.spec;
+    let mut needs = Vec::new();
+    if !shoot.is_workerless() {
+        for kind in ["ControlPlane", "Infrastructure", "Worker"] {
+            needs.push(Need::new(kind, &spec.provider.r#type, "provider", "spec.provider.type"));
+        }
+        if let Some(kind) = spec
+            .networking
+            .as_ref()
+            .and_then(|networking| networking.r#type.as_deref())
+        {
+            needs.push(Need::new("Network", kind, "networking", "spec.networking.type"));
+        }
+        for (i, worker) in spec.provider.workers.iter().enumerate() {
+            if let Some(image) = &worker.machine.image {
+                let path = format!("spec.provider.workers[{i}].machine.image.name");
+                needs.push(Need::new(
+                    "OperatingSystemConfig",
+                    &image.name,
+                    "operating system",
+                    path,
+                ));
+            }
+            for (j, runtime) in worker.cri.iter().flat_map(|cri| &cri.container_runtimes).enumerate() {
+                let path = format!("spec.provider.workers[{i}].cri.containerRuntimes[{j}].type");
+                needs.push(Need::new(
+                    "ContainerRuntime",
+                    &runtime.r#type,
+                    "container runtime",
+                    path,
+                ));
+            }
+        }
+    }
+    for (i, provider) in spec.dns.iter().flat_map(|dns| &dns.providers).enumerate() {
+        if let Some(kind) = provider.r#type.as_deref()
+            && provider.primary == Some(true)
+            && kind != "unmanaged"
+        {
+            needs.push(Need::new(
+                "DNSRecord",
+                kind,
+                "dns provider",
+                format!("spec.dns.providers[{i}].type"),
+            ));
+        }
+    }
+    for (i, extension) in spec.extensions.iter().enumerate() {
+        needs.push(Need::new(
+            "Extension",
+            &extension.r#type,
+            "extension",
+            format!("spec.extensions[{i}].type"),
+        ));
+    }
+    needs
+}
+
 /// What is known when registrations are chosen for a seed.
 pub struct Landscape<'a> {
     /// The seed.

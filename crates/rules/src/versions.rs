@@ -11,7 +11,7 @@ use gardener_apis::versions::{normalised, parse};
 use k8s_openapi::jiff::Timestamp;
 use semver::Version;
 
-pub use images::{Needs, fits_architecture, fits_capabilities, fitting, image};
+pub use images::{Needs, default_architecture, fits_architecture, fits_capabilities, fitting, image};
 pub use path::{Strategy, kubernetes_target, machine_image_target};
 
 /// Where a version stands in its life [VER-10], [VER-12].

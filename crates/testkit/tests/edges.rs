@@ -33,7 +33,7 @@ const ROWS: [&[&str]; 19] = [
     ],
     &["gardener-provider-local"],
     &["gardener-landscape"],
-    &["gardener-kube-apiserver"],
+    &["gardener-forecast", "gardener-kube-apiserver"],
     &["gardener-garden-server"],
     &["gardener-testkit", "gardener"],
     &["gardener-conformance"],

@@ -122,7 +122,7 @@ impl Scope {
                 return Err(self.invalid(&name, &errors));
             }
             warnings.extend(self.definition.strategy.warnings(context, &candidate, None));
-            self.canonicalize(&mut candidate);
+            self.definition.canonicalize(&mut candidate);
             let candidate = scope
                 .admit_final(
                     context,

@@ -161,7 +161,7 @@ impl Scope {
         if !status_update {
             warnings.extend(strategy.warnings(context, &object, Some(old)));
         }
-        self.canonicalize(&mut object);
+        self.definition.canonicalize(&mut object);
         meta::set(&mut object, "resourceVersion", Some(found.revision.to_string().into()));
         let object = self
             .admit_final(
@@ -270,7 +270,7 @@ impl Scope {
             if !errors.is_empty() {
                 return Err(self.invalid(&self.name, &errors));
             }
-            self.canonicalize(&mut object);
+            self.definition.canonicalize(&mut object);
         }
         if !admitted {
             object = self

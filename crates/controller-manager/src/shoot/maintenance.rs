@@ -12,10 +12,12 @@ use gardener_apis::security::v1alpha1::CredentialsBinding;
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::reference::object_reference;
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, apply};
-use gardener_rules::maintenance::{Plan, Surroundings, plan};
+use gardener_rules::maintenance::{Plan, Surroundings, next_change, plan};
 use gardener_rules::maintenance_window::Window;
+use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::{ListParams, PostParams};
+use kube::runtime::watcher;
 use tokio_util::sync::CancellationToken;
 
 use crate::{CONCURRENCY, Config, ReconcileError};
@@ -23,13 +25,28 @@ use crate::{CONCURRENCY, Config, ReconcileError};
 struct Maintenance {
     config: Config,
     recorder: Recorder,
+    profiles: Informer<CloudProfile>,
+    namespaced_profiles: Informer<NamespacedCloudProfile>,
+}
+
+/// What a maintenance has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// The shoot is another one now.
+    Changed,
+    /// The next maintenance comes to the same, unless shoot or cloud profile are others by then.
+    Repeats,
 }
 
 fn asked_for(shoot: &Shoot) -> bool {
     shoot.operations(annotation::OPERATION).contains(&operation::MAINTAIN)
 }
 
-pub(super) async fn run(config: Config, shoots: Informer<Shoot>, stop: CancellationToken) {
+pub(super) async fn run(config: Config, shoots: Informer<Shoot>, watching: watcher::Config, stop: CancellationToken) {
+    let profiles = Informer::start(Api::all(config.garden.clone()), watching.clone(), &stop);
+    let namespaced_profiles = Informer::start(Api::all(config.garden.clone()), watching, &stop);
+    profiles.synced().await;
+    namespaced_profiles.synced().await;
     let queue: Queue<ObjectRef> = Queue::new();
     shoots.feed_if(
         &queue,
@@ -47,13 +64,36 @@ pub(super) async fn run(config: Config, shoots: Informer<Shoot>, stop: Cancellat
         config.clock.clone(),
         "shoot-maintenance-controller",
     );
-    let maintenance = Arc::new(Maintenance { config, recorder });
+    let maintenance = Arc::new(Maintenance {
+        config,
+        recorder,
+        profiles,
+        namespaced_profiles,
+    });
     Controller::new("shoot-maintenance", CONCURRENCY, queue)
         .run(stop, move |key| {
             let maintenance = maintenance.clone();
             async move { maintenance.reconcile(&key).await }
         })
         .await;
+}
+
+/// How late a timer may be and still be taken for the one of a moment.
+const TIMER_LATE_MILLIS: i128 = 1000;
+
+/// A cloud profile of either kind.
+enum Profile {
+    Plain(Arc<CloudProfile>),
+    Namespaced(Arc<NamespacedCloudProfile>),
+}
+
+impl Profile {
+    fn spec(&self) -> &CloudProfileSpec {
+        match self {
+            Self::Plain(profile) => &profile.spec,
+            Self::Namespaced(profile) => &profile.status.cloud_profile_spec,
+        }
+    }
 }
 
 impl Maintenance {
@@ -63,30 +103,75 @@ impl Maintenance {
             return Ok(Action::Done);
         };
         let window = Window::of(&shoot);
-        if asked_for(&shoot) || window.contains(self.config.clock.now()) {
-            self.maintain(&api, shoot).await?;
+        let now = self.config.clock.now();
+        let due = match self.config.foretells {
+            true => self.is_moment(key, window, now),
+            false => window.contains(now),
+        };
+        let mut from = now;
+        if due || asked_for(&shoot) {
+            let profile = self.profile(&shoot)?;
+            let next = next_change(&shoot, profile.spec(), now);
+            let outcome = self.maintain(&api, shoot, profile.spec()).await?;
+            if outcome == Outcome::Repeats && self.config.foretells {
+                let Some(next) = next else { return Ok(Action::Done) };
+                from = next;
+            }
         }
-        let share = self.config.chance.fraction();
-        let wait = window.until_next(self.config.clock.now(), false, share);
+        let wait = self
+            .next_moment(key, window, from)
+            .duration_since(self.config.clock.now());
         Ok(Action::RequeueAfter(Duration::try_from(wait).unwrap_or_default()))
     }
 
+    /// The random moment at which a shoot is maintained in the window that opens at `begin`. It is drawn for shoot and window, not for a timer:
+    /// a controller that starts anew comes to the same.
+    fn moment(&self, key: &ObjectRef, window: Window, begin: Timestamp) -> Timestamp {
+        let drawn_for = format!("maintenance of {key} in the window of {begin}");
+        window.moment(begin, self.config.chance.fraction_of(&drawn_for))
+    }
+
+    /// The first moment of a shoot after now and not before `from`. Where windows are not left out it is in the next window that opens.
+    fn next_moment(&self, key: &ObjectRef, window: Window, from: Timestamp) -> Timestamp {
+        let now = self.config.clock.now();
+        if !self.config.foretells {
+            return self.moment(key, window, window.next_begin(now));
+        }
+        let mut begin = window.last_begin(from);
+        loop {
+            let moment = self.moment(key, window, begin);
+            if (moment > now && moment >= from) || begin == Timestamp::MAX {
+                return moment;
+            }
+            begin = window.next_begin(begin);
+        }
+    }
+
+    /// Whether a shoot's moment in the window that is open is now, up to what a timer is late.
+    fn is_moment(&self, key: &ObjectRef, window: Window, now: Timestamp) -> bool {
+        let moment = self.moment(key, window, window.last_begin(now));
+        (0..TIMER_LATE_MILLIS).contains(&now.duration_since(moment).as_millis())
+    }
+
     /// The profile whose versions count: of a namespaced one what it makes together with its parent.
-    async fn profile(&self, shoot: &Shoot) -> Result<CloudProfileSpec, ReconcileError> {
-        let client = || self.config.garden.clone();
+    fn profile(&self, shoot: &Shoot) -> Result<Profile, ReconcileError> {
         let Some(reference) = shoot.spec.cloud_profile_reference() else {
             return Err(ReconcileError::Blocked("the shoot names no cloud profile".to_owned()));
         };
-        if reference.kind == "NamespacedCloudProfile" {
-            let api: Api<NamespacedCloudProfile> = Api::namespaced(client(), shoot.project_namespace());
-            return Ok(api.get(&reference.name).await?.status.cloud_profile_spec);
-        }
-        let api: Api<CloudProfile> = Api::all(client());
-        Ok(api.get(&reference.name).await?.spec)
+        let found = if reference.kind == "NamespacedCloudProfile" {
+            let place = ObjectRef::new(shoot.project_namespace(), &reference.name);
+            self.namespaced_profiles.get(&place).map(Profile::Namespaced)
+        } else {
+            let place = ObjectRef::cluster_scoped(&reference.name);
+            self.profiles.get(&place).map(Profile::Plain)
+        };
+        found.ok_or_else(|| {
+            let (kind, name) = (&reference.kind, &reference.name);
+            ReconcileError::Blocked(format!("the shoot's cloud profile, {kind} {name:?}, is not there"))
+        })
     }
 
-    async fn plan(&self, shoot: &Shoot) -> Result<Plan, ReconcileError> {
-        let profile = self.profile(shoot).await?;
+    async fn plan(&self, shoot: &Shoot, profile: &CloudProfileSpec) -> Result<Plan, ReconcileError> {
         let namespace = shoot.project_namespace();
         let secret_binding = match &shoot.spec.secret_binding_name {
             Some(name) if !name.is_empty() && shoot.spec.credentials_binding_name.is_none() => {
@@ -103,7 +188,7 @@ impl Maintenance {
             None => Vec::new(),
         };
         let around = Surroundings {
-            profile: &profile,
+            profile,
             credentials_bindings: &credentials_bindings,
             secret_binding: secret_binding.as_ref(),
             settings: self.config.maintenance,
@@ -112,8 +197,24 @@ impl Maintenance {
         Ok(plan(shoot, &around))
     }
 
-    async fn maintain(&self, api: &Api<Shoot>, mut shoot: Shoot) -> Result<(), ReconcileError> {
-        let mut plan = self.plan(&shoot).await?;
+    async fn maintain(
+        &self,
+        api: &Api<Shoot>,
+        mut shoot: Shoot,
+        profile: &CloudProfileSpec,
+    ) -> Result<Outcome, ReconcileError> {
+        let mut plan = self.plan(&shoot, profile).await?;
+        let outcome = match plan.changes_nothing(&shoot) {
+            true => Outcome::Repeats,
+            false => Outcome::Changed,
+        };
+        let told = !plan.report.is_empty();
+        let failed = |last: &LastMaintenance| last.state == "Failed";
+        let recovers = shoot.status.last_maintenance.as_ref().is_some_and(failed);
+        if self.config.foretells && outcome == Outcome::Repeats && !told && !recovers {
+            // there is no gardenlet to ask for anything
+            return Ok(outcome);
+        }
         if let Some(why) = &plan.images_left_out {
             tracing::error!(shoot = %ObjectRef::of(&shoot), why, "machine images are not maintained");
         }
@@ -122,7 +223,6 @@ impl Maintenance {
                 Api::namespaced(self.config.garden.clone(), shoot.project_namespace());
             bindings.create(&PostParams::default(), binding).await?;
         }
-        let told = !plan.report.is_empty();
         if told {
             let try_only = PostParams {
                 dry_run: true,
@@ -131,7 +231,8 @@ impl Maintenance {
             match api.replace(shoot.own_name(), &try_only, &plan.shoot).await {
                 Ok(_) => {}
                 Err(kube::Error::Api(refusal)) if matches!(refusal.code, 400 | 403 | 422) => {
-                    return self.refused(api, shoot, &refusal.message).await;
+                    self.refused(api, shoot, &refusal.message).await?;
+                    return Ok(Outcome::Repeats);
                 }
                 Err(error) => return self.failed(&shoot, error).await,
             }
@@ -177,7 +278,7 @@ impl Maintenance {
                 .publish(&about, severity, event.reason, &event.message)
                 .await;
         }
-        Ok(())
+        Ok(outcome)
     }
 
     fn last(&self, description: String, state: &str, failure_reason: Option<String>) -> LastMaintenance {
@@ -208,7 +309,7 @@ impl Maintenance {
         Ok(())
     }
 
-    async fn failed(&self, shoot: &Shoot, error: kube::Error) -> Result<(), ReconcileError> {
+    async fn failed(&self, shoot: &Shoot, error: kube::Error) -> Result<Outcome, ReconcileError> {
         let told = gardener_controller::api_error(&error).to_string();
         let about = object_reference(shoot, &());
         self.recorder

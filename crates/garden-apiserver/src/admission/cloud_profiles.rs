@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apis::core::v1beta1::*;
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
+use gardener_rules::cloud_profiles::uses;
 
 use super::{typed, typed_old};
 use crate::lookup;
@@ -33,7 +34,8 @@ impl Admission for CloudProfileVersions {
         let mut children = lookup::list::<NamespacedCloudProfile>(lister, None);
         children.retain(|child| child.spec.parent.name == name);
         let mut users = lookup::list::<Shoot>(lister, None);
-        users.retain(|shoot| !shoot.in_deletion() && uses(shoot, name, &children));
+        let made_of_it: Vec<&NamespacedCloudProfile> = children.iter().collect();
+        users.retain(|shoot| !shoot.in_deletion() && uses(shoot, name, &made_of_it));
         let mut found: Vec<String> = users.iter().flat_map(|shoot| removed.by_shoot(shoot, name)).collect();
         found.extend(children.iter().flat_map(|child| removed.by_child(child, name)));
         match found.as_slice() {
@@ -42,20 +44,6 @@ impl Admission for CloudProfileVersions {
             many => Err(attributes.forbidden(&format!("[{}]", many.join(", ")))),
         }
     }
-}
-
-/// Whether a shoot uses a profile, by itself or through one that is made of it.
-fn uses(shoot: &Shoot, profile: &str, children: &[NamespacedCloudProfile]) -> bool {
-    let Some(reference) = shoot.spec.cloud_profile_reference() else {
-        return false;
-    };
-    if reference.kind != "NamespacedCloudProfile" {
-        return reference.name == profile;
-    }
-    children.iter().any(|child| {
-        child.metadata.name.as_deref() == Some(&*reference.name)
-            && child.metadata.namespace.as_deref() == Some(shoot.project_namespace())
-    })
 }
 
 /// What a change takes away: Kubernetes versions, and versions of images.
@@ -190,40 +178,5 @@ mod tests {
             ]
         );
         assert!(Removed::of(&old, &old).is_nothing());
-    }
-
-    #[test]
-    fn ver_33_who_uses_a_profile() {
-        let shoot = |reference: serde_json::Value| -> Shoot {
-            serde_json::from_value(json!({
-                "metadata": {"name": "one", "namespace": "garden-dev"}, "spec": {"cloudProfile": reference},
-            }))
-            .unwrap()
-        };
-        let child: NamespacedCloudProfile = serde_json::from_value(json!({
-            "metadata": {"name": "own", "namespace": "garden-dev"}, "spec": {"parent": {"kind": "CloudProfile", "name": "cp"}},
-        }))
-        .unwrap();
-        let children = [child];
-        assert!(uses(
-            &shoot(json!({"kind": "CloudProfile", "name": "cp"})),
-            "cp",
-            &children
-        ));
-        assert!(uses(
-            &shoot(json!({"kind": "NamespacedCloudProfile", "name": "own"})),
-            "cp",
-            &children
-        ));
-        assert!(!uses(
-            &shoot(json!({"kind": "NamespacedCloudProfile", "name": "other"})),
-            "cp",
-            &children
-        ));
-        assert!(!uses(
-            &shoot(json!({"kind": "CloudProfile", "name": "other"})),
-            "cp",
-            &children
-        ));
     }
 }

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apis::core::v1beta1::{BackupBucket, ControllerRegistration, Seed, Shoot};
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
+use gardener_rules::registrations::{Need, needs_of_shoot};
 
 use super::{typed, typed_old};
 use crate::lookup;
@@ -11,75 +12,9 @@ use crate::lookup;
 /// [ADM-34].
 pub(super) struct ExtensionValidator;
 
-/// A type that an object needs: extension kind, type, what it is called, where it stands.
-struct Need {
-    kind: &'static str,
-    r#type: String,
-    word: &'static str,
-    path: String,
-}
-
-fn need(kind: &'static str, r#type: &str, word: &'static str, path: impl Into<String>) -> Need {
-    Need {
-        kind,
-        r#type: r#type.to_owned(),
-        word,
-        path: path.into(),
-    }
-}
-
-fn shoot_needs(shoot: &Shoot) -> Vec<Need> {
-    let spec = &shoot.spec;
-    let mut needs = Vec::new();
-    if !shoot.is_workerless() {
-        for kind in ["ControlPlane", "Infrastructure", "Worker"] {
-            needs.push(need(kind, &spec.provider.r#type, "provider", "spec.provider.type"));
-        }
-        if let Some(kind) = spec
-            .networking
-            .as_ref()
-            .and_then(|networking| networking.r#type.as_deref())
-        {
-            needs.push(need("Network", kind, "networking", "spec.networking.type"));
-        }
-        for (i, worker) in spec.provider.workers.iter().enumerate() {
-            if let Some(image) = &worker.machine.image {
-                let path = format!("spec.provider.workers[{i}].machine.image.name");
-                needs.push(need("OperatingSystemConfig", &image.name, "operating system", path));
-            }
-            for (j, runtime) in worker.cri.iter().flat_map(|cri| &cri.container_runtimes).enumerate() {
-                let path = format!("spec.provider.workers[{i}].cri.containerRuntimes[{j}].type");
-                needs.push(need("ContainerRuntime", &runtime.r#type, "container runtime", path));
-            }
-        }
-    }
-    for (i, provider) in spec.dns.iter().flat_map(|dns| &dns.providers).enumerate() {
-        if let Some(kind) = provider.r#type.as_deref()
-            && provider.primary == Some(true)
-            && kind != "unmanaged"
-        {
-            needs.push(need(
-                "DNSRecord",
-                kind,
-                "dns provider",
-                format!("spec.dns.providers[{i}].type"),
-            ));
-        }
-    }
-    for (i, extension) in spec.extensions.iter().enumerate() {
-        needs.push(need(
-            "Extension",
-            &extension.r#type,
-            "extension",
-            format!("spec.extensions[{i}].type"),
-        ));
-    }
-    needs
-}
-
 fn seed_needs(seed: &Seed) -> Vec<Need> {
     let spec = &seed.spec;
-    let mut needs = vec![need(
+    let mut needs = vec![Need::new(
         "ControlPlane",
         &spec.provider.r#type,
         "provider",
@@ -87,11 +22,16 @@ fn seed_needs(seed: &Seed) -> Vec<Need> {
     )];
     if let Some(backup) = &spec.backup {
         for kind in ["BackupBucket", "BackupEntry"] {
-            needs.push(need(kind, &backup.provider, "backup provider", "spec.backup.provider"));
+            needs.push(Need::new(
+                kind,
+                &backup.provider,
+                "backup provider",
+                "spec.backup.provider",
+            ));
         }
     }
     if let Some(provider) = &spec.dns.provider {
-        needs.push(need(
+        needs.push(Need::new(
             "DNSRecord",
             &provider.r#type,
             "dns provider",
@@ -99,7 +39,7 @@ fn seed_needs(seed: &Seed) -> Vec<Need> {
         ));
     }
     for (i, extension) in spec.extensions.iter().enumerate() {
-        needs.push(need(
+        needs.push(Need::new(
             "Extension",
             &extension.r#type,
             "extension",
@@ -183,7 +123,7 @@ impl Admission for ExtensionValidator {
             unregistered(
                 "Shoot",
                 "shoot",
-                &shoot_needs(&shoot),
+                &needs_of_shoot(&shoot),
                 &registrations(),
                 shoot.is_workerless(),
             )
@@ -196,7 +136,7 @@ impl Admission for ExtensionValidator {
             if typed_old::<BackupBucket>(attributes).is_some_and(|old| old.spec == bucket.spec) {
                 return Ok(());
             }
-            let needs = [need(
+            let needs = [Need::new(
                 "BackupBucket",
                 &bucket.spec.provider.r#type,
                 "provider",

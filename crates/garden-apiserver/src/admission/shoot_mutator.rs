@@ -176,11 +176,7 @@ fn complete_machine(
     let architecture = worker
         .machine
         .architecture
-        .get_or_insert_with(|| {
-            machine_type
-                .and_then(|machine| machine.architecture.clone())
-                .unwrap_or_else(|| "amd64".into())
-        })
+        .get_or_insert_with(|| versions::default_architecture(machine_type))
         .clone();
     let earlier = old
         .and_then(|old| {

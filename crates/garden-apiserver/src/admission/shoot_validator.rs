@@ -66,7 +66,7 @@ impl Admission for ShootValidator {
             ));
         }
         errors.extend(limits(&shoot, &profile));
-        errors.extend(domain(attributes, &shoot));
+        errors.extend(domain(attributes, &shoot, old.as_ref()));
         if errors.is_empty() {
             return Ok(());
         }
@@ -518,14 +518,19 @@ fn limits(shoot: &Shoot, profile: &CloudProfileSpec) -> Option<Error> {
     })
 }
 
-/// [ADM-32l].
-fn domain(attributes: &Attributes<'_>, shoot: &Shoot) -> Option<Error> {
-    let own = shoot.spec.dns.as_ref()?.domain.as_deref()?;
+/// [ADM-32l]. A domain that a shoot has already was looked at when it came: all shoots are read for that.
+fn domain(attributes: &Attributes<'_>, shoot: &Shoot, old: Option<&Shoot>) -> Option<Error> {
+    let domain_of = |shoot: &Shoot| shoot.spec.dns.as_ref()?.domain.clone();
+    let own = domain_of(shoot)?;
+    let own = own.as_str();
+    if old.and_then(domain_of).as_deref() == Some(own) {
+        return None;
+    }
     let path = Path::new("spec.dns.domain");
     lookup::list::<Shoot>(attributes.context.lister, None)
         .iter()
         .filter(|other| (other.project_namespace(), other.own_name()) != (shoot.project_namespace(), shoot.own_name()))
-        .filter_map(|other| other.spec.dns.as_ref()?.domain.clone())
+        .filter_map(domain_of)
         .find_map(|other| {
             if other == own {
                 Some(Error::duplicate(&path, own))

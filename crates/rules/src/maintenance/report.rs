@@ -1,5 +1,18 @@
 //! What is told of a maintenance: `status.lastMaintenance` [VER-89] and events [VER-90].
 
+/// Why something is maintained whether its owner wants it or not: the profile does not list its version.
+pub(super) const UNKNOWN_VERSION: &str = "Version does not exist in CloudProfile";
+/// Likewise: its Kubernetes version has expired.
+pub(super) const KUBERNETES_EXPIRED: &str = "Kubernetes version expired - force update required";
+/// Likewise: its machine image version has expired.
+pub(super) const IMAGE_EXPIRED: &str = "Machine image version expired - force update required";
+
+/// Whether a reason is one of those that leave the owner no choice.
+pub fn is_forced(reason: &str) -> bool {
+    let reasons = [UNKNOWN_VERSION, KUBERNETES_EXPIRED, IMAGE_EXPIRED];
+    reasons.iter().any(|forced| reason.starts_with(forced))
+}
+
 /// What was maintained, or was to be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
@@ -102,6 +115,20 @@ impl Item {
     }
 }
 
+/// The reason that an event's message tells about a subject; none if it is about something else. The other way round than [`Report::events`].
+pub fn reason_of<'m>(message: &'m str, subject: &Subject) -> Option<&'m str> {
+    let told = message.strip_prefix(&*subject.prefix())?.strip_prefix(": ")?;
+    let about_image = told.starts_with("Updated machine image") || told.starts_with("Machine image");
+    if about_image != matches!(subject, Subject::PoolImage(_)) {
+        return None;
+    }
+    if let Some((_, behind)) = told.split_once(". Reason for update: ") {
+        return behind.split_once(". Error: ").map(|(reason, _)| reason);
+    }
+    let (_, reason) = told.rsplit_once(". Reason: ")?;
+    reason.strip_suffix('.')
+}
+
 impl Report {
     /// Whether there is nothing to tell.
     pub fn is_empty(&self) -> bool {
@@ -141,5 +168,39 @@ impl Report {
     /// The events to be written.
     pub fn events(&self) -> Vec<Event> {
         self.sorted().into_iter().map(Item::event).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_read_as_they_are_told() {
+        let subjects = [
+            Subject::ControlPlane,
+            Subject::PoolKubernetes("a".into()),
+            Subject::PoolImage("a".into()),
+        ];
+        let item = |subject: &Subject, result: Result<&str, &str>| Item {
+            subject: subject.clone(),
+            reason: format!("{IMAGE_EXPIRED} (image update strategy: major)"),
+            result: result.map(str::to_owned).map_err(str::to_owned),
+        };
+        for (at, subject) in subjects.iter().enumerate() {
+            let done = match subject {
+                Subject::PoolImage(_) => r#"Updated machine image "os" from "1" to "2""#,
+                _ => r#"Updated Kubernetes version from "1" to "2""#,
+            };
+            for item in [item(subject, Ok(done)), item(subject, Err("no. Error: at all"))] {
+                let message = item.event().message;
+                for (other, about) in subjects.iter().enumerate() {
+                    let expected = (other == at).then_some(item.reason.as_str());
+                    assert_eq!(reason_of(&message, about), expected, "{message} {about:?}");
+                }
+                assert!(is_forced(&item.reason));
+            }
+        }
+        assert!(!is_forced("Automatic update of Kubernetes version configured"));
     }
 }

@@ -24,6 +24,12 @@ pub fn image<'a>(profile: &'a CloudProfileSpec, name: &str) -> Option<&'a Machin
     images.find(|image| image.name.eq_ignore_ascii_case(name))
 }
 
+/// The architecture of a pool that names none: its machine type's, if that has one [VER-50].
+pub fn default_architecture(machine_type: Option<&MachineType>) -> String {
+    let own = machine_type.and_then(|machine| machine.architecture.clone());
+    own.unwrap_or_else(|| "amd64".into())
+}
+
 /// Whether a version runs on an architecture; its flavors say so, or, without any, the profile's definition, or the version itself.
 pub fn fits_architecture(version: &MachineImageVersion, definitions: &[CapabilityDefinition], wanted: &str) -> bool {
     let has = |values: &[String]| values.iter().any(|value| value == wanted);

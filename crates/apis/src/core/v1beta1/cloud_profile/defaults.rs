@@ -66,7 +66,23 @@ fn stage<'a>(
         .map_or("unavailable", |stage| stage.classification.as_str())
 }
 
+/// The times at which a version comes into another stage.
+fn turns(expiration: Option<Timestamp>, lifecycle: &[LifecycleStage]) -> Vec<Timestamp> {
+    match lifecycle.is_empty() {
+        true => expiration.into_iter().collect(),
+        false => {
+            let starts = lifecycle.iter().filter_map(|stage| stage.start_time.as_ref());
+            starts.map(|start| start.0).collect()
+        }
+    }
+}
+
 impl ExpirableVersion {
+    /// The times at which the version comes into another stage.
+    pub fn turns(&self) -> Vec<Timestamp> {
+        turns(self.expiration_date.as_ref().map(|date| date.0), &self.lifecycle)
+    }
+
     /// The stage of the version at a time: `preview`, `supported`, `deprecated`, `expired` or `unavailable`.
     pub fn stage(&self, now: Timestamp) -> &str {
         stage(
@@ -84,6 +100,11 @@ impl ExpirableVersion {
 }
 
 impl MachineImageVersion {
+    /// The times at which the version comes into another stage.
+    pub fn turns(&self) -> Vec<Timestamp> {
+        turns(self.expiration_date.as_ref().map(|date| date.0), &self.lifecycle)
+    }
+
     /// The stage of the version at a time, as for Kubernetes versions.
     pub fn stage(&self, now: Timestamp) -> &str {
         stage(

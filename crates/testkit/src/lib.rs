@@ -3,5 +3,7 @@
 
 pub mod cluster;
 #[cfg(feature = "landscape")]
+pub mod garden;
+#[cfg(feature = "landscape")]
 pub mod landscape;
 pub mod seed;

@@ -59,6 +59,17 @@ pub(super) async fn run(config: Config, shoots: Informer<Shoot>, watching: watch
         },
         |shoot| [ObjectRef::of(shoot)],
     );
+    if config.foretells {
+        // what is left out is decided by what the profiles say
+        let all = |shoots: &Informer<Shoot>, queue: &Queue<ObjectRef>| {
+            let keys = shoots.list().into_iter().map(|shoot| ObjectRef::of(shoot.as_ref()));
+            keys.for_each(|key| queue.add(key));
+        };
+        let (known, again) = (shoots.clone(), queue.clone());
+        profiles.on_change(move |_| all(&known, &again));
+        let (known, again) = (shoots.clone(), queue.clone());
+        namespaced_profiles.on_change(move |_| all(&known, &again));
+    }
     let recorder = Recorder::new(
         config.garden.clone(),
         config.clock.clone(),

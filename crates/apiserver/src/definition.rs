@@ -3,7 +3,9 @@
 //!
 //! No kind is defined here: Kubernetes' are in [`crate::kubernetes`], the garden's in `garden-apiserver`, custom ones in [`crate::crd`].
 
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -13,6 +15,7 @@ use gardener_schema::Schema;
 use gardener_store::Topic;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::cluster::LogicalCluster;
@@ -183,6 +186,73 @@ pub enum Operation {
     Delete,
     /// A call that stores nothing itself.
     Connect,
+}
+
+/// What somebody made of an object, for others who would make the same of it.
+#[derive(Default)]
+pub struct Memo(Mutex<Option<Arc<dyn Any + Send + Sync>>>);
+
+impl Memo {
+    /// What was made of the object; made now if there is nothing of this type yet.
+    pub fn get_or<K: Any + Send + Sync>(&self, make: impl FnOnce() -> Option<K>) -> Option<Arc<K>> {
+        let kept = self.0.lock().clone();
+        if let Some(kept) = kept.and_then(|kept| kept.downcast().ok()) {
+            return Some(kept);
+        }
+        let made = Arc::new(make()?);
+        *self.0.lock() = Some(made.clone());
+        Some(made)
+    }
+}
+
+/// The object that a write brings, with what plugins decoded of it. Whoever takes it to change it makes that forgotten.
+#[derive(Default)]
+pub struct Body {
+    object: Option<Value>,
+    decoded: Memo,
+}
+
+impl From<Option<Value>> for Body {
+    fn from(object: Option<Value>) -> Self {
+        Self {
+            object,
+            decoded: Memo::default(),
+        }
+    }
+}
+
+impl Body {
+    /// The object as a type, as `decode` makes it of the JSON.
+    pub fn decoded<K: Any + Send + Sync>(&self, decode: impl FnOnce(&Value) -> Option<K>) -> Option<Arc<K>> {
+        let object = self.object.as_ref()?;
+        self.decoded.get_or(|| decode(object))
+    }
+
+    /// Replaces the object by one that is decoded already.
+    pub fn set_decoded<K: Any + Send + Sync>(&mut self, object: Value, decoded: K) {
+        self.object = Some(object);
+        self.decoded = Memo(Mutex::new(Some(Arc::new(decoded))));
+    }
+
+    /// The object alone.
+    pub fn into_object(self) -> Option<Value> {
+        self.object
+    }
+}
+
+impl Deref for Body {
+    type Target = Option<Value>;
+
+    fn deref(&self) -> &Option<Value> {
+        &self.object
+    }
+}
+
+impl DerefMut for Body {
+    fn deref_mut(&mut self) -> &mut Option<Value> {
+        self.decoded = Memo::default();
+        &mut self.object
+    }
 }
 
 /// Who asks, when, and where to look for other objects.
@@ -403,9 +473,11 @@ pub struct Attributes<'a> {
     /// Name; empty while a name is still to be generated.
     pub name: &'a str,
     /// The object as it would be stored, or the body of a subresource with a kind of its own; `None` for deletions.
-    pub object: Option<Value>,
+    pub object: Body,
     /// The object as it is stored; `None` for creations.
     pub old: Option<&'a Value>,
+    /// `old` as plugins decoded it.
+    pub old_decoded: Memo,
     /// Who, when, where.
     pub context: &'a Context<'a>,
     /// What the request's query or body says besides the object: `CreateOptions`, `UpdateOptions` or `DeleteOptions`.

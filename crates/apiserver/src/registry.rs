@@ -29,7 +29,7 @@ use serde_json::Value;
 
 use crate::accept::{Accept, Encoding, Shape};
 use crate::cluster::LogicalCluster;
-use crate::definition::{Attributes, Context, Definition, Operation, Version, Warnings};
+use crate::definition::{Attributes, Context, Definition, Memo, Operation, Version, Warnings};
 use crate::user::UserInfo;
 use crate::webhooks::{Reinvocation, conversion};
 use crate::{meta, object, protobuf, table};
@@ -298,7 +298,7 @@ impl Scope {
         }
         let mut attributes = self.attributes(context, operation, options, object.take(), old);
         let admitted = self.admit_rounds(&mut attributes).await;
-        *object = attributes.object;
+        *object = attributes.object.into_object();
         warnings.extend(attributes.warnings.into_vec());
         admitted.inspect_err(|_| self.refused_with.extend(warnings.drain(..)))
     }
@@ -357,7 +357,7 @@ impl Scope {
         }
         warnings.extend(attributes.warnings.into_vec());
         validated.inspect_err(|_| self.refused_with.extend(warnings.drain(..)))?;
-        let mut object = attributes.object;
+        let mut object = attributes.object.into_object();
         if let Some(object) = &mut object {
             self.prune_changed(object);
         }
@@ -391,8 +391,9 @@ impl Scope {
             subresource: &self.subresource,
             namespace: &self.namespace,
             name: &self.name,
-            object,
+            object: object.into(),
             old,
+            old_decoded: Memo::default(),
             context,
             options,
             with_collection: self.with_collection,

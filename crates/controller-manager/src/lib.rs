@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod controllerregistration;
+mod namespacedcloudprofile;
 mod project;
 mod references;
 mod seed;
@@ -68,6 +69,7 @@ async fn work(config: Config, stop: CancellationToken) {
     tokio::join!(
         project::run(config.clone(), stop.clone()),
         controllerregistration::run(config.clone(), stop.clone()),
+        namespacedcloudprofile::run(config.clone(), stop.clone()),
         references::run(config.clone(), stop.clone()),
         seed::run(config.clone(), stop.clone()),
         shoot::run(config, stop),

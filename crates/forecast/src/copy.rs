@@ -33,8 +33,20 @@ pub enum CopyError {
     #[error("an object cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// A garden would not have these objects.
-    #[error("a garden would refuse {}", .0.join("; "))]
+    #[error("a garden would refuse {}", shortened(.0))]
     Refused(Vec<String>),
+}
+
+/// How many refusals are told.
+const TOLD: usize = 10;
+
+fn shortened(refusals: &[String]) -> String {
+    let told = refusals.iter().take(TOLD).map(String::as_str);
+    let mut text = told.collect::<Vec<_>>().join("\n");
+    if let Some(left) = refusals.len().checked_sub(TOLD).filter(|left| *left > 0) {
+        text = format!("{text}\nand {left} more");
+    }
+    text
 }
 
 /// Opens a garden and puts the inventory's objects and stand-ins into it, without shoots that are in deletion.

@@ -70,10 +70,16 @@ fn registration(inventory: &Inventory, shoots: &[Shoot]) -> Option<Value> {
     if !inventory.controller_registrations.is_empty() {
         return None;
     }
-    let needs: BTreeSet<(&str, String)> = shoots
+    let mut needs: BTreeSet<(&str, String)> = shoots
         .iter()
         .flat_map(|shoot| needs_of_shoot(shoot).into_iter().map(|need| (need.kind, need.r#type)))
         .collect();
+    // admission chooses an image for pools that name none
+    let plain = inventory.cloud_profiles.iter().map(|own| &own.spec);
+    let namespaced = inventory.namespaced_cloud_profiles.iter();
+    let profiles = plain.chain(namespaced.map(|own| &own.status.cloud_profile_spec));
+    let images = profiles.flat_map(|own| &own.machine_images);
+    needs.extend(images.map(|image| ("OperatingSystemConfig", image.name.clone())));
     let resources: Vec<Value> = needs
         .into_iter()
         .map(|(kind, own_type)| match kind {

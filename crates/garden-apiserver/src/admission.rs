@@ -45,24 +45,35 @@ pub fn plugins() -> Vec<Arc<dyn Admission>> {
     ]
 }
 
-/// The object of a write as its type, when the write is to that kind.
-fn typed<K: Resource + DeserializeOwned>(attributes: &Attributes<'_>) -> Option<K> {
+/// The object of a write as its type, when the write is to that kind. Many plugins ask; it is decoded once.
+fn typed<K: Resource + DeserializeOwned + Clone + Send + Sync + 'static>(attributes: &Attributes<'_>) -> Option<K> {
     if !attributes.is(K::GROUP, K::URL_PATH_SEGMENT) {
         return None;
     }
-    K::deserialize(attributes.object.as_ref()?).ok()
+    let decoded = attributes.object.decoded(|object| K::deserialize(object).ok())?;
+    Some(K::clone(&decoded))
 }
 
 /// The stored object of a write as its type.
-fn typed_old<K: Resource + DeserializeOwned>(attributes: &Attributes<'_>) -> Option<K> {
+fn typed_old<K: Resource + DeserializeOwned + Clone + Send + Sync + 'static>(attributes: &Attributes<'_>) -> Option<K> {
     if !attributes.is(K::GROUP, K::URL_PATH_SEGMENT) {
         return None;
     }
-    K::deserialize(attributes.old?).ok()
+    let old = attributes.old?;
+    let decoded = attributes.old_decoded.get_or(|| K::deserialize(old).ok())?;
+    Some(K::clone(&decoded))
 }
 
-/// Puts a changed object back.
-fn put<K: Serialize>(attributes: &mut Attributes<'_>, kind: &K) -> Result<(), ApiError> {
-    attributes.object = Some(serde_json::to_value(kind).map_err(ApiError::internal)?);
+/// Puts an object back, if it was changed since [`typed`] gave it.
+fn put<K>(attributes: &mut Attributes<'_>, kind: &K) -> Result<(), ApiError>
+where
+    K: Serialize + DeserializeOwned + PartialEq + Clone + Send + Sync + 'static,
+{
+    let before = attributes.object.decoded(|object| K::deserialize(object).ok());
+    if before.is_some_and(|before| *before == *kind) {
+        return Ok(());
+    }
+    let object = serde_json::to_value(kind).map_err(ApiError::internal)?;
+    attributes.object.set_decoded(object, kind.clone());
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gardener_apimachinery::ApiError;
 use gardener_apiserver::UserInfo;
 use gardener_apiserver::authn::Settings;
-use gardener_apiserver::definition::{Admission, Attributes, Context, Definition, Lister, Operation, Warnings};
+use gardener_apiserver::definition::{Admission, Attributes, Context, Definition, Lister, Memo, Operation, Warnings};
 use gardener_apiserver::webhooks::Reinvocation;
 use serde_json::{Value, json};
 
@@ -127,8 +127,9 @@ impl Garden {
                 subresource: "",
                 namespace: &namespace,
                 name: &name,
-                object: Some(object),
+                object: Some(object).into(),
                 old: None,
+                old_decoded: Memo::default(),
                 context: &context,
                 options: &Value::Null,
                 with_collection: false,
@@ -146,7 +147,7 @@ impl Garden {
                 return Err(attributes.invalid(&errors));
             }
             strategy.canonicalize(&mut object);
-            attributes.object = Some(object);
+            *attributes.object = Some(object);
             for plugin in &self.plugins {
                 plugin.validate(&attributes).await?;
             }

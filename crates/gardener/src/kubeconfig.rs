@@ -10,6 +10,8 @@ use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;
 
+use crate::garden::client;
+
 /// Where a kubeconfig leads.
 #[derive(Subcommand)]
 pub enum Target {
@@ -63,35 +65,16 @@ pub async fn run(target: Target) -> anyhow::Result<()> {
                     arguments.shoot
                 )
             })?;
-            let client = client(&arguments.common).await?;
+            let client = client(arguments.common.kubeconfig.as_deref()).await?;
             let text = of_shoot(&client, namespace, name, arguments.expiration, arguments.viewer).await?;
             write(&arguments.common, &text)
         }
         Target::Seed(arguments) => {
-            let client = client(&arguments.common).await?;
+            let client = client(arguments.common.kubeconfig.as_deref()).await?;
             let text = of_seed(&client, &arguments.seed).await?;
             write(&arguments.common, &text)
         }
     }
-}
-
-async fn client(common: &Common) -> anyhow::Result<Client> {
-    let written = crate::up::default_kubeconfig();
-    let path = common
-        .kubeconfig
-        .clone()
-        .or_else(|| Some(written).filter(|path| path.exists()));
-    let config = match path {
-        Some(path) => {
-            let config = kube::config::Kubeconfig::read_from(&path)
-                .with_context(|| format!("the garden's kubeconfig {} cannot be read", path.display()))?;
-            kube::Config::from_custom_kubeconfig(config, &kube::config::KubeConfigOptions::default()).await?
-        }
-        None => kube::Config::infer()
-            .await
-            .context("no kubeconfig of a garden: start one with `gardener up`, or give --kubeconfig")?,
-    };
-    Ok(Client::try_from(config)?)
 }
 
 async fn of_shoot(

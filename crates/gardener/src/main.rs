@@ -5,9 +5,12 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+mod forecast;
+mod garden;
 mod kubeconfig;
 mod run;
 mod up;
+mod versions;
 
 use std::process::ExitCode;
 
@@ -34,6 +37,10 @@ enum Command {
     /// Write a kubeconfig for a shoot or a seed.
     #[command(subcommand)]
     Kubeconfig(kubeconfig::Target),
+    /// List the versions of cloud profiles, and how many shoots use each.
+    Versions(versions::Arguments),
+    /// Tell what maintenance will do to which shoot, and when. Reads a garden or manifests, and writes nothing.
+    Forecast(forecast::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +52,8 @@ fn main() -> ExitCode {
         Command::Run(component) => return component.run(),
         Command::Up(arguments) => Work::Up(arguments),
         Command::Kubeconfig(target) => Work::Kubeconfig(target),
+        Command::Versions(arguments) => Work::Versions(arguments),
+        Command::Forecast(arguments) => Work::Forecast(arguments),
     };
     if let Err(error) = log(&cli.log, false) {
         eprintln!("error: --log {:?} is no log filter: {error}", cli.log);
@@ -54,6 +63,8 @@ fn main() -> ExitCode {
         match work {
             Work::Up(arguments) => up::run(arguments).await,
             Work::Kubeconfig(target) => kubeconfig::run(target).await,
+            Work::Versions(arguments) => versions::run(arguments).await,
+            Work::Forecast(arguments) => forecast::run(arguments).await,
         }
     })
 }
@@ -62,6 +73,8 @@ fn main() -> ExitCode {
 enum Work {
     Up(up::Arguments),
     Kubeconfig(kubeconfig::Target),
+    Versions(versions::Arguments),
+    Forecast(forecast::Arguments),
 }
 
 /// Writes logs to standard error from now on: lines for people, or a JSON object each.

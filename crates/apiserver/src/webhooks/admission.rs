@@ -167,7 +167,7 @@ impl Form {
         invocation: &Invocation,
     ) -> Result<Self, ApiError> {
         Ok(Self {
-            object: match &attributes.object {
+            object: match &*attributes.object {
                 Some(object) => Some(in_form(cluster, attributes, invocation, object).await?),
                 None => None,
             },
@@ -312,11 +312,11 @@ async fn mutate(
         conversion::convert(cluster, own, &mut [&mut patched], &invocation.version, &stored)
             .await
             .map_err(refused)?;
-        attributes.object = Some(patched);
+        *attributes.object = Some(patched);
         return Ok(changed);
     }
     let changed = patched != before;
-    attributes.object = Some(patched);
+    *attributes.object = Some(patched);
     Ok(changed)
 }
 

@@ -1,0 +1,137 @@
+//! `gardener forecast`: what maintenance will do to which shoot, and when.
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use gardener_apimachinery::clock::Clock;
+use gardener_forecast::calendar::calendar;
+use gardener_forecast::{Entry, Forecast, Options, Origin, Outcome, forecast};
+use gardener_rules::maintenance::Settings;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::json;
+
+use crate::garden::{Source, table};
+
+/// Arguments of `gardener forecast`.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    source: Source,
+    /// For how many days.
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=3660))]
+    days: u32,
+    /// From when, as in 2026-01-31T12:00:00Z. Default: now.
+    #[arg(long, value_name = "TIME")]
+    from: Option<Timestamp>,
+    /// Where in its window a shoot is maintained is chance; this number fixes it. A garden's own chance is not known outside.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed_number: u64,
+    /// How to print it; `ics` is a calendar file.
+    #[arg(long, short, value_enum, default_value = "table")]
+    output: Output,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Output {
+    Table,
+    Json,
+    Ics,
+}
+
+/// Runs the command.
+pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let mut inventory = arguments.source.read().await?;
+    let missing = inventory.without_profile();
+    let told: Vec<String> = missing
+        .iter()
+        .map(|(shoot, profile)| format!("shoot {shoot} names {profile}"))
+        .collect();
+    if !told.is_empty() && inventory.origin == Origin::Manifests {
+        bail!(
+            "cloud profiles are missing: {}; give their manifests with -f, too",
+            told.join(", ")
+        );
+    }
+    for told in &told {
+        eprintln!("warning: left out: {told}, which is not there");
+    }
+    inventory.shoots.retain(|shoot| {
+        let own = format!("{}/{}", shoot.project_namespace(), shoot.own_name());
+        !missing.iter().any(|(missing, _)| *missing == own)
+    });
+    let options = Options {
+        from: arguments.from.unwrap_or_else(|| Clock::system().time().0),
+        days: arguments.days,
+        seed_number: arguments.seed_number,
+        settings: Settings::default(),
+    };
+    let forecast = tokio::task::spawn_blocking(move || forecast(&inventory, &options))
+        .await
+        .context("the forecast ended early")??;
+    match arguments.output {
+        Output::Table => print!("{}", text(&forecast)),
+        Output::Json => {
+            let left_out: Vec<_> = missing
+                .iter()
+                .map(|(shoot, profile)| json!({"shoot": shoot, "missing": profile}))
+                .collect();
+            let mut document = serde_json::to_value(&forecast)?;
+            if let Some(members) = document.as_object_mut() {
+                members.insert("leftOut".to_owned(), left_out.into());
+            }
+            println!("{}", serde_json::to_string_pretty(&document)?);
+        }
+        Output::Ics => print!("{}", calendar(&forecast)),
+    }
+    Ok(())
+}
+
+fn text(forecast: &Forecast) -> String {
+    let rows: Vec<Vec<String>> = forecast.entries.iter().flat_map(lines).collect();
+    let updates = |entries: &dyn Fn(&Entry) -> bool| forecast.entries.iter().filter(|entry| entries(entry)).count();
+    let summary = format!(
+        "{} shoots from {} to {}: {} updates, {} of them forced; {} failures\n",
+        forecast.shoots,
+        seconds(forecast.from),
+        seconds(forecast.until),
+        updates(&|entry| !entry.changes.is_empty()),
+        updates(&|entry| entry.changes.iter().any(|change| change.forced)),
+        updates(&|entry| entry.outcome == Outcome::Failed),
+    );
+    if rows.is_empty() {
+        return summary;
+    }
+    format!("{}\n{summary}", table(&["WHEN", "SHOOT", "HOW", "WHAT", "WHY"], &rows))
+}
+
+fn seconds(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// The rows of an entry: one for each version that changes, and one for what fails or has no version.
+fn lines(entry: &Entry) -> Vec<Vec<String>> {
+    let row = |how: &str, what: String, why: String| {
+        let shoot = format!("{}/{}", entry.namespace, entry.shoot);
+        vec![seconds(entry.time), shoot, how.to_owned(), what, why]
+    };
+    let mut rows: Vec<Vec<String>> = entry
+        .changes
+        .iter()
+        .map(|change| {
+            let how = if change.forced { "forced" } else { "automatic" };
+            row(how, change.to_string(), change.reason.clone())
+        })
+        .collect();
+    match (entry.outcome, &entry.failure_reason) {
+        (Outcome::Failed, why) => rows.push(row(
+            "fails",
+            "again in each window".to_owned(),
+            why.clone().unwrap_or_default(),
+        )),
+        (Outcome::Recovered, _) => rows.push(row("recovers", String::new(), entry.description.clone())),
+        (Outcome::Updated, _) if rows.is_empty() => {
+            rows.push(row("changes", String::new(), entry.description.clone()));
+        }
+        (Outcome::Updated, _) => {}
+    }
+    rows
+}

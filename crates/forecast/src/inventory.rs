@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use gardener_apis::core::v1beta1::{
     CloudProfile, ControllerRegistration, NamespacedCloudProfile, Project, SecretBinding, Seed, Shoot,
+    default_cloud_profile, default_namespaced_cloud_profile,
 };
 use gardener_apis::security::v1alpha1::CredentialsBinding;
 use gardener_landscape::apply::{self, ApplyError, Manifest};
@@ -178,6 +179,12 @@ impl Inventory {
         sort(&mut self.secret_bindings);
         sort(&mut self.credentials_bindings);
         sort(&mut self.shoots);
+        if self.origin == Origin::Manifests {
+            // what a garden would have filled in before it made one profile of two
+            self.cloud_profiles.iter_mut().for_each(default_cloud_profile);
+            let children = self.namespaced_cloud_profiles.iter_mut();
+            children.for_each(default_namespaced_cloud_profile);
+        }
         for child in &mut self.namespaced_cloud_profiles {
             let mut parents = self.cloud_profiles.iter();
             let parent = parents.find(|own| own.metadata.name.as_deref() == Some(&*child.spec.parent.name));

@@ -204,7 +204,7 @@ fn what_is_wrong_is_said() {
             "couldn't find a suitable version for 1.30",
         ),
         (
-            shoot("one", CP, "1.34.3", IMAGE).replace("begin: 220000+0100", "begin: 1000"),
+            shoot("one", CP, "1.34.3", IMAGE).replace("begin: 220000+0100", "begin: \"1000\""),
             "spec.maintenance.timeWindow",
         ),
     ] {

@@ -1,164 +1,68 @@
 //! Versions come and go, and maintenance follows them: the versions chapter of the seeds, told in a garden without seeds in virtual time.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
-use std::time::Duration;
-
-use gardener_apimachinery::chance::Chance;
-use gardener_apimachinery::clock::Clock;
-use gardener_apis::core::v1beta1::{CloudProfile, Project, Shoot};
-use gardener_landscape::{Landscape, Options, Storage};
-use k8s_openapi::api::core::v1::Event;
-use k8s_openapi::jiff::Timestamp;
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
-use kube::{Api, Client};
+use gardener_apis::core::v1beta1::{Project, Shoot};
+use gardener_testkit::garden::{self, NAMESPACE};
+use kube::Api;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-const NAMESPACE: &str = "garden-local";
-
 /// A garden with its controller-manager and nothing else.
 struct Garden {
-    client: Client,
-    clock: Clock,
+    own: garden::Garden,
     stop: CancellationToken,
 }
 
 impl Garden {
     async fn begin(number: u64) -> Self {
-        let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
-        let chance = Chance::seeded(number);
-        let landscape = Landscape::open(Options {
-            store: Storage::Memory.open().unwrap(),
-            clock: clock.clone(),
-            chance: chance.clone(),
-            entry: None,
-            seeds: 0,
-        })
-        .await
-        .unwrap();
-        let stop = CancellationToken::new();
-        let manager = gardener_controller_manager::Config {
-            garden: landscape.garden_client(),
-            clock: clock.clone(),
-            chance,
-            maintenance: gardener_rules::maintenance::Settings::default(),
-            foretells: false,
-            election: None,
-        };
-        tokio::spawn(gardener_controller_manager::run(manager, stop.clone()));
-        let garden = Self {
-            client: landscape.garden_client(),
-            clock,
-            stop,
-        };
+        let own = garden::Garden::open(number, "2026-01-01T00:00:00Z").await;
+        let stop = own.start_manager();
+        let garden = Self { own, stop };
         garden.prepare().await;
         garden
     }
 
     async fn prepare(&self) {
-        let registration = json!({
-            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerRegistration", "metadata": {"name": "all"},
-            "spec": {"resources": [
-                {"kind": "ControlPlane", "type": "local"}, {"kind": "Infrastructure", "type": "local"},
-                {"kind": "Worker", "type": "local"}, {"kind": "Network", "type": "calico"},
-                {"kind": "OperatingSystemConfig", "type": "os"},
-            ]},
-        });
-        self.create("ControllerRegistration", None, registration).await.unwrap();
         let project = json!({
             "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project", "metadata": {"name": "local"},
             "spec": {"namespace": NAMESPACE},
         });
-        self.create("Project", None, project).await.unwrap();
+        self.own.create(project).await.unwrap();
         self.pass("10s").await;
-        let projects: Api<Project> = Api::all(self.client.clone());
+        let projects: Api<Project> = Api::all(self.own.client.clone());
         assert_eq!(
             projects.get("local").await.unwrap().status.phase.as_deref(),
             Some("Ready")
         );
-        for (kind, object) in [
-            (
-                "Secret",
-                json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}}),
-            ),
-            (
-                "SecretBinding",
-                json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "SecretBinding", "metadata": {"name": "key"},
-                    "provider": {"type": "local"}, "secretRef": {"name": "key", "namespace": NAMESPACE}}),
-            ),
-            (
-                "CredentialsBinding",
-                json!({"apiVersion": "security.gardener.cloud/v1alpha1", "kind": "CredentialsBinding", "metadata": {"name": "key"},
-                    "provider": {"type": "local"},
-                    "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": "key", "namespace": NAMESPACE}}),
-            ),
-        ] {
-            self.create(kind, Some(NAMESPACE), object).await.unwrap();
+        for object in garden::credentials() {
+            self.own.create(object).await.unwrap();
         }
-    }
-
-    /// Creates any object.
-    async fn create(&self, kind: &str, namespace: Option<&str>, object: Value) -> Result<Value, kube::Error> {
-        let (group, version) = match object["apiVersion"].as_str().unwrap().split_once('/') {
-            Some((group, version)) => (group.to_owned(), version.to_owned()),
-            None => (String::new(), "v1".to_owned()),
-        };
-        let resource = kube::core::ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk(&group, &version, kind));
-        let api: Api<kube::core::DynamicObject> = match namespace {
-            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
-            None => Api::all_with(self.client.clone(), &resource),
-        };
-        let object = serde_json::from_value(object).unwrap();
-        let created = api.create(&PostParams::default(), &object).await?;
-        Ok(serde_json::to_value(created).unwrap())
     }
 
     /// Offers these Kubernetes versions.
     async fn profile(&self, versions: Value) -> Result<(), kube::Error> {
-        let profile = json!({
-            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "CloudProfile", "metadata": {"name": "local"},
-            "spec": {
-                "type": "local", "regions": [{"name": "local"}],
-                "machineTypes": [{"name": "large", "cpu": "2", "gpu": "0", "memory": "8Gi"}],
-                "kubernetes": {"versions": versions},
-                "machineImages": [{"name": "os", "updateStrategy": "minor", "versions": [
-                    {"version": "2.0.0"}, {"version": "1.1.0"}, {"version": "1.0.0"},
-                ]}],
-            },
-        });
-        let api: Api<CloudProfile> = Api::all(self.client.clone());
-        let params = PatchParams::apply("operator").force();
-        api.patch("local", &params, &Patch::Apply(profile)).await.map(|_| ())
+        let images = json!([{"name": "os", "updateStrategy": "minor", "versions": [
+            {"version": "2.0.0"}, {"version": "1.1.0"}, {"version": "1.0.0"},
+        ]}]);
+        self.own.apply(garden::cloud_profile(versions, images)).await
     }
 
     async fn shoot(&self, name: &str, version: &str, automatic: bool, window: &str) -> Result<(), kube::Error> {
         let end = format!("{:02}0000+0000", window.parse::<u32>().unwrap() + 1);
+        let window = (&*format!("{window}0000+0000"), &*end);
+        let pools = json!([garden::pool("pool", ("os", "1.0.0"), None)]);
+        let mut shoot = garden::shoot(name, version, window, (automatic, automatic), pools);
         // what older versions may still have
-        let binding = match version.starts_with("1.33") {
-            true => "secretBindingName",
-            false => "credentialsBindingName",
-        };
-        let shoot = json!({
-            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": name},
-            "spec": {
-                "cloudProfile": {"name": "local", "kind": "CloudProfile"}, binding: "key", "region": "local",
-                "networking": {"type": "calico", "nodes": "10.0.0.0/16"},
-                "kubernetes": {"version": version},
-                "maintenance": {
-                    "autoUpdate": {"kubernetesVersion": automatic, "machineImageVersion": automatic},
-                    "timeWindow": {"begin": format!("{window}0000+0000"), "end": end},
-                },
-                "provider": {"type": "local", "workers": [
-                    {"name": "pool", "minimum": 1, "maximum": 1,
-                        "machine": {"type": "large", "image": {"name": "os", "version": "1.0.0"}}},
-                ]},
-            },
-        });
-        self.create("Shoot", Some(NAMESPACE), shoot).await.map(|_| ())
+        if version.starts_with("1.33") {
+            let spec = shoot["spec"].as_object_mut().unwrap();
+            let binding = spec.remove("credentialsBindingName").unwrap();
+            spec.insert("secretBindingName".to_owned(), binding);
+        }
+        self.own.create(shoot).await.map(|_| ())
     }
 
     fn shoots(&self) -> Api<Shoot> {
-        Api::namespaced(self.client.clone(), NAMESPACE)
+        self.own.shoots()
     }
 
     /// The versions of Kubernetes and image.
@@ -174,30 +78,20 @@ impl Garden {
     }
 
     async fn patch(&self, name: &str, patch: Value) -> Result<Shoot, kube::Error> {
-        self.shoots()
-            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
-            .await
+        self.own.patch(name, patch).await
     }
 
     async fn pass(&self, time: &str) {
-        let time: k8s_openapi::jiff::SignedDuration = time.parse().unwrap();
-        tokio::time::sleep(Duration::try_from(time).unwrap()).await;
+        self.own.pass(time).await;
     }
 
     async fn until(&self, time: &str) {
-        let wait = time.parse::<Timestamp>().unwrap().duration_since(self.clock.now());
-        tokio::time::sleep(Duration::try_from(wait).unwrap()).await;
+        self.own.until(time.parse().unwrap()).await;
     }
 
     async fn events(&self, name: &str) -> Vec<(String, String)> {
-        let events: Api<Event> = Api::namespaced(self.client.clone(), NAMESPACE);
-        let events = events.list(&ListParams::default()).await.unwrap();
-        let own = events
-            .items
-            .into_iter()
-            .filter(|event| event.involved_object.name.as_deref() == Some(name));
-        own.map(|event| (event.reason.unwrap_or_default(), event.message.unwrap_or_default()))
-            .collect()
+        let events = self.own.events(name).await.into_iter();
+        events.map(|(reason, message, _)| (reason, message)).collect()
     }
 }
 

@@ -71,15 +71,8 @@ impl Garden {
                 "gardener.cloud/role": "project", "project.gardener.cloud/name": "local"}}}),
             json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project", "metadata": {"name": "local"},
                 "spec": {"namespace": NAMESPACE}}),
-            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key", "namespace": NAMESPACE}}),
-            json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "SecretBinding",
-                "metadata": {"name": "key", "namespace": NAMESPACE},
-                "provider": {"type": "local"}, "secretRef": {"name": "key", "namespace": NAMESPACE}}),
-            json!({"apiVersion": "security.gardener.cloud/v1alpha1", "kind": "CredentialsBinding",
-                "metadata": {"name": "key", "namespace": NAMESPACE}, "provider": {"type": "local"},
-                "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": "key", "namespace": NAMESPACE}}),
         ];
-        for object in objects {
+        for object in objects.into_iter().chain(credentials()) {
             self.create(object).await.unwrap();
         }
     }
@@ -201,6 +194,19 @@ impl Garden {
     pub async fn close(self) {
         self.landscape.stop().await;
     }
+}
+
+/// Credentials `key` of the project: a Secret, and bindings of both kinds.
+pub fn credentials() -> Vec<Value> {
+    vec![
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key", "namespace": NAMESPACE}}),
+        json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "SecretBinding",
+                "metadata": {"name": "key", "namespace": NAMESPACE},
+                "provider": {"type": "local"}, "secretRef": {"name": "key", "namespace": NAMESPACE}}),
+        json!({"apiVersion": "security.gardener.cloud/v1alpha1", "kind": "CredentialsBinding",
+                "metadata": {"name": "key", "namespace": NAMESPACE}, "provider": {"type": "local"},
+                "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": "key", "namespace": NAMESPACE}}),
+    ]
 }
 
 /// A CloudProfile `local` with a machine type `large`, these Kubernetes versions, and these machine images.

@@ -260,7 +260,7 @@ impl Owner {
         let kubernetes = numbers(starts[i % starts.len()]);
         Self {
             name: format!("s{i:02}"),
-            automatic: (i % 2 == 0, i % 3 != 0),
+            automatic: (i.is_multiple_of(2), !i.is_multiple_of(3)),
             strategy: STRATEGIES[i % STRATEGIES.len()],
             kubernetes,
             pinned: (i % 4 == 1).then_some(kubernetes),

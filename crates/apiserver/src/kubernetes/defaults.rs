@@ -770,6 +770,9 @@ mod tests {
         fn field_values(&self, _: &str, _: &str, _: &str) -> Vec<String> {
             Vec::new()
         }
+        fn with_field(&self, _: &str, _: &str, _: &str, _: &str) -> Vec<std::sync::Arc<Value>> {
+            Vec::new()
+        }
         fn allowed(&self, _: &crate::UserInfo, _: &str, _: &str, _: &str, _: &str, _: &str) -> bool {
             false
         }

@@ -10,9 +10,18 @@ use crate::names;
 /// The most bytes that keys and values of all annotations may have together.
 pub const ANNOTATIONS_MAX: usize = 256 * 1024;
 
-/// Whether a text is one of the spellings of true that Go's `strconv.ParseBool` takes: what annotations and labels are asked by.
+/// True and false in the spellings of Go's `strconv.ParseBool`.
+pub fn parse_bool(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether a text is one of Go's spellings of true: what annotations and labels are asked by.
 pub fn is_true(text: &str) -> bool {
-    matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True")
+    parse_bool(text) == Some(true)
 }
 
 /// A kind as Go prints a `GroupVersionKind`, which some messages show: `apps/v1, Kind=Deployment`, and `/v1, Kind=Pod` in the core group.

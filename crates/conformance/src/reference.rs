@@ -38,6 +38,16 @@ pub fn default_folder() -> PathBuf {
     cache.unwrap_or_else(std::env::temp_dir).join("gardener-conformance")
 }
 
+/// Where the programs are, if they are built; says so if they are not: tests that need them pass then.
+pub fn built() -> Option<PathBuf> {
+    let programs = default_folder();
+    let there = PROGRAMS.iter().all(|(_, name)| programs.join(name).exists());
+    if !there {
+        eprintln!("skipped: {} holds no etcd and kube-apiserver", programs.display());
+    }
+    there.then_some(programs)
+}
+
 /// Builds what is not built yet. Go's own cache keeps later builds short.
 ///
 /// # Errors
@@ -76,6 +86,32 @@ fn started(program: PathBuf, arguments: &[String], log: &Path) -> anyhow::Result
         .kill_on_drop(true)
         .spawn()
         .with_context(|| format!("{} does not start", program.display()))
+}
+
+/// A kube-apiserver's arguments, with the files that they name written into `folder`.
+///
+/// # Errors
+/// The files cannot be written.
+pub fn arguments(folder: &Path, etcd_url: &str, port: u16) -> anyhow::Result<Vec<String>> {
+    let path = |name: &str| folder.join(name).display().to_string();
+    // only the keys count; nobody looks when the certificate is valid
+    let issuer = gardener_pki::authority("service-accounts", 0, Duration::from_secs(1))?;
+    std::fs::write(path("sa.key"), &issuer.key)?;
+    std::fs::write(path("sa.crt"), &issuer.certificate)?;
+    std::fs::write(path("tokens.csv"), format!("{TOKEN},admin,admin,system:masters\n"))?;
+    Ok(vec![
+        format!("--etcd-servers={etcd_url}"),
+        format!("--secure-port={port}"),
+        format!("--cert-dir={}", path("certificates")),
+        format!("--token-auth-file={}", path("tokens.csv")),
+        format!("--service-account-signing-key-file={}", path("sa.key")),
+        format!("--service-account-key-file={}", path("sa.crt")),
+        "--bind-address=127.0.0.1".to_owned(),
+        "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
+        "--service-cluster-ip-range=10.96.0.0/12".to_owned(),
+        "--authorization-mode=Node,RBAC".to_owned(),
+        "--allow-privileged=true".to_owned(),
+    ])
 }
 
 impl Reference {
@@ -123,26 +159,8 @@ impl Reference {
         mut processes: Vec<Child>,
         more: &[String],
     ) -> anyhow::Result<Self> {
-        let path = |name: &str| folder.path().join(name).display().to_string();
         let secure = free_port()?;
-        // only the keys count; nobody looks when the certificate is valid
-        let issuer = gardener_pki::authority("service-accounts", 0, Duration::from_secs(1))?;
-        std::fs::write(path("sa.key"), &issuer.key)?;
-        std::fs::write(path("sa.crt"), &issuer.certificate)?;
-        std::fs::write(path("tokens.csv"), format!("{TOKEN},admin,admin,system:masters\n"))?;
-        let mut arguments = vec![
-            format!("--etcd-servers={etcd_url}"),
-            format!("--secure-port={secure}"),
-            format!("--cert-dir={}", path("certificates")),
-            format!("--token-auth-file={}", path("tokens.csv")),
-            format!("--service-account-signing-key-file={}", path("sa.key")),
-            format!("--service-account-key-file={}", path("sa.crt")),
-            "--bind-address=127.0.0.1".to_owned(),
-            "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
-            "--service-cluster-ip-range=10.96.0.0/12".to_owned(),
-            "--authorization-mode=Node,RBAC".to_owned(),
-            "--allow-privileged=true".to_owned(),
-        ];
+        let mut arguments = arguments(folder.path(), etcd_url, secure)?;
         arguments.extend_from_slice(more);
         let log = folder.path().join("kube-apiserver.log");
         processes.push(started(programs.join("kube-apiserver"), &arguments, &log)?);

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use base64::Engine;
@@ -22,17 +21,6 @@ const VERSIONS: [(&str, &str); 5] = [
     ("security.gardener.cloud", "v1alpha1"),
     ("seedmanagement.gardener.cloud", "v1alpha1"),
 ];
-
-fn programs() -> Option<PathBuf> {
-    let programs = reference::default_folder();
-    let there = ["etcd", "kube-apiserver"]
-        .iter()
-        .all(|name| programs.join(name).exists());
-    if !there {
-        eprintln!("skipped: {} holds no etcd and kube-apiserver", programs.display());
-    }
-    there.then_some(programs)
-}
 
 /// Certificates and kubeconfigs.
 struct Files {
@@ -385,7 +373,7 @@ async fn behind(front: &Client, files: &Files, etcd: &Etcd, url: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn behind_kube_apiserver() {
-    let Some(programs) = programs() else { return };
+    let Some(programs) = reference::built() else { return };
     let (files, etcd) = (Files::make(), Etcd::start(&programs.join("etcd")).await.unwrap());
     let theirs = Reference::start_with(&programs, &etcd.url, &files.aggregator())
         .await
@@ -396,27 +384,10 @@ async fn behind_kube_apiserver() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn behind_our_kube_apiserver() {
-    let Some(programs) = programs() else { return };
+    let Some(programs) = reference::built() else { return };
     let (files, etcd) = (Files::make(), Etcd::start(&programs.join("etcd")).await.unwrap());
-    let issuer = gardener_pki::authority("service-accounts", 0, Duration::from_secs(1)).unwrap();
-    let write = |name: &str, text: &str| std::fs::write(files.path(name), text).unwrap();
-    write("sa.key", &issuer.key);
-    write(
-        "tokens.csv",
-        &format!("{},admin,admin,system:masters\n", reference::TOKEN),
-    );
     let port = reference::free_port().unwrap();
-    let mut arguments = vec![
-        format!("--etcd-servers={}", etcd.url),
-        format!("--secure-port={port}"),
-        format!("--cert-dir={}", files.path("certificates")),
-        format!("--token-auth-file={}", files.path("tokens.csv")),
-        format!("--service-account-signing-key-file={}", files.path("sa.key")),
-        format!("--service-account-key-file={}", files.path("sa.key")),
-        "--bind-address=127.0.0.1".to_owned(),
-        "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
-        "--authorization-mode=Node,RBAC".to_owned(),
-    ];
+    let mut arguments = reference::arguments(files.folder.path(), &etcd.url, port).unwrap();
     arguments.extend(files.aggregator());
     let stop = CancellationToken::new();
     let flags = gardener_kube_apiserver::flags::parse(arguments).unwrap();

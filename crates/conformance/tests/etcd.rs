@@ -5,7 +5,6 @@
 #[path = "etcd/encryption.rs"]
 mod encryption;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use gardener_conformance::reference::{self, Reference};
@@ -15,22 +14,11 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-fn programs() -> Option<PathBuf> {
-    let programs = reference::default_folder();
-    let there = ["etcd", "kube-apiserver"]
-        .iter()
-        .all(|name| programs.join(name).exists());
-    if !there {
-        eprintln!("skipped: {} holds no etcd and kube-apiserver", programs.display());
-    }
-    there.then_some(programs)
-}
-
 macro_rules! suite {
     ($($name:ident),* $(,)?) => {
         #[tokio::test(flavor = "multi_thread")]
         async fn the_store_keeps_its_contract() {
-            let Some(programs) = programs() else { return };
+            let Some(programs) = reference::built() else { return };
             $({
                 let etcd = Etcd::start(&programs.join("etcd")).await.unwrap();
                 let options = contract::options(stringify!($name));
@@ -65,27 +53,8 @@ impl Ours {
 
     fn flags(etcd: &Etcd, more: &[String]) -> (tempfile::TempDir, gardener_kube_apiserver::flags::Flags, u16) {
         let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name).display().to_string();
-        let issuer = gardener_pki::authority("service-accounts", 0, std::time::Duration::from_secs(1)).unwrap();
-        std::fs::write(path("sa.key"), &issuer.key).unwrap();
-        std::fs::write(
-            path("tokens.csv"),
-            format!("{},admin,admin,system:masters\n", reference::TOKEN),
-        )
-        .unwrap();
         let port = reference::free_port().unwrap();
-        let mut arguments = vec![
-            format!("--etcd-servers={}", etcd.url),
-            format!("--secure-port={port}"),
-            format!("--cert-dir={}", path("certificates")),
-            format!("--token-auth-file={}", path("tokens.csv")),
-            format!("--service-account-signing-key-file={}", path("sa.key")),
-            format!("--service-account-key-file={}", path("sa.key")),
-            "--bind-address=127.0.0.1".to_owned(),
-            "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
-            "--service-cluster-ip-range=10.96.0.0/12".to_owned(),
-            "--authorization-mode=Node,RBAC".to_owned(),
-        ];
+        let mut arguments = reference::arguments(folder.path(), &etcd.url, port).unwrap();
         arguments.extend_from_slice(more);
         (folder, gardener_kube_apiserver::flags::parse(arguments).unwrap(), port)
     }
@@ -235,7 +204,7 @@ async fn served(client: &Client, path: &str) {
 /// Both servers on one etcd read the same of what either of them wrote.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_etcd_goes_from_kube_apiserver_to_us_and_back() {
-    let Some(programs) = programs() else { return };
+    let Some(programs) = reference::built() else { return };
     let etcd = Etcd::start(&programs.join("etcd")).await.unwrap();
     let theirs = Reference::start_on(&programs, &etcd.url).await.unwrap();
     create(

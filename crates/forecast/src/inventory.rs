@@ -14,6 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::{Metadata, NamespaceResourceScope, Resource};
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// How many objects one request asks for.
@@ -196,9 +197,22 @@ impl Inventory {
         }
     }
 
-    /// The shoots whose cloud profile is not there, and what it is called.
-    pub fn without_profile(&self) -> Vec<(String, String)> {
-        let known = |shoot: &Shoot| match shoot.spec.cloud_profile_reference() {
+    /// The shoots whose cloud profile is not there.
+    pub fn without_profile(&self) -> Vec<LeftOut> {
+        let missing = self.shoots.iter().filter(|shoot| !self.has_profile_of(shoot));
+        missing.map(LeftOut::of).collect()
+    }
+
+    /// Takes those shoots out, and tells which they were.
+    pub fn leave_out_without_profile(&mut self) -> Vec<LeftOut> {
+        let left_out = self.without_profile();
+        let shoots = std::mem::take(&mut self.shoots);
+        self.shoots = shoots.into_iter().filter(|shoot| self.has_profile_of(shoot)).collect();
+        left_out
+    }
+
+    fn has_profile_of(&self, shoot: &Shoot) -> bool {
+        match shoot.spec.cloud_profile_reference() {
             Some(reference) if reference.kind == "NamespacedCloudProfile" => {
                 let mut profiles = self.namespaced_cloud_profiles.iter();
                 profiles.any(|own| uses_namespaced(shoot, own) && !own.status.cloud_profile_spec.r#type.is_empty())
@@ -208,15 +222,26 @@ impl Inventory {
                 profiles.any(|own| own.metadata.name.as_deref() == Some(&*reference.name))
             }
             None => false,
-        };
-        let missing = self.shoots.iter().filter(|shoot| !known(shoot));
-        missing
-            .map(|shoot| {
-                let named = shoot.spec.cloud_profile_reference();
-                let named = named.map_or_else(|| "none".to_owned(), |own| format!("{} {:?}", own.kind, own.name));
-                (format!("{}/{}", shoot.project_namespace(), shoot.own_name()), named)
-            })
-            .collect()
+        }
+    }
+}
+
+/// A shoot of which nothing can be foretold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// `namespace/name`.
+    pub shoot: String,
+    /// Kind and name of the cloud profile that is not there.
+    pub missing: String,
+}
+
+impl LeftOut {
+    fn of(shoot: &Shoot) -> Self {
+        let named = shoot.spec.cloud_profile_reference();
+        Self {
+            shoot: format!("{}/{}", shoot.project_namespace(), shoot.own_name()),
+            missing: named.map_or_else(|| "none".to_owned(), |own| format!("{} {:?}", own.kind, own.name)),
+        }
     }
 }
 

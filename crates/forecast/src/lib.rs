@@ -22,6 +22,6 @@ mod story;
 pub mod versions;
 
 pub use copy::CopyError;
-pub use inventory::{Inventory, InventoryError, Origin};
+pub use inventory::{Inventory, InventoryError, LeftOut, Origin};
 pub use run::{Forecast, ForecastError, Options, forecast};
 pub use story::{Change, Entry, Outcome, Story};

@@ -89,7 +89,7 @@ fn versions(spec: &CloudProfileSpec, users: &[&Shoot], now: Timestamp) -> Vec<Ve
         Version {
             of: "Kubernetes".to_owned(),
             version: own.version.clone(),
-            classification: own.stage(now).to_owned(),
+            classification: own.stage(now).as_str().to_owned(),
             expires: life.0,
             next: life.1,
             shoots: count(&|shoot| kubernetes_versions(shoot).contains(&*own.version)),
@@ -102,7 +102,7 @@ fn versions(spec: &CloudProfileSpec, users: &[&Shoot], now: Timestamp) -> Vec<Ve
             Version {
                 of: image.name.clone(),
                 version: own.version.clone(),
-                classification: own.stage(now).to_owned(),
+                classification: own.stage(now).as_str().to_owned(),
                 expires: life.0,
                 next: life.1,
                 shoots: count(&|shoot| machine_images(shoot).contains(&(&*image.name, &*own.version))),

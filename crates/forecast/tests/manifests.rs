@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use gardener_forecast::versions::list;
-use gardener_forecast::{Forecast, ForecastError, Inventory, Options, Outcome, forecast};
+use gardener_forecast::{Forecast, ForecastError, Inventory, LeftOut, Options, Outcome, forecast};
 use gardener_rules::maintenance::Settings;
 
 const PROFILE: &str = r#"
@@ -194,10 +194,11 @@ fn what_is_wrong_is_said() {
         assert!(error.contains(expected), "{error}");
     }
     let lost = read(&[&shoot("one", "{kind: CloudProfile, name: gone}", "1.33.2", "")]).unwrap();
-    assert_eq!(
-        lost.without_profile(),
-        [("garden-dev/one".to_owned(), "CloudProfile \"gone\"".to_owned())]
-    );
+    let missing = LeftOut {
+        shoot: "garden-dev/one".to_owned(),
+        missing: "CloudProfile \"gone\"".to_owned(),
+    };
+    assert_eq!(lost.without_profile(), [missing]);
     for (shoot, expected) in [
         (
             shoot("one", CP, "1.30", ""),

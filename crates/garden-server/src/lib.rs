@@ -10,4 +10,5 @@
 mod admission;
 pub mod aggregated;
 mod bootstrap;
+mod kubeconfigs;
 pub mod whole;

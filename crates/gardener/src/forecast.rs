@@ -4,10 +4,9 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use gardener_apimachinery::clock::Clock;
 use gardener_forecast::calendar::calendar;
-use gardener_forecast::{Entry, Forecast, Options, Origin, Outcome, forecast};
+use gardener_forecast::{Entry, Forecast, LeftOut, Options, Origin, Outcome, forecast};
 use gardener_rules::maintenance::Settings;
 use k8s_openapi::jiff::Timestamp;
-use serde_json::json;
 
 use crate::garden::{Source, table};
 
@@ -40,10 +39,10 @@ enum Output {
 /// Runs the command.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let mut inventory = arguments.source.read().await?;
-    let missing = inventory.without_profile();
-    let told: Vec<String> = missing
+    let left_out = inventory.leave_out_without_profile();
+    let told: Vec<String> = left_out
         .iter()
-        .map(|(shoot, profile)| format!("shoot {shoot} names {profile}"))
+        .map(|LeftOut { shoot, missing }| format!("shoot {shoot} names {missing}"))
         .collect();
     if !told.is_empty() && inventory.origin == Origin::Manifests {
         bail!(
@@ -54,10 +53,6 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     for told in &told {
         eprintln!("warning: left out: {told}, which is not there");
     }
-    inventory.shoots.retain(|shoot| {
-        let own = format!("{}/{}", shoot.project_namespace(), shoot.own_name());
-        !missing.iter().any(|(missing, _)| *missing == own)
-    });
     let options = Options {
         from: arguments.from.unwrap_or_else(|| Clock::system().time().0),
         days: arguments.days,
@@ -70,13 +65,9 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     match arguments.output {
         Output::Table => print!("{}", text(&forecast)),
         Output::Json => {
-            let left_out: Vec<_> = missing
-                .iter()
-                .map(|(shoot, profile)| json!({"shoot": shoot, "missing": profile}))
-                .collect();
             let mut document = serde_json::to_value(&forecast)?;
             if let Some(members) = document.as_object_mut() {
-                members.insert("leftOut".to_owned(), left_out.into());
+                members.insert("leftOut".to_owned(), serde_json::to_value(&left_out)?);
             }
             println!("{}", serde_json::to_string_pretty(&document)?);
         }

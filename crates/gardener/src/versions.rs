@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use gardener_apimachinery::clock::Clock;
+use gardener_forecast::LeftOut;
 use gardener_forecast::versions::{Profile, Version, list};
 use k8s_openapi::jiff::Timestamp;
 
@@ -27,8 +28,8 @@ enum Output {
 /// Runs the command.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let inventory = arguments.source.read().await?;
-    for (shoot, profile) in inventory.without_profile() {
-        eprintln!("warning: the cloud profile of shoot {shoot} is not there: {profile}");
+    for LeftOut { shoot, missing } in inventory.without_profile() {
+        eprintln!("warning: the cloud profile of shoot {shoot} is not there: {missing}");
     }
     let now = Clock::system().now();
     let profiles = list(&inventory, now);

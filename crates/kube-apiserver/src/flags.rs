@@ -1,6 +1,7 @@
 //! The command line, as upstream's: those flags that do something here, those that are accepted because leaving them out changes nothing that a client
 //! sees, and those that are refused because ignoring them would.
 
+pub mod common;
 pub mod groups;
 pub mod line;
 mod others;

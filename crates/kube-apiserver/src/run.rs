@@ -9,12 +9,11 @@ use gardener_apiserver::{ClusterConfig, Server, Shared, UserInfo, aggregation};
 use gardener_landscape::embedded::EmbeddedKubernetes;
 use gardener_landscape::kubernetes_service;
 use gardener_store::{Provider, Scope, Store};
-use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::access::{self, FileError};
 use crate::flags::Flags;
+use crate::running::Running;
 use crate::serving::{self, Bundles, Serving, ServingError};
 use crate::storage::{self, StorageError};
 use crate::{CLUSTER, VERSION, upkeep};
@@ -72,7 +71,7 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     let config = with_flags(kubernetes.config(VERSION, settings), &flags);
     let cluster = server.open(CLUSTER, config);
     kubernetes::complete(&cluster).await?;
-    let tasks = TaskTracker::new();
+    let running = Running::new(server.clone(), Arc::clone(&cluster), store.clone());
     let own = server.client(
         CLUSTER,
         UserInfo::new("system:apiserver", &[gardener_apiserver::user::MASTERS]),
@@ -80,44 +79,15 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     if let Some(identity) = access::proxy_identity(&flags)? {
         cluster.aggregation().identify(identity);
     }
-    let upkeep = upkeep::Upkeep::new(own.clone(), store.clone(), &flags, clock);
+    let upkeep = Arc::new(upkeep::Upkeep::new(own.clone(), store, &flags, clock));
     upkeep.once().await;
-    let follower = Arc::clone(&cluster);
-    let background = CancellationToken::new();
-    let aside = |work: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>| {
-        let background = background.clone();
-        tasks.spawn(async move {
-            background.run_until_cancelled(work).await;
-        });
-    };
-    aside(Box::pin(async move { follower.follow_custom_resources().await }));
-    let (front, stopped) = (Arc::clone(&cluster), background.clone());
-    aside(Box::pin(async move { aggregation::run(front, own, stopped).await }));
-    let entrances = serving.entrances.clone();
-    aside(Box::pin(serving.follow()));
-    let upkeep = Arc::new(upkeep);
-    let keeper = Arc::clone(&upkeep);
-    aside(Box::pin(async move { keeper.keep().await }));
-    let closing = CancellationToken::new();
-    tasks.spawn(gardener_apiserver::listen::listen(
-        listener,
-        server.clone(),
-        entrances,
-        closing.clone(),
-    ));
+    let (follower, keeper) = (Arc::clone(&cluster), Arc::clone(&upkeep));
+    running.aside(async move { follower.follow_custom_resources().await });
+    running.aside(aggregation::run(cluster, own, running.background()));
+    running.aside(async move { keeper.keep().await });
     tracing::info!(%address, version = VERSION, "serving");
-
-    stop.cancelled().await;
-    tracing::info!("ending");
-    cluster.end_soon();
-    upkeep.leave().await;
-    sleep(flags.serving.shutdown_delay_duration.to_std()).await;
-    background.cancel();
-    closing.cancel();
-    server.shut_down();
-    tasks.close();
-    tasks.wait().await;
-    store.close().await;
+    let delay = flags.serving.shutdown_delay_duration.to_std();
+    running.serve(listener, serving, stop, upkeep.leave(), delay).await;
     Ok(())
 }
 

@@ -8,13 +8,13 @@ mod again;
 mod operation;
 mod report;
 
-use gardener_apis::core::v1beta1::{CloudProfileSpec, SecretBinding, Shoot, Worker};
+use gardener_apis::core::v1beta1::{CloudProfileSpec, SecretBinding, Shoot, Stage, Worker};
 use gardener_apis::security::v1alpha1::CredentialsBinding;
 use gardener_apis::versions::{self, normalised};
 use k8s_openapi::jiff::Timestamp;
 
 use crate::versions::{
-    Listed, Needs, Stage, Strategy, fitting, image, kubernetes, kubernetes_target, machine_image, machine_image_target,
+    Listed, Needs, Strategy, fitting, image, kubernetes, kubernetes_target, machine_image, machine_image_target,
 };
 
 pub use again::next_change;

@@ -6,52 +6,13 @@
 mod images;
 mod path;
 
-use gardener_apis::core::v1beta1::{CloudProfileSpec, MachineImageVersion};
+use gardener_apis::core::v1beta1::{CloudProfileSpec, MachineImageVersion, Stage};
 use gardener_apis::versions::{normalised, parse};
 use k8s_openapi::jiff::Timestamp;
 use semver::Version;
 
 pub use images::{Needs, default_architecture, fits_architecture, fits_capabilities, fitting, image};
 pub use path::{Strategy, kubernetes_target, machine_image_target};
-
-/// Where a version stands in its life [VER-10], [VER-12].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
-    /// Its life has not begun.
-    Unavailable,
-    /// For those who choose it.
-    Preview,
-    /// Recommended, or not classified.
-    Supported,
-    /// About to end.
-    Deprecated,
-    /// At its end.
-    Expired,
-}
-
-impl Stage {
-    /// The stage of a name as the API has it; what is no name of a stage is taken as `supported`.
-    pub fn of(name: &str) -> Self {
-        match name {
-            "unavailable" => Self::Unavailable,
-            "preview" => Self::Preview,
-            "deprecated" => Self::Deprecated,
-            "expired" => Self::Expired,
-            _ => Self::Supported,
-        }
-    }
-
-    /// The name in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Unavailable => "unavailable",
-            Self::Preview => "preview",
-            Self::Supported => "supported",
-            Self::Deprecated => "deprecated",
-            Self::Expired => "expired",
-        }
-    }
-}
 
 /// A version that a cloud profile lists, at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,11 +26,11 @@ pub struct Listed<'a> {
 }
 
 impl<'a> Listed<'a> {
-    fn of(text: &'a str, stage: &str) -> Option<Self> {
+    fn of(text: &'a str, stage: Stage) -> Option<Self> {
         Some(Self {
             text,
             version: parse(text)?,
-            stage: Stage::of(stage),
+            stage,
         })
     }
 

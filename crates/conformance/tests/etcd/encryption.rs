@@ -61,7 +61,7 @@ async fn all(client: &Client, name: &str) -> Vec<Value> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn encrypted_objects_go_from_kube_apiserver_to_us_and_back() {
-    let Some(programs) = programs() else { return };
+    let Some(programs) = reference::built() else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("encryption.yaml");
     let flag = [format!("--encryption-provider-config={}", file.display())];

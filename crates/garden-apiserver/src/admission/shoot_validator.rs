@@ -337,8 +337,8 @@ fn version(version: &str, is_new: bool, profile: &CloudProfileSpec, now: Timesta
         .iter()
         .find(|known| known.version == version);
     let fits = known.is_some_and(|known| match known.stage(now) {
-        "unavailable" => false,
-        "expired" => !is_new,
+        Stage::Unavailable => false,
+        Stage::Expired => !is_new,
         _ => true,
     });
     if fits {
@@ -348,9 +348,9 @@ fn version(version: &str, is_new: bool, profile: &CloudProfileSpec, now: Timesta
         .kubernetes
         .versions
         .iter()
-        .filter(|known| known.is_active(now))
+        .filter(|known| known.stage(now).is_active())
         .map(|known| match known.stage(now) {
-            "preview" => format!("{} (preview)", known.version),
+            Stage::Preview => format!("{} (preview)", known.version),
             _ => known.version.clone(),
         })
         .collect();

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration as Std;
 
 use clap::{Args, Command};
 use gardener_apimachinery::duration::Duration;
+use gardener_apimachinery::meta::parse_bool;
 use gardener_kube_apiserver::flags::line::log_level;
 use gardener_kube_apiserver::flags::{
     AdmissionFlags, CallerFlags, EtcdFlags, FlagError, Program, ServingFlags, Switch,
@@ -13,6 +13,7 @@ use gardener_kube_apiserver::flags::{
 
 use super::others::OTHERS;
 use crate::admission;
+use crate::kubeconfigs::KubeconfigFlags;
 
 /// The flags that do something.
 #[derive(Args, Clone, Debug)]
@@ -74,12 +75,9 @@ pub struct Flags {
     /// What to log: error, info or debug.
     #[arg(long, default_value = "info", value_name = "STRING", value_parser = ["info", "debug", "error"])]
     pub log_level: String,
-    /// The longest validity of administrators' kubeconfigs for shoots; longer wishes are cut.
-    #[arg(long, default_value = "24h0m0s", value_name = "DURATION")]
-    pub shoot_admin_kubeconfig_max_expiration: Duration,
-    /// The longest validity of viewers' kubeconfigs for shoots; longer wishes are cut.
-    #[arg(long, default_value = "24h0m0s", value_name = "DURATION")]
-    pub shoot_viewer_kubeconfig_max_expiration: Duration,
+    /// How long kubeconfigs for shoots are valid.
+    #[command(flatten)]
+    pub kubeconfigs: KubeconfigFlags,
     /// The form in which objects are kept.
     #[arg(long, default_value = "application/json", value_name = "STRING", value_parser = ["application/json"])]
     pub storage_media_type: String,
@@ -121,9 +119,6 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<(Flags, Vec<
     PROGRAM.parse(command(), arguments, Flags::errors)
 }
 
-const HOUR: Std = Std::from_secs(3600);
-const LONGEST: Std = Std::from_secs(1 << 32);
-
 impl Flags {
     /// What is missing or does not go together, in upstream's words where it has some.
     fn errors(&self) -> Vec<String> {
@@ -131,6 +126,7 @@ impl Flags {
         errors.extend(self.serving.errors());
         errors.extend(self.callers.errors());
         errors.extend(self.admission.errors(&admission::KNOWN));
+        errors.extend(self.kubeconfigs.errors());
         let mut require = |holds: bool, message: &str| {
             if !holds {
                 errors.push(message.to_owned());
@@ -140,21 +136,6 @@ impl Flags {
             !self.cluster_identity.is_empty(),
             "--cluster-identity must be specified",
         );
-        for (flag, value) in [
-            (
-                "shoot-admin-kubeconfig-max-expiration",
-                self.shoot_admin_kubeconfig_max_expiration,
-            ),
-            (
-                "shoot-viewer-kubeconfig-max-expiration",
-                self.shoot_viewer_kubeconfig_max_expiration,
-            ),
-        ] {
-            require(
-                (HOUR..=LONGEST).contains(&value.to_std()),
-                &format!("--{flag} must be between 1 hour and 2^32 seconds"),
-            );
-        }
         require(
             self.serving.tls_cert_file.is_some() && self.serving.tls_private_key_file.is_some(),
             "must specify both --tls-cert-file and --tls-private-key-file",
@@ -175,16 +156,13 @@ impl Flags {
             let (name, value) = gate
                 .split_once('=')
                 .ok_or_else(|| format!("--feature-gates: missing bool value for {gate}"))?;
-            let value = match value.trim() {
-                "1" | "t" | "T" | "true" | "TRUE" | "True" => true,
-                "0" | "f" | "F" | "false" | "FALSE" | "False" => false,
-                other => {
-                    return Err(format!(
-                        "--feature-gates: invalid value of {name}={other}, it must be true or false"
-                    ));
-                }
-            };
-            Ok((name.trim().to_owned(), value))
+            let value = value.trim();
+            match parse_bool(value) {
+                Some(on) => Ok((name.trim().to_owned(), on)),
+                None => Err(format!(
+                    "--feature-gates: invalid value of {name}={value}, it must be true or false"
+                )),
+            }
         });
         gates.collect()
     }

@@ -14,14 +14,13 @@ use gardener_apiserver::kubernetes::{EtcdLayout, RecordedError};
 use gardener_apiserver::openapi::Documents;
 use gardener_apiserver::{ClusterConfig, ResourceSet, Server, Shared};
 use gardener_garden_apiserver::{definitions, openapi_documents};
+use gardener_kube_apiserver::running::Running;
 use gardener_kube_apiserver::serving::{self, Serving, ServingError};
 use gardener_kube_apiserver::storage::{self, StorageError};
 use gardener_landscape::embedded::EmbeddedKubernetes;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::CLUSTER;
 use super::flags::Flags;
@@ -135,13 +134,8 @@ pub(super) fn config(
         reviewer: Some(Arc::new(TokenReviewer::new(clients.authentication.clone(), keep))),
         ..Settings::default()
     }));
-    let options = gardener_garden_apiserver::Options {
-        admin_kubeconfig_max: flags.shoot_admin_kubeconfig_max_expiration.to_std(),
-        viewer_kubeconfig_max: flags.shoot_viewer_kubeconfig_max_expiration.to_std(),
-        ..gardener_garden_apiserver::Options::default()
-    };
     Ok(ClusterConfig {
-        resources: Arc::new(ResourceSet::new(definitions(&options)?)),
+        resources: Arc::new(ResourceSet::new(definitions(&flags.kubeconfigs.options())?)),
         custom_resources: false,
         admission: admission::left(&flags.admission),
         authenticator,
@@ -195,40 +189,17 @@ pub async fn run(flags: Flags, without_effect: Vec<String>, stop: CancellationTo
     let config = config(&flags, &clients, Arc::clone(&elsewhere), trust.front_proxies())?;
     let authenticator = Arc::clone(&config.authenticator);
     let cluster = server.open(CLUSTER, config);
-    let (tasks, background) = (TaskTracker::new(), CancellationToken::new());
-    let aside = |work: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>| {
-        let background = background.clone();
-        tasks.spawn(async move {
-            background.run_until_cancelled(work).await;
-        });
-    };
-    aside(Box::pin(async move { elsewhere.follow().await }));
+    let running = Running::new(server, cluster, store);
+    running.aside(async move { elsewhere.follow().await });
     if follows_trust {
-        aside(Box::pin(trust.follow(
-            clients.authentication,
-            authenticator,
-            serving.changes(),
-        )));
+        running.aside(trust.follow(clients.authentication, authenticator, serving.changes()));
     }
-    let identity = flags.cluster_identity.clone();
-    aside(Box::pin(bootstrap::bootstrap(clients.kubernetes, identity)));
-    let entrances = serving.entrances.clone();
-    aside(Box::pin(serving.follow()));
-    let closing = CancellationToken::new();
-    let listening = gardener_apiserver::listen::listen(listener, server.clone(), entrances, closing.clone());
-    tasks.spawn(listening);
+    running.aside(bootstrap::bootstrap(clients.kubernetes, flags.cluster_identity.clone()));
     tracing::info!(%address, "serving");
-
-    stop.cancelled().await;
-    tracing::info!("ending");
-    cluster.end_soon();
-    sleep(flags.serving.shutdown_delay_duration.to_std()).await;
-    background.cancel();
-    closing.cancel();
-    server.shut_down();
-    tasks.close();
-    tasks.wait().await;
-    store.close().await;
+    let delay = flags.serving.shutdown_delay_duration.to_std();
+    running
+        .serve(listener, serving, stop, std::future::ready(()), delay)
+        .await;
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use gardener_kube_apiserver::flags::{AdmissionFlags, CallerFlags, EtcdFlags, Fla
 use gardener_landscape::garden;
 
 use crate::admission;
+use crate::kubeconfigs::KubeconfigFlags;
 
 /// The flags.
 #[derive(Args, Clone, Debug)]
@@ -51,12 +52,9 @@ pub struct Flags {
     /// The identity of the garden; written to kube-system/cluster-identity unless there is one.
     #[arg(long, default_value = garden::IDENTITY, value_name = "STRING")]
     pub cluster_identity: String,
-    /// The longest validity of administrators' kubeconfigs for shoots; longer wishes are cut.
-    #[arg(long, default_value = "24h0m0s", value_name = "DURATION")]
-    pub shoot_admin_kubeconfig_max_expiration: Duration,
-    /// The longest validity of viewers' kubeconfigs for shoots; longer wishes are cut.
-    #[arg(long, default_value = "24h0m0s", value_name = "DURATION")]
-    pub shoot_viewer_kubeconfig_max_expiration: Duration,
+    /// How long kubeconfigs for shoots are valid.
+    #[command(flatten)]
+    pub kubeconfigs: KubeconfigFlags,
     /// How long this server serves after it was told to end, and says that it is not ready.
     #[arg(long, default_value = "0s", value_name = "DURATION")]
     pub shutdown_delay_duration: Duration,
@@ -113,6 +111,7 @@ impl Flags {
         }
         errors.extend(self.callers.errors());
         errors.extend(self.admission.errors(&admission::KNOWN));
+        errors.extend(self.kubeconfigs.errors());
         errors
     }
 
@@ -143,6 +142,10 @@ mod tests {
             ("--memory --tls-cert-file=x", "go together"),
             ("--memory --listen=nowhere", "nowhere"),
             ("--memory --enable-admission-plugins=x", "\"x\" is unknown"),
+            (
+                "--memory --shoot-admin-kubeconfig-max-expiration=30m",
+                "between 1 hour and 2^32 seconds",
+            ),
             ("--memory --bind-address=::", "'--bind-address'"),
         ] {
             let error = read(wrong).unwrap_err().to_string();

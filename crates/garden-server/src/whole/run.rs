@@ -10,6 +10,7 @@ use gardener_apimachinery::clock::Clock;
 use gardener_apiserver::kubernetes::{self, BootstrapError, EtcdLayout, RecordedError};
 use gardener_apiserver::{Server, Shared, UserInfo, user};
 use gardener_kube_apiserver::access::{self, FileError, read};
+use gardener_kube_apiserver::running::Running;
 use gardener_kube_apiserver::serving::{Bundles, Serving, ServingError};
 use gardener_kube_apiserver::storage;
 use gardener_landscape::embedded::EmbeddedKubernetes;
@@ -24,7 +25,6 @@ use kube::{Api, Client};
 use tokio::net::TcpListener;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::flags::Flags;
 use crate::bootstrap;
@@ -102,47 +102,23 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     let server = Server::new(shared);
     let mut settings = identity.authentication(&format!("https://{HOST}"));
     settings.front_proxies = access::front_proxies(&flags.callers);
-    let options = gardener_garden_apiserver::Options {
-        admin_kubeconfig_max: flags.shoot_admin_kubeconfig_max_expiration.to_std(),
-        viewer_kubeconfig_max: flags.shoot_viewer_kubeconfig_max_expiration.to_std(),
-        ..gardener_garden_apiserver::Options::default()
-    };
-    let mut config = garden::config(&embedded, settings, &options)?;
+    let mut config = garden::config(&embedded, settings, &flags.kubeconfigs.options())?;
     config.admission = crate::admission::left(&flags.admission);
     let cluster = server.open(GARDEN, config);
     kubernetes::complete(&cluster).await?;
-    let (tasks, background) = (TaskTracker::new(), CancellationToken::new());
-    let aside = |work: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>| {
-        let background = background.clone();
-        tasks.spawn(async move {
-            background.run_until_cancelled(work).await;
-        });
-    };
-    let follower = Arc::clone(&cluster);
-    aside(Box::pin(async move { follower.follow_custom_resources().await }));
+    let running = Running::new(server.clone(), Arc::clone(&cluster), store);
+    running.aside(async move { cluster.follow_custom_resources().await });
     let own = server.client(GARDEN, UserInfo::new("system:apiserver", &[user::MASTERS]));
-    aside(Box::pin(furnish(own, flags.cluster_identity.clone())));
-    let entrances = serving.entrances.clone();
-    aside(Box::pin(serving.follow()));
-    let closing = CancellationToken::new();
-    let listening = gardener_apiserver::listen::listen(listener, server.clone(), entrances, closing.clone());
-    tasks.spawn(listening);
+    running.aside(furnish(own, flags.cluster_identity.clone()));
     if let Some(path) = &flags.kubeconfig {
         write_kubeconfig(path, &flags, address, &identity)?;
         tracing::info!(kubeconfig = %path.display(), "written");
     }
     tracing::info!(%address, "serving");
-
-    stop.cancelled().await;
-    tracing::info!("ending");
-    cluster.end_soon();
-    sleep(flags.shutdown_delay_duration.to_std()).await;
-    background.cancel();
-    closing.cancel();
-    server.shut_down();
-    tasks.close();
-    tasks.wait().await;
-    store.close().await;
+    let delay = flags.shutdown_delay_duration.to_std();
+    running
+        .serve(listener, serving, stop, std::future::ready(()), delay)
+        .await;
     Ok(())
 }
 

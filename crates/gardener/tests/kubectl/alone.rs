@@ -2,17 +2,17 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use gardener_store::process::Etcd;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::harness::Kubectl;
+use crate::harness::{Kubectl, Process};
 
 /// A running server, with `kubectl` for it.
 struct Server {
-    process: Child,
+    process: Process,
     kubectl: Kubectl,
 }
 
@@ -20,13 +20,12 @@ impl Server {
     /// Starts a server on a free port, and waits until it is ready.
     fn start(dir: &TempDir, name: &str, arguments: &[String]) -> Self {
         let kubeconfig: PathBuf = dir.path().join(format!("{name}.yaml"));
-        let process = Command::new(env!("CARGO_BIN_EXE_gardener"))
-            .args(["run", "apiserver", "--listen=127.0.0.1:0", "--kubeconfig"])
-            .arg(&kubeconfig)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .spawn()
-            .expect("the server starts");
+        let process = Process::start(
+            Command::new(env!("CARGO_BIN_EXE_gardener"))
+                .args(["run", "apiserver", "--listen=127.0.0.1:0", "--kubeconfig"])
+                .arg(&kubeconfig)
+                .args(arguments),
+        );
         let kubectl = Kubectl::new("kubectl".into(), kubeconfig, dir.path().join(format!("cache-{name}")));
         let server = Self { process, kubectl };
         server.kubectl.until("get --raw /readyz", |answer| answer.out == "ok");
@@ -37,23 +36,6 @@ impl Server {
                 answer.success
             });
         server
-    }
-
-    /// Ends it with a signal, and tells how it ended.
-    fn end(&mut self, signal: &str) -> std::process::ExitStatus {
-        let sent = Command::new("kill")
-            .args([signal, &self.process.id().to_string()])
-            .status();
-        assert!(sent.is_ok_and(|status| status.success()));
-        self.process.wait().expect("the server ends")
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // it may have ended
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 
@@ -80,7 +62,7 @@ pub fn in_a_folder() {
         .kubectl
         .refused(&["create", "-f", "-"], &PROJECT.replace("NAME", "much-too-long"));
     assert!(refused.contains("may not be more than 10 bytes"), "{refused}");
-    assert_eq!(server.end("-9").signal(), Some(9));
+    assert_eq!(server.process.end("-9").signal(), Some(9));
 
     let more = [
         data.as_slice(),
@@ -106,7 +88,7 @@ pub fn in_a_folder() {
         (creator("first").as_str(), creator("second").as_str()),
         ("garden-administrator", "")
     );
-    assert_eq!(server.end("-TERM").code(), Some(0));
+    assert_eq!(server.process.end("-TERM").code(), Some(0));
 }
 
 /// Two servers on one etcd have one garden; one is killed, and the other one goes on.
@@ -121,7 +103,7 @@ pub fn in_etcd(etcd: &std::path::Path) {
         other.kubectl.ok("get projects -o name").trim(),
         "project.core.gardener.cloud/first"
     );
-    assert_eq!(one.end("-9").signal(), Some(9));
+    assert_eq!(one.process.end("-9").signal(), Some(9));
     create_project(&other.kubectl, "second");
     let one = Server::start(&dir, "one", &servers);
     assert_eq!(one.kubectl.ok("get projects -o name").lines().count(), 2);

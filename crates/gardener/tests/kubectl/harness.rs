@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -43,7 +43,7 @@ pub fn other_versions() -> Vec<PathBuf> {
 
 /// `gardener up` with a folder of its own; ends with this value.
 pub struct Landscape {
-    process: Child,
+    process: Process,
     dir: TempDir,
 }
 
@@ -75,7 +75,10 @@ impl Landscape {
         if ready.is_none() {
             panic!("gardener up ended before it was ready: {:?}", process.wait());
         }
-        let landscape = Self { process, dir };
+        let landscape = Self {
+            process: Process(process),
+            dir,
+        };
         // what comes later must not fill the pipe
         std::thread::spawn(move || lines.for_each(drop));
         landscape
@@ -124,15 +127,36 @@ impl Landscape {
     }
 }
 
+/// A process of ours, which ends with this value.
+pub struct Process(Child);
+
+impl Process {
+    /// Starts a server that is asked nothing on its standard input.
+    pub fn start(command: &mut Command) -> Self {
+        Self(command.stdin(Stdio::null()).spawn().expect("the server starts"))
+    }
+
+    /// Ends it with a signal, and tells how it ended.
+    pub fn end(&mut self, signal: &str) -> ExitStatus {
+        let sent = Command::new("kill").args([signal, &self.0.id().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()));
+        self.0.wait().expect("the server ends")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // one that ended already is as good
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 impl Drop for Landscape {
     fn drop(&mut self) {
-        if let Ok(Some(status)) = self.process.try_wait() {
+        if let Ok(Some(status)) = self.process.0.try_wait() {
             eprintln!("gardener up has ended before the test: {status}");
-            return;
         }
-        // a process that ended already is as good
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

@@ -3,13 +3,13 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use gardener_store::process::Etcd;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::harness::Kubectl;
+use crate::harness::{Kubectl, Process};
 
 /// Keys in their old forms are not made here; the tests in Go use them.
 fn service_account_key(path: &Path) {
@@ -53,7 +53,7 @@ impl Place {
 /// A running server.
 pub struct Server<'p> {
     place: &'p Place,
-    process: Child,
+    process: Process,
     port: u16,
     name: &'static str,
 }
@@ -70,7 +70,7 @@ impl<'p> Server<'p> {
             }
         };
         let shown = |name: &str| place.path(name).display().to_string();
-        let process = command
+        command
             .arg(format!("--etcd-servers={}", place.etcd.url))
             .args(["--secure-port", &port.to_string()])
             .arg(format!("--cert-dir={}", shown(name)))
@@ -82,13 +82,10 @@ impl<'p> Server<'p> {
                 "--authorization-mode=RBAC",
                 "--service-account-issuer=https://x",
             ])
-            .args(["--service-cluster-ip-range=10.0.0.0/24", "--allow-privileged=true"])
-            .stdin(Stdio::null())
-            .spawn()
-            .expect("the server starts");
+            .args(["--service-cluster-ip-range=10.0.0.0/24", "--allow-privileged=true"]);
         let server = Self {
             place,
-            process,
+            process: Process::start(&mut command),
             port,
             name,
         };
@@ -108,23 +105,6 @@ impl<'p> Server<'p> {
         );
         std::fs::write(self.place.path(&kubeconfig), text).expect("file");
         Kubectl::new("kubectl".into(), self.place.path(&kubeconfig), self.place.path("cache"))
-    }
-
-    /// Ends it with a signal, and tells how it ended.
-    fn end(&mut self, signal: &str) -> std::process::ExitStatus {
-        let sent = Command::new("kill")
-            .args([signal, &self.process.id().to_string()])
-            .status();
-        assert!(sent.is_ok_and(|status| status.success()));
-        self.process.wait().expect("the server ends")
-    }
-}
-
-impl Drop for Server<'_> {
-    fn drop(&mut self) {
-        // it may have ended
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 
@@ -155,7 +135,7 @@ pub fn two_servers(place: &Place) {
     write(&first, "1");
     assert_eq!(line(), "1");
 
-    assert_eq!(one.end("-9").signal(), Some(9));
+    assert_eq!(one.process.end("-9").signal(), Some(9));
     write(&second, "2");
     assert_eq!(line(), "2");
     let one = Server::start(place, "one", port, true);
@@ -179,7 +159,7 @@ pub fn two_servers(place: &Place) {
     assert_eq!(first.ok("get svc kubernetes -o jsonpath={.spec.clusterIP}"), "10.0.0.1");
 
     // a server that is told to end does so in order
-    assert_eq!(other.end("-TERM").code(), Some(0));
+    assert_eq!(other.process.end("-TERM").code(), Some(0));
     assert_eq!(first.ok("get --raw /readyz/etcd"), "ok");
 }
 

@@ -3,7 +3,7 @@
 use clap::builder::TypedValueParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use gardener_apimachinery::meta::is_true;
+use gardener_apimachinery::meta::parse_bool;
 
 /// `true` and `false` in Go's spellings.
 #[derive(Clone, Debug)]
@@ -18,10 +18,9 @@ impl TypedValueParser for Switch {
         argument: Option<&clap::Arg>,
         value: &std::ffi::OsStr,
     ) -> Result<bool, clap::Error> {
-        match value.to_str() {
-            Some(text) if is_true(text) => Ok(true),
-            Some("0" | "f" | "F" | "false" | "FALSE" | "False") => Ok(false),
-            _ => clap::builder::BoolValueParser::new().parse_ref(command, argument, value),
+        match value.to_str().and_then(parse_bool) {
+            Some(known) => Ok(known),
+            None => clap::builder::BoolValueParser::new().parse_ref(command, argument, value),
         }
     }
 }
@@ -43,10 +42,10 @@ pub enum FlagError {
 /// Upstream's flags that do nothing here.
 #[derive(Clone, Copy, Debug)]
 pub struct Others {
-    /// Accepted without effect: true or false.
-    pub switches: &'static [&'static str],
-    /// Accepted without effect: with a value.
-    pub values: &'static [&'static str],
+    /// Accepted without effect: true or false. Lists of them.
+    pub switches: &'static [&'static [&'static str]],
+    /// Accepted without effect: with a value. Lists of them.
+    pub values: &'static [&'static [&'static str]],
     /// Not supported: what they ask for, clients or administrators would miss.
     pub refused: &'static [&'static str],
 }
@@ -121,11 +120,12 @@ impl Others {
         let accepted = "Accepted without effect, for there is nothing here that they would change";
         let refused = "Known, but refused: what they ask for is not supported yet";
         let value = |name: &'static str| Arg::new(name).long(name).value_name("VALUE").action(ArgAction::Append);
-        let switches = self.switches.iter().map(|name| {
+        let switches = self.switches.iter().copied().flatten().map(|name| {
             let switch = value(name).num_args(0..=1).require_equals(true);
             switch.default_missing_value("true").help_heading(accepted)
         });
-        let values = self.values.iter().map(|name| value(name).help_heading(accepted));
+        let values = self.values.iter().copied().flatten();
+        let values = values.map(|name| value(name).help_heading(accepted));
         let others = self.refused.iter().map(|name| value(name).help_heading(refused));
         command.args(switches).args(values).args(others)
     }
@@ -144,7 +144,7 @@ impl Others {
 
     /// The flags that were given without effect.
     fn given(&self, matches: &ArgMatches) -> Vec<String> {
-        let names = self.switches.iter().chain(self.values);
+        let names = self.switches.iter().chain(self.values).copied().flatten();
         let given = names.filter(|name| matches.value_source(name) == Some(ValueSource::CommandLine));
         given.map(|name| format!("--{name}")).collect()
     }

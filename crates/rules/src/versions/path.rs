@@ -1,9 +1,10 @@
 //! Which version follows another one: by an automatic update, or by force where the present one is at its end [VER-75], [VER-76].
 
+use gardener_apis::core::v1beta1::Stage;
 use gardener_apis::versions::normalised;
 use semver::Version;
 
-use super::{Listed, Stage, highest};
+use super::{Listed, highest};
 
 /// How far an image's versions lead [VER-76].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

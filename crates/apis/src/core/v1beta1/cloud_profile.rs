@@ -10,9 +10,11 @@ use super::*;
 use crate::Duration;
 
 mod defaults;
+mod stage;
 mod validation;
 
 pub use defaults::*;
+pub use stage::Stage;
 pub use validation::*;
 
 /// The `CloudProfile` kind of `core.gardener.cloud/v1beta1`.

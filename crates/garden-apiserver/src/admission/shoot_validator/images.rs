@@ -59,7 +59,7 @@ pub(super) fn offered(
         .machine_images
         .iter()
         .flat_map(|image| image.versions.iter().map(move |version| (image, version)))
-        .filter(|(_, version)| version.is_active(now) && fits(version))
+        .filter(|(_, version)| version.stage(now).is_active() && fits(version))
         .map(|(image, version)| format!("{}:{}", image.name, version.version))
         .collect();
     let shown = format!("{name}:{version}");
@@ -71,8 +71,8 @@ pub(super) fn offered(
         why.push_str(&format!("does not support CPU architecture {architecture:?}, "));
     }
     match known.stage(now) {
-        "unavailable" => why.push_str("is unavailable, "),
-        "expired" if !expired_is_fine(old, version) => why.push_str("is expired, "),
+        Stage::Unavailable => why.push_str("is unavailable, "),
+        Stage::Expired if !expired_is_fine(old, version) => why.push_str("is expired, "),
         _ => {}
     }
     why.push_str(in_place(worker, old, known).unwrap_or_default());

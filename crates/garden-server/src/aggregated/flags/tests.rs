@@ -1,4 +1,8 @@
+use std::time::Duration as Std;
+
 use super::*;
+
+const HOUR: Std = Std::from_secs(3600);
 
 fn read(text: &str) -> Result<(Flags, Vec<String>), FlagError> {
     parse(text.split(' ').map(str::to_owned))
@@ -21,8 +25,11 @@ fn flags_are_read_as_upstream_reads_them() {
     assert_eq!(flags.serving.secure_port, 8443);
     assert_eq!(flags.etcd.etcd_prefix, "/registry-gardener");
     assert_eq!(flags.authorization_always_allow_paths, ["/healthz"]);
-    assert_eq!(flags.shoot_admin_kubeconfig_max_expiration.to_std(), HOUR);
-    assert_eq!(flags.shoot_viewer_kubeconfig_max_expiration.to_std(), 24 * HOUR);
+    assert_eq!(flags.kubeconfigs.shoot_admin_kubeconfig_max_expiration.to_std(), HOUR);
+    assert_eq!(
+        flags.kubeconfigs.shoot_viewer_kubeconfig_max_expiration.to_std(),
+        24 * HOUR
+    );
     assert_eq!(flags.callers.requestheader_username_headers, ["x-remote-user"]);
     let features: Vec<_> = flags.features().unwrap().into_iter().collect();
     assert_eq!(features, [("A".to_owned(), true), ("B".to_owned(), false)]);

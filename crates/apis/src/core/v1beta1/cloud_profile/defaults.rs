@@ -1,4 +1,4 @@
-//! Defaults of cloud profiles, [DEF-40], versions that creation drops, [GAPI-39], and questions about versions.
+//! Defaults of cloud profiles, [DEF-40], and versions that creation drops, [GAPI-39].
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -45,91 +45,15 @@ pub(in crate::core::v1beta1) fn default_volume_types(types: &mut [VolumeType]) {
     }
 }
 
-/// The stage that a version is in: by its lifecycle, else by its classification and expiration date.
-fn stage<'a>(
-    classification: Option<&'a str>,
-    expiration: Option<Timestamp>,
-    lifecycle: &'a [LifecycleStage],
-    now: Timestamp,
-) -> &'a str {
-    if lifecycle.is_empty() {
-        return match (classification, expiration) {
-            (_, Some(expiration)) if expiration <= now => "expired",
-            (Some(classification), _) => classification,
-            (None, _) => "supported",
-        };
-    }
-    lifecycle
-        .iter()
-        .rev()
-        .find(|stage| stage.start_time.as_ref().is_none_or(|start| start.0 <= now))
-        .map_or("unavailable", |stage| stage.classification.as_str())
-}
-
-/// The times at which a version comes into another stage.
-fn turns(expiration: Option<Timestamp>, lifecycle: &[LifecycleStage]) -> Vec<Timestamp> {
-    match lifecycle.is_empty() {
-        true => expiration.into_iter().collect(),
-        false => {
-            let starts = lifecycle.iter().filter_map(|stage| stage.start_time.as_ref());
-            starts.map(|start| start.0).collect()
-        }
-    }
-}
-
-impl ExpirableVersion {
-    /// The times at which the version comes into another stage.
-    pub fn turns(&self) -> Vec<Timestamp> {
-        turns(self.expiration_date.as_ref().map(|date| date.0), &self.lifecycle)
-    }
-
-    /// The stage of the version at a time: `preview`, `supported`, `deprecated`, `expired` or `unavailable`.
-    pub fn stage(&self, now: Timestamp) -> &str {
-        stage(
-            self.classification.as_deref(),
-            self.expiration_date.as_ref().map(|date| date.0),
-            &self.lifecycle,
-            now,
-        )
-    }
-
-    /// Whether shoots may be created with the version.
-    pub fn is_active(&self, now: Timestamp) -> bool {
-        !matches!(self.stage(now), "expired" | "unavailable")
-    }
-}
-
-impl MachineImageVersion {
-    /// The times at which the version comes into another stage.
-    pub fn turns(&self) -> Vec<Timestamp> {
-        turns(self.expiration_date.as_ref().map(|date| date.0), &self.lifecycle)
-    }
-
-    /// The stage of the version at a time, as for Kubernetes versions.
-    pub fn stage(&self, now: Timestamp) -> &str {
-        stage(
-            self.classification.as_deref(),
-            self.expiration_date.as_ref().map(|date| date.0),
-            &self.lifecycle,
-            now,
-        )
-    }
-
-    /// Whether pools may be created with the version.
-    pub fn is_active(&self, now: Timestamp) -> bool {
-        !matches!(self.stage(now), "expired" | "unavailable")
-    }
-}
-
 /// [GAPI-39]: a new cloud profile has no versions that are over already.
 pub fn drop_inactive_versions(profile: &mut CloudProfile, now: Timestamp) {
     profile
         .spec
         .kubernetes
         .versions
-        .retain(|version| version.is_active(now));
+        .retain(|version| version.stage(now).is_active());
     for image in &mut profile.spec.machine_images {
-        image.versions.retain(|version| version.is_active(now));
+        image.versions.retain(|version| version.stage(now).is_active());
     }
 }
 

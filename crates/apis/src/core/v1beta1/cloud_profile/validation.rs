@@ -589,14 +589,14 @@ pub fn validate_cloud_profile_update(new: &CloudProfile, old: &CloudProfile) -> 
 type Versions<'a> = Vec<(&'a str, Option<&'a str>, bool)>;
 
 fn kubernetes_list(spec: &CloudProfileSpec, now: Timestamp) -> Versions<'_> {
-    let of = |own: &'_ ExpirableVersion| own.stage(now) == "expired";
+    let of = |own: &'_ ExpirableVersion| own.stage(now) == Stage::Expired;
     let list = spec.kubernetes.versions.iter();
     list.map(|own| (own.version.as_str(), own.classification.as_deref(), of(own)))
         .collect()
 }
 
 fn image_list(image: &MachineImage, now: Timestamp) -> Versions<'_> {
-    let of = |own: &'_ MachineImageVersion| own.stage(now) == "expired";
+    let of = |own: &'_ MachineImageVersion| own.stage(now) == Stage::Expired;
     let list = image.versions.iter();
     list.map(|own| (own.version.as_str(), own.classification.as_deref(), of(own)))
         .collect()

@@ -80,37 +80,49 @@ pub fn seed_selector(selector: &SeedSelector, path: &Path) -> ErrorList {
     meta::validate_selector_parts(&selector.match_labels, &selector.match_expressions, path)
 }
 
-/// Tolerations have a key and stand once, [VAL-S14]. With `allowed` they must be among those, [VAL-PR7].
-pub fn tolerations(tolerations: &[Toleration], allowed: Option<&[Toleration]>, path: &Path) -> ErrorList {
+/// What tells tolerations apart [TOL-2]: an empty value is another than none.
+pub fn toleration_identity(toleration: &Toleration) -> String {
+    match &toleration.value {
+        Some(value) => format!("{}={value}", toleration.key),
+        None => toleration.key.clone(),
+    }
+}
+
+/// Checks a list of tolerations [TOL-4].
+pub fn tolerations(tolerations: &[Toleration], path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    let mut seen: Vec<&Toleration> = Vec::new();
+    let mut seen: Vec<String> = Vec::new();
     for (i, toleration) in tolerations.iter().enumerate() {
         let path = path.index(i);
-        if toleration.key.is_empty() {
+        let (key, identity) = (&toleration.key, toleration_identity(toleration));
+        if key.is_empty() {
             errors.push(Error::required(&path.child("key"), "cannot be empty"));
+        } else {
+            errors.extend(invalid_each(&path.child("key"), key, names::qualified_name(key)));
         }
-        if seen.contains(&toleration) {
-            errors.push(Error::duplicate(&path, shown(toleration)));
+        if let Some(value) = &toleration.value {
+            errors.extend(invalid_each(&path.child("value"), value, names::label_value(value)));
         }
-        seen.push(toleration);
-        if let Some(allowed) = allowed
-            && !allowed.contains(toleration)
-        {
-            let texts: Vec<String> = allowed.iter().map(toleration_text).collect();
-            errors.push(Error::forbidden(
-                &path,
-                format!("only the following tolerations are allowed: [{}]", texts.join(" ")),
-            ));
+        if seen.contains(&identity) || seen.contains(key) {
+            errors.push(Error::duplicate(&path, identity.as_str()));
         }
+        seen.push(identity);
     }
     errors
 }
 
-fn toleration_text(toleration: &Toleration) -> String {
-    match &toleration.value {
-        Some(value) => format!("{{{} {value}}}", toleration.key),
-        None => format!("{{{} <nil>}}", toleration.key),
-    }
+/// Checks that tolerations are allowed by a list [TOL-7]: an entry of it without value allows every value of its key.
+pub fn allowed_tolerations(tolerations: &[Toleration], allowed: &[Toleration], path: &Path) -> ErrorList {
+    let mut identities: Vec<String> = allowed.iter().map(toleration_identity).collect();
+    identities.sort();
+    identities.dedup();
+    let is_allowed = |own: &Toleration| identities.contains(&own.key) || identities.contains(&toleration_identity(own));
+    let refused = tolerations.iter().enumerate().filter(|(_, own)| !is_allowed(own));
+    let shown = identities.join(" ");
+    let why = format!("only the following tolerations are allowed: [{shown}]");
+    refused
+        .map(|(i, _)| Error::forbidden(&path.index(i), why.as_str()))
+        .collect()
 }
 
 /// A parsed range of addresses, or the finding that it is none.

@@ -537,6 +537,24 @@ impl Attributes<'_> {
         ApiError::forbidden(&self.definition.group, &self.definition.plural, self.name, why)
     }
 
+    /// A 403 that tells all errors of fields in one sentence, as upstream's admission plugins do.
+    ///
+    /// # Errors
+    /// There are errors.
+    pub fn forbid_all(&self, errors: &[field::Error]) -> Result<(), ApiError> {
+        let mut texts: Vec<String> = Vec::new();
+        for text in errors.iter().map(ToString::to_string) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        match texts.as_slice() {
+            [] => Ok(()),
+            [one] => Err(self.forbidden(one)),
+            many => Err(self.forbidden(&format!("[{}]", many.join(", ")))),
+        }
+    }
+
     /// A 422 for the object of this request.
     pub fn invalid(&self, errors: &[field::Error]) -> ApiError {
         let kind = self

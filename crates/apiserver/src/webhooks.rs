@@ -27,6 +27,7 @@ pub use call::{Answer, Endpoint, ServiceReference, Transport};
 pub use conversion::ConversionWebhook;
 pub use http::HttpTransport;
 pub use reinvocation::Reinvocation;
+pub use review::refusal;
 pub use service::{EndpointResolver, ServiceResolver};
 
 use crate::cluster::LogicalCluster;

@@ -38,12 +38,22 @@ pub fn objects(identity: &str) -> Manifest {
     }
 }
 
-/// All admission plugins of a garden, in their order [ADM-1].
-pub fn admission_plugins() -> Vec<Arc<dyn Admission>> {
+/// All admission plugins that a garden may have, in their order [ADM-1]; [`admission::OFF_BY_DEFAULT`] and the built-in webhooks among them.
+pub fn admission_plugins(configuration: &admission::Configuration) -> Vec<Arc<dyn Admission>> {
     let mut plugins: Vec<Arc<dyn Admission>> = vec![Arc::new(NamespaceLifecycle)];
-    plugins.extend(admission::plugins());
+    plugins.extend(admission::plugins(configuration));
+    plugins.extend(admission::webhooks::plugins(
+        admission::webhooks::ResourceSize::default(),
+    ));
     plugins.push(Arc::new(MutatingAdmissionWebhook));
     plugins.push(Arc::new(ValidatingAdmissionWebhook));
+    plugins
+}
+
+/// Those that run where nobody says which.
+fn default_plugins() -> Vec<Arc<dyn Admission>> {
+    let mut plugins = admission_plugins(&admission::Configuration::default());
+    plugins.retain(|plugin| !admission::OFF_BY_DEFAULT.contains(&plugin.name()));
     plugins
 }
 
@@ -84,7 +94,7 @@ pub fn config(
     Ok(ClusterConfig {
         resources: Arc::new(resources),
         custom_resources: true,
-        admission: admission_plugins(),
+        admission: default_plugins(),
         authenticator: Arc::new(Authenticator::new(settings)),
         authorizer,
         git_version: format!("v{VERSION}"),

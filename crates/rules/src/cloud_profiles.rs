@@ -23,7 +23,11 @@ pub fn merged(parent: &CloudProfileSpec, child: &NamespacedCloudProfileSpec) -> 
     }
     for own in &child.machine_types {
         if !spec.machine_types.iter().any(|known| known.name == own.name) {
-            spec.machine_types.push(own.clone());
+            let mut own = own.clone();
+            if spec.machine_capabilities.is_empty() {
+                own.architecture.get_or_insert_with(|| "amd64".to_owned());
+            }
+            spec.machine_types.push(own);
         }
     }
     for own in &child.volume_types {

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::selector::{LabelSelector, Requirement};
 use gardener_apis::core::v1beta1::{Seed, SeedSelector, SeedTaint, Shoot, Toleration, reserved_range};
+use gardener_apis::validation::overlap;
 use ipnet::IpNet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as SelectorObject;
 
@@ -45,13 +46,17 @@ pub struct Landscape<'a> {
     pub distances: Option<&'a BTreeMap<String, i64>>,
 }
 
-/// Whether taints are tolerated: each by an entry with its key, and its value or none `[TOL-8]` `[TOL-9]`.
+/// Whether a seed's taints are tolerated `[TOL-8]` `[TOL-9]`: there are as many tolerations as taints at least, each taint's key is among them, and
+/// a taint with a value finds that value at the last toleration of its key, where none is as good as an empty one.
 pub fn tolerated(taints: &[SeedTaint], tolerations: &[Toleration]) -> bool {
-    taints.iter().all(|taint| {
-        tolerations.iter().any(|toleration| {
-            toleration.key == taint.key && (toleration.value.is_none() || toleration.value == taint.value)
+    let tolerates = |taint: &SeedTaint| {
+        let last = tolerations.iter().rev().find(|own| own.key == taint.key);
+        last.is_some_and(|own| {
+            let wanted = taint.value.as_deref();
+            wanted.is_none_or(|wanted| wanted == own.value.as_deref().unwrap_or_default())
         })
-    })
+    };
+    taints.len() <= tolerations.len() && taints.iter().all(tolerates)
 }
 
 /// How many shoots a seed has; one that moves counts on both `[SCH-10]`.
@@ -82,6 +87,11 @@ fn is_usable(seed: &Seed) -> bool {
         && seed.status.last_operation.is_some()
         && condition(seed, "GardenletReady")
         && (seed.spec.backup.is_none() || condition(seed, "BackupBucketsReady"))
+}
+
+/// Whether a seed has the labels that a selector wants.
+pub fn has_labels(seed: &Seed, own: &SeedSelector) -> bool {
+    selector(own).matches(&labels(seed))
 }
 
 fn selector(own: &SeedSelector) -> LabelSelector {
@@ -268,8 +278,8 @@ fn by_zones<'a>(shoot: &Shoot, seeds: Vec<&'a Seed>) -> Result<Vec<&'a Seed>, St
     Ok(if preferred.is_empty() { seeds } else { preferred })
 }
 
-/// `[SCH-13]`.
-fn supports_restrictions(shoot: &Shoot, seed: &Seed) -> bool {
+/// Whether a seed supports all access restrictions of a shoot `[SCH-13]`.
+pub fn supports_restrictions(shoot: &Shoot, seed: &Seed) -> bool {
     let (wanted, offered) = (&shoot.spec.access_restrictions, &seed.spec.access_restrictions);
     wanted.len() <= offered.len()
         && wanted
@@ -345,13 +355,34 @@ fn candidates<'a>(shoot: &Shoot, seeds: Vec<&'a Seed>, shoots: &[Shoot]) -> Resu
     Ok(kept)
 }
 
+/// How many shoots a seed takes, if that is limited `[SCH-10]`.
+pub fn allocatable_shoots(seed: &Seed) -> Option<usize> {
+    let quantity = seed.status.allocatable.get("shoots")?;
+    let quantity: gardener_apimachinery::quantity::Amount = quantity.0.parse().ok()?;
+    usize::try_from(quantity.value()).ok()
+}
+
 fn is_full(seed: &Seed, shoots: &[Shoot]) -> bool {
-    let allowed = seed
-        .status
-        .allocatable
-        .get("shoots")
-        .and_then(|quantity| quantity.0.parse::<usize>().ok());
-    allowed.is_some_and(|allowed| usage(name(seed), shoots) >= allowed)
+    allocatable_shoots(seed).is_some_and(|allowed| usage(name(seed), shoots) >= allowed)
+}
+
+/// What stands against a network of a shoot (`kind` is node, pod or service) on a seed `[SCH-9]`. IPv4 networks may overlap with the seed's: the VPN
+/// maps them.
+pub fn touched(kind: &str, net: &IpNet, seed: &Seed) -> Vec<String> {
+    let networks = &seed.spec.networks;
+    let theirs = [
+        ("service", Some(&networks.services)),
+        ("pod", Some(&networks.pods)),
+        ("node", networks.nodes.as_ref()),
+    ];
+    let touches = |text: &String| {
+        let own = text.parse::<IpNet>();
+        matches!(net, IpNet::V6(_)) && own.is_ok_and(|own| overlap(&own, net))
+    };
+    let seeds = theirs.into_iter().filter(|(_, own)| own.is_some_and(touches));
+    let seeds = seeds.map(|(theirs, _)| format!("shoot {kind} network intersects with seed {theirs} network"));
+    let reserved = reserved_range(net).map(|range| format!("{kind} network intersects with {range}"));
+    seeds.chain(reserved).collect()
 }
 
 /// Where the networks of a shoot and a seed touch `[SCH-9]`. IPv4 networks may overlap: the VPN maps them.
@@ -384,11 +415,6 @@ fn disjointedness(shoot: &Shoot, seed: &Seed) -> ErrorList {
         wanted.extend(status.services.iter().map(|net| ("service", net.clone())));
         wanted.extend(status.pods.iter().map(|net| ("pod", net.clone())));
     }
-    let theirs = [
-        ("service", Some(&seed.spec.networks.services)),
-        ("pod", Some(&seed.spec.networks.pods)),
-        ("node", seed.spec.networks.nodes.as_ref()),
-    ];
     let mut errors = Vec::new();
     for (kind, text) in &wanted {
         let path = Path::new("spec").child("networking");
@@ -396,25 +422,8 @@ fn disjointedness(shoot: &Shoot, seed: &Seed) -> ErrorList {
             errors.push(Error::invalid(&path, text.as_str(), "the network is no CIDR"));
             continue;
         };
-        for (their_kind, their_text) in &theirs {
-            let their_net = their_text.and_then(|own| own.parse::<IpNet>().ok());
-            let overlap = matches!(net, IpNet::V6(_))
-                && their_net.is_some_and(|own| own.contains(&net.network()) || net.contains(&own.network()));
-            if overlap {
-                errors.push(Error::invalid(
-                    &path,
-                    text.as_str(),
-                    format!("shoot {kind} network intersects with seed {their_kind} network"),
-                ));
-            }
-        }
-        if let Some(range) = reserved_range(&net) {
-            errors.push(Error::invalid(
-                &path,
-                text.as_str(),
-                format!("shoot {kind} network intersects with {range}"),
-            ));
-        }
+        let against = touched(kind, &net, seed).into_iter();
+        errors.extend(against.map(|why| Error::invalid(&path, text.as_str(), why)));
     }
     errors.dedup();
     errors

@@ -231,8 +231,8 @@ fn illegal(text: &str) -> usize {
     text.bytes().position(|c| !is_base64(&c)).unwrap_or(text.len())
 }
 
-/// The refusal of a webhook, as the client gets it.
-pub(super) fn refusal(name: &str, status: Option<Status>) -> ApiError {
+/// The refusal of a webhook, as the client gets it: what it answered, or nothing but that it refuses.
+pub fn refusal(name: &str, status: Option<Status>) -> ApiError {
     let mut status = status.unwrap_or_default();
     status.code = Some(status.code.unwrap_or(0).max(400));
     if matches!(status.status.as_deref(), None | Some("" | "Success")) {

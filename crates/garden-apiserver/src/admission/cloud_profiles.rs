@@ -4,9 +4,11 @@ use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apis::core::v1beta1::*;
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
+use gardener_apiserver::meta;
 use gardener_rules::cloud_profiles::uses;
 
-use super::{typed, typed_old};
+use super::namespaced_cloud_profiles::keeps_what_is_used;
+use super::{errors_occurred, typed, typed_old};
 use crate::lookup;
 
 /// The plugin.
@@ -19,31 +21,81 @@ impl Admission for CloudProfileVersions {
     }
 
     async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        if attributes.operation != Operation::Update || attributes.object.as_ref().is_some_and(meta::is_deleting) {
+            return Ok(());
+        }
+        if let (Some(new), Some(old)) = (
+            typed::<NamespacedCloudProfile>(attributes),
+            typed_old::<NamespacedCloudProfile>(attributes),
+        ) {
+            return keeps_what_is_used(attributes, &new, &old);
+        }
         let (Some(new), Some(old)) = (typed::<CloudProfile>(attributes), typed_old::<CloudProfile>(attributes)) else {
             return Ok(());
         };
-        if attributes.operation != Operation::Update || new.metadata.deletion_timestamp.is_some() {
-            return Ok(());
-        }
         let removed = Removed::of(&new.spec, &old.spec);
-        if removed.is_nothing() {
+        let added = added_images(&new.spec, &old.spec);
+        let limits = (new.spec.limits != old.spec.limits)
+            .then_some(new.spec.limits.as_ref())
+            .flatten();
+        if removed.is_nothing() && added.is_empty() && limits.is_none() {
             return Ok(());
         }
         let lister = attributes.context.lister;
         let name = attributes.name;
         let mut children = lookup::list::<NamespacedCloudProfile>(lister, None);
-        children.retain(|child| child.spec.parent.name == name);
+        children.retain(|child| child.spec.parent.name == name && child.metadata.deletion_timestamp.is_none());
         let mut users = lookup::list::<Shoot>(lister, None);
         let made_of_it: Vec<&NamespacedCloudProfile> = children.iter().collect();
         users.retain(|shoot| !shoot.in_deletion() && uses(shoot, name, &made_of_it));
         let mut found: Vec<String> = users.iter().flat_map(|shoot| removed.by_shoot(shoot, name)).collect();
-        found.extend(children.iter().flat_map(|child| removed.by_child(child, name)));
-        match found.as_slice() {
-            [] => Ok(()),
-            [one] => Err(attributes.forbidden(one)),
-            many => Err(attributes.forbidden(&format!("[{}]", many.join(", ")))),
+        found.extend(users.iter().filter_map(|shoot| over_limit(shoot, limits)));
+        for child in &children {
+            found.extend(removed.by_child(child, name));
+            let own = child
+                .spec
+                .machine_images
+                .iter()
+                .filter(|image| added.contains(&image.name.as_str()));
+            found.extend(own.map(|image| {
+                format!(
+                    "unable to add MachineImage {:?} to CloudProfile {name:?} - MachineImage is already defined by NamespacedCloudProfile {:?}",
+                    image.name,
+                    named(child)
+                )
+            }));
+        }
+        match found.is_empty() {
+            true => Ok(()),
+            false => Err(attributes.forbidden(&errors_occurred(&found))),
         }
     }
+}
+
+/// The images of which the old profile had no version.
+fn added_images<'a>(new: &'a CloudProfileSpec, old: &CloudProfileSpec) -> Vec<&'a str> {
+    let known = |image: &&MachineImage| old.machine_images.iter().any(|own| own.name == image.name);
+    let added = new.machine_images.iter().filter(|image| !known(image));
+    added.map(|image| image.name.as_str()).collect()
+}
+
+/// What is said of a shoot that needs more nodes than limits allow [ADM-55].
+pub(super) fn over_limit(shoot: &Shoot, limits: Option<&Limits>) -> Option<String> {
+    let limit = limits?.max_nodes_total?;
+    let workers = shoot.spec.provider.workers.iter();
+    let least: i64 = workers.map(|worker| i64::from(worker.minimum)).sum();
+    (least > i64::from(limit)).then(|| {
+        format!(
+            "the total minimum node count of all worker pools of shoot \"{}/{}\" must not exceed the limit of {limit} total nodes configured in the cloud profile",
+            shoot.project_namespace(),
+            shoot.own_name()
+        )
+    })
+}
+
+fn named(child: &NamespacedCloudProfile) -> String {
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    format!("{}/{}", text(&child.metadata.namespace), text(&child.metadata.name))
 }
 
 /// What a change takes away: Kubernetes versions, and versions of images.
@@ -124,9 +176,7 @@ impl Removed {
 
     /// What a namespaced profile says about it.
     fn by_child(&self, child: &NamespacedCloudProfile, profile: &str) -> Vec<String> {
-        let text = |value: &Option<String>| value.clone().unwrap_or_default();
-        let (namespace, name) = (text(&child.metadata.namespace), text(&child.metadata.name));
-        let by = format!("NamespacedCloudProfile '{namespace}/{name}'");
+        let by = format!("NamespacedCloudProfile '{}'", named(child));
         let mut found = Vec::new();
         for version in child.spec.kubernetes.iter().flat_map(|own| &own.versions) {
             found.extend(self.kubernetes_is_used(&version.version, profile, &by));

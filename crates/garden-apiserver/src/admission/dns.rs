@@ -8,44 +8,58 @@ use gardener_apis::core::v1beta1::{Seed, Shoot};
 use gardener_apiserver::definition::{Admission, Attributes, Lister, Operation};
 use gardener_apiserver::meta;
 
+use serde_json::Value;
+
 use super::{put, typed, typed_old};
 use crate::lookup;
 
 /// The plugin.
 pub(super) struct ShootDns;
 
+/// A default domain that the garden's operators offer to all seeds without their own.
+pub(super) struct GlobalDomain {
+    /// The domain.
+    pub(super) domain: String,
+    /// The type of its provider.
+    pub(super) provider: String,
+    /// The Secret in namespace `garden` with its credentials.
+    pub(super) secret: String,
+}
+
+/// All of them, those of the highest priority first.
+pub(super) fn global_domains(lister: &dyn Lister) -> Vec<GlobalDomain> {
+    let is_domain = |secret: &Value| {
+        let labels = meta::string_map(secret.pointer("/metadata/labels"));
+        labels.get(label::ROLE).map(String::as_str) == Some(role::DEFAULT_DOMAIN)
+    };
+    let read = |secret: &Value| {
+        let annotations = meta::string_map(secret.pointer("/metadata/annotations"));
+        let priority = annotations.get(annotation::DNS_DEFAULT_DOMAIN_PRIORITY);
+        let priority: i64 = priority.and_then(|text| text.parse().ok()).unwrap_or(0);
+        let own = GlobalDomain {
+            domain: annotations.get(annotation::DNS_DOMAIN)?.clone(),
+            provider: annotations.get(annotation::DNS_PROVIDER).cloned().unwrap_or_default(),
+            secret: meta::name(secret).to_owned(),
+        };
+        Some((priority, own))
+    };
+    let secrets = lister.list("", "secrets", Some(GARDEN_NAMESPACE));
+    let mut found: Vec<(i64, GlobalDomain)> = secrets
+        .iter()
+        .filter(|secret| is_domain(secret))
+        .filter_map(|secret| read(secret))
+        .collect();
+    found.sort_by(|one, other| (other.0, &one.1.domain).cmp(&(one.0, &other.1.domain)));
+    found.into_iter().map(|(_, domain)| domain).collect()
+}
+
 /// The default domains of a seed, first the one that new shoots get.
 fn default_domains(lister: &dyn Lister, seed: &Seed) -> Vec<String> {
-    if !seed.spec.dns.defaults.is_empty() {
-        return seed
-            .spec
-            .dns
-            .defaults
-            .iter()
-            .map(|config| config.domain.clone())
-            .collect();
+    let own = &seed.spec.dns.defaults;
+    match own.is_empty() {
+        false => own.iter().map(|config| config.domain.clone()).collect(),
+        true => global_domains(lister).into_iter().map(|global| global.domain).collect(),
     }
-    let mut found: Vec<(i64, String)> = lister
-        .list("", "secrets", Some(GARDEN_NAMESPACE))
-        .iter()
-        .filter(|secret| {
-            meta::string_map(secret.pointer("/metadata/labels"))
-                .get(label::ROLE)
-                .map(String::as_str)
-                == Some(role::DEFAULT_DOMAIN)
-        })
-        .filter_map(|secret| {
-            let annotations = meta::string_map(secret.pointer("/metadata/annotations"));
-            let domain = annotations.get(annotation::DNS_DOMAIN)?.clone();
-            let priority = annotations
-                .get(annotation::DNS_DEFAULT_DOMAIN_PRIORITY)
-                .and_then(|text| text.parse().ok())
-                .unwrap_or(0);
-            Some((priority, domain))
-        })
-        .collect();
-    found.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
-    found.into_iter().map(|(_, domain)| domain).collect()
 }
 
 fn seed_of(attributes: &Attributes<'_>, shoot: &Shoot) -> Result<Option<Seed>, ApiError> {

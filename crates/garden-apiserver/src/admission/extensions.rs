@@ -6,7 +6,7 @@ use gardener_apis::core::v1beta1::{BackupBucket, ControllerRegistration, Seed, S
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
 use gardener_rules::registrations::{Need, needs_of_shoot};
 
-use super::{typed, typed_old};
+use super::{errors_occurred, typed, typed_old};
 use crate::lookup;
 
 /// [ADM-34].
@@ -47,16 +47,6 @@ fn seed_needs(seed: &Seed) -> Vec<Need> {
         ));
     }
     needs
-}
-
-/// Several refusals as one text.
-fn joined(errors: &[String]) -> String {
-    let count = match errors.len() {
-        1 => "1 error occurred:".to_owned(),
-        many => format!("{many} errors occurred:"),
-    };
-    let lines: Vec<String> = errors.iter().map(|error| format!("\t* {error}\n")).collect();
-    format!("{count}\n{}\n", lines.concat())
 }
 
 fn unregistered(
@@ -150,7 +140,7 @@ impl Admission for ExtensionValidator {
         if errors.is_empty() {
             Ok(())
         } else {
-            Err(attributes.forbidden(&joined(&errors)))
+            Err(attributes.forbidden(&errors_occurred(&errors)))
         }
     }
 }

@@ -1,13 +1,19 @@
-//! What an object refers to must exist and be readable for the user, [ADM-50], [ADM-51].
+//! What an object refers to must exist and be readable for the user, [ADM-50] – [ADM-54], [ADM-56].
+
+mod bindings;
+mod shoots;
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
+use gardener_apis::constants::GARDEN_NAMESPACE;
 use gardener_apis::core::v1beta1::*;
 use gardener_apis::security::v1alpha1::CredentialsBinding;
+use gardener_apis::seedmanagement::v1alpha1::{Gardenlet, ManagedSeed};
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
 use gardener_apiserver::meta;
 
-use super::{typed, typed_old};
+use super::{errors_occurred, typed, typed_old};
+use crate::lookup;
 
 /// The plugin.
 pub(super) struct ResourceReferenceManager;
@@ -15,163 +21,113 @@ pub(super) struct ResourceReferenceManager;
 const CORE: &str = "core.gardener.cloud";
 const SECURITY: &str = "security.gardener.cloud";
 
-/// Group and resource of a reference by API version and kind.
-fn resource_of(api_version: &str, kind: &str) -> Option<(&'static str, &'static str, &'static str)> {
-    match (api_version.split('/').next().unwrap_or_default(), kind) {
-        ("v1", "Secret") => Some(("", "secrets", "secrets")),
-        ("v1", "ConfigMap") => Some(("", "configmaps", "configmaps")),
-        (SECURITY, "WorkloadIdentity") => Some((
-            SECURITY,
-            "workloadidentities",
-            "workloadidentity.security.gardener.cloud",
-        )),
-        _ => None,
+/// A kind of credentials or configuration: where its objects are, and how it is told that one is missing.
+#[derive(Clone, Copy)]
+struct Kind {
+    group: &'static str,
+    resource: &'static str,
+    kind: &'static str,
+    shown: &'static str,
+}
+
+const fn kind(group: &'static str, resource: &'static str, kind: &'static str, shown: &'static str) -> Kind {
+    Kind {
+        group,
+        resource,
+        kind,
+        shown,
     }
 }
 
-fn exists(
-    attributes: &Attributes<'_>,
-    group: &str,
-    resource: &str,
-    namespace: &str,
-    name: &str,
-    shown: &str,
-) -> Result<(), ApiError> {
-    match attributes.context.lister.get(group, resource, namespace, name) {
-        Some(_) => Ok(()),
-        None => Err(attributes.forbidden(&format!("{shown} {name:?} not found"))),
-    }
-}
+const SECRET: Kind = kind("", "secrets", "Secret", "secrets");
+const CONFIG_MAP: Kind = kind("", "configmaps", "ConfigMap", "configmaps");
+const INTERNAL_SECRET: Kind = kind(
+    CORE,
+    "internalsecrets",
+    "InternalSecret",
+    "internalsecret.core.gardener.cloud",
+);
+const WORKLOAD_IDENTITY: Kind = kind(
+    SECURITY,
+    "workloadidentities",
+    "WorkloadIdentity",
+    "workloadidentity.security.gardener.cloud",
+);
+const SEED: Kind = kind(CORE, "seeds", "Seed", "seed.core.gardener.cloud");
 
-fn readable(attributes: &Attributes<'_>, group: &str, resource: &str, namespace: &str, name: &str) -> bool {
-    attributes
-        .context
-        .lister
-        .allowed(attributes.context.user, "get", group, resource, namespace, name)
+/// The kind of credentials or configuration that a reference is of.
+fn referred(api_version: &str, name: &str) -> Option<Kind> {
+    let known = match api_version {
+        "v1" => [SECRET, CONFIG_MAP].as_slice(),
+        "security.gardener.cloud/v1alpha1" => &[WORKLOAD_IDENTITY],
+        "core.gardener.cloud/v1beta1" => &[INTERNAL_SECRET],
+        _ => &[],
+    };
+    known.iter().copied().find(|own| own.kind == name)
 }
 
 fn text(value: &Option<String>) -> &str {
     value.as_deref().unwrap_or_default()
 }
 
-fn shoot(attributes: &Attributes<'_>, shoot: &Shoot) -> Result<(), ApiError> {
-    let old = typed_old::<Shoot>(attributes);
-    let before = old.as_ref().map(|old| &old.spec);
-    let spec = &shoot.spec;
-    let namespace = attributes.namespace;
-    let check = |new: &Option<String>,
-                 old: Option<&Option<String>>,
-                 group: &str,
-                 resource: &str,
-                 namespace: &str,
-                 shown: &str| {
-        match new {
-            Some(name) if Some(new) != old => exists(attributes, group, resource, namespace, name, shown),
-            _ => Ok(()),
-        }
-    };
-    check(
-        &spec.seed_name,
-        before.map(|old| &old.seed_name),
-        CORE,
-        "seeds",
-        "",
-        "seed.core.gardener.cloud",
-    )?;
-    check(
-        &spec.secret_binding_name,
-        before.map(|old| &old.secret_binding_name),
-        CORE,
-        "secretbindings",
-        namespace,
-        "secretbinding.core.gardener.cloud",
-    )?;
-    check(
-        &spec.credentials_binding_name,
-        before.map(|old| &old.credentials_binding_name),
-        SECURITY,
-        "credentialsbindings",
-        namespace,
-        "credentialsbinding.security.gardener.cloud",
-    )?;
-    check(
-        &spec.exposure_class_name,
-        before.map(|old| &old.exposure_class_name),
-        CORE,
-        "exposureclasses",
-        "",
-        "exposureclass.core.gardener.cloud",
-    )?;
-    if before.map(|old| &old.dns) != Some(&spec.dns) {
-        for reference in spec
-            .dns
-            .iter()
-            .flat_map(|dns| &dns.providers)
-            .filter_map(|provider| provider.credentials_ref.as_ref())
-        {
-            if let Some((group, resource, shown)) = resource_of(text(&reference.api_version), &reference.kind)
-                && attributes
-                    .context
-                    .lister
-                    .get(group, resource, namespace, &reference.name)
-                    .is_none()
-            {
-                return Err(attributes.forbidden(&format!(
-                    "failed to resolve credentials reference of type {}: {shown} {:?} not found",
-                    reference.kind, reference.name
-                )));
-            }
-        }
-    }
-    let known = before.map(|old| old.resources.as_slice()).unwrap_or_default();
-    for own in spec.resources.iter().filter(|own| !known.contains(own)) {
-        let reference = &own.resource_ref;
-        let Some((group, resource, shown)) = resource_of(text(&reference.api_version), &reference.kind) else {
-            continue;
-        };
-        if !readable(attributes, group, resource, namespace, &reference.name) {
-            return Err(attributes.forbidden("shoot cannot reference a resource you are not allowed to read"));
-        }
-        if attributes
-            .context
-            .lister
-            .get(group, resource, namespace, &reference.name)
-            .is_none()
-        {
-            return Err(attributes.forbidden(&format!(
-                "failed to resolve resource reference {:?}: {shown} {:?} not found",
-                own.name, reference.name
-            )));
-        }
-    }
-    Ok(())
+fn is_there(attributes: &Attributes<'_>, kind: Kind, namespace: &str, name: &str) -> bool {
+    let found = attributes
+        .context
+        .lister
+        .get(kind.group, kind.resource, namespace, name);
+    found.is_some()
 }
 
-fn binding(
-    attributes: &Attributes<'_>,
-    kind: &str,
-    credentials: Option<(&'static str, &'static str, &'static str)>,
-    namespace: &str,
-    name: &str,
-    quotas: &[k8s_openapi::api::core::v1::ObjectReference],
-) -> Result<(), ApiError> {
-    if let Some((group, resource, shown)) = credentials {
-        if !readable(attributes, group, resource, namespace, name) {
-            let word = if resource == "secrets" {
-                "Secret"
-            } else {
-                "WorkloadIdentity"
-            };
-            return Err(attributes.forbidden(&format!("{kind} cannot reference a {word} you are not allowed to read")));
-        }
-        exists(attributes, group, resource, namespace, name, shown)?;
+fn not_found(kind: Kind, name: &str) -> String {
+    format!("{} {name:?} not found", kind.shown)
+}
+
+fn exists(attributes: &Attributes<'_>, kind: Kind, namespace: &str, name: &str) -> Result<(), ApiError> {
+    match is_there(attributes, kind, namespace, name) {
+        true => Ok(()),
+        false => Err(attributes.forbidden(&not_found(kind, name))),
     }
-    for quota in quotas {
-        let (namespace, name) = (text(&quota.namespace), text(&quota.name));
-        if !readable(attributes, CORE, "quotas", namespace, name) {
-            return Err(attributes.forbidden(&format!("{kind} cannot reference a quota you are not allowed to read")));
+}
+
+/// As [`exists`], with what could not be resolved told before.
+fn resolves(attributes: &Attributes<'_>, what: &str, kind: Kind, namespace: &str, name: &str) -> Result<(), ApiError> {
+    match is_there(attributes, kind, namespace, name) {
+        true => Ok(()),
+        false => Err(attributes.forbidden(&format!("failed to resolve {what}: {}", not_found(kind, name)))),
+    }
+}
+
+fn readable(attributes: &Attributes<'_>, group: &str, resource: &str, namespace: &str, name: &str) -> bool {
+    let context = attributes.context;
+    context
+        .lister
+        .allowed(context.user, "get", group, resource, namespace, name)
+}
+
+/// `spec.resources` of shoots and seeds: all of them, if one changed [ADM-51].
+fn resources(
+    attributes: &Attributes<'_>,
+    namespace: &str,
+    new: &[NamedResourceReference],
+    old: &[NamedResourceReference],
+) -> Result<(), ApiError> {
+    if new == old {
+        return Ok(());
+    }
+    for own in new {
+        let reference = &own.resource_ref;
+        let (api_version, name) = (text(&reference.api_version), reference.name.as_str());
+        let Some(kind) = referred(api_version, &reference.kind) else {
+            return Err(attributes.forbidden(&format!(
+                "resource reference {:?} could not be resolved for API resource with version {api_version:?} and kind {:?}",
+                own.name, reference.kind
+            )));
+        };
+        if !readable(attributes, kind.group, kind.resource, namespace, name) {
+            return Err(attributes.forbidden("cannot reference a resource you are not allowed to read"));
         }
-        exists(attributes, CORE, "quotas", namespace, name, "quota.core.gardener.cloud")?;
+        let what = format!("resource reference {:?}", own.name);
+        resolves(attributes, &what, kind, namespace, name)?;
     }
     Ok(())
 }
@@ -183,97 +139,153 @@ impl Admission for ResourceReferenceManager {
     }
 
     async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        if !matches!(attributes.operation, Operation::Create | Operation::Update)
-            || !matches!(attributes.subresource, "" | "binding")
+        if attributes.operation == Operation::Delete {
+            return match attributes.is(CORE, "backupbuckets") && attributes.subresource.is_empty() {
+                true => empty_bucket(attributes),
+                false => Ok(()),
+            };
+        }
+        if !matches!(attributes.subresource, "" | "binding")
             || attributes.object.as_ref().is_some_and(meta::is_deleting)
         {
             return Ok(());
         }
         if let Some(own) = typed::<Shoot>(attributes) {
-            return shoot(attributes, &own);
+            return shoots::check(attributes, &own, typed_old::<Shoot>(attributes).as_ref());
         }
         if let Some(own) = typed::<SecretBinding>(attributes) {
-            let old = typed_old::<SecretBinding>(attributes);
-            if old.is_some_and(|old| old.secret_ref == own.secret_ref && old.quotas == own.quotas) {
-                return Ok(());
-            }
-            let (namespace, name) = (text(&own.secret_ref.namespace), text(&own.secret_ref.name));
-            return binding(
-                attributes,
-                "SecretBinding",
-                resource_of("v1", "Secret"),
-                namespace,
-                name,
-                &own.quotas,
-            );
+            return bindings::secret_binding(attributes, &own);
         }
         if let Some(own) = typed::<CredentialsBinding>(attributes) {
-            let old = typed_old::<CredentialsBinding>(attributes);
-            if old.is_some_and(|old| old.credentials_ref == own.credentials_ref && old.quotas == own.quotas) {
-                return Ok(());
-            }
-            let reference = &own.credentials_ref;
-            let resource = resource_of(text(&reference.api_version), text(&reference.kind));
-            let (namespace, name) = (text(&reference.namespace), text(&reference.name));
-            return binding(attributes, "CredentialsBinding", resource, namespace, name, &own.quotas);
+            return bindings::credentials_binding(attributes, &own);
+        }
+        if let Some(own) = typed::<Seed>(attributes) {
+            let old = typed_old::<Seed>(attributes);
+            let before = old.map(|old| old.spec.resources).unwrap_or_default();
+            return resources(attributes, GARDEN_NAMESPACE, &own.spec.resources, &before);
+        }
+        if let Some(own) = typed::<Project>(attributes) {
+            return project_namespace(attributes, &own);
         }
         if let Some(own) = typed::<BackupBucket>(attributes) {
-            if typed_old::<BackupBucket>(attributes).is_some_and(|old| old.spec == own.spec) {
-                return Ok(());
-            }
-            if let Some(seed) = &own.spec.seed_name {
-                exists(attributes, CORE, "seeds", "", seed, "seed.core.gardener.cloud")?;
-            }
-            if let Some(reference) = &own.spec.credentials_ref
-                && let Some((group, resource, shown)) = resource_of(text(&reference.api_version), text(&reference.kind))
-            {
-                exists(
-                    attributes,
-                    group,
-                    resource,
-                    text(&reference.namespace),
-                    text(&reference.name),
-                    shown,
-                )?;
-            }
+            return bucket(attributes, &own);
         }
         if let Some(own) = typed::<BackupEntry>(attributes) {
-            let old = typed_old::<BackupEntry>(attributes);
-            if let Some(seed) = &own.spec.seed_name
-                && old.is_none_or(|old| old.spec.seed_name.as_ref() != Some(seed))
-            {
-                exists(attributes, CORE, "seeds", "", seed, "seed.core.gardener.cloud")?;
-            }
+            return entry(attributes, &own);
         }
         if let Some(own) = typed::<ControllerRegistration>(attributes) {
-            let missing: Vec<String> = own
-                .spec
-                .deployment
-                .iter()
-                .flat_map(|deployment| &deployment.deployment_refs)
-                .filter(|reference| {
-                    attributes
-                        .context
-                        .lister
-                        .get(CORE, "controllerdeployments", "", &reference.name)
-                        .is_none()
-                })
-                .map(|reference| {
-                    format!(
-                        "\t* controllerdeployments.core.gardener.cloud {:?} not found\n",
-                        reference.name
-                    )
-                })
-                .collect();
-            if !missing.is_empty() {
-                let word = if missing.len() == 1 { "error" } else { "errors" };
-                return Err(attributes.forbidden(&format!(
-                    "{} {word} occurred:\n{}\n",
-                    missing.len(),
-                    missing.concat()
-                )));
-            }
+            return deployments(attributes, &own);
+        }
+        if typed::<Gardenlet>(attributes).is_some()
+            && lookup::get::<ManagedSeed>(attributes.context.lister, attributes.namespace, attributes.name).is_some()
+        {
+            return Err(exclusive(attributes, "Gardenlet", "ManagedSeed"));
+        }
+        if typed::<ManagedSeed>(attributes).is_some()
+            && lookup::get::<Gardenlet>(attributes.context.lister, attributes.namespace, attributes.name).is_some()
+        {
+            return Err(exclusive(attributes, "ManagedSeed", "Gardenlet"));
         }
         Ok(())
+    }
+}
+
+/// [ADM-56].
+fn exclusive(attributes: &Attributes<'_>, own: &str, other: &str) -> ApiError {
+    ApiError::internal(format!(
+        "cannot create {own} {}/{} since there is already a {other} object with the same name",
+        attributes.namespace, attributes.name
+    ))
+}
+
+/// [ADM-54].
+fn empty_bucket(attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    let entries = lookup::list::<BackupEntry>(attributes.context.lister, None);
+    let inside: Vec<String> = entries
+        .iter()
+        .filter(|entry| entry.spec.bucket_name == attributes.name)
+        .map(|entry| format!("{}/{}", text(&entry.metadata.namespace), text(&entry.metadata.name)))
+        .collect();
+    match inside.is_empty() {
+        true => Ok(()),
+        false => Err(attributes.forbidden(&format!(
+            "cannot delete BackupBucket because BackupEntries are still referencing it, backupEntryNames: {}",
+            inside.join(",")
+        ))),
+    }
+}
+
+/// [ADM-53].
+fn project_namespace(attributes: &Attributes<'_>, project: &Project) -> Result<(), ApiError> {
+    let had = typed_old::<Project>(attributes).is_some_and(|old| old.spec.namespace.is_some());
+    let Some(namespace) = project.spec.namespace.as_deref().filter(|_| !had) else {
+        return Ok(());
+    };
+    let lister = attributes.context.lister;
+    let found = lister.with_field(CORE, "projects", "spec.namespace", namespace);
+    match found.iter().any(|other| meta::name(other) != attributes.name) {
+        true => Err(attributes.forbidden(&format!("namespace {namespace:?} is already used by another project"))),
+        false => Ok(()),
+    }
+}
+
+fn bucket(attributes: &Attributes<'_>, bucket: &BackupBucket) -> Result<(), ApiError> {
+    let old = typed_old::<BackupBucket>(attributes);
+    if old.as_ref().is_some_and(|old| old.spec == bucket.spec) {
+        return Ok(());
+    }
+    let before = old.and_then(|old| old.spec.seed_name);
+    if let Some(seed) = bucket
+        .spec
+        .seed_name
+        .as_ref()
+        .filter(|seed| before.as_ref() != Some(*seed))
+    {
+        exists(attributes, SEED, "", seed)?;
+    }
+    let Some(reference) = &bucket.spec.credentials_ref else {
+        return Err(attributes.forbidden("spec.credentialsRef must be set or defaulted"));
+    };
+    match referred(text(&reference.api_version), text(&reference.kind)) {
+        Some(kind) if ["Secret", "WorkloadIdentity"].contains(&kind.kind) => {
+            exists(attributes, kind, text(&reference.namespace), text(&reference.name))
+        }
+        _ => Err(attributes
+            .forbidden("unknown credentials ref: BackupBucket is referencing neither a Secret nor a WorkloadIdentity")),
+    }
+}
+
+fn entry(attributes: &Attributes<'_>, entry: &BackupEntry) -> Result<(), ApiError> {
+    let old = typed_old::<BackupEntry>(attributes)
+        .map(|old| old.spec)
+        .unwrap_or_default();
+    if let Some(seed) = &entry.spec.seed_name
+        && old.seed_name.as_ref() != Some(seed)
+    {
+        exists(attributes, SEED, "", seed)?;
+    }
+    let bucket = kind(
+        CORE,
+        "backupbuckets",
+        "BackupBucket",
+        "backupbucket.core.gardener.cloud",
+    );
+    match old.bucket_name == entry.spec.bucket_name {
+        true => Ok(()),
+        false => exists(attributes, bucket, "", &entry.spec.bucket_name),
+    }
+}
+
+fn deployments(attributes: &Attributes<'_>, registration: &ControllerRegistration) -> Result<(), ApiError> {
+    let shown = "controllerdeployments.core.gardener.cloud";
+    let deployment = kind(CORE, "controllerdeployments", "ControllerDeployment", shown);
+    let references = registration.spec.deployment.iter().flat_map(|own| &own.deployment_refs);
+    let missing: Vec<String> = references
+        .filter(|reference| !is_there(attributes, deployment, "", &reference.name))
+        .map(|reference| not_found(deployment, &reference.name))
+        .collect();
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(attributes.forbidden(&errors_occurred(&missing))),
     }
 }

@@ -3,26 +3,121 @@
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path};
-use gardener_apis::constants::{annotation, label};
-use gardener_apis::core::v1beta1::{Seed, Shoot};
+use gardener_apis::constants::{GARDEN_NAMESPACE, annotation, label};
+use gardener_apis::core::v1beta1::{Seed, SeedSpec, Shoot};
 use gardener_apis::operations::v1alpha1::Bastion;
-use gardener_apiserver::definition::{Admission, Attributes, Operation};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use gardener_apis::seedmanagement::v1alpha1::ManagedSeed;
+use gardener_apiserver::definition::{Admission, Attributes, Lister, Operation};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
+use super::backup_buckets::target_system;
+use super::dns::global_domains;
 use super::{put, typed, typed_old};
 use crate::lookup;
 
 /// [ADM-42].
 pub(super) struct SeedValidator;
 
-fn users(attributes: &Attributes<'_>) -> Vec<Shoot> {
-    lookup::list::<Shoot>(attributes.context.lister, None)
-        .into_iter()
-        .filter(|shoot| {
-            shoot.spec.seed_name.as_deref() == Some(attributes.name)
-                || shoot.status.seed_name.as_deref() == Some(attributes.name)
-        })
-        .collect()
+/// The shoots on a seed, and those that are still leaving it.
+pub(super) fn users(lister: &dyn Lister, seed: &str) -> Vec<Shoot> {
+    let is = |name: &Option<String>| name.as_deref() == Some(seed);
+    let mut shoots = lookup::list::<Shoot>(lister, None);
+    shoots.retain(|shoot| is(&shoot.spec.seed_name) || is(&shoot.status.seed_name));
+    shoots
+}
+
+/// The zones that a change takes away from a seed with shoots.
+pub(super) fn removed_zones<'a>(new: &SeedSpec, old: &'a SeedSpec, users: &[Shoot]) -> Vec<&'a str> {
+    let zones = old.provider.zones.iter().filter(|_| !users.is_empty());
+    let removed = zones.filter(|zone| !new.provider.zones.contains(zone));
+    let mut removed: Vec<&str> = removed.map(String::as_str).collect();
+    removed.sort_unstable();
+    removed
+}
+
+/// Whether a change takes another internal domain for a seed with shoots.
+pub(super) fn changes_internal_domain(new: &SeedSpec, old: &SeedSpec, users: &[Shoot]) -> bool {
+    let both = new.dns.internal.as_ref().zip(old.dns.internal.as_ref());
+    !users.is_empty() && both.is_some_and(|(new, old)| new.domain != old.domain)
+}
+
+/// Why the default domains of a seed may not change so: shoots have one that would no longer be there.
+pub(super) fn changed_default_domains(
+    lister: &dyn Lister,
+    (new, old): (&SeedSpec, &SeedSpec),
+    users: &[Shoot],
+    seed: &str,
+) -> Option<String> {
+    let domains = |spec: &SeedSpec| -> Vec<String> {
+        let defaults = spec.dns.defaults.iter();
+        defaults.map(|config| config.domain.clone()).collect()
+    };
+    let is_used = |domain: &String| {
+        let end = format!(".{domain}");
+        let own = |shoot: &Shoot| shoot.spec.dns.as_ref().and_then(|dns| dns.domain.clone());
+        users.iter().filter_map(own).any(|own| own.ends_with(&end))
+    };
+    let (kept, before) = (domains(new), domains(old));
+    let lost = |all: Vec<String>| -> Vec<String> {
+        let gone = all.into_iter().filter(|domain| !kept.contains(domain));
+        gone.filter(|domain| is_used(domain)).collect()
+    };
+    let was_global = before.is_empty() && !kept.is_empty();
+    let removed = lost(before);
+    if !removed.is_empty() {
+        return Some(format!(
+            "cannot remove default domains [{}] from Seed {seed:?} as they are still being used by shoots",
+            removed.join(" ")
+        ));
+    }
+    let global = || global_domains(lister).into_iter().map(|global| global.domain).collect();
+    let missing = if was_global { lost(global()) } else { Vec::new() };
+    (!missing.is_empty()).then(|| {
+        format!(
+            "cannot configure explicit default domains for Seed {seed:?} without including domains [{}] that are currently being used by shoots",
+            missing.join(" ")
+        )
+    })
+}
+
+/// A refusal as upstream's tells it: by the kind.
+fn forbidden(name: &str, why: &str) -> ApiError {
+    ApiError::forbidden("core.gardener.cloud", "Seed", name, why)
+}
+
+fn change(attributes: &Attributes<'_>, new: &Seed, old: &Seed) -> Result<(), ApiError> {
+    let has_label = |seed: &Seed| {
+        let labels = seed.metadata.labels.as_ref();
+        labels.is_some_and(|labels| labels.contains_key(label::SEED_SELF_HOSTED))
+    };
+    if has_label(old) && !has_label(new) {
+        return Err(attributes.forbidden(&format!(
+            "label {:?} cannot be removed from a Seed",
+            label::SEED_SELF_HOSTED
+        )));
+    }
+    let (new, old) = (&new.spec, &old.spec);
+    if new.provider.zones == old.provider.zones && new.dns == old.dns {
+        return Ok(());
+    }
+    let (lister, name) = (attributes.context.lister, attributes.name);
+    let users = users(lister, name);
+    let zones = removed_zones(new, old, &users);
+    if !zones.is_empty() {
+        let why = format!(
+            "cannot remove zones [{}] from Seed {name} as there are Shoots scheduled to this Seed",
+            zones.join(" ")
+        );
+        return Err(forbidden(name, &why));
+    }
+    if changes_internal_domain(new, old, &users) {
+        let why = format!("cannot change internal domain as the Seed {name:?} is still in use by shoots");
+        return Err(forbidden(name, &why));
+    }
+    match changed_default_domains(lister, (new, old), &users, name) {
+        Some(why) => Err(forbidden(name, &why)),
+        None => Ok(()),
+    }
 }
 
 #[async_trait]
@@ -37,72 +132,41 @@ impl Admission for SeedValidator {
         }
         let name = attributes.name;
         if attributes.operation == Operation::Delete {
-            return if users(attributes).is_empty() {
-                Ok(())
-            } else {
-                Err(attributes.forbidden(&format!("cannot delete seed {name} since it is still used by shoot(s)")))
+            return match users(attributes.context.lister, name).is_empty() {
+                true => Ok(()),
+                false => {
+                    Err(attributes.forbidden(&format!("cannot delete seed {name} since it is still used by shoot(s)")))
+                }
             };
         }
-        let (Some(new), Some(old)) = (typed::<Seed>(attributes), typed_old::<Seed>(attributes)) else {
+        let Some(new) = typed::<Seed>(attributes) else {
             return Ok(());
         };
-        let removed: Vec<&str> = old
-            .spec
-            .provider
-            .zones
-            .iter()
-            .filter(|zone| !new.spec.provider.zones.contains(zone))
-            .map(String::as_str)
-            .collect();
-        let internal = |seed: &Seed| seed.spec.dns.internal.as_ref().map(|config| config.domain.clone());
-        let domain_changed = internal(&new) != internal(&old);
-        let domains: Vec<&str> = old
-            .spec
-            .dns
-            .defaults
-            .iter()
-            .filter(|config| !new.spec.dns.defaults.iter().any(|own| own.domain == config.domain))
-            .map(|config| config.domain.as_str())
-            .collect();
-        if removed.is_empty() && !domain_changed && domains.is_empty() {
+        if let Some(old) = typed_old::<Seed>(attributes) {
+            change(attributes, &new, &old)?;
+        }
+        let Some(backup) = &new.spec.backup else {
             return Ok(());
+        };
+        match target_system(attributes, backup.credentials_ref.as_ref())? {
+            Some(other) if other != backup.provider => Err(attributes.forbidden(&format!(
+                "seed using backup of type {:?} cannot use WorkloadIdentity of type {other:?}",
+                backup.provider
+            ))),
+            _ => Ok(()),
         }
-        let users = users(attributes);
-        if users.is_empty() {
-            return Ok(());
-        }
-        if !removed.is_empty() {
-            return Err(attributes.forbidden(&format!(
-                "cannot remove zones [{}] from Seed {name} as there are Shoots scheduled to this Seed",
-                removed.join(" ")
-            )));
-        }
-        if domain_changed {
-            return Err(attributes.forbidden(&format!(
-                "cannot change internal domain as the Seed {name:?} is still in use by shoots"
-            )));
-        }
-        let used: Vec<&str> = domains
-            .into_iter()
-            .filter(|domain| {
-                users.iter().any(|shoot| {
-                    let own = shoot
-                        .spec
-                        .dns
-                        .as_ref()
-                        .and_then(|dns| dns.domain.as_deref())
-                        .unwrap_or_default();
-                    own.ends_with(&format!(".{domain}"))
-                })
-            })
-            .collect();
-        if !used.is_empty() {
-            return Err(attributes.forbidden(&format!(
-                "cannot remove default domains [{}] from Seed {name:?} as they are still being used by shoots",
-                used.join(" ")
-            )));
-        }
-        Ok(())
+    }
+}
+
+/// Makes the labels of an object name exactly these seeds.
+pub(super) fn label_seeds<'a>(metadata: &mut ObjectMeta, seeds: impl IntoIterator<Item = &'a str>) {
+    let labels = metadata.labels.get_or_insert_default();
+    labels.retain(|key, _| !key.starts_with(label::SEED_NAME_PREFIX));
+    for seed in seeds.into_iter().filter(|seed| !seed.is_empty()) {
+        labels.insert(format!("{}{seed}", label::SEED_NAME_PREFIX), "true".into());
+    }
+    if labels.is_empty() {
+        metadata.labels = None;
     }
 }
 
@@ -120,11 +184,20 @@ impl Admission for SeedMutator {
             return Ok(());
         };
         let name = seed.metadata.name.clone().unwrap_or_default();
-        if name.is_empty() {
-            return Ok(());
+        let lister = attributes.context.lister;
+        let mut seeds = vec![name.clone()];
+        // a managed seed is seen by the gardenlet that has its shoot
+        let managed = lookup::get::<ManagedSeed>(lister, GARDEN_NAMESPACE, &name);
+        if let Some(own) = managed.and_then(|managed| managed.spec.shoot) {
+            let shoot = lookup::get::<Shoot>(lister, GARDEN_NAMESPACE, &own.name).ok_or_else(|| {
+                ApiError::internal(format!(
+                    "failed to get shoot {} for managed seed {name:?}: shoot.core.gardener.cloud {:?} not found",
+                    own.name, own.name
+                ))
+            })?;
+            seeds.extend(shoot.spec.seed_name);
         }
-        let labels = seed.metadata.labels.get_or_insert_default();
-        labels.insert(format!("{}{name}", label::SEED_NAME_PREFIX), "true".into());
+        label_seeds(&mut seed.metadata, seeds.iter().map(String::as_str));
         put(attributes, &seed)
     }
 }

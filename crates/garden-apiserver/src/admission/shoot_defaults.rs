@@ -1,70 +1,21 @@
-//! Small plugins that complete shoots: tolerations, exposure class, autoscaling, reserved resources, [ADM-37], [ADM-38], [ADM-41], [ADM-44].
+//! Small plugins that complete shoots: exposure class, autoscaling, name service, reserved resources, [ADM-38], [ADM-41], [ADM-44].
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
-use gardener_apis::core::v1beta1::{ExposureClass, Shoot};
+use gardener_apimachinery::field::{Error, Path};
+use gardener_apimachinery::quantity::Amount;
+use gardener_apimachinery::selector::LabelSelector;
+use gardener_apis::core::v1beta1::{ExposureClass, KubeletConfigReserved, Shoot};
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
+use gardener_rules::reserved_resources;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::{put, typed, typed_old};
+use super::{put, typed};
 use crate::lookup;
 
 /// The text of an admission error whose shoot has no project.
 pub(super) const NO_PROJECT: &str =
     "Internal error occurred: could not find referenced project: Project.core.gardener.cloud \"<unknown>\" not found";
-
-/// [ADM-37].
-pub(super) struct ShootTolerationRestriction;
-
-#[async_trait]
-impl Admission for ShootTolerationRestriction {
-    fn name(&self) -> &'static str {
-        "ShootTolerationRestriction"
-    }
-
-    async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
-        if attributes.operation != Operation::Create || !attributes.subresource.is_empty() {
-            return Ok(());
-        }
-        let Some(mut shoot) = typed::<Shoot>(attributes) else {
-            return Ok(());
-        };
-        let Some(project) = lookup::project_of(attributes.context.lister, attributes.namespace) else {
-            return Err(attributes.forbidden(NO_PROJECT));
-        };
-        let defaults = project.spec.tolerations.map(|both| both.defaults).unwrap_or_default();
-        for toleration in defaults {
-            if !shoot.spec.tolerations.iter().any(|own| own.key == toleration.key) {
-                shoot.spec.tolerations.push(toleration);
-            }
-        }
-        put(attributes, &shoot)
-    }
-
-    async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        let Some(shoot) = typed::<Shoot>(attributes) else {
-            return Ok(());
-        };
-        if typed_old::<Shoot>(attributes).is_some_and(|old| old.spec.tolerations == shoot.spec.tolerations) {
-            return Ok(());
-        }
-        let project = lookup::project_of(attributes.context.lister, attributes.namespace);
-        let whitelist = project
-            .and_then(|project| project.spec.tolerations)
-            .map(|both| both.whitelist)
-            .unwrap_or_default();
-        // A whitelisted key without value allows every value of it.
-        let allowed = shoot.spec.tolerations.iter().all(|toleration| {
-            whitelist
-                .iter()
-                .any(|own| own.key == toleration.key && (own.value.is_none() || own.value == toleration.value))
-        });
-        if allowed {
-            return Ok(());
-        }
-        Err(attributes.forbidden("error while validating tolerations against allowlist"))
-    }
-}
 
 /// [ADM-38].
 pub(super) struct ShootExposureClass;
@@ -102,18 +53,19 @@ impl Admission for ShootExposureClass {
                 own.match_labels.insert(key, value);
             }
             own.match_expressions.extend(selector.match_expressions);
+            own.provider_types.extend(selector.provider_types);
+            own.provider_types.sort();
+            own.provider_types.dedup();
         }
         for toleration in scheduling.tolerations {
-            match shoot.spec.tolerations.iter().find(|own| own.key == toleration.key) {
-                Some(own) if own.value != toleration.value => {
-                    return Err(attributes.forbidden(&format!(
-                        "toleration with key {:?} conflicts with the ones of referenced exposureclass",
-                        toleration.key
-                    )));
-                }
-                Some(_) => {}
-                None => shoot.spec.tolerations.push(toleration),
+            // as with upstream, one of the same value is a conflict, too
+            if shoot.spec.tolerations.iter().any(|own| own.key == toleration.key) {
+                return Err(attributes.forbidden(&format!(
+                    "toleration with key {:?} conflicts with the ones of referenced exposureclass",
+                    toleration.key
+                )));
             }
+            shoot.spec.tolerations.push(toleration);
         }
         put(attributes, &shoot)
     }
@@ -148,8 +100,74 @@ impl Admission for ShootVpaEnabledByDefault {
     }
 }
 
-/// [ADM-44] in its static form.
-pub(super) struct ShootResourceReservation;
+/// [DEF-58]: only where it is switched on.
+pub(super) struct ShootNodeLocalDnsEnabledByDefault;
+
+#[async_trait]
+impl Admission for ShootNodeLocalDnsEnabledByDefault {
+    fn name(&self) -> &'static str {
+        "ShootNodeLocalDNSEnabledByDefault"
+    }
+
+    async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
+        if attributes.operation != Operation::Create || !attributes.subresource.is_empty() {
+            return Ok(());
+        }
+        let Some(mut shoot) = typed::<Shoot>(attributes).filter(|shoot| !shoot.is_workerless()) else {
+            return Ok(());
+        };
+        let components = shoot.spec.system_components.get_or_insert_default();
+        if components.node_local_dns.is_none() {
+            components.node_local_dns.get_or_insert_default().enabled = true;
+        }
+        put(attributes, &shoot)
+    }
+}
+
+/// [DEF-60]: only where it is switched on, with domains whose names are not looked for in shoots.
+#[derive(Default)]
+pub(super) struct ShootDnsRewriting {
+    /// What every new shoot gets.
+    pub(super) common_suffixes: Vec<String>,
+}
+
+#[async_trait]
+impl Admission for ShootDnsRewriting {
+    fn name(&self) -> &'static str {
+        "ShootDNSRewriting"
+    }
+
+    async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
+        let creates = attributes.operation == Operation::Create && attributes.subresource.is_empty();
+        if !creates || self.common_suffixes.is_empty() {
+            return Ok(());
+        }
+        let Some(mut shoot) = typed::<Shoot>(attributes) else {
+            return Ok(());
+        };
+        let components = shoot.spec.system_components.get_or_insert_default();
+        let rewriting = components
+            .core_dns
+            .get_or_insert_default()
+            .rewriting
+            .get_or_insert_default();
+        rewriting.common_suffixes.extend(self.common_suffixes.iter().cloned());
+        put(attributes, &shoot)
+    }
+}
+
+/// [ADM-44].
+#[derive(Default)]
+pub(super) struct ShootResourceReservation {
+    /// Of which shoots the pools get what suits their machines; the others get the same for all.
+    pub(super) by_machine: Option<LabelSelector>,
+}
+
+fn fill(reserved: &mut KubeletConfigReserved, cpu: String, memory: String) {
+    reserved.cpu.get_or_insert(Quantity(cpu));
+    reserved.memory.get_or_insert(Quantity(memory));
+    reserved.pid.get_or_insert_with(|| Quantity("20k".into()));
+}
 
 #[async_trait]
 impl Admission for ShootResourceReservation {
@@ -168,16 +186,53 @@ impl Admission for ShootResourceReservation {
         if shoot.is_workerless() || shoot.in_deletion() {
             return Ok(());
         }
-        let reserved = shoot
-            .spec
-            .kubernetes
-            .kubelet
-            .get_or_insert_default()
-            .kube_reserved
-            .get_or_insert_default();
-        reserved.cpu.get_or_insert_with(|| Quantity("80m".into()));
-        reserved.memory.get_or_insert_with(|| Quantity("1Gi".into()));
-        reserved.pid.get_or_insert_with(|| Quantity("20k".into()));
+        let labels = shoot.metadata.labels.clone().unwrap_or_default();
+        let by_machine = self
+            .by_machine
+            .as_ref()
+            .is_some_and(|selector| selector.matches(&labels));
+        let kubelet = shoot.spec.kubernetes.kubelet.as_ref();
+        if !by_machine || kubelet.is_some_and(|kubelet| kubelet.kube_reserved.is_some()) {
+            let kubelet = shoot.spec.kubernetes.kubelet.get_or_insert_default();
+            fill(
+                kubelet.kube_reserved.get_or_insert_default(),
+                "80m".into(),
+                "1Gi".into(),
+            );
+            return put(attributes, &shoot);
+        }
+        let reference = shoot.spec.cloud_profile_reference();
+        let profile = lookup::cloud_profile(attributes.context.lister, attributes.namespace, reference.as_ref())
+            .map_err(ApiError::internal)?;
+        let mut errors = Vec::new();
+        for (i, worker) in shoot.spec.provider.workers.iter_mut().enumerate() {
+            let mut types = profile.machine_types.iter();
+            let Some(machine) = types.find(|machine| machine.name == worker.machine.r#type) else {
+                let path = Path::new("spec.provider.workers").index(i).child("machine.type");
+                errors.push(Error::invalid(
+                    &path,
+                    worker.machine.r#type.as_str(),
+                    "worker machine type unknown",
+                ));
+                continue;
+            };
+            let amount = |text: &Quantity| text.0.parse().unwrap_or_else(|_| Amount::units(0));
+            let cpu = Amount::milli(reserved_resources::cpu(amount(&machine.cpu).milli_value()));
+            let memory = Amount::bytes(reserved_resources::memory(amount(&machine.memory).value()));
+            let kubelet = worker
+                .kubernetes
+                .get_or_insert_default()
+                .kubelet
+                .get_or_insert_default();
+            fill(
+                kubelet.kube_reserved.get_or_insert_default(),
+                cpu.to_string(),
+                memory.to_string(),
+            );
+        }
+        if !errors.is_empty() {
+            return Err(attributes.invalid(&errors));
+        }
         put(attributes, &shoot)
     }
 }

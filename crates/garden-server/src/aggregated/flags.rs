@@ -7,12 +7,10 @@ use clap::{Args, Command};
 use gardener_apimachinery::duration::Duration;
 use gardener_apimachinery::meta::parse_bool;
 use gardener_kube_apiserver::flags::line::log_level;
-use gardener_kube_apiserver::flags::{
-    AdmissionFlags, CallerFlags, EtcdFlags, FlagError, Program, ServingFlags, Switch,
-};
+use gardener_kube_apiserver::flags::{CallerFlags, EtcdFlags, FlagError, Program, ServingFlags, Switch};
 
 use super::others::OTHERS;
-use crate::admission;
+use crate::admission::{GardenAdmissionFlags, KNOWN};
 use crate::kubeconfigs::KubeconfigFlags;
 
 /// The flags that do something.
@@ -30,7 +28,7 @@ pub struct Flags {
     pub callers: CallerFlags,
     /// Which admission plugins run.
     #[command(flatten)]
-    pub admission: AdmissionFlags,
+    pub admission: GardenAdmissionFlags,
     /// The kube-apiserver that tells whose bearer tokens are, and whose certificates are believed [default: the one of the cluster in which this runs].
     #[arg(long, value_name = "FILE")]
     pub authentication_kubeconfig: Option<PathBuf>,
@@ -125,7 +123,7 @@ impl Flags {
         let mut errors = self.etcd.errors();
         errors.extend(self.serving.errors());
         errors.extend(self.callers.errors());
-        errors.extend(self.admission.errors(&admission::KNOWN));
+        errors.extend(self.admission.plugins.errors(&KNOWN));
         errors.extend(self.kubeconfigs.errors());
         let mut require = |holds: bool, message: &str| {
             if !holds {

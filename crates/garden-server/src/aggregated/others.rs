@@ -13,8 +13,7 @@ pub(super) const OTHERS: Others = Others {
 
 const SWITCHES: [&str; 2] = ["alsologtostderr", "logtostderr"];
 
-const VALUES: [&str; 12] = [
-    "admission-control-config-file",
+const VALUES: [&str; 11] = [
     "audit-log-path",
     "audit-policy-file",
     "audit-webhook-batch-initial-backoff",

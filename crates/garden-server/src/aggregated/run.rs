@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::CLUSTER;
 use super::flags::Flags;
 use super::trust::{Trust, TrustError};
-use crate::admission;
+use crate::admission::{self, AdmissionError};
 use crate::bootstrap;
 
 /// Host names of the server.
@@ -63,6 +63,9 @@ pub enum RunError {
         /// What is missing.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// Admission plugins cannot be configured.
+    #[error(transparent)]
+    Admission(#[from] AdmissionError),
     /// It is not known whom to believe.
     #[error(transparent)]
     Trust(#[from] TrustError),
@@ -126,7 +129,7 @@ pub(super) fn config(
     clients: &Clients,
     elsewhere: Arc<Elsewhere>,
     front_proxies: Option<FrontProxies>,
-) -> Result<ClusterConfig, gardener_garden_apiserver::RecordedError> {
+) -> Result<ClusterConfig, RunError> {
     let keep = flags.authentication_token_webhook_cache_ttl.to_std();
     let authenticator = Arc::new(Authenticator::new(Settings {
         anonymous: true,
@@ -137,7 +140,7 @@ pub(super) fn config(
     Ok(ClusterConfig {
         resources: Arc::new(ResourceSet::new(definitions(&flags.kubeconfigs.options())?)),
         custom_resources: false,
-        admission: admission::left(&flags.admission),
+        admission: admission::left(&flags.admission)?,
         authenticator,
         authorizer: authorizer(flags, clients.authorization.clone()),
         git_version: concat!("v", env!("CARGO_PKG_VERSION")).to_owned(),

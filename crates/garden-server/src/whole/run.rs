@@ -27,6 +27,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::flags::Flags;
+use crate::admission::AdmissionError;
 use crate::bootstrap;
 
 /// Who has the kubeconfig that is written.
@@ -40,6 +41,9 @@ pub enum RunError {
     /// A file that a flag names cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
+    /// Admission plugins cannot be configured.
+    #[error(transparent)]
+    Admission(#[from] AdmissionError),
     /// The port cannot be had.
     #[error("--listen: {address} cannot be listened on: {source}")]
     Listen {
@@ -103,7 +107,7 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     let mut settings = identity.authentication(&format!("https://{HOST}"));
     settings.front_proxies = access::front_proxies(&flags.callers);
     let mut config = garden::config(&embedded, settings, &flags.kubeconfigs.options())?;
-    config.admission = crate::admission::left(&flags.admission);
+    config.admission = crate::admission::left(&flags.admission)?;
     let cluster = server.open(GARDEN, config);
     kubernetes::complete(&cluster).await?;
     let running = Running::new(server.clone(), Arc::clone(&cluster), store);

@@ -244,6 +244,27 @@ pub(in crate::core::v1beta1) fn validate_machine_images(
     errors
 }
 
+/// Checks a version that a profile lists by itself: it says all that nodes need.
+pub fn validate_whole_image_version(version: &MachineImageVersion, capabilities: bool, path: &Path) -> ErrorList {
+    image_version(version, true, capabilities, path)
+}
+
+/// Checks what a namespaced profile and its parent make together.
+pub fn validate_merged_cloud_profile(spec: &CloudProfileSpec, path: &Path) -> ErrorList {
+    let capabilities = !spec.machine_capabilities.is_empty();
+    let mut errors = kubernetes_versions(&spec.kubernetes, &path.child("kubernetes.versions"));
+    if !spec.machine_images.is_empty() {
+        let path = path.child("machineImages");
+        errors.extend(validate_machine_images(&spec.machine_images, true, capabilities, &path));
+    }
+    if !spec.machine_types.is_empty() {
+        let path = path.child("machineTypes");
+        errors.extend(validate_machine_types(&spec.machine_types, !capabilities, &path));
+    }
+    errors.extend(validate_volume_types(&spec.volume_types, &path.child("volumeTypes")));
+    errors
+}
+
 fn image_version(version: &MachineImageVersion, complete: bool, capabilities: bool, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     if version.version.is_empty() {

@@ -25,7 +25,7 @@ pub fn validate_exposure_class(class: &ExposureClass) -> ErrorList {
         if let Some(selector) = &scheduling.seed_selector {
             errors.extend(seed_selector(selector, &path.child("seedSelector")));
         }
-        errors.extend(tolerations(&scheduling.tolerations, None, &path.child("tolerations")));
+        errors.extend(tolerations(&scheduling.tolerations, &path.child("tolerations")));
     }
     errors
 }

@@ -9,7 +9,9 @@ use k8s_openapi::api::rbac::v1::Subject;
 use super::defaults::subject_key;
 use super::*;
 use crate::constants::{GARDEN_NAMESPACE, PROJECT_NAMESPACE_PREFIX};
-use crate::validation::{immutable, invalid_each, object_meta, object_meta_update, shown, tolerations};
+use crate::validation::{
+    allowed_tolerations, immutable, invalid_each, object_meta, object_meta_update, shown, tolerations,
+};
 
 const NAME_MAX: usize = 10;
 const RESERVED: [&str; 3] = [
@@ -65,12 +67,10 @@ pub fn validate_project(project: &Project, old: Option<&Project>) -> ErrorList {
     }
     if let Some(both) = &spec.tolerations {
         let at = path.child("tolerations");
-        errors.extend(tolerations(
-            &both.defaults,
-            Some(&both.whitelist),
-            &at.child("defaults"),
-        ));
-        errors.extend(tolerations(&both.whitelist, None, &at.child("whitelist")));
+        errors.extend(tolerations(&both.defaults, &at.child("defaults")));
+        errors.extend(tolerations(&both.whitelist, &at.child("whitelist")));
+        let defaults = at.child("defaults");
+        errors.extend(allowed_tolerations(&both.defaults, &both.whitelist, &defaults));
     }
     errors.extend(dual_approval(spec, &path.child("dualApprovalForDeletion")));
     errors

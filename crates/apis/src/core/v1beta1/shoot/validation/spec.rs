@@ -50,7 +50,7 @@ pub fn validate_shoot_spec(meta: &ObjectMeta, spec: &ShootSpec, in_template: boo
         errors.extend(seed_selector(selector, &path.child("seedSelector")));
     }
     errors.extend(purpose(meta, spec, &path.child("purpose")));
-    errors.extend(tolerations(&spec.tolerations, None, &path.child("tolerations")));
+    errors.extend(tolerations(&spec.tolerations, &path.child("tolerations")));
     errors.extend(components::system_components(spec, &path.child("systemComponents")));
     if let Some(class) = &spec.exposure_class_name
         && !names::dns_subdomain(class).is_empty()

@@ -1,0 +1,196 @@
+//! What operators configure of plugins, [ADM-2]: each plugin's own document, as in `--admission-control-config-file`.
+
+use gardener_apimachinery::field::Path;
+use gardener_apimachinery::selector::LabelSelector;
+use gardener_apis::core::v1beta1::Toleration;
+use gardener_apis::validation;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as Selector;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Plugins that run only where they are asked for.
+pub const OFF_BY_DEFAULT: [&str; 2] = ["ShootNodeLocalDNSEnabledByDefault", "ShootDNSRewriting"];
+
+/// The configuration of all plugins that have one.
+#[derive(Clone, Debug, Default)]
+pub struct Configuration {
+    pub(super) tolerations: Tolerations,
+    pub(super) dns_rewriting: DnsRewriting,
+    pub(super) resource_reservation: ResourceReservation,
+}
+
+/// Why a plugin's document is not understood.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigurationError {
+    /// The plugin has none.
+    #[error("plugin {0:?} takes no configuration")]
+    None(String),
+    /// It is of another kind.
+    #[error(
+        "plugin {plugin:?}: expected kind \"Configuration\" of {expected:?}, but it is kind {kind:?} of {api_version:?}"
+    )]
+    Kind {
+        /// The plugin.
+        plugin: String,
+        /// Its API version.
+        expected: String,
+        /// What the document says.
+        api_version: String,
+        /// What the document says.
+        kind: String,
+    },
+    /// It has another shape, or a member that is not known.
+    #[error("plugin {plugin:?}: {why}")]
+    Shape {
+        /// The plugin.
+        plugin: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// [TOL-10].
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Tolerations {
+    pub(super) defaults: Vec<Toleration>,
+    pub(super) whitelist: Vec<Toleration>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct DnsRewriting {
+    pub(super) common_suffixes: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct ResourceReservation {
+    #[serde(rename = "useGKEFormula")]
+    use_gke_formula: bool,
+    selector: Option<Selector>,
+}
+
+impl ResourceReservation {
+    /// The shoots whose pools get what suits their machines, if there are any.
+    pub(super) fn by_machine(&self) -> Option<LabelSelector> {
+        let all = Selector::default();
+        self.use_gke_formula
+            .then(|| LabelSelector::from(self.selector.as_ref().unwrap_or(&all)))
+    }
+}
+
+impl Configuration {
+    /// Takes the document of one plugin.
+    ///
+    /// # Errors
+    /// [`ConfigurationError`].
+    pub fn take(&mut self, plugin: &str, document: &Value) -> Result<(), ConfigurationError> {
+        match plugin {
+            "ShootTolerationRestriction" => {
+                let own: Tolerations = read(plugin, "shoottolerationrestriction", document)?;
+                let mut errors = validation::tolerations(&own.defaults, &Path::new("defaults"));
+                errors.extend(validation::tolerations(&own.whitelist, &Path::new("whitelist")));
+                if !errors.is_empty() {
+                    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+                    return Err(ConfigurationError::Shape {
+                        plugin: plugin.to_owned(),
+                        why: texts.join("; "),
+                    });
+                }
+                self.tolerations = own;
+            }
+            "ShootDNSRewriting" => self.dns_rewriting = read(plugin, "shootdnsrewriting", document)?,
+            "ShootResourceReservation" => {
+                self.resource_reservation = read(plugin, "shootresourcereservation", document)?;
+            }
+            other => return Err(ConfigurationError::None(other.to_owned())),
+        }
+        Ok(())
+    }
+}
+
+fn read<T: DeserializeOwned>(plugin: &str, group: &str, document: &Value) -> Result<T, ConfigurationError> {
+    let member = |name: &str| {
+        document
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let expected = format!("{group}.admission.gardener.cloud/v1alpha1");
+    let (api_version, kind) = (member("apiVersion"), member("kind"));
+    if api_version != expected || kind != "Configuration" {
+        return Err(ConfigurationError::Kind {
+            plugin: plugin.to_owned(),
+            expected,
+            api_version,
+            kind,
+        });
+    }
+    let mut own = document.clone();
+    if let Some(members) = own.as_object_mut() {
+        members.remove("apiVersion");
+        members.remove("kind");
+    }
+    T::deserialize(own).map_err(|error| ConfigurationError::Shape {
+        plugin: plugin.to_owned(),
+        why: error.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn adm_2_plugins_take_their_own_documents() {
+        let mut configuration = Configuration::default();
+        let document = |group: &str, more: Value| {
+            let mut document =
+                json!({"apiVersion": format!("{group}.admission.gardener.cloud/v1alpha1"), "kind": "Configuration"});
+            let members = document.as_object_mut().unwrap();
+            members.extend(more.as_object().unwrap().clone());
+            document
+        };
+        let tolerations = document(
+            "shoottolerationrestriction",
+            json!({"defaults": [{"key": "a"}], "whitelist": [{"key": "a"}]}),
+        );
+        configuration.take("ShootTolerationRestriction", &tolerations).unwrap();
+        assert_eq!(configuration.tolerations.defaults.len(), 1);
+        let reservation = document(
+            "shootresourcereservation",
+            json!({"useGKEFormula": true, "selector": {"matchLabels": {"a": "b"}}}),
+        );
+        configuration.take("ShootResourceReservation", &reservation).unwrap();
+        let selector = configuration.resource_reservation.by_machine().unwrap();
+        assert!(selector.matches(&[("a".to_owned(), "b".to_owned())].into()) && !selector.matches(&[].into()));
+        for (plugin, document, why) in [
+            ("ShootDNS", json!({}), "takes no configuration"),
+            (
+                "ShootDNSRewriting",
+                json!({"kind": "Other"}),
+                "expected kind \"Configuration\" of \"shootdnsrewriting.",
+            ),
+            (
+                "ShootDNSRewriting",
+                document("shootdnsrewriting", json!({"suffixes": []})),
+                "unknown field `suffixes`",
+            ),
+            (
+                "ShootTolerationRestriction",
+                document(
+                    "shoottolerationrestriction",
+                    json!({"defaults": [{"key": "a"}, {"key": "a"}]}),
+                ),
+                "defaults[1]: Duplicate value",
+            ),
+        ] {
+            let error = configuration.take(plugin, &document).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}

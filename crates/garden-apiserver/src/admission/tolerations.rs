@@ -1,0 +1,81 @@
+//! Which tolerations shoots get and may have, [ADM-37], [TOL-10] – [TOL-14].
+
+use async_trait::async_trait;
+use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::Path;
+use gardener_apis::core::v1beta1::{Project, Shoot, Toleration};
+use gardener_apis::validation::{allowed_tolerations, toleration_identity};
+use gardener_apiserver::definition::{Admission, Attributes, Operation};
+
+use super::shoot_defaults::NO_PROJECT;
+use super::{put, typed, typed_old};
+use crate::lookup;
+
+/// The plugin, with what holds for all projects.
+#[derive(Default)]
+pub(super) struct ShootTolerationRestriction {
+    /// What every shoot gets.
+    pub(super) defaults: Vec<Toleration>,
+    /// What every shoot may have.
+    pub(super) allowed: Vec<Toleration>,
+}
+
+fn project(attributes: &Attributes<'_>) -> Result<Project, ApiError> {
+    lookup::project_of(attributes.context.lister, attributes.namespace).ok_or_else(|| attributes.forbidden(NO_PROJECT))
+}
+
+#[async_trait]
+impl Admission for ShootTolerationRestriction {
+    fn name(&self) -> &'static str {
+        "ShootTolerationRestriction"
+    }
+
+    async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
+        if attributes.operation != Operation::Create || !attributes.subresource.is_empty() {
+            return Ok(());
+        }
+        let Some(mut shoot) = typed::<Shoot>(attributes) else {
+            return Ok(());
+        };
+        let of_project = project(attributes)?.spec.tolerations.map(|both| both.defaults);
+        let defaults = self.defaults.iter().cloned().chain(of_project.unwrap_or_default());
+        let own = std::mem::take(&mut shoot.spec.tolerations);
+        let added: Vec<Toleration> = defaults
+            .filter(|toleration| !own.iter().any(|own| own.key == toleration.key))
+            .collect();
+        shoot.spec.tolerations = own.into_iter().chain(added).collect();
+        put(attributes, &shoot)
+    }
+
+    async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        let Some(shoot) = typed::<Shoot>(attributes) else {
+            return Ok(());
+        };
+        let before = typed_old::<Shoot>(attributes)
+            .map(|old| old.spec.tolerations)
+            .unwrap_or_default();
+        let before: Vec<String> = before.iter().map(toleration_identity).collect();
+        let new: Vec<Toleration> = shoot
+            .spec
+            .tolerations
+            .into_iter()
+            .filter(|own| !before.contains(&toleration_identity(own)))
+            .collect();
+        let of_project = project(attributes)?.spec.tolerations.map(|both| both.whitelist);
+        let allowed: Vec<Toleration> = self
+            .allowed
+            .iter()
+            .cloned()
+            .chain(of_project.unwrap_or_default())
+            .collect();
+        let errors = allowed_tolerations(&new, &allowed, &Path::new("spec.tolerations"));
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        Err(attributes.forbidden(&format!(
+            "error while validating tolerations against allowlist: [{}]",
+            texts.join(" ")
+        )))
+    }
+}

@@ -1,0 +1,46 @@
+//! What gardener-admission-controller's webhooks refuse and change, built in [ADM-70] – [ADM-79]: a garden whose Kubernetes kinds are served by the
+//! same program has no second one to ask. Each is called as its webhook, and says so in what it refuses.
+
+mod configurations;
+mod namespaces;
+mod resource_size;
+mod secrets;
+
+use std::sync::Arc;
+
+use gardener_apimachinery::ApiError;
+use gardener_apis::constants::{label, role};
+use gardener_apiserver::definition::{Admission, Attributes};
+use gardener_apiserver::{meta, webhooks};
+
+pub use resource_size::{Limit, Mode, ResourceSize, Subject};
+
+/// All of them, those that change objects first. They run where webhooks run: behind all other plugins.
+pub fn plugins(sizes: ResourceSize) -> Vec<Arc<dyn Admission>> {
+    vec![
+        Arc::new(secrets::ProviderLabels),
+        Arc::new(namespaces::NamespaceDeletion),
+        Arc::new(secrets::KubeconfigSecrets),
+        Arc::new(secrets::InternalDomain),
+        Arc::new(configurations::AuditPolicies),
+        Arc::new(configurations::Authentication),
+        Arc::new(configurations::Authorization),
+        Arc::new(secrets::ShootKubeconfigs),
+        Arc::new(secrets::UpdateRestriction),
+        Arc::new(sizes),
+    ]
+}
+
+/// A refusal as the webhook's client gets it.
+fn denied(name: &str, why: ApiError) -> ApiError {
+    webhooks::refusal(name, Some(why.status().clone()))
+}
+
+/// Whether a namespace is a project's.
+fn is_project(attributes: &Attributes<'_>, namespace: &str) -> bool {
+    let found = attributes.context.lister.get("", "namespaces", "", namespace);
+    found.is_some_and(|namespace| {
+        let labels = meta::string_map(namespace.pointer("/metadata/labels"));
+        labels.get(label::ROLE).map(String::as_str) == Some(role::PROJECT)
+    })
+}

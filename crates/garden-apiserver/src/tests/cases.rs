@@ -1,0 +1,929 @@
+//! Worked cases of the garden's admission, asked of a garden with one of everything that a shoot needs.
+
+use gardener_apiserver::UserInfo;
+use serde_json::{Value, json};
+
+use super::garden::Garden;
+use crate::admission::webhooks::ResourceSize;
+
+const CORE: &str = "core.gardener.cloud";
+const SECURITY: &str = "security.gardener.cloud";
+const ONE: (&str, &str, &str) = ("Shoot", "garden-dev", "one");
+
+fn object(api_version: &str, kind: &str, (namespace, name): (&str, &str), more: Value) -> Value {
+    let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "uid": "u"}});
+    if !namespace.is_empty() {
+        object["metadata"]["namespace"] = namespace.into();
+    }
+    merge(&mut object, more);
+    object
+}
+
+fn core(kind: &str, place: (&str, &str), more: Value) -> Value {
+    object("core.gardener.cloud/v1beta1", kind, place, more)
+}
+
+/// Puts members into an object, as a merge patch does.
+fn merge(object: &mut Value, patch: Value) {
+    match (object, patch) {
+        (Value::Object(members), Value::Object(patch)) => {
+            for (key, value) in patch {
+                match value {
+                    Value::Null => drop(members.remove(&key)),
+                    value => merge(members.entry(key).or_insert(Value::Null), value),
+                }
+            }
+        }
+        (object, patch) => *object = patch,
+    }
+}
+
+fn change(patch: Value) -> impl FnOnce(&mut Value) {
+    |object| merge(object, patch)
+}
+
+fn shoot(more: Value) -> Value {
+    let mut shoot = core(
+        "Shoot",
+        ("garden-dev", "one"),
+        json!({"metadata": {"creationTimestamp": "2026-05-01T09:00:00Z"}, "spec": {
+            "cloudProfile": {"kind": "CloudProfile", "name": "local"}, "region": "eu", "credentialsBindingName": "creds",
+            "kubernetes": {"version": "1.34.1"},
+            "networking": {"type": "calico", "pods": "100.96.0.0/11", "services": "100.64.0.0/13", "nodes": "10.0.0.0/16"},
+            "provider": {"type": "local", "workers": [{
+                "name": "w1", "minimum": 1, "maximum": 2, "volume": {"type": "std", "size": "30Gi"},
+                "machine": {"type": "m1", "image": {"name": "linux", "version": "1.0.0"}},
+            }]},
+        }}),
+    );
+    merge(&mut shoot, more);
+    shoot
+}
+
+fn seed(name: &str, more: Value) -> Value {
+    let mut seed = core(
+        "Seed",
+        ("", name),
+        json!({"spec": {
+            "provider": {"type": "local", "region": "eu", "zones": ["a", "b", "c"]},
+            "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
+            "dns": {"internal": {"domain": "internal.example.com"}, "defaults": [{
+                "domain": "example.com", "type": "local",
+                "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "dns"},
+            }]},
+            "backup": {"provider": "local", "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "b"}},
+        }}),
+    );
+    merge(&mut seed, more);
+    seed
+}
+
+/// Profile `local`, project `dev`, credentials `creds`, seeds `s1` and `s2`, shoot `one`.
+async fn garden() -> Garden {
+    let mut garden = Garden::new();
+    let namespace = json!({"metadata": {"name": "garden-dev", "labels": {"gardener.cloud/role": "project"}}});
+    garden.put("", "namespaces", namespace);
+    let project = core("Project", ("", "dev"), json!({"spec": {"namespace": "garden-dev"}}));
+    garden.put(CORE, "projects", project);
+    let profile = core(
+        "CloudProfile",
+        ("", "local"),
+        json!({"spec": {
+            "type": "local",
+            "kubernetes": {"versions": [{"version": "1.36.0"}, {"version": "1.35.0"}, {"version": "1.34.1"}, {"version": "1.33.5"}]},
+            "machineImages": [{"name": "linux", "updateStrategy": "major", "versions": [
+                {"version": "1.0.0", "architectures": ["amd64"], "cri": [{"name": "containerd"}]},
+                {"version": "1.1.0", "architectures": ["amd64"], "cri": [{"name": "containerd"}]},
+            ]}],
+            "machineTypes": [{"name": "m1", "cpu": "4", "gpu": "0", "memory": "8Gi", "architecture": "amd64", "usable": true}],
+            "volumeTypes": [{"name": "std", "class": "standard", "minSize": "20Gi", "usable": true}],
+            "regions": [{"name": "eu", "zones": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}],
+        }}),
+    );
+    garden.put(CORE, "cloudprofiles", profile);
+    let registered: Vec<Value> = [
+        "ControlPlane",
+        "Infrastructure",
+        "Worker",
+        "BackupBucket",
+        "BackupEntry",
+        "DNSRecord",
+    ]
+    .map(|kind| json!({"kind": kind, "type": "local"}))
+    .into_iter()
+    .chain([
+        json!({"kind": "Network", "type": "calico"}),
+        json!({"kind": "OperatingSystemConfig", "type": "linux"}),
+        json!({"kind": "ContainerRuntime", "type": "containerd"}),
+    ])
+    .collect();
+    let registration = core(
+        "ControllerRegistration",
+        ("", "local"),
+        json!({"spec": {"resources": registered}}),
+    );
+    garden.put(CORE, "controllerregistrations", registration);
+    garden.put(
+        "",
+        "secrets",
+        object("v1", "Secret", ("garden-dev", "key"), json!({"data": {}})),
+    );
+    let binding = object(
+        "security.gardener.cloud/v1alpha1",
+        "CredentialsBinding",
+        ("garden-dev", "creds"),
+        json!({
+            "provider": {"type": "local"}, "quotas": [],
+            "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "namespace": "garden-dev", "name": "key"},
+        }),
+    );
+    garden.put(SECURITY, "credentialsbindings", binding);
+    for name in ["s1", "s2"] {
+        garden.put(CORE, "seeds", seed(name, json!({})));
+    }
+    garden.create(shoot(json!({}))).await.unwrap();
+    garden
+}
+
+/// Sets members of an object that is there, without asking anybody.
+fn set(garden: &mut Garden, resource: &str, (namespace, name): (&str, &str), patch: Value) {
+    let group = if resource == "credentialsbindings" {
+        SECURITY
+    } else {
+        CORE
+    };
+    let mut object = garden.stored(group, resource, namespace, name);
+    merge(&mut object, patch);
+    garden.put(group, resource, object);
+}
+
+#[track_caller]
+fn refused<T: std::fmt::Debug>(answer: Result<T, gardener_apimachinery::ApiError>, code: i32, why: &str) {
+    let error = answer.unwrap_err();
+    assert!(error.message().contains(why), "expected {why}\nfound {error}");
+    assert_eq!(error.status().code, Some(code), "{error}");
+}
+
+#[tokio::test]
+async fn adm_29b_a_seed_must_take_the_shoot() {
+    let bind = |seed: &str| change(json!({"spec": {"seedName": seed}}));
+    let mut garden = garden().await;
+    assert!(garden.update(ONE, "binding", bind("s1")).await.is_ok());
+    refused(
+        garden.update(ONE, "", bind("s1")).await,
+        403,
+        "spec.seedName 'nil' cannot be changed to 's1' by patching the shoot, please use the shoots/binding subresource",
+    );
+    for (patch, why) in [
+        (
+            json!({"spec": {"taints": [{"key": "a"}]}}),
+            "forbidden to use a seed whose taints are not tolerated by the shoot",
+        ),
+        (
+            json!({"spec": {"taints": null}, "status": {"allocatable": {"shoots": "0"}}}),
+            "cannot schedule shoot 'one' on seed 's1' that already has the maximum number of shoots scheduled on it (0)",
+        ),
+        (
+            json!({"status": {"allocatable": null}, "metadata": {"deletionTimestamp": "2026-05-01T09:00:00Z"}}),
+            "cannot schedule shoot 'one' on seed 's1' that is already marked for deletion",
+        ),
+    ] {
+        set(&mut garden, "seeds", ("", "s1"), patch);
+        refused(garden.update(ONE, "binding", bind("s1")).await, 403, why);
+    }
+    set(
+        &mut garden,
+        "seeds",
+        ("", "s1"),
+        json!({"metadata": {"deletionTimestamp": null}}),
+    );
+    for (selector, why) in [
+        (
+            json!({"matchLabels": {"a": "b"}}),
+            "because the cloud profile seed selector is not matching the labels of the seed",
+        ),
+        (
+            json!({"matchLabels": null, "providerTypes": ["x"]}),
+            "none of the provider types in the cloud profile seed selector",
+        ),
+    ] {
+        set(
+            &mut garden,
+            "cloudprofiles",
+            ("", "local"),
+            json!({"spec": {"seedSelector": selector}}),
+        );
+        refused(garden.update(ONE, "binding", bind("s1")).await, 403, why);
+    }
+    let all = json!({"spec": {"seedSelector": {"providerTypes": ["*"]}}});
+    set(&mut garden, "cloudprofiles", ("", "local"), all);
+    assert!(garden.update(ONE, "binding", bind("s1")).await.is_ok());
+}
+
+#[tokio::test]
+async fn w40_w41_adm_29c_where_a_shoot_may_move() {
+    let mut garden = garden().await;
+    let moved = || change(json!({"spec": {"seedName": "s2"}}));
+    set(
+        &mut garden,
+        "shoots",
+        ("garden-dev", "one"),
+        json!({"spec": {"seedName": "s1", "dns": {"domain": "one.dev.example.com"}}, "status": {"seedName": "s1"}}),
+    );
+    assert!(garden.update(ONE, "binding", moved()).await.is_ok());
+    refused(
+        garden.update(ONE, "binding", |_| ()).await,
+        500,
+        "update of binding rejected, shoot is already assigned to the same seed",
+    );
+    refused(
+        garden
+            .update(ONE, "", change(json!({"spec": {"seedName": null}})))
+            .await,
+        403,
+        "spec.seedName is already set to 's1' and cannot be changed to 'nil'",
+    );
+    let more = change(json!({"spec": {"seedName": "s2", "purpose": "production"}}));
+    refused(
+        garden.update(ONE, "binding", more).await,
+        403,
+        "only spec.seedName can be changed using the binding subresource",
+    );
+    for (patch, why) in [
+        (
+            json!({"dns": {"defaults": [{"domain": "other.com", "type": "local"}]}}),
+            "because the shoot uses the default domain \"example.com\"",
+        ),
+        (
+            json!({"dns": {"internal": {"domain": "x.com"}}}),
+            "cannot change seed name because internal domain would change from \"internal.example.com\" to \"x.com\"",
+        ),
+        (
+            json!({"backup": null}),
+            "cannot change seed name because backup is not configured for seed \"s2\"",
+        ),
+    ] {
+        set(&mut garden, "seeds", ("", "s2"), json!({"spec": patch}));
+        refused(garden.update(ONE, "binding", moved()).await, 403, why);
+    }
+    set(&mut garden, "seeds", ("", "s1"), json!({"spec": {"backup": null}}));
+    refused(
+        garden.update(ONE, "binding", moved()).await,
+        403,
+        "cannot change seed name because backup is not configured for old seed \"s1\"",
+    );
+}
+
+#[tokio::test]
+async fn adm_29c_a_shoot_that_moves_stays_as_it_is() {
+    let mut garden = garden().await;
+    let purpose = || change(json!({"spec": {"purpose": "production"}}));
+    let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
+    set(&mut garden, "shoots", ("garden-dev", "one"), confirmed);
+    let operation =
+        |kind: &str, state: &str| json!({"status": {"lastOperation": {"type": kind, "state": state, "progress": 1}}});
+    for (kind, state, moves) in [
+        ("Reconcile", "Processing", false),
+        ("Migrate", "Succeeded", true),
+        ("Restore", "Processing", true),
+        ("Restore", "Succeeded", false),
+    ] {
+        set(&mut garden, "shoots", ("garden-dev", "one"), operation(kind, state));
+        let (changed, deleted) = (
+            garden.update(ONE, "", purpose()).await,
+            garden.delete("Shoot", "garden-dev", "one").await,
+        );
+        if moves {
+            let why = format!("during {kind} operation that is in state {state}");
+            refused(changed, 403, &format!("cannot change shoot spec {why}"));
+            refused(deleted, 403, &format!("cannot mark shoot for deletion {why}"));
+        } else {
+            assert!(
+                changed.is_ok() && deleted.is_ok(),
+                "{kind} {state}: {changed:?} {deleted:?}"
+            );
+        }
+    }
+    let rescheduled = json!({"spec": {"seedName": "s2"}, "status": {"seedName": "s1"}});
+    set(&mut garden, "shoots", ("garden-dev", "one"), rescheduled);
+    refused(
+        garden.update(ONE, "", purpose()).await,
+        403,
+        "shoot spec cannot be changed because shoot has been rescheduled to a new seed",
+    );
+}
+
+#[tokio::test]
+async fn adm_29d_to_29h_what_a_shoot_keeps() {
+    let mut garden = garden().await;
+    set(
+        &mut garden,
+        "shoots",
+        ("garden-dev", "one"),
+        json!({"spec": {"seedName": "s1", "dns": {"domain": "one.dev.example.com"}}}),
+    );
+    // [ADM-29d]
+    let going = json!({"metadata": {"deletionTimestamp": "2026-05-01T09:00:00Z"}});
+    set(&mut garden, "seeds", ("", "s1"), going);
+    let annotate = |key: &str| change(json!({"metadata": {"annotations": {key: "true"}}}));
+    assert!(
+        garden
+            .update(ONE, "", annotate("confirmation.gardener.cloud/deletion"))
+            .await
+            .is_ok()
+    );
+    refused(
+        garden.update(ONE, "", annotate("a")).await,
+        403,
+        "only the 'confirmation.gardener.cloud/deletion' annotation can be changed",
+    );
+    set(
+        &mut garden,
+        "seeds",
+        ("", "s1"),
+        json!({"metadata": {"deletionTimestamp": null}}),
+    );
+    // [ADM-29e]
+    let constraint =
+        json!({"status": {"constraints": [{"type": "HibernationPossible", "status": "False", "message": "webhook"}]}});
+    set(&mut garden, "shoots", ("garden-dev", "one"), constraint);
+    refused(
+        garden
+            .update(ONE, "", change(json!({"spec": {"hibernation": {"enabled": true}}})))
+            .await,
+        403,
+        "'HibernationPossible' constraint is 'False': webhook",
+    );
+    // [ADM-29f]
+    let managed = || change(json!({"metadata": {"annotations": {"authentication.gardener.cloud/issuer": "managed"}}}));
+    refused(
+        garden.update(ONE, "", managed()).await,
+        403,
+        "cannot enable managed service account issuer",
+    );
+    let secret = json!({"metadata": {"labels": {"gardener.cloud/role": "shoot-service-account-issuer"}}});
+    garden.put("", "secrets", object("v1", "Secret", ("garden", "issuer"), secret));
+    assert!(garden.update(ONE, "", managed()).await.is_ok());
+    set(
+        &mut garden,
+        "shoots",
+        ("garden-dev", "one"),
+        json!({"metadata": {"annotations": {"authentication.gardener.cloud/issuer": "managed"}}}),
+    );
+    refused(
+        garden
+            .update(ONE, "", change(json!({"metadata": {"annotations": null}})))
+            .await,
+        403,
+        "once enabled managed service account issuer cannot be disabled",
+    );
+    // [ADM-29h]
+    let selector = |labels: Value| change(json!({"spec": {"seedSelector": {"matchLabels": labels}}}));
+    refused(
+        garden.update(ONE, "", selector(json!({"a": "b"}))).await,
+        403,
+        "cannot change seedSelector to not match the labels of the already selected seed \"s1\"",
+    );
+    set(
+        &mut garden,
+        "shoots",
+        ("garden-dev", "one"),
+        json!({"spec": {"seedSelector": {"matchLabels": {}}}}),
+    );
+    refused(
+        garden
+            .update(ONE, "", change(json!({"spec": {"seedSelector": null}})))
+            .await,
+        403,
+        "spec.seedSelector: Invalid value: null: cannot unset seedSelector once it has been set",
+    );
+}
+
+#[tokio::test]
+async fn adm_29g_credentials_change_by_their_readers_only() {
+    let mut garden = garden().await;
+    garden.put(
+        "",
+        "secrets",
+        object("v1", "Secret", ("garden-dev", "other"), json!({"data": {}})),
+    );
+    let binding = object(
+        "security.gardener.cloud/v1alpha1",
+        "CredentialsBinding",
+        ("garden-dev", "more"),
+        json!({
+            "provider": {"type": "local"},
+            "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "namespace": "garden-dev", "name": "other"},
+        }),
+    );
+    garden.put(SECURITY, "credentialsbindings", binding);
+    let bind = || change(json!({"spec": {"credentialsBindingName": "more"}}));
+    assert!(garden.update(ONE, "", bind()).await.is_ok());
+    garden.forbidden = vec![("get", "secrets", "other")];
+    refused(
+        garden.update(ONE, "", bind()).await,
+        403,
+        "user \"admin\" is not allowed to read the newly referenced Secret \"garden-dev/other\"",
+    );
+    garden.forbidden = vec![("get", "secrets", "key")];
+    refused(
+        garden.update(ONE, "", bind()).await,
+        403,
+        "the previously referenced Secret \"garden-dev/key\"",
+    );
+}
+
+#[tokio::test]
+async fn adm_32_pools_get_what_is_offered() {
+    let mut garden = garden().await;
+    let pool = |patch: Value| move |shoot: &mut Value| merge(&mut shoot["spec"]["provider"]["workers"][0], patch);
+    for (patch, why) in [
+        (
+            json!({"machine": {"type": "m9"}}),
+            "spec.provider.workers[0].machine.type: Unsupported value: \"m9\": supported values: \"m1\"",
+        ),
+        (
+            json!({"machine": {"image": {"name": "linux", "version": "9.0.0"}}}),
+            "machine.image.version: Unsupported value: \"9.0.0\": supported values: \"linux:1.0.0\", \"linux:1.1.0\"",
+        ),
+        (
+            json!({"volume": {"type": "gold"}}),
+            "volume.type: Unsupported value: \"gold\": supported values: \"std\"",
+        ),
+        // [ADM-32e]
+        (
+            json!({"volume": {"size": "10Gi"}}),
+            "volume.size: Invalid value: \"10Gi\": size must be >= 20Gi",
+        ),
+        // [ADM-32f]
+        (
+            json!({"zones": ["x"]}),
+            "zones[0]: Unsupported value: \"x\": supported values: \"a\", \"b\", \"c\"",
+        ),
+        // [ADM-32h]
+        (
+            json!({"kubernetes": {"kubelet": {"kubeReserved": {"cpu": "4"}}}}),
+            "kubernetes.kubelet: Invalid value: \"kubeReserved CPU: 4\": total reserved CPU (kubeReserved) cannot be more than the Node's CPU capacity '4'",
+        ),
+        // [ADM-31]
+        (
+            json!({"providerConfig": {"apiVersion": "x/__internal", "kind": "A"}}),
+            "providerConfig: Invalid value: \"x/__internal, Kind=A\": must not use apiVersion 'internal'",
+        ),
+    ] {
+        refused(garden.update(ONE, "", pool(patch)).await, 403, why);
+    }
+    // [ADM-32i]
+    let zones = || change(json!({"spec": {"controlPlane": {"zones": ["z"]}}}));
+    refused(
+        garden.update(ONE, "", zones()).await,
+        403,
+        "spec.controlPlane.zones can only be set when the CloudProfile has",
+    );
+    set(
+        &mut garden,
+        "cloudprofiles",
+        ("", "local"),
+        json!({"spec": {"controlPlane": {"allowZonePinning": true}}}),
+    );
+    set(
+        &mut garden,
+        "shoots",
+        ("garden-dev", "one"),
+        json!({"spec": {"seedName": "s1"}}),
+    );
+    refused(
+        garden.update(ONE, "", zones()).await,
+        403,
+        "spec.controlPlane.zones[0]: Invalid value: \"z\": zone is not available in seed \"s1\"",
+    );
+    // [ADM-32n]
+    let live = change(json!({"metadata": {"annotations": {"migration.gardener.cloud/live-migrate": "true"}}}));
+    refused(
+        garden.update(ONE, "", live).await,
+        403,
+        "the \"LiveControlPlaneMigration\" feature gate is disabled",
+    );
+}
+
+#[tokio::test]
+async fn adm_32m_profiles_change_within_their_family() {
+    let mut garden = garden().await;
+    let child = core(
+        "NamespacedCloudProfile",
+        ("garden-dev", "child"),
+        json!({"spec": {"parent": {"kind": "CloudProfile", "name": "local"}}, "status": {"cloudProfileSpec": {
+            "type": "local", "kubernetes": {"versions": [{"version": "1.34.1"}]}, "regions": [{"name": "eu"}],
+            "machineImages": [{"name": "linux", "versions": [{"version": "1.1.0"}]}], "machineTypes": [{"name": "m1"}],
+        }}}),
+    );
+    garden.put(CORE, "namespacedcloudprofiles", child);
+    let other = core("CloudProfile", ("", "other"), json!({"spec": {"type": "local"}}));
+    garden.put(CORE, "cloudprofiles", other);
+    let to = |kind: &str, name: &str| change(json!({"spec": {"cloudProfile": {"kind": kind, "name": name}}}));
+    refused(
+        garden.update(ONE, "", to("CloudProfile", "other")).await,
+        500,
+        "cannot change from \"local\" to \"other\". The cloud profile reference must remain within the same hierarchy",
+    );
+    refused(
+        garden.update(ONE, "", to("NamespacedCloudProfile", "child")).await,
+        500,
+        "newly referenced cloud profile does not contain the machine image version \"linux@1.0.0\" currently in use by worker \"w1\"",
+    );
+}
+
+#[tokio::test]
+async fn adm_35_quotas_hold() {
+    let mut garden = garden().await;
+    let quota = core(
+        "Quota",
+        ("garden-dev", "q"),
+        json!({"spec": {
+            "clusterLifetimeDays": 3, "metrics": {"cpu": "12"},
+            "scope": {"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project"},
+        }}),
+    );
+    garden.put(CORE, "quotas", quota);
+    let quotas = json!({"quotas": [{"namespace": "garden-dev", "name": "q"}]});
+    set(&mut garden, "credentialsbindings", ("garden-dev", "creds"), quotas);
+    // 8 of 12 are taken by the first
+    refused(
+        garden.create(shoot(json!({"metadata": {"name": "two"}}))).await,
+        403,
+        "quota limits exceeded. Unable to allocate further cpu",
+    );
+    let maximum = |most: i32| move |shoot: &mut Value| shoot["spec"]["provider"]["workers"][0]["maximum"] = most.into();
+    assert!(garden.update(ONE, "", maximum(3)).await.is_ok());
+    refused(garden.update(ONE, "", maximum(4)).await, 403, "quota limits exceeded");
+    let expires =
+        |time: &str| change(json!({"metadata": {"annotations": {"shoot.gardener.cloud/expiration-timestamp": time}}}));
+    assert!(garden.update(ONE, "", expires("2026-05-04T09:00:00Z")).await.is_ok());
+    refused(
+        garden.update(ONE, "", expires("2026-05-04T11:00:00Z")).await,
+        403,
+        "requested shoot expiration time is too long. Can only be extended by 3 day(s)",
+    );
+}
+
+#[tokio::test]
+async fn adm_36_62_63_shoots_that_are_seeds() {
+    let mut garden = garden().await;
+    let project = core(
+        "Project",
+        ("", "garden"),
+        json!({"spec": {"namespace": "garden", "tolerations": {"whitelist": [{"key": "seed.gardener.cloud/protected"}]}}}),
+    );
+    garden.put(CORE, "projects", project);
+    let mut root = garden.stored(CORE, "shoots", "garden-dev", "one");
+    merge(
+        &mut root,
+        json!({"metadata": {"name": "root", "namespace": "garden"}, "spec": {
+            "seedName": "s1", "dns": {"domain": "root.garden.example.com"},
+            "kubernetes": {"verticalPodAutoscaler": {"enabled": true}},
+        }}),
+    );
+    root["spec"]["provider"]["workers"][0]["zones"] = json!(["a", "b"]);
+    garden.put(CORE, "shoots", root);
+    let credentials = json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "dns"});
+    let managed = |name: &str, more: Value| {
+        let mut managed = object(
+            "seedmanagement.gardener.cloud/v1alpha1",
+            "ManagedSeed",
+            ("garden", name),
+            json!({"spec": {"shoot": {"name": "root"}, "gardenlet": {"config": {
+                "apiVersion": "gardenlet.config.gardener.cloud/v1alpha1", "kind": "GardenletConfiguration",
+                "seedConfig": {"spec": {"dns": {
+                    "internal": {"domain": "internal.example.com", "type": "local", "credentialsRef": credentials},
+                    "defaults": [{"domain": "example.com", "type": "local", "credentialsRef": credentials}],
+                }}},
+            }}}}),
+        );
+        merge(&mut managed, more);
+        managed
+    };
+    refused(
+        garden
+            .create(managed(
+                "root",
+                json!({"metadata": {"namespace": "garden-dev"}, "spec": {"shoot": {"name": "gone"}}}),
+            ))
+            .await,
+        422,
+        "spec.shoot.name: Invalid value: \"gone\": shoot garden-dev/gone not found",
+    );
+    let pods =
+        json!({"spec": {"gardenlet": {"config": {"seedConfig": {"spec": {"networks": {"pods": "10.9.0.0/16"}}}}}}});
+    refused(
+        garden.create(managed("root", pods)).await,
+        422,
+        "seed pods CIDR must be equal to shoot pods CIDR 100.96.0.0/11",
+    );
+    let made = garden.create(managed("root", json!({}))).await.unwrap();
+    let spec = &made["spec"]["gardenlet"]["config"]["seedConfig"]["spec"];
+    assert_eq!(spec["ingress"]["domain"], "ingress.root.garden.example.com");
+    assert_eq!(
+        spec["provider"],
+        json!({"type": "local", "region": "eu", "zones": ["a", "b"]})
+    );
+    assert_eq!(spec["networks"]["nodes"], "10.0.0.0/16");
+    assert_eq!(spec["dns"]["provider"]["type"], "local");
+    assert_eq!(
+        made["metadata"]["labels"],
+        json!({"name.seed.gardener.cloud/s1": "true"})
+    );
+    // [ADM-43]
+    let own = seed(
+        "root",
+        json!({"spec": {
+            "ingress": {"domain": "ingress.root.garden.example.com", "controller": {"kind": "nginx"}},
+            "dns": {
+                "internal": {"type": "local", "credentialsRef": credentials},
+                "provider": {"type": "local", "credentialsRef": credentials},
+            },
+        }}),
+    );
+    let own = garden.create(own).await.unwrap();
+    assert_eq!(own["metadata"]["labels"]["name.seed.gardener.cloud/s1"], "true");
+    // [ADM-36]
+    refused(
+        garden.create(managed("again", json!({}))).await,
+        422,
+        "shoot garden/root already registered as seed by managed seed garden/root",
+    );
+    let root = ("Shoot", "garden", "root");
+    let zones = |shoot: &mut Value| shoot["spec"]["provider"]["workers"][0]["zones"] = json!(["b"]);
+    refused(
+        garden.update(root, "", zones).await,
+        422,
+        "must not be removed as long as registered in managedseed",
+    );
+    let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
+    set(&mut garden, "shoots", ("garden", "root"), confirmed);
+    refused(
+        garden.delete("Shoot", "garden", "root").await,
+        403,
+        "cannot delete shoot garden/root since it is still referenced by a managed seed",
+    );
+    // [ADM-63]
+    assert!(garden.delete("ManagedSeed", "garden", "root").await.is_ok());
+    set(
+        &mut garden,
+        "shoots",
+        ("garden-dev", "one"),
+        json!({"spec": {"seedName": "root"}}),
+    );
+    refused(
+        garden.delete("ManagedSeed", "garden", "root").await,
+        403,
+        "cannot delete managed seed garden/root since its seed root is still used by shoot(s)",
+    );
+}
+
+#[tokio::test]
+async fn w48_adm_50_to_56_references() {
+    let mut garden = garden().await;
+    for name in ["q1", "q2"] {
+        let scope = json!({"spec": {"scope": {"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project"}, "metrics": {"cpu": "1"}}});
+        garden.put(CORE, "quotas", core("Quota", ("garden-dev", name), scope));
+    }
+    let binding = |more: Value| {
+        let mut binding = object(
+            "security.gardener.cloud/v1alpha1",
+            "CredentialsBinding",
+            ("garden-dev", "b"),
+            json!({
+                "provider": {"type": "local"},
+                "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "namespace": "garden-dev", "name": "key"},
+            }),
+        );
+        merge(&mut binding, more);
+        binding
+    };
+    let quota = |name: &str| json!({"namespace": "garden-dev", "name": name});
+    refused(
+        garden
+            .create(binding(json!({"quotas": [quota("q1"), quota("q2")]})))
+            .await,
+        403,
+        "only one quota per scope (project or credentials) can be assigned",
+    );
+    garden.forbidden = vec![("get", "secrets", "key")];
+    refused(
+        garden.create(binding(json!({}))).await,
+        403,
+        "CredentialsBinding cannot reference a Secret you are not allowed to read",
+    );
+    garden.forbidden = Vec::new();
+    let server = |more: Value| change(json!({"spec": {"kubernetes": {"kubeAPIServer": more}}}));
+    refused(
+        garden
+            .update(
+                ONE,
+                "",
+                server(json!({"structuredAuthentication": {"configMapName": "gone"}})),
+            )
+            .await,
+        403,
+        "failed to resolve structured authentication config map reference: configmaps \"gone\" not found",
+    );
+    // [ADM-54]
+    let bucket = core(
+        "BackupBucket",
+        ("", "bucket"),
+        json!({"spec": {"provider": {"type": "local", "region": "eu"}}}),
+    );
+    garden.put(CORE, "backupbuckets", bucket);
+    let entry = core(
+        "BackupEntry",
+        ("garden-dev", "entry"),
+        json!({"spec": {"bucketName": "bucket"}}),
+    );
+    garden.put(CORE, "backupentries", entry);
+    refused(
+        garden.delete("BackupBucket", "", "bucket").await,
+        403,
+        "cannot delete BackupBucket because BackupEntries are still referencing it, backupEntryNames: garden-dev/entry",
+    );
+    // [ADM-53]
+    let taken = core("Project", ("", "again"), json!({"spec": {"namespace": "garden-dev"}}));
+    refused(
+        garden.create(taken).await,
+        403,
+        "namespace \"garden-dev\" is already used by another project",
+    );
+}
+
+#[tokio::test]
+async fn w49_adm_55_57_profiles_of_projects() {
+    let mut garden = garden().await;
+    let profile = |spec: Value| {
+        let mut profile = core(
+            "NamespacedCloudProfile",
+            ("garden-dev", "p"),
+            json!({"spec": {"parent": {"kind": "CloudProfile", "name": "local"}}}),
+        );
+        merge(&mut profile["spec"], spec);
+        profile
+    };
+    let image = |version: Value| json!({"machineImages": [{"name": "linux", "versions": [version]}]});
+    let later = "2027-01-01T00:00:00Z";
+    for (spec, why) in [
+        (
+            json!({"kubernetes": {"versions": [{"version": "1.30.0", "expirationDate": later}]}}),
+            "'1.30.0' does not exist in parent CloudProfile and thus cannot be overridden",
+        ),
+        (
+            json!({"kubernetes": {"versions": [{"version": "1.34.1"}]}}),
+            "specified version '1.34.1' does not set expiration date",
+        ),
+        (
+            image(json!({"version": "1.0.0"})),
+            "expiration date for version \"1.0.0\" must be set",
+        ),
+        (
+            image(json!({"version": "1.0.0", "expirationDate": later, "classification": "supported"})),
+            "must not provide a classification to an extended machine image in NamespacedCloudProfile",
+        ),
+        (
+            image(json!({"version": "2.0.0"})),
+            "must provide at least one supported container runtime",
+        ),
+    ] {
+        refused(garden.create(profile(spec)).await, 500, why);
+    }
+    let good = json!({"kubernetes": {"versions": [{"version": "1.34.1", "expirationDate": later}]}});
+    garden.create(profile(good)).await.unwrap();
+    // [ADM-55]
+    let named = json!({"spec": {"cloudProfile": {"kind": "NamespacedCloudProfile", "name": "p"}}});
+    set(&mut garden, "shoots", ("garden-dev", "one"), named);
+    let place = ("NamespacedCloudProfile", "garden-dev", "p");
+    assert!(
+        garden
+            .update(place, "", change(json!({"spec": {"kubernetes": null}})))
+            .await
+            .is_ok()
+    );
+    let ended = json!({"spec": {"kubernetes": {"versions": [{"version": "1.34.1", "expirationDate": "2026-01-01T00:00:00Z"}]}}});
+    set(&mut garden, "cloudprofiles", ("", "local"), ended);
+    refused(
+        garden
+            .update(place, "", change(json!({"spec": {"kubernetes": null}})))
+            .await,
+        403,
+        "version with extended expiration date is still in use by shoot 'garden-dev/one'",
+    );
+}
+
+#[tokio::test]
+async fn tol_7_to_13_tolerations_are_given_and_allowed() {
+    let mut garden = garden().await;
+    let both = json!({"spec": {"tolerations": {"defaults": [{"key": "a"}], "whitelist": [{"key": "a"}, {"key": "b", "value": "1"}]}}});
+    set(&mut garden, "projects", ("", "dev"), both);
+    let with = |tolerations: Value| shoot(json!({"metadata": {"name": "two"}, "spec": {"tolerations": tolerations}}));
+    let made = garden.create(with(json!([{"key": "b", "value": "1"}]))).await.unwrap();
+    assert_eq!(
+        made["spec"]["tolerations"],
+        json!([{"key": "b", "value": "1"}, {"key": "a"}])
+    );
+    // a key that the shoot has is not given again
+    let made = garden.create(with(json!([{"key": "a", "value": "x"}]))).await.unwrap();
+    assert_eq!(made["spec"]["tolerations"], json!([{"key": "a", "value": "x"}]));
+    for tolerations in [
+        json!([{"key": "b"}]),
+        json!([{"key": "b", "value": "2"}]),
+        json!([{"key": "c"}]),
+    ] {
+        refused(
+            garden.create(with(tolerations)).await,
+            403,
+            "error while validating tolerations against allowlist: [spec.tolerations[0]: Forbidden: only the following tolerations are allowed: [a b=1]]",
+        );
+    }
+    // what is there may stay, and go
+    set(
+        &mut garden,
+        "projects",
+        ("", "dev"),
+        json!({"spec": {"tolerations": {"defaults": null, "whitelist": null}}}),
+    );
+    let two = ("Shoot", "garden-dev", "two");
+    assert!(garden.update(two, "", |_| ()).await.is_ok());
+    assert!(
+        garden
+            .update(two, "", change(json!({"spec": {"tolerations": null}})))
+            .await
+            .is_ok()
+    );
+}
+
+#[tokio::test]
+async fn adm_70_to_79_webhooks_are_built_in() {
+    let sizes: ResourceSize = serde_json::from_value(json!({
+        "limits": [{"apiGroups": ["core.gardener.cloud"], "apiVersions": ["*"], "resources": ["shoots"], "size": "1k"}],
+    }))
+    .unwrap();
+    let garden = garden().await.with_webhooks(sizes);
+    // [ADM-76]
+    let why = "admission webhook \"validate-resource-size.gardener.cloud\" denied the request: shoots.core.gardener.cloud \"one\" is forbidden: maximum resource size exceeded! Size in request: ";
+    let annotate = || change(json!({"metadata": {"annotations": {"a": "b"}}}));
+    refused(garden.update(ONE, "", annotate()).await, 403, why);
+    // [ADM-73]
+    let mut garden = self::garden().await.with_webhooks(ResourceSize::default());
+    let policy = |text: &str| {
+        object(
+            "v1",
+            "ConfigMap",
+            ("garden-dev", "policy"),
+            json!({"data": {"policy": text}}),
+        )
+    };
+    let audited = || {
+        change(
+            json!({"spec": {"kubernetes": {"kubeAPIServer": {"auditConfig": {"auditPolicy": {"configMapRef": {"name": "policy"}}}}}}}),
+        )
+    };
+    refused(
+        garden.update(ONE, "", audited()).await,
+        422,
+        "referenced audit policy ConfigMap garden-dev/policy does not exist",
+    );
+    for (text, why) in [
+        ("", "audit policy in policy key is empty"),
+        (
+            "kind: Other",
+            "failed to decode the provided audit policy: expected kind \"Policy\" of audit.k8s.io/v1",
+        ),
+        (
+            "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Most}]}",
+            "provided invalid audit policy: [rules[0].level: Unsupported value",
+        ),
+    ] {
+        garden.put("", "configmaps", policy(text));
+        refused(garden.update(ONE, "", audited()).await, 422, why);
+    }
+    garden.put(
+        "",
+        "configmaps",
+        policy("{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: None}]}"),
+    );
+    assert!(garden.update(ONE, "", audited()).await.is_ok());
+}
+
+#[tokio::test]
+async fn tol_16_who_may_choose_a_seed() {
+    let mut garden = garden().await;
+    garden.user = UserInfo::new("alice", &[]);
+    garden.forbidden = vec![("update", "shoots/binding", "two")];
+    let two = |more: Value| {
+        let mut two = shoot(json!({"metadata": {"name": "two"}}));
+        merge(&mut two, more);
+        two
+    };
+    refused(
+        garden.create(two(json!({"spec": {"seedName": "s1"}}))).await,
+        403,
+        "user \"alice\" is not allowed to set .spec.seedName for \"shoots\"",
+    );
+    assert!(garden.create(two(json!({}))).await.is_ok());
+}

@@ -17,6 +17,7 @@ use gardener_store::Topic;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::features::Features;
 use crate::kind::TypedStrategy;
 use crate::kinds::Binding;
 use crate::kubeconfig::{Access, EntryPoint, Kubeconfig};
@@ -55,6 +56,10 @@ pub struct Options {
     pub admin_kubeconfig_max: Duration,
     /// The longest validity of viewers' kubeconfigs for shoots; longer wishes are cut.
     pub viewer_kubeconfig_max: Duration,
+    /// How often a shoot's credentials should be rotated; its owner is told when they were not [VAL-X1].
+    pub credentials_rotation: Duration,
+    /// What is switched on [GAPI-7].
+    pub features: Features,
 }
 
 impl Default for Options {
@@ -64,6 +69,8 @@ impl Default for Options {
             entry_point: None,
             admin_kubeconfig_max: day,
             viewer_kubeconfig_max: day,
+            credentials_rotation: 90 * day,
+            features: Features::default(),
         }
     }
 }
@@ -124,33 +131,36 @@ struct Sub {
     subresource: String,
 }
 
-fn typed<K: crate::kind::GardenKind>() -> Arc<dyn Strategy> {
-    Arc::new(TypedStrategy::<K>::new())
+fn typed<K: crate::kind::GardenKind>(options: &Options) -> Arc<dyn Strategy> {
+    Arc::new(TypedStrategy::<K>::new(
+        options.credentials_rotation,
+        options.features.clone(),
+    ))
 }
 
-fn strategy(resource: &str) -> Option<Arc<dyn Strategy>> {
+fn strategy(resource: &str, options: &Options) -> Option<Arc<dyn Strategy>> {
     Some(match resource {
-        "backupbuckets" => typed::<BackupBucket>(),
-        "backupentries" => typed::<BackupEntry>(),
-        "bastions" => typed::<Bastion>(),
-        "cloudprofiles" => typed::<CloudProfile>(),
-        "controllerdeployments" => typed::<ControllerDeployment>(),
-        "controllerinstallations" => typed::<ControllerInstallation>(),
-        "controllerregistrations" => typed::<ControllerRegistration>(),
-        "credentialsbindings" => typed::<CredentialsBinding>(),
-        "exposureclasses" => typed::<ExposureClass>(),
-        "gardenlets" => typed::<Gardenlet>(),
-        "internalsecrets" => typed::<InternalSecret>(),
-        "managedseeds" => typed::<ManagedSeed>(),
-        "managedseedsets" => typed::<ManagedSeedSet>(),
-        "namespacedcloudprofiles" => typed::<NamespacedCloudProfile>(),
-        "projects" => typed::<Project>(),
-        "quotas" => typed::<Quota>(),
-        "secretbindings" => typed::<SecretBinding>(),
-        "seeds" => typed::<Seed>(),
-        "shoots" => typed::<Shoot>(),
-        "shootstates" => typed::<ShootState>(),
-        "workloadidentities" => typed::<WorkloadIdentity>(),
+        "backupbuckets" => typed::<BackupBucket>(options),
+        "backupentries" => typed::<BackupEntry>(options),
+        "bastions" => typed::<Bastion>(options),
+        "cloudprofiles" => typed::<CloudProfile>(options),
+        "controllerdeployments" => typed::<ControllerDeployment>(options),
+        "controllerinstallations" => typed::<ControllerInstallation>(options),
+        "controllerregistrations" => typed::<ControllerRegistration>(options),
+        "credentialsbindings" => typed::<CredentialsBinding>(options),
+        "exposureclasses" => typed::<ExposureClass>(options),
+        "gardenlets" => typed::<Gardenlet>(options),
+        "internalsecrets" => typed::<InternalSecret>(options),
+        "managedseeds" => typed::<ManagedSeed>(options),
+        "managedseedsets" => typed::<ManagedSeedSet>(options),
+        "namespacedcloudprofiles" => typed::<NamespacedCloudProfile>(options),
+        "projects" => typed::<Project>(options),
+        "quotas" => typed::<Quota>(options),
+        "secretbindings" => typed::<SecretBinding>(options),
+        "seeds" => typed::<Seed>(options),
+        "shoots" => typed::<Shoot>(options),
+        "shootstates" => typed::<ShootState>(options),
+        "workloadidentities" => typed::<WorkloadIdentity>(options),
         _ => return None,
     })
 }
@@ -226,8 +236,8 @@ pub fn definitions(options: &Options) -> Result<Vec<Arc<Definition>>, RecordedEr
                     existing.versions.sort_by_key(|version| version.name == "v1");
                     continue;
                 }
-                let strategy =
-                    strategy(&resource.resource).ok_or_else(|| RecordedError::Unknown(resource.resource.clone()))?;
+                let strategy = strategy(&resource.resource, options)
+                    .ok_or_else(|| RecordedError::Unknown(resource.resource.clone()))?;
                 all.insert(
                     key,
                     Definition {

@@ -1,6 +1,7 @@
 //! From typed rules to the machinery's JSON: [`GardenKind`] is what a kind knows about itself, [`TypedStrategy`] decodes, asks it, encodes.
 
 use std::marker::PhantomData;
+use std::time::Duration;
 
 use gardener_apimachinery::field::{ErrorList, go_quote};
 use gardener_apimachinery::{ApiError, names, quantity};
@@ -13,6 +14,8 @@ use k8s_openapi::{Metadata, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use crate::features::Features;
 
 /// The rules of one kind of the garden. All methods have a default for kinds without such a rule.
 #[allow(unused_variables)]
@@ -60,8 +63,12 @@ pub trait GardenKind:
     }
     /// Cells of the table row, [GAPI-10] – [GAPI-19].
     fn cells(&self, now: Timestamp) -> Vec<Value>;
-    /// Sentences for `Warning` headers.
-    fn warn(&self) -> Vec<String> {
+    /// What it has that is not switched on.
+    fn gated(&self, old: Option<&Self>, features: &Features) -> ErrorList {
+        ErrorList::new()
+    }
+    /// Sentences for `Warning` headers. Credentials are due when nobody rotated them for `rotation`.
+    fn warn(&self, old: Option<&Self>, now: Timestamp, rotation: Duration) -> Vec<String> {
         Vec::new()
     }
     /// What is wrong with a name.
@@ -78,13 +85,20 @@ pub trait GardenKind:
 }
 
 /// The machinery's strategy for a [`GardenKind`].
-pub struct TypedStrategy<K>(PhantomData<fn() -> K>);
+pub struct TypedStrategy<K> {
+    kind: PhantomData<fn() -> K>,
+    rotation: Duration,
+    features: Features,
+}
 
 impl<K> TypedStrategy<K> {
-    /// The strategy.
-    #[allow(clippy::new_without_default)] // `default` is a method of the machinery's trait
-    pub fn new() -> Self {
-        Self(PhantomData)
+    /// The strategy of a garden where credentials should be rotated every `rotation`, and some features are on.
+    pub fn new(rotation: Duration, features: Features) -> Self {
+        Self {
+            kind: PhantomData,
+            rotation,
+            features,
+        }
     }
 }
 
@@ -146,7 +160,11 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
     fn validate(&self, context: &Context<'_>, object: &Value) -> ErrorList {
         decode::<K>(object).map_or_else(
             |_| ErrorList::new(),
-            |kind| Self::beyond_metadata(kind.check(context), object),
+            |kind| {
+                let mut errors = Self::beyond_metadata(kind.check(context), object);
+                errors.extend(kind.gated(None, &self.features));
+                errors
+            },
         )
     }
 
@@ -169,10 +187,10 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
             return ErrorList::new();
         };
         let own = meta::validate_update(object, old);
-        Self::beyond_metadata(kind.check_update(&before, context), object)
-            .into_iter()
-            .filter(|error| !own.contains(error))
-            .collect()
+        let mut errors = Self::beyond_metadata(kind.check_update(&before, context), object);
+        errors.retain(|error| !own.contains(error));
+        errors.extend(kind.gated(Some(&before), &self.features));
+        errors
     }
 
     fn prepare_for_status_update(
@@ -204,8 +222,12 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
         }
     }
 
-    fn warnings(&self, _: &Context<'_>, object: &Value, _: Option<&Value>) -> Vec<String> {
-        decode::<K>(object).map_or_else(|_| Vec::new(), |kind| kind.warn())
+    fn warnings(&self, context: &Context<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
+        let old = old.and_then(|old| decode::<K>(old).ok());
+        decode::<K>(object).map_or_else(
+            |_| Vec::new(),
+            |kind| kind.warn(old.as_ref(), context.now, self.rotation),
+        )
     }
 
     fn has_generation(&self) -> bool {

@@ -6,6 +6,7 @@
 
 pub mod admission;
 mod definitions;
+mod features;
 mod generation;
 mod kind;
 mod kinds;
@@ -16,4 +17,5 @@ mod rows;
 mod tests;
 
 pub use definitions::{Options, RecordedError, definitions, openapi_documents};
+pub use features::{Feature, Features};
 pub use kind::{GardenKind, TypedStrategy};

@@ -10,5 +10,5 @@
 mod admission;
 pub mod aggregated;
 mod bootstrap;
-mod kubeconfigs;
+mod garden;
 pub mod whole;

@@ -1,5 +1,7 @@
 //! The kinds of `core.gardener.cloud` besides Shoots.
 
+use std::time::Duration;
+
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::ErrorList;
 use gardener_apis::constants::{annotation, operation};
@@ -12,6 +14,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::features::{self, Features};
 use crate::generation::{becomes_true, content_changed, deletion_begins, operation_bumps};
 use crate::kind::GardenKind;
 use crate::rows::{self, NONE, PENDING, UNKNOWN, age, or};
@@ -171,6 +174,9 @@ impl GardenKind for CloudProfile {
         errors.extend(validate_added_versions(&self.spec, &old.spec, context.now));
         errors
     }
+    fn gated(&self, _: Option<&Self>, features: &Features) -> ErrorList {
+        features::cloud_profile(self, features)
+    }
     fn cells(&self, now: Timestamp) -> Vec<Value> {
         vec![self.spec.r#type.as_str().into(), age(now, &self.metadata)]
     }
@@ -190,6 +196,9 @@ impl GardenKind for NamespacedCloudProfile {
     }
     fn check_update(&self, old: &Self, _: &Context<'_>) -> ErrorList {
         validate_namespaced_cloud_profile_update(self, old)
+    }
+    fn gated(&self, _: Option<&Self>, features: &Features) -> ErrorList {
+        features::namespaced_cloud_profile(self, features)
     }
     fn cells(&self, now: Timestamp) -> Vec<Value> {
         vec![
@@ -444,7 +453,7 @@ impl GardenKind for SecretBinding {
     fn check_update(&self, old: &Self, _: &Context<'_>) -> ErrorList {
         validate_secret_binding_update(self, old)
     }
-    fn warn(&self) -> Vec<String> {
+    fn warn(&self, _: Option<&Self>, _: Timestamp, _: Duration) -> Vec<String> {
         vec![
             "SecretBinding is deprecated in favour of CredentialsBinding; please use CredentialsBinding instead".into(),
         ]

@@ -1,7 +1,10 @@
 //! The kinds of the security, operations and seedmanagement groups.
 
-use gardener_apimachinery::field::ErrorList;
+use std::time::Duration;
+
+use gardener_apimachinery::field::{ErrorList, Path};
 use gardener_apis::constants::{annotation, operation};
+use gardener_apis::core::v1beta1::spec_warnings;
 use gardener_apis::operations::v1alpha1::{
     Bastion, validate_bastion, validate_bastion_status_update, validate_bastion_update,
 };
@@ -192,6 +195,9 @@ impl GardenKind for ManagedSeedSet {
     }
     fn check_update(&self, old: &Self, _: &Context<'_>) -> ErrorList {
         validate_managed_seed_set_update(self, old)
+    }
+    fn warn(&self, _: Option<&Self>, _: Timestamp, _: Duration) -> Vec<String> {
+        spec_warnings(&self.spec.shoot_template.spec, &Path::new("spec.shootTemplate.spec"))
     }
     fn cells(&self, now: Timestamp) -> Vec<Value> {
         let pending = self

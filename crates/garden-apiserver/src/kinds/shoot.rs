@@ -1,5 +1,7 @@
 //! Shoots.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::ErrorList;
@@ -12,6 +14,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
+use crate::features::{self, Features};
 use crate::generation;
 use crate::kind::GardenKind;
 use crate::rows::{self, NONE, PENDING, UNKNOWN, or};
@@ -117,6 +120,10 @@ impl GardenKind for Shoot {
         ]
     }
 
+    fn gated(&self, old: Option<&Self>, features: &Features) -> ErrorList {
+        features::shoot(self, old, features)
+    }
+
     fn cells(&self, now: Timestamp) -> Vec<Value> {
         let profile = match self.spec.cloud_profile_reference() {
             Some(reference) if reference.kind == "NamespacedCloudProfile" => {
@@ -162,22 +169,8 @@ impl GardenKind for Shoot {
         cells
     }
 
-    fn warn(&self) -> Vec<String> {
-        let mut sentences = Vec::new();
-        let kubernetes = &self.spec.kubernetes;
-        if self.spec.secret_binding_name.is_some() {
-            sentences.push(
-                "spec.secretBindingName is deprecated and forbidden for Kubernetes versions >= 1.34, use spec.credentialsBindingName instead"
-                    .into(),
-            );
-        }
-        if self.spec.addons.is_some() {
-            sentences.push("spec.addons is deprecated and forbidden for Kubernetes versions >= 1.35".into());
-        }
-        if kubernetes.kube_proxy.as_ref().and_then(|proxy| proxy.mode.as_deref()) == Some("IPVS") {
-            sentences.push("kube-proxy mode IPVS is deprecated, use IPTables or NFTables instead".into());
-        }
-        sentences
+    fn warn(&self, old: Option<&Self>, now: Timestamp, rotation: Duration) -> Vec<String> {
+        shoot_warnings(self, old, now, rotation)
     }
 
     fn name_errors(name: &str) -> Vec<String> {

@@ -1,17 +1,15 @@
 //! The command line, as gardener-apiserver's.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, Command};
 use gardener_apimachinery::duration::Duration;
-use gardener_apimachinery::meta::parse_bool;
 use gardener_kube_apiserver::flags::line::log_level;
 use gardener_kube_apiserver::flags::{CallerFlags, EtcdFlags, FlagError, Program, ServingFlags, Switch};
 
 use super::others::OTHERS;
 use crate::admission::{GardenAdmissionFlags, KNOWN};
-use crate::kubeconfigs::KubeconfigFlags;
+use crate::garden::GardenFlags;
 
 /// The flags that do something.
 #[derive(Args, Clone, Debug)]
@@ -61,9 +59,6 @@ pub struct Flags {
     /// The identity of the garden; written to kube-system/cluster-identity unless there is one.
     #[arg(long, default_value = "", value_name = "STRING")]
     pub cluster_identity: String,
-    /// Switches of features, name=true or name=false. None of them changes anything here yet.
-    #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL")]
-    pub feature_gates: Vec<String>,
     /// The kube-apiserver whose objects admission reads [default: the one of the cluster in which this runs].
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
@@ -73,9 +68,9 @@ pub struct Flags {
     /// What to log: error, info or debug.
     #[arg(long, default_value = "info", value_name = "STRING", value_parser = ["info", "debug", "error"])]
     pub log_level: String,
-    /// How long kubeconfigs for shoots are valid.
+    /// How the garden's kinds behave.
     #[command(flatten)]
-    pub kubeconfigs: KubeconfigFlags,
+    pub garden: GardenFlags,
     /// The form in which objects are kept.
     #[arg(long, default_value = "application/json", value_name = "STRING", value_parser = ["application/json"])]
     pub storage_media_type: String,
@@ -124,7 +119,7 @@ impl Flags {
         errors.extend(self.serving.errors());
         errors.extend(self.callers.errors());
         errors.extend(self.admission.plugins.errors(&KNOWN));
-        errors.extend(self.kubeconfigs.errors());
+        errors.extend(self.garden.errors());
         let mut require = |holds: bool, message: &str| {
             if !holds {
                 errors.push(message.to_owned());
@@ -138,31 +133,7 @@ impl Flags {
             self.serving.tls_cert_file.is_some() && self.serving.tls_private_key_file.is_some(),
             "must specify both --tls-cert-file and --tls-private-key-file",
         );
-        if let Err(error) = self.features() {
-            require(false, &error);
-        }
         errors
-    }
-
-    /// The feature gates that were given.
-    ///
-    /// # Errors
-    /// One of them is neither true nor false.
-    pub fn features(&self) -> Result<BTreeMap<String, bool>, String> {
-        let gates = self.feature_gates.iter().filter(|gate| !gate.is_empty());
-        let gates = gates.map(|gate| {
-            let (name, value) = gate
-                .split_once('=')
-                .ok_or_else(|| format!("--feature-gates: missing bool value for {gate}"))?;
-            let value = value.trim();
-            match parse_bool(value) {
-                Some(on) => Ok((name.trim().to_owned(), on)),
-                None => Err(format!(
-                    "--feature-gates: invalid value of {name}={value}, it must be true or false"
-                )),
-            }
-        });
-        gates.collect()
     }
 
     /// What to log, as `tracing` filters it.

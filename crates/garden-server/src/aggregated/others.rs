@@ -13,14 +13,13 @@ pub(super) const OTHERS: Others = Others {
 
 const SWITCHES: [&str; 2] = ["alsologtostderr", "logtostderr"];
 
-const VALUES: [&str; 11] = [
+const VALUES: [&str; 10] = [
     "audit-log-path",
     "audit-policy-file",
     "audit-webhook-batch-initial-backoff",
     "audit-webhook-config-file",
     "default-watch-cache-size",
     "emulated-version",
-    "shoot-credentials-rotation-interval",
     "workload-identity-signing-key-file",
     "workload-identity-token-issuer",
     "workload-identity-token-max-expiration",

@@ -138,7 +138,7 @@ pub(super) fn config(
         ..Settings::default()
     }));
     Ok(ClusterConfig {
-        resources: Arc::new(ResourceSet::new(definitions(&flags.kubeconfigs.options())?)),
+        resources: Arc::new(ResourceSet::new(definitions(&flags.garden.options())?)),
         custom_resources: false,
         admission: admission::left(&flags.admission)?,
         authenticator,
@@ -156,12 +156,6 @@ pub(super) fn config(
 pub async fn run(flags: Flags, without_effect: Vec<String>, stop: CancellationToken) -> Result<(), RunError> {
     for flag in without_effect {
         tracing::warn!(flag, "this flag is accepted, but has no effect");
-    }
-    for feature in flags.features().unwrap_or_default().keys() {
-        tracing::warn!(
-            feature,
-            "--feature-gates: this feature gate is accepted, but has no effect"
-        );
     }
     let (clock, chance) = (Clock::system(), Chance::from_system());
     let clients = Clients::of(&flags).await?;

@@ -10,7 +10,7 @@ use gardener_kube_apiserver::flags::{CallerFlags, EtcdFlags, FlagError, Program}
 use gardener_landscape::garden;
 
 use crate::admission::{GardenAdmissionFlags, KNOWN};
-use crate::kubeconfigs::KubeconfigFlags;
+use crate::garden::GardenFlags;
 
 /// The flags.
 #[derive(Args, Clone, Debug)]
@@ -52,9 +52,9 @@ pub struct Flags {
     /// The identity of the garden; written to kube-system/cluster-identity unless there is one.
     #[arg(long, default_value = garden::IDENTITY, value_name = "STRING")]
     pub cluster_identity: String,
-    /// How long kubeconfigs for shoots are valid.
+    /// How the garden's kinds behave.
     #[command(flatten)]
-    pub kubeconfigs: KubeconfigFlags,
+    pub garden: GardenFlags,
     /// How long this server serves after it was told to end, and says that it is not ready.
     #[arg(long, default_value = "0s", value_name = "DURATION")]
     pub shutdown_delay_duration: Duration,
@@ -111,7 +111,7 @@ impl Flags {
         }
         errors.extend(self.callers.errors());
         errors.extend(self.admission.plugins.errors(&KNOWN));
-        errors.extend(self.kubeconfigs.errors());
+        errors.extend(self.garden.errors());
         errors
     }
 

@@ -106,7 +106,7 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     let server = Server::new(shared);
     let mut settings = identity.authentication(&format!("https://{HOST}"));
     settings.front_proxies = access::front_proxies(&flags.callers);
-    let mut config = garden::config(&embedded, settings, &flags.kubeconfigs.options())?;
+    let mut config = garden::config(&embedded, settings, &flags.garden.options())?;
     config.admission = crate::admission::left(&flags.admission)?;
     let cluster = server.open(GARDEN, config);
     kubernetes::complete(&cluster).await?;

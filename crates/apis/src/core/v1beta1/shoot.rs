@@ -13,6 +13,7 @@ use crate::Duration;
 mod defaults;
 mod helpers;
 pub(crate) mod validation;
+mod warnings;
 
 pub use defaults::*;
 pub use helpers::*;
@@ -20,6 +21,7 @@ pub use validation::{
     supports_admission_plugin, supports_feature_gate, validate_shoot, validate_shoot_creation, validate_shoot_spec,
     validate_shoot_status_update, validate_shoot_update,
 };
+pub use warnings::{shoot_warnings, spec_warnings};
 
 /// The `Shoot` kind of `core.gardener.cloud/v1beta1`. Its parts are boxed, for they are large and shoots are passed around by value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

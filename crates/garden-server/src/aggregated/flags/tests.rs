@@ -1,5 +1,7 @@
 use std::time::Duration as Std;
 
+use gardener_garden_apiserver::Feature;
+
 use super::*;
 
 const HOUR: Std = Std::from_secs(3600);
@@ -19,20 +21,16 @@ fn flags_are_read_as_upstream_reads_them() {
          --log-level=info --log-format=json --secure-port=8443 --shoot-admin-kubeconfig-max-expiration=1h0m0s --goaway-chance=0.001500 \
          --workload-identity-token-issuer=https://issuer --workload-identity-signing-key-file=/key --http2-max-streams-per-connection=1000 \
          --etcd-cafile=ca --etcd-certfile=c --etcd-keyfile=k --livez-grace-period=1m --profiling=false --shutdown-delay-duration=15s \
-         --tls-cipher-suites=a,b --tls-min-version=VersionTLS12 --feature-gates=A=true,B=false --audit-policy-file=p -v 2"
+         --tls-cipher-suites=a,b --tls-min-version=VersionTLS12 --feature-gates=InPlaceNodeUpdates=true,WatchList=false --audit-policy-file=p -v 2"
     ))
     .unwrap();
     assert_eq!(flags.serving.secure_port, 8443);
     assert_eq!(flags.etcd.etcd_prefix, "/registry-gardener");
     assert_eq!(flags.authorization_always_allow_paths, ["/healthz"]);
-    assert_eq!(flags.kubeconfigs.shoot_admin_kubeconfig_max_expiration.to_std(), HOUR);
-    assert_eq!(
-        flags.kubeconfigs.shoot_viewer_kubeconfig_max_expiration.to_std(),
-        24 * HOUR
-    );
+    assert_eq!(flags.garden.shoot_admin_kubeconfig_max_expiration.to_std(), HOUR);
+    assert_eq!(flags.garden.shoot_viewer_kubeconfig_max_expiration.to_std(), 24 * HOUR);
     assert_eq!(flags.callers.requestheader_username_headers, ["x-remote-user"]);
-    let features: Vec<_> = flags.features().unwrap().into_iter().collect();
-    assert_eq!(features, [("A".to_owned(), true), ("B".to_owned(), false)]);
+    assert!(flags.garden.features().unwrap().0.has(Feature::InPlaceNodeUpdates));
     for flag in [
         "--goaway-chance",
         "--audit-policy-file",

@@ -3,18 +3,8 @@
 use std::collections::BTreeMap;
 
 use gardener_apimachinery::quantity::Amount;
-use gardener_apis::core::v1beta1::{CloudProfileSpec, MachineType, Quota, Shoot, Worker};
+use gardener_apis::core::v1beta1::{CloudProfileSpec, MachineType, QUOTA_METRICS, Quota, Shoot, Worker};
 use k8s_openapi::api::core::v1::ObjectReference;
-
-/// The metrics that quotas limit, in the order in which they are told.
-pub const METRICS: [&str; 6] = [
-    "cpu",
-    "gpu",
-    "memory",
-    "storage.standard",
-    "storage.premium",
-    "loadbalancer",
-];
 
 /// Amounts by metric.
 pub type Amounts = BTreeMap<&'static str, Amount>;
@@ -135,7 +125,7 @@ pub fn exceeded(quota: &Quota, wanted: &Amounts) -> Vec<&'static str> {
         let limit = quota.spec.metrics.get(*metric).and_then(|limit| amount(&limit.0).ok());
         limit.is_some_and(|limit| wanted.get(*metric).is_some_and(|wanted| *wanted > limit))
     };
-    METRICS.into_iter().filter(over).collect()
+    QUOTA_METRICS.into_iter().filter(over).collect()
 }
 
 #[cfg(test)]

@@ -12,6 +12,28 @@ fn quantity(text: &Quantity) -> Option<Amount> {
     text.0.parse().ok()
 }
 
+/// A type of machines or volumes that a cloud profile lists.
+struct Listed<'a> {
+    name: &'a str,
+    /// What stands against it, sentence after sentence.
+    against: String,
+}
+
+/// Whether one of the types may be taken.
+fn choose(what: &str, own: &str, types: Vec<Listed<'_>>, path: &Path) -> Option<Error> {
+    let offered = types.iter().filter(|known| known.against.is_empty());
+    let mut offered: Vec<&str> = offered.map(|known| known.name).collect();
+    offered.sort_unstable();
+    let Some(known) = types.iter().find(|known| known.name == own) else {
+        return Some(Error::not_supported(path, own, &offered));
+    };
+    (!known.against.is_empty()).then(|| {
+        let supported = offered.join(" ");
+        let why = format!("{what} {own:?} {}supported types are [{supported}]", known.against);
+        Error::invalid(path, own, why)
+    })
+}
+
 impl Check<'_> {
     fn old_pool(&self, name: &str) -> Option<&Worker> {
         let mut workers = self.old?.spec.provider.workers.iter();
@@ -87,33 +109,34 @@ impl Check<'_> {
         if unchanged {
             return None;
         }
-        let own = worker.machine.r#type.as_str();
         let wanted = worker.machine.architecture.as_deref().unwrap_or_default();
-        let fits = |known: &MachineType| self.architecture(known).unwrap_or_default() == wanted;
-        let usable = |known: &MachineType| known.usable == Some(true);
-        let unavailable = |name: &str| self.is_unavailable(worker, name, |zone| &zone.unavailable_machine_types);
-        let offered = self.profile.machine_types.iter();
-        let offered = offered.filter(|known| fits(known) && usable(known) && !unavailable(&known.name));
-        let mut offered: Vec<&str> = offered.map(|known| known.name.as_str()).collect();
-        offered.sort_unstable();
-        let Some(known) = self.profile.machine_types.iter().find(|known| known.name == own) else {
-            return Some(Error::not_supported(path, own, &offered));
-        };
-        let mut why = String::new();
-        if !usable(known) {
-            why.push_str("is unusable, ");
+        let lacks = format!("does not support CPU architecture {wanted:?}, ");
+        let types = self.profile.machine_types.iter().map(|known| {
+            let fits = self.architecture(known).unwrap_or_default() == wanted;
+            let lacks = (!fits).then(|| lacks.clone());
+            self.listed(worker, &known.name, known.usable, lacks, |zone| {
+                &zone.unavailable_machine_types
+            })
+        });
+        choose("machine type", &worker.machine.r#type, types.collect(), path)
+    }
+
+    /// A type with what stands against it in a pool: of itself, and of a zone of the pool.
+    fn listed<'t>(
+        &self,
+        worker: &Worker,
+        name: &'t str,
+        usable: Option<bool>,
+        lacks: Option<String>,
+        missing: impl Fn(&AvailabilityZone) -> &[String],
+    ) -> Listed<'t> {
+        let unusable = (usable != Some(true)).then(|| "is unusable, ".to_owned());
+        let missing = self.is_unavailable(worker, name, missing);
+        let missing = missing.then(|| "is unavailable in at least one zone, ".to_owned());
+        Listed {
+            name,
+            against: [unusable, missing, lacks].into_iter().flatten().collect(),
         }
-        if unavailable(own) {
-            why.push_str("is unavailable in at least one zone, ");
-        }
-        if !fits(known) {
-            why.push_str(&format!("does not support CPU architecture {wanted:?}, "));
-        }
-        let supported = offered.join(" ");
-        (!why.is_empty()).then(|| {
-            let why = format!("machine type {own:?} {why}supported types are [{supported}]");
-            Error::invalid(path, own, why)
-        })
     }
 
     /// [ADM-32e].
@@ -151,27 +174,12 @@ impl Check<'_> {
     }
 
     fn volume_type(&self, worker: &Worker, own: &str, path: &Path) -> Option<Error> {
-        let usable = |known: &VolumeType| known.usable == Some(true);
-        let unavailable = |name: &str| self.is_unavailable(worker, name, |zone| &zone.unavailable_volume_types);
-        let offered = self.profile.volume_types.iter();
-        let offered = offered.filter(|known| usable(known) && !unavailable(&known.name));
-        let mut offered: Vec<&str> = offered.map(|known| known.name.as_str()).collect();
-        offered.sort_unstable();
-        let Some(known) = self.profile.volume_types.iter().find(|known| known.name == own) else {
-            return Some(Error::not_supported(path, own, &offered));
-        };
-        let mut why = String::new();
-        if !usable(known) {
-            why.push_str("is unusable, ");
-        }
-        if unavailable(own) {
-            why.push_str("is unavailable in at least one zone, ");
-        }
-        let supported = offered.join(" ");
-        (!why.is_empty()).then(|| {
-            let why = format!("volume type {own:?} {why}supported types are [{supported}]");
-            Error::invalid(path, own, why)
-        })
+        let types = self.profile.volume_types.iter().map(|known| {
+            self.listed(worker, &known.name, known.usable, None, |zone| {
+                &zone.unavailable_volume_types
+            })
+        });
+        choose("volume type", own, types.collect(), path)
     }
 
     /// [ADM-32h]: a machine has more than what is kept for its system.

@@ -10,7 +10,8 @@ const SCOPES: [(&str, &str); 3] = [
     ("v1", "Secret"),
     ("security.gardener.cloud/v1alpha1", "WorkloadIdentity"),
 ];
-const METRICS: [&str; 6] = [
+/// The metrics that quotas limit, in the order in which they are told.
+pub const QUOTA_METRICS: [&str; 6] = [
     "cpu",
     "gpu",
     "memory",
@@ -39,7 +40,7 @@ pub fn validate_quota(quota: &Quota) -> ErrorList {
     // In reverse order of names, as upstream's recorded answer has it.
     for (metric, quantity) in spec.metrics.iter().rev() {
         let at = path.child("metrics").key(metric);
-        if !METRICS.contains(&metric.as_str()) {
+        if !QUOTA_METRICS.contains(&metric.as_str()) {
             errors.push(Error::invalid(
                 &at,
                 quantity.0.as_str(),

@@ -5,11 +5,11 @@
 //! counted: nobody makes labels by asking for what is not there.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use gardener_apimachinery::metrics::Text;
 use http::Method;
 use parking_lot::Mutex;
 
@@ -22,7 +22,7 @@ const STEPS: [f64; 22] = [
     45.0,
 ];
 /// The content type of what [`Metrics::text`] writes.
-pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub use gardener_apimachinery::metrics::CONTENT_TYPE;
 
 /// The counts of one cluster.
 #[derive(Default)]
@@ -215,7 +215,9 @@ impl Metrics {
             "How long requests took, watches not counted, in seconds.",
         );
         for (resource, kind, durations) in requests().filter(|(_, kind, _)| kind.verb != "WATCH") {
-            out.histogram(name, &request_labels(resource, kind), durations);
+            let all = durations.codes.iter().map(|(_, number)| number).sum();
+            let steps = STEPS.iter().copied().zip(durations.steps.map(u64::from));
+            out.histogram(name, &request_labels(resource, kind), steps, durations.sum, all);
         }
         out.family(
             "apiserver_current_inflight_requests",
@@ -274,7 +276,7 @@ impl Metrics {
         out.family("kubernetes_build_info", "gauge", "The version that is served.");
         let version = &cluster.config().git_version;
         out.sample("kubernetes_build_info", &format!("git_version=\"{version}\""), 1);
-        out.0
+        out.into_text()
     }
 }
 
@@ -293,32 +295,6 @@ fn request_labels(resource: &str, kind: Kind) -> String {
         resource_labels(resource),
         kind.scope
     )
-}
-
-/// Prometheus' text form. Writing into a text cannot fail.
-#[derive(Default)]
-struct Text(String);
-
-impl Text {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    }
-
-    fn sample(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
-        let _ = writeln!(self.0, "{name}{{{labels}}} {value}");
-    }
-
-    fn histogram(&mut self, name: &str, labels: &str, durations: &Durations) {
-        let mut so_far = 0u64;
-        for (step, number) in STEPS.iter().zip(durations.steps) {
-            so_far += u64::from(number);
-            self.sample(&format!("{name}_bucket"), &format!("{labels},le=\"{step}\""), so_far);
-        }
-        let all: u64 = durations.codes.iter().map(|(_, number)| number).sum();
-        self.sample(&format!("{name}_bucket"), &format!("{labels},le=\"+Inf\""), all);
-        self.sample(&format!("{name}_sum"), labels, durations.sum);
-        self.sample(&format!("{name}_count"), labels, all);
-    }
 }
 
 #[cfg(test)]

@@ -1,37 +1,41 @@
 //! Controller registrations `[GCM-30]`–`[GCM-32]`: which extensions are installed on which seed.
 
+mod extensionclusterrole;
+mod finalizers;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use gardener_apis::constants::finalizer;
+use gardener_apis::constants::GARDEN_NAMESPACE;
 use gardener_apis::core::v1::ControllerDeployment;
 use gardener_apis::core::v1beta1::{
     BackupBucket, BackupEntry, ControllerInstallation, ControllerRegistration, Seed, Shoot,
 };
 use gardener_controller::informer::Watched;
-use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, Informer, Queue, apply};
 use gardener_rules::registrations::{self, Landscape};
-use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::PostParams;
-use kube::runtime::watcher;
 use kube::{Api, ResourceExt};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use tokio_util::sync::CancellationToken;
 
-use crate::{CONCURRENCY, Config, ReconcileError};
+use crate::Manager;
+use crate::manager::{ReconcileError, read};
 
-const SEED_HASH: &str = "seed.gardener.cloud/spec-hash";
-const REGISTRATION_HASH: &str = "registration.core.gardener.cloud/spec-hash";
-const DEPLOYMENT_HASH: &str = "deployment.core.gardener.cloud/spec-hash";
+const SEED_HASH: &str = "seed-spec-hash";
+const REGISTRATION_HASH: &str = "registration-spec-hash";
+const DEPLOYMENT_HASH: &str = "deployment-hash";
 const POD_SECURITY: &str = "security.gardener.cloud/pod-security-enforce";
-/// How soon an installation that is going is looked at again.
-const GOING_INTERVAL: Duration = Duration::from_secs(2);
+/// The role of Secrets and ConfigMaps that deployments refer to.
+const RESOURCE_REFERENCE: &str = "gardener.cloud/role=resource-reference";
+/// How many objects are worked on at once by controllers that upstream has no setting for.
+const CONCURRENT_SYNCS: usize = 5;
 
 struct Reconciler {
-    config: Config,
+    manager: Manager,
     seeds: Informer<Seed>,
     shoots: Informer<Shoot>,
     buckets: Informer<BackupBucket>,
@@ -41,30 +45,34 @@ struct Reconciler {
     installations: Informer<ControllerInstallation>,
 }
 
-fn informer<K: Watched + kube::Resource<DynamicType = ()>>(config: &Config, stop: &CancellationToken) -> Informer<K> {
-    Informer::start(Api::all(config.garden.clone()), watcher::Config::default(), stop)
+pub(crate) async fn run(manager: &Manager) {
+    tokio::join!(
+        install(manager),
+        finalizers::run(manager),
+        extensionclusterrole::run(manager),
+    );
 }
 
-pub(crate) async fn run(config: Config, stop: CancellationToken) {
+async fn install(manager: &Manager) {
     let own = Reconciler {
-        seeds: informer(&config, &stop),
-        shoots: informer(&config, &stop),
-        buckets: informer(&config, &stop),
-        entries: informer(&config, &stop),
-        registrations: informer(&config, &stop),
-        deployments: informer(&config, &stop),
-        installations: informer(&config, &stop),
-        config,
+        manager: manager.clone(),
+        seeds: manager.informer(),
+        shoots: manager.informer(),
+        buckets: manager.informer(),
+        entries: manager.informer(),
+        registrations: manager.informer(),
+        deployments: manager.informer(),
+        installations: manager.informer(),
     };
     let queue: Queue<String> = Queue::new();
-    let guarded: Queue<ObjectRef> = Queue::new();
     own.seeds.feed_if(
         &queue,
         |change| match change {
             Change::Applied { old: Some(old), new } => {
                 old.spec != new.spec
                     || old.metadata.labels != new.metadata.labels
-                    || old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
+                    || old.metadata.annotations != new.metadata.annotations
+                    || new.metadata.deletion_timestamp.is_some()
             }
             _ => true,
         },
@@ -79,39 +87,40 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) {
             _ => true,
         },
         |shoot| {
-            shoot
-                .spec
-                .seed_name
-                .iter()
-                .chain(&shoot.status.seed_name)
-                .cloned()
-                .collect::<Vec<_>>()
+            let seeds = shoot.spec.seed_name.iter().chain(&shoot.status.seed_name);
+            seeds.cloned().collect::<Vec<_>>()
         },
     );
-    own.buckets.feed(&queue, |bucket| bucket.spec.seed_name.clone());
-    own.entries.feed(&queue, |entry| entry.spec.seed_name.clone());
+    own.buckets.feed_if(
+        &queue,
+        |change| !matches!(change, Change::Applied { old: Some(old), new } if old.spec == new.spec),
+        |bucket| bucket.spec.seed_name.clone(),
+    );
+    own.entries.feed_if(
+        &queue,
+        |change| !matches!(change, Change::Applied { old: Some(old), new } if old.spec == new.spec),
+        |entry| entry.spec.seed_name.clone(),
+    );
     own.installations.feed(&queue, |installation| {
         installation.spec.seed_ref.as_ref().and_then(|own| own.name.clone())
     });
-    for change_of_all in [true, false] {
-        let (queue, seeds) = (queue.clone(), own.seeds.clone());
-        let wake = move || seeds.list().iter().for_each(|seed| queue.add(seed.name_any()));
-        if change_of_all {
-            own.registrations.on_change(move |_| wake());
-        } else {
-            own.deployments.on_change(move |_| wake());
-        }
-    }
-    own.registrations
-        .feed(&guarded, |registration| [ObjectRef::of(registration)]);
-    {
-        let guarded = guarded.clone();
-        own.installations.on_change(move |change| {
-            if let Some(name) = &change.object().spec.registration_ref.name {
-                guarded.add(ObjectRef::cluster_scoped(name));
-            }
-        });
-    }
+    let seeds = own.seeds.clone();
+    let wake = {
+        let queue = queue.clone();
+        Arc::new(move || seeds.list().iter().for_each(|seed| queue.add(seed.name_any())))
+    };
+    let secrets = manager
+        .informers
+        .selected(manager.within::<Secret>(GARDEN_NAMESPACE), RESOURCE_REFERENCE);
+    let maps = manager
+        .informers
+        .selected(manager.within::<ConfigMap>(GARDEN_NAMESPACE), RESOURCE_REFERENCE);
+    let all = [wake.clone(), wake.clone(), wake.clone(), wake];
+    let [for_registrations, for_deployments, for_secrets, for_maps] = all;
+    own.registrations.on_change(move |_| for_registrations());
+    own.deployments.on_change(move |_| for_deployments());
+    secrets.on_change(move |_| for_secrets());
+    maps.on_change(move |_| for_maps());
     tokio::join!(
         own.seeds.synced(),
         own.shoots.synced(),
@@ -119,19 +128,18 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) {
         own.entries.synced(),
         own.registrations.synced(),
         own.deployments.synced(),
-        own.installations.synced()
+        own.installations.synced(),
+        secrets.synced(),
+        maps.synced()
     );
     let own = Arc::new(own);
-    let (for_seeds, for_finalizers) = (own.clone(), own);
-    let seeds = Controller::new("controllerregistration-seed", CONCURRENCY, queue).run(stop.clone(), move |seed| {
-        let own = for_seeds.clone();
+    let syncs = manager.config.controllers.controller_registration.concurrent_syncs;
+    let controller = manager.controller("controllerinstallation-seed", syncs, queue);
+    let reconcile = move |seed: String| {
+        let own = own.clone();
         async move { own.reconcile(&seed).await }
-    });
-    let finalizers = Controller::new("controllerregistration-finalizer", CONCURRENCY, guarded).run(stop, move |key| {
-        let own = for_finalizers.clone();
-        async move { own.guard(&key.name).await }
-    });
-    tokio::join!(seeds, finalizers);
+    };
+    controller.run(manager.stop.clone(), reconcile).await;
 }
 
 fn hash(value: &impl Serialize) -> String {
@@ -147,10 +155,8 @@ fn cloned<K: Watched + kube::Resource<DynamicType = ()>>(informer: &Informer<K>)
     informer.list().iter().map(|object| (**object).clone()).collect()
 }
 
-fn reference(api_version: &str, kind: &str, metadata: &ObjectMeta) -> ObjectReference {
+fn reference(metadata: &ObjectMeta) -> ObjectReference {
     ObjectReference {
-        api_version: Some(api_version.to_owned()),
-        kind: Some(kind.to_owned()),
         name: metadata.name.clone(),
         resource_version: metadata.resource_version.clone(),
         ..ObjectReference::default()
@@ -159,12 +165,11 @@ fn reference(api_version: &str, kind: &str, metadata: &ObjectMeta) -> ObjectRefe
 
 impl Reconciler {
     fn api(&self) -> Api<ControllerInstallation> {
-        Api::all(self.config.garden.clone())
+        self.manager.all()
     }
 
     async fn reconcile(&self, name: &str) -> Result<Action, ReconcileError> {
-        let seeds: Api<Seed> = Api::all(self.config.garden.clone());
-        let Some(seed) = seeds.get_opt(name).await? else {
+        let Some(seed) = read(&self.manager.all::<Seed>(), name).await? else {
             return Ok(Action::Done);
         };
         // a read of our own writes: the informer may not have seen the installations of the last run
@@ -183,18 +188,7 @@ impl Reconciler {
             registrations: &all,
             installations: &installations,
         };
-        let has_shoots = shoots.iter().any(|shoot| {
-            shoot.spec.seed_name.as_deref() == Some(name) || shoot.status.seed_name.as_deref() == Some(name)
-        });
-        let going = seed.metadata.deletion_timestamp.is_some();
-        let wanted = if going && !has_shoots {
-            Default::default()
-        } else {
-            registrations::wanted(&landscape).map_err(ReconcileError::Blocked)?
-        };
-        if !going {
-            apply::add_finalizer(&seeds, &seed, finalizer::CONTROLLER_REGISTRATION).await?;
-        }
+        let wanted = registrations::wanted(&landscape).map_err(ReconcileError::Blocked)?;
         let of = |registration: &str| {
             installations
                 .iter()
@@ -210,17 +204,6 @@ impl Reconciler {
             let registration = installation.spec.registration_ref.name.clone().unwrap_or_default();
             if !wanted.contains(&registration) && installation.metadata.deletion_timestamp.is_none() {
                 apply::delete(&self.api(), &installation.name_any()).await?;
-            }
-        }
-        if going {
-            let left = self
-                .api()
-                .list(&kube::api::ListParams::default().fields(&format!("spec.seedRef.name={name}")))
-                .await?;
-            if left.items.is_empty() {
-                apply::remove_finalizer(&seeds, &seed, finalizer::CONTROLLER_REGISTRATION).await?;
-            } else {
-                return Ok(Action::RequeueAfter(GOING_INTERVAL));
             }
         }
         Ok(Action::Done)
@@ -246,9 +229,15 @@ impl Reconciler {
             .spec
             .deployment
             .as_ref()
-            .and_then(|own| own.deployment_refs.first())
-            .map(|own| own.name.clone());
-        let deployment = referenced.and_then(|name| self.deployments.get(&ObjectRef::cluster_scoped(name)));
+            .and_then(|own| own.deployment_refs.first());
+        let deployment = match referenced {
+            Some(referenced) => Some(self.deployment(&referenced.name).await?),
+            None => None,
+        };
+        let resources = match &deployment {
+            Some(deployment) => self.resources(deployment).await?,
+            None => Vec::new(),
+        };
         let mut labels = BTreeMap::from([
             (SEED_HASH.to_owned(), hash(&seed.spec)),
             (REGISTRATION_HASH.to_owned(), hash(&registration.spec)),
@@ -259,32 +248,29 @@ impl Reconciler {
                 hash(&(&deployment.helm, &deployment.inject_garden_kubeconfig)),
             );
         }
-        if existing.is_some_and(|own| labels.iter().all(|(key, value)| own.labels().get(key) == Some(value))) {
+        let security = registration.annotations().get(POD_SECURITY).cloned();
+        let is_as_wanted = existing.is_some_and(|own| {
+            labels.iter().all(|(key, value)| own.labels().get(key) == Some(value))
+                && own.annotations().get(POD_SECURITY) == security.as_ref()
+                && own.spec.resource_refs == resources
+        });
+        if is_as_wanted {
             return Ok(());
         }
-        let security = registration.annotations().get(POD_SECURITY).cloned();
         let change = |installation: &mut ControllerInstallation| {
-            installation
-                .metadata
-                .labels
-                .get_or_insert_with(BTreeMap::new)
-                .extend(labels.clone());
-            if let Some(security) = security.clone() {
-                installation
-                    .metadata
-                    .annotations
-                    .get_or_insert_with(BTreeMap::new)
-                    .insert(POD_SECURITY.to_owned(), security);
+            installation.labels_mut().extend(labels.clone());
+            match &security {
+                Some(security) => drop(
+                    installation
+                        .annotations_mut()
+                        .insert(POD_SECURITY.to_owned(), security.clone()),
+                ),
+                None => drop(installation.annotations_mut().remove(POD_SECURITY)),
             }
-            installation.spec.seed_ref = Some(reference("core.gardener.cloud/v1beta1", "Seed", &seed.metadata));
-            installation.spec.registration_ref = reference(
-                "core.gardener.cloud/v1beta1",
-                "ControllerRegistration",
-                &registration.metadata,
-            );
-            installation.spec.deployment_ref = deployment
-                .as_ref()
-                .map(|own| reference("core.gardener.cloud/v1", "ControllerDeployment", &own.metadata));
+            installation.spec.seed_ref = Some(reference(&seed.metadata));
+            installation.spec.registration_ref = reference(&registration.metadata);
+            installation.spec.deployment_ref = deployment.as_ref().map(|own| reference(&own.metadata));
+            installation.spec.resource_refs.clone_from(&resources);
         };
         match existing {
             Some(existing) => {
@@ -300,24 +286,48 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Keeps a registration while installations refer to it `[GCM-32]` `[EXT-92]`.
-    async fn guard(&self, name: &str) -> Result<Action, ReconcileError> {
-        let api: Api<ControllerRegistration> = Api::all(self.config.garden.clone());
-        let Some(registration) = api.get_opt(name).await? else {
-            return Ok(Action::Done);
-        };
-        if registration.metadata.deletion_timestamp.is_none() {
-            apply::add_finalizer(&api, &registration, finalizer::CONTROLLER_REGISTRATION).await?;
-            return Ok(Action::Done);
-        }
-        let used = self
-            .api()
-            .list(&kube::api::ListParams::default().fields(&format!("spec.registrationRef.name={name}")))
-            .await?;
-        if !used.items.is_empty() {
-            return Ok(Action::RequeueAfter(GOING_INTERVAL));
-        }
-        apply::remove_finalizer(&api, &registration, finalizer::CONTROLLER_REGISTRATION).await?;
-        Ok(Action::Done)
+    async fn deployment(&self, name: &str) -> Result<ControllerDeployment, ReconcileError> {
+        let found = self.manager.all::<ControllerDeployment>().get(name).await;
+        found.map_err(|error| cannot_deploy("ControllerDeployment", &error))
     }
+
+    /// What a deployment refers to, as it is now.
+    async fn resources(&self, deployment: &ControllerDeployment) -> Result<Vec<ObjectReference>, ReconcileError> {
+        let mut found = Vec::new();
+        for resource in deployment.resources.iter().map(|own| &own.resource_ref) {
+            let reference = match resource.kind.as_str() {
+                "ConfigMap" => self.resource::<ConfigMap>("ConfigMap", &resource.name).await?,
+                "Secret" => self.resource::<Secret>("Secret", &resource.name).await?,
+                kind => {
+                    let why = format!("unsupported kind {kind:?} in ControllerDeployment resource reference");
+                    return Err(ReconcileError::Blocked(why));
+                }
+            };
+            found.push(reference);
+        }
+        Ok(found)
+    }
+
+    async fn resource<K>(&self, kind: &str, name: &str) -> Result<ObjectReference, ReconcileError>
+    where
+        K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + serde::de::DeserializeOwned,
+    {
+        let found = self.manager.within::<K>(GARDEN_NAMESPACE).get_metadata(name).await;
+        let found = found.map_err(|error| cannot_deploy(kind, &error))?;
+        Ok(ObjectReference {
+            kind: Some(kind.to_owned()),
+            namespace: Some(GARDEN_NAMESPACE.to_owned()),
+            ..reference(&found.metadata)
+        })
+    }
+}
+
+fn cannot_deploy(kind: &str, error: &kube::Error) -> ReconcileError {
+    let why = gardener_controller::api_error(error);
+    ReconcileError::Blocked(format!(
+        "cannot deploy ControllerInstallation because the referenced {kind} cannot be retrieved: {why}"
+    ))
 }

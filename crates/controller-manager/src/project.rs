@@ -1,80 +1,123 @@
-//! The project controller `[GCM-1]`–`[GCM-3]`: a namespace and roles for every project.
+//! Controllers of projects: a namespace, a quota and roles for every project `[GCM-1]`–`[GCM-4]`; room in quotas for what shoots need `[GCM-5]`;
+//! projects that nobody uses any more `[GCM-6]`, and when each was used last `[GCM-7]`.
 
+mod activity;
+mod resourcequota;
 mod roles;
+mod stale;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gardener_apimachinery::meta::is_true;
+use gardener_apimachinery::selector::LabelSelector;
 use gardener_apis::constants::{PROJECT_NAMESPACE_PREFIX, annotation, finalizer, label};
 use gardener_apis::core::v1beta1::{Project, Shoot};
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::reference::object_reference;
-use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, apply};
-use k8s_openapi::api::core::v1::Namespace;
+use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, apply};
+use gardener_rules::projects::quota;
+use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::api::ListParams;
-use kube::runtime::watcher;
+use kube::api::{ListParams, PostParams};
 use kube::{Api, ResourceExt};
 use sha2::{Digest, Sha256};
-use tokio_util::sync::CancellationToken;
 
-use crate::{CONCURRENCY, Config, ReconcileError};
+use crate::Manager;
+use crate::manager::{ReconcileError, read};
 
 const NAMESPACE_PROJECT: &str = "namespace.gardener.cloud/project";
 const CREATED_BY_CONTROLLER: &str = "namespace.gardener.cloud/created-by-project-controller";
+/// The ResourceQuota that the controllers keep.
+const QUOTA: &str = "gardener";
+/// Projects by their namespace.
+const BY_NAMESPACE: &str = "namespace";
 /// How soon a namespace that is going is looked at again.
 const GOING_INTERVAL: Duration = Duration::from_secs(60);
 
 struct Reconciler {
-    config: Config,
+    manager: Manager,
     recorder: Recorder,
 }
 
-pub(crate) async fn run(config: Config, stop: CancellationToken) {
-    let projects: Informer<Project> =
-        Informer::start(Api::all(config.garden.clone()), watcher::Config::default(), &stop);
+pub(crate) async fn run(manager: &Manager) {
+    let projects = manager.informer::<Project>();
+    projects.add_index(BY_NAMESPACE, |project| project.spec.namespace.iter().cloned().collect());
+    tokio::join!(
+        follow(manager, &projects),
+        resourcequota::run(manager, &projects),
+        stale::run(manager, &projects),
+        activity::run(manager, &projects),
+    );
+}
+
+async fn follow(manager: &Manager, projects: &Informer<Project>) {
     let queue: Queue<ObjectRef> = Queue::new();
     projects.feed_if(&queue, wants_reconcile, |project| [ObjectRef::of(project)]);
-    let shoots: Informer<Shoot> = Informer::start(Api::all(config.garden.clone()), watcher::Config::default(), &stop);
-    let namespaces: Informer<Namespace> = Informer::start(
-        Api::all(config.garden.clone()),
-        watcher::Config::default().labels("gardener.cloud/role=project"),
-        &stop,
-    );
+    let shoots = manager.informer::<Shoot>();
+    let namespaces = manager
+        .informers
+        .selected(manager.all::<Namespace>(), "gardener.cloud/role=project");
+    let bindings = manager
+        .informers
+        .selected(manager.all::<RoleBinding>(), label::PROJECT_NAME);
     {
         // the last shoot or the namespace itself may be what a deletion waits for
         let (queue, projects) = (queue.clone(), projects.clone());
-        let wake = move |namespace: &str| {
-            for project in projects.list() {
-                if project.metadata.deletion_timestamp.is_some() && project.spec.namespace.as_deref() == Some(namespace)
-                {
-                    queue.add(ObjectRef::of(project.as_ref()));
-                }
-            }
-        };
-        let wake = Arc::new(wake);
-        let for_shoots = wake.clone();
+        let wake = Arc::new(move |namespace: &str, going: bool| {
+            let all = projects.by_index(BY_NAMESPACE, namespace);
+            let own = all
+                .iter()
+                .filter(|own| !going || own.metadata.deletion_timestamp.is_some());
+            own.for_each(|project| queue.add(ObjectRef::of(project.as_ref())));
+        });
+        let (for_shoots, for_bindings) = (wake.clone(), wake.clone());
         shoots.on_change(move |change| {
             if let Change::Deleted(shoot) = change {
-                for_shoots(shoot.project_namespace());
+                for_shoots(shoot.project_namespace(), true);
             }
         });
         namespaces.on_change(move |change| {
             if let Change::Deleted(namespace) = change {
-                wake(&namespace.name_any());
+                wake(&namespace.name_any(), false);
+            }
+        });
+        bindings.on_change(move |change| {
+            let is_damaged = match change {
+                Change::Applied { old: Some(old), new } => old.role_ref != new.role_ref || old.subjects != new.subjects,
+                Change::Applied { old: None, .. } => false,
+                Change::Deleted(_) => true,
+            };
+            if is_damaged
+                && change
+                    .object()
+                    .owner_references()
+                    .iter()
+                    .any(|own| own.kind == "Project")
+            {
+                for_bindings(&change.object().namespace().unwrap_or_default(), false);
             }
         });
     }
-    projects.synced().await;
-    let recorder = Recorder::new(config.garden.clone(), config.clock.clone(), "project-controller");
-    let reconciler = Arc::new(Reconciler { config, recorder });
-    Controller::new("project", CONCURRENCY, queue)
-        .run(stop, move |key| {
-            let reconciler = reconciler.clone();
-            async move { reconciler.reconcile(&key.name).await }
-        })
-        .await;
+    tokio::join!(
+        projects.synced(),
+        shoots.synced(),
+        namespaces.synced(),
+        bindings.synced()
+    );
+    let reconciler = Arc::new(Reconciler {
+        manager: manager.clone(),
+        recorder: manager.recorder("project"),
+    });
+    let syncs = manager.config.controllers.project.concurrent_syncs;
+    let controller = manager.controller("project", syncs, queue);
+    let reconcile = move |key: ObjectRef| {
+        let reconciler = reconciler.clone();
+        async move { reconciler.reconcile(&key.name).await }
+    };
+    controller.run(manager.stop.clone(), reconcile).await;
 }
 
 fn wants_reconcile(change: &Change<Project>) -> bool {
@@ -111,13 +154,22 @@ pub(crate) fn owner(project: &Project) -> OwnerReference {
     }
 }
 
+/// Makes sure that an object is owned as told.
+fn own_by(metadata: &mut ObjectMeta, owner: OwnerReference) {
+    let owners = metadata.owner_references.get_or_insert_default();
+    match owners.iter_mut().find(|own| own.uid == owner.uid) {
+        Some(own) => *own = owner,
+        None => owners.push(owner),
+    }
+}
+
 impl Reconciler {
     fn projects(&self) -> Api<Project> {
-        Api::all(self.config.garden.clone())
+        self.manager.all()
     }
 
     async fn reconcile(&self, name: &str) -> Result<Action, ReconcileError> {
-        let Some(project) = self.projects().get_opt(name).await? else {
+        let Some(project) = read(&self.projects(), name).await? else {
             return Ok(Action::Done);
         };
         if project.metadata.deletion_timestamp.is_some() {
@@ -135,7 +187,10 @@ impl Reconciler {
                         &project,
                         Severity::Normal,
                         "NamespaceReconcileSuccessful",
-                        "Successfully reconciled namespace for project",
+                        &format!(
+                            "Successfully reconciled namespace {:?} for project",
+                            namespace_name(&project)
+                        ),
                     )
                     .await;
                 }
@@ -163,12 +218,58 @@ impl Reconciler {
             project.spec.namespace = Some(name.clone())
         })
         .await?;
-        roles::apply(&self.config, &project, &name).await?;
+        self.quota(&project, &name)
+            .await
+            .map_err(|error| ReconcileError::Blocked(format!("Error while setting up ResourceQuota: {error}")))?;
+        roles::apply(&self.manager.config, &project, &name)
+            .await
+            .map_err(|error| {
+                let what = format!("Error while reconciling RBAC resources for namespace {name:?}");
+                ReconcileError::Blocked(format!("{what}: {error}"))
+            })?;
         Ok(project)
     }
 
+    /// `[GCM-4]`.
+    async fn quota(&self, project: &Project, namespace: &str) -> Result<(), ReconcileError> {
+        let quotas = &self.manager.config.controllers.project.quotas;
+        let labels = project.metadata.labels.clone().unwrap_or_default();
+        let matching = quotas
+            .iter()
+            .find(|own| LabelSelector::from(&own.project_selector).matches(&labels));
+        let Some(configured) = matching.map(|own| &own.config) else {
+            return Ok(());
+        };
+        let hard = configured
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.hard.clone())
+            .unwrap_or_default();
+        let initial = ResourceQuota {
+            metadata: ObjectMeta {
+                name: Some(QUOTA.to_owned()),
+                namespace: Some(namespace.to_owned()),
+                ..ObjectMeta::default()
+            },
+            ..ResourceQuota::default()
+        };
+        apply::create_or_patch(&self.manager.within(namespace), initial, |quota| {
+            own_by(&mut quota.metadata, owner(project));
+            let metadata = &configured.metadata;
+            quota.labels_mut().extend(metadata.labels.clone().unwrap_or_default());
+            quota
+                .annotations_mut()
+                .extend(metadata.annotations.clone().unwrap_or_default());
+            let spec = quota.spec.get_or_insert_default();
+            let known = spec.hard.take().unwrap_or_default();
+            spec.hard = Some(quota::limits(&hard, &known));
+        })
+        .await?;
+        Ok(())
+    }
+
     async fn namespace(&self, project: &Project, name: &str) -> Result<(), ReconcileError> {
-        let api: Api<Namespace> = Api::all(self.config.garden.clone());
+        let api: Api<Namespace> = self.manager.all();
         let uid = project.uid().unwrap_or_default();
         let labels = BTreeMap::from([
             (label::ROLE.to_owned(), "project".to_owned()),
@@ -187,7 +288,7 @@ impl Reconciler {
                 ..ObjectMeta::default()
             };
             api.create(
-                &kube::api::PostParams::default(),
+                &PostParams::default(),
                 &Namespace {
                     metadata,
                     ..Namespace::default()
@@ -200,8 +301,10 @@ impl Reconciler {
             .iter()
             .all(|(key, value)| current.labels().get(key) == Some(value))
         {
+            let told: Vec<String> = labels.iter().map(|(key, value)| format!("{key:?}:{value:?}")).collect();
             return Err(ReconcileError::Blocked(format!(
-                "namespace cannot be used as it needs the project labels {labels:?}"
+                "namespace cannot be used as it needs the project labels map[string]string{{{}}}",
+                told.join(", ")
             )));
         }
         if current
@@ -223,10 +326,7 @@ impl Reconciler {
             if !created {
                 annotations.insert(annotation::KEEP_NAMESPACE.to_owned(), "true".to_owned());
             }
-            let owners = namespace.metadata.owner_references.get_or_insert_with(Vec::new);
-            if !owners.iter().any(|own| own.kind == "Project") {
-                owners.push(owner(project));
-            }
+            own_by(&mut namespace.metadata, owner(project));
         })
         .await?;
         Ok(())
@@ -238,7 +338,7 @@ impl Reconciler {
             return Ok(Action::Done);
         }
         let name = namespace_name(project);
-        let shoots: Api<Shoot> = Api::namespaced(self.config.garden.clone(), &name);
+        let shoots: Api<Shoot> = self.manager.within(&name);
         if !shoots
             .list_metadata(&ListParams::default().limit(1))
             .await?
@@ -249,24 +349,34 @@ impl Reconciler {
                 project,
                 Severity::Warning,
                 "NamespaceNotEmpty",
-                "Cannot release namespace because it still contains Shoots",
+                &format!("Cannot release namespace {name:?} because it still contains Shoots"),
             )
             .await;
             self.phase(project, "Terminating").await?;
             return Ok(Action::Done);
         }
-        if !self.release(project, &name).await? {
+        let released = match self.release(project, &name).await {
+            Ok(released) => released,
+            Err(error) => {
+                let message = format!("Failed to release project namespace {name:?}: {error}");
+                self.tell(project, Severity::Warning, "NamespaceDeletionFailed", &message)
+                    .await;
+                self.phase(project, "Failed").await?;
+                return Err(error);
+            }
+        };
+        if !released {
             self.tell(
                 project,
                 Severity::Normal,
                 "NamespaceMarkedForDeletion",
-                "Successfully marked namespace for deletion",
+                &format!("Successfully marked project namespace {name:?} for deletion"),
             )
             .await;
             self.phase(project, "Terminating").await?;
             return Ok(Action::RequeueAfter(GOING_INTERVAL));
         }
-        roles::delete(&self.config, project).await?;
+        roles::delete(&self.manager.config, project).await?;
         apply::remove_finalizer(
             &self.projects(),
             &self.projects().get(&project.name_any()).await?,
@@ -278,34 +388,37 @@ impl Reconciler {
 
     /// Gives the namespace back. Answers whether that is done.
     async fn release(&self, project: &Project, name: &str) -> Result<bool, ReconcileError> {
-        let api: Api<Namespace> = Api::all(self.config.garden.clone());
+        let api: Api<Namespace> = self.manager.all();
         let Some(current) = api.get_opt(name).await? else {
             return Ok(true);
         };
+        if current.metadata.deletion_timestamp.is_some() {
+            return Ok(false);
+        }
         let uid = project.uid().unwrap_or_default();
-        if current
-            .annotations()
-            .get(NAMESPACE_PROJECT)
-            .is_some_and(|own| *own != uid)
-        {
+        let is_own = current.labels().get(label::PROJECT_NAME) == Some(&project.name_any())
+            && current.labels().get(label::ROLE).is_some_and(|role| role == "project")
+            && current
+                .annotations()
+                .get(NAMESPACE_PROJECT)
+                .is_none_or(|own| *own == uid);
+        if !is_own {
             return Ok(true);
         }
         if current
             .annotations()
             .get(annotation::KEEP_NAMESPACE)
-            .is_some_and(|own| own == "true")
+            .is_some_and(|keep| is_true(keep))
         {
             apply::patch(&api, &current, |namespace| {
-                if let Some(labels) = &mut namespace.metadata.labels {
-                    labels.remove(label::ROLE);
-                    labels.remove(label::PROJECT_NAME);
-                }
-                if let Some(annotations) = &mut namespace.metadata.annotations {
-                    annotations.remove(NAMESPACE_PROJECT);
-                }
-                if let Some(owners) = &mut namespace.metadata.owner_references {
-                    owners.retain(|own| own.uid != uid);
-                }
+                let labels = namespace.labels_mut();
+                labels.remove(label::ROLE);
+                labels.remove(label::PROJECT_NAME);
+                let annotations = namespace.annotations_mut();
+                annotations.remove(NAMESPACE_PROJECT);
+                annotations.remove(annotation::KEEP_NAMESPACE);
+                annotations.remove(CREATED_BY_CONTROLLER);
+                namespace.owner_references_mut().retain(|own| own.uid != uid);
             })
             .await?;
             return Ok(true);

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::Queue;
+use crate::monitor::{Counts, Ended, Monitor};
 
 /// After how many failures in a row somebody should look. One or two are what optimistic writing looks like: somebody else was faster.
 const WORTH_A_WARNING: u32 = 3;
@@ -28,6 +30,7 @@ pub struct Controller<K> {
     name: Arc<str>,
     concurrency: usize,
     queue: Queue<K>,
+    counts: Arc<Counts>,
 }
 
 impl<K> Controller<K>
@@ -40,7 +43,15 @@ where
             name: name.into(),
             concurrency: concurrency.max(1),
             queue,
+            counts: Arc::default(),
         }
+    }
+
+    /// Lets a monitor tell of this controller.
+    #[must_use]
+    pub fn watched_by(mut self, monitor: &Monitor) -> Self {
+        self.counts = monitor.counts(&self.name);
+        self
     }
 
     /// Reconciles until `cancel` is called or the queue is closed; what is under way then is dropped.
@@ -53,6 +64,8 @@ where
         E: Display + Send + 'static,
     {
         let mut working = JoinSet::new();
+        let waiting = self.queue.clone();
+        self.counts.start(self.concurrency, move || waiting.len());
         loop {
             tokio::select! {
                 biased;
@@ -62,12 +75,21 @@ where
                     let Some(key) = key else { break };
                     // Making the future may panic as well as the future itself.
                     let made = std::panic::catch_unwind(AssertUnwindSafe(|| reconcile(key.clone()).boxed()));
-                    let (name, queue) = (Arc::clone(&self.name), self.queue.clone());
+                    let (name, queue, counts) = (Arc::clone(&self.name), self.queue.clone(), Arc::clone(&self.counts));
+                    let since = Instant::now();
+                    counts.begin();
                     working.spawn(async move {
                         let ended = match made {
                             Ok(future) => AssertUnwindSafe(future).catch_unwind().await,
                             Err(panic) => Err(panic),
                         };
+                        let how = match &ended {
+                            Ok(Ok(Action::Done)) => Ended::Success,
+                            Ok(Ok(Action::RequeueAfter(_))) => Ended::RequeueAfter,
+                            Ok(Err(_)) => Ended::Error,
+                            Err(_) => Ended::Panic,
+                        };
+                        counts.end(how, since.elapsed());
                         match ended {
                             Ok(Ok(action)) => settle(&queue, &key, action),
                             Ok(Err(error)) => fail(&name, &queue, &key, &error),
@@ -79,6 +101,7 @@ where
             }
         }
         working.shutdown().await;
+        self.counts.stop();
     }
 }
 

@@ -1,5 +1,5 @@
 //! What controllers share: informers, queues, the loop that reconciles, leader election, waiting, patching, conditions, operation
-//! annotations, events, error codes and the secrets manager.
+//! annotations, events, error codes, health and metrics, and the secrets manager.
 //!
 //! Talks to a cluster only through [`kube::Client`]. Holds no rule of one component.
 #![forbid(unsafe_code)]
@@ -10,7 +10,9 @@ pub mod controller;
 pub mod error_codes;
 pub mod events;
 pub mod informer;
+pub mod informers;
 pub mod leader;
+pub mod monitor;
 pub mod operation;
 pub mod queue;
 mod raw;
@@ -23,6 +25,8 @@ mod fake;
 
 pub use controller::{Action, Controller};
 pub use informer::{Change, Clustered, Informer};
+pub use informers::Informers;
+pub use monitor::Monitor;
 pub use queue::{Queue, RateLimit};
 pub use reference::ObjectRef;
 

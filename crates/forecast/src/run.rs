@@ -78,12 +78,9 @@ async fn foretell(inventory: &Inventory, options: &Options) -> Result<Forecast, 
     let stop = CancellationToken::new();
     let story = Story::begin(&landscape.garden_client(), &clock, &stop).await;
     let config = gardener_controller_manager::Config {
-        garden: landscape.garden_client(),
-        clock: clock.clone(),
-        chance,
         maintenance: options.settings,
         foretells: true,
-        election: None,
+        ..gardener_controller_manager::Config::new(landscape.garden_client(), clock.clone(), chance)
     };
     let manager = tokio::spawn(gardener_controller_manager::run_maintenance(config, stop.clone()));
     let left = until.duration_since(clock.now());

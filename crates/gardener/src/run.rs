@@ -1,5 +1,7 @@
 //! `gardener run <component>`: one component by itself. A link to the program by a component's name runs that component.
 
+mod controller_manager;
+
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -20,6 +22,9 @@ pub enum Component {
     /// Serve a whole garden API: Gardener's kinds and those of Kubernetes that a garden needs, without controllers.
     #[command(disable_help_flag = true)]
     Apiserver(Line),
+    /// Run the controllers of a garden: gardener-controller-manager's.
+    #[command(disable_help_flag = true)]
+    ControllerManager(Line),
 }
 
 /// The command line of a component that reads it itself.
@@ -44,6 +49,7 @@ impl Component {
         let component = match Path::new(&program).file_name()?.to_str()? {
             "kube-apiserver" => Self::KubeApiserver,
             "gardener-apiserver" => Self::GardenerApiserver,
+            "gardener-controller-manager" => Self::ControllerManager,
             _ => return None,
         };
         let arguments = arguments
@@ -77,6 +83,10 @@ impl Component {
                     json: false,
                 };
                 until_told(log, |stop| whole::run(flags, stop))
+            }),
+            Self::ControllerManager(Line { arguments }) => controller_manager::read(arguments).map(|setup| {
+                let log = setup.log();
+                until_told(log, |stop| setup.run(stop))
             }),
         };
         run.unwrap_or_else(|error| refused(&error))

@@ -5,6 +5,8 @@
 
 #[path = "kubectl/alone.rs"]
 mod alone;
+#[path = "kubectl/controller_manager.rs"]
+mod controller_manager;
 #[path = "kubectl/garden.rs"]
 mod garden;
 #[path = "kubectl/harness.rs"]
@@ -46,6 +48,15 @@ fn garden_answers_kubectl() {
         garden::access(&garden);
         refusals::all(&garden);
     });
+}
+
+#[test]
+fn controllers_run_by_themselves() {
+    controller_manager::refusals();
+    match harness::kubectl_exists() {
+        true => controller_manager::two_replicas(),
+        false => println!("skipped: there is no kubectl on PATH"),
+    }
 }
 
 /// kube-apiserver's place; `GARDENER_TEST_ETCD` names the etcd.

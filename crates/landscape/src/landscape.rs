@@ -137,14 +137,11 @@ impl Landscape {
     /// # Errors
     /// [`LandscapeError`].
     pub async fn run(&self) -> Result<(), LandscapeError> {
-        let manager = gardener_controller_manager::Config {
-            garden: self.component("gardener-controller-manager"),
-            clock: self.shared.clock.clone(),
-            chance: self.shared.chance.clone(),
-            maintenance: gardener_rules::maintenance::Settings::default(),
-            foretells: false,
-            election: None,
-        };
+        let manager = gardener_controller_manager::Config::new(
+            self.component("gardener-controller-manager"),
+            self.shared.clock.clone(),
+            self.shared.chance.clone(),
+        );
         self.tasks
             .spawn(gardener_controller_manager::run(manager, self.stop.clone()));
         let scheduler = gardener_scheduler::Config {

@@ -3,13 +3,54 @@
 use std::collections::BTreeSet;
 
 use gardener_apis::core::v1beta1::{
-    CloudProfileSpec, KubernetesSettings, LifecycleStage, Limits, MachineImage, NamespacedCloudProfile,
-    NamespacedCloudProfileSpec, Shoot,
+    CloudProfileSpec, CloudProfileStatus, ExpirableVersionStatus, KubernetesSettings, KubernetesStatus, LifecycleStage,
+    Limits, MachineImage, MachineImageStatus, MachineImageVersion, NamespacedCloudProfile, NamespacedCloudProfileSpec,
+    Shoot,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
 
-/// What a namespaced profile makes together with its parent. Of versions that the parent has, only the end of life is the child's; what else
-/// the child has is added. The parent's provider config stays: what to do about a child's is known to the provider's extension alone.
+const ARCHITECTURE: &str = "architecture";
+const AMD64: &str = "amd64";
+
+/// What a cloud profile's status tells: the stage of every version [GCM-14].
+pub fn status(spec: &CloudProfileSpec, now: Timestamp) -> CloudProfileStatus {
+    let told = |version: &str, stage: &str| ExpirableVersionStatus {
+        classification: stage.to_owned(),
+        version: version.to_owned(),
+    };
+    let versions = &spec.kubernetes.versions;
+    let kubernetes = (!versions.is_empty()).then(|| KubernetesStatus {
+        versions: versions
+            .iter()
+            .map(|own| told(&own.version, own.stage(now).as_str()))
+            .collect(),
+    });
+    let image = |image: &MachineImage| MachineImageStatus {
+        name: image.name.clone(),
+        versions: image
+            .versions
+            .iter()
+            .map(|own| told(&own.version, own.stage(now).as_str()))
+            .collect(),
+    };
+    CloudProfileStatus {
+        kubernetes,
+        machine_images: spec.machine_images.iter().map(image).collect(),
+    }
+}
+
+/// When next a version of a cloud profile comes into another stage; none, if none does [GCM-14].
+pub fn next_transition(spec: &CloudProfileSpec, now: Timestamp) -> Option<Timestamp> {
+    let kubernetes = spec.kubernetes.versions.iter().flat_map(|own| own.turns());
+    let images = spec.machine_images.iter().flat_map(|image| &image.versions);
+    let turns = kubernetes.chain(images.flat_map(|own| own.turns()));
+    turns.filter(|turn| *turn > now).min()
+}
+
+/// What a namespaced profile makes together with its parent [GCM-15]. Of versions that the parent has, only the end of life is the child's, unless the
+/// child tells more of it; what else the child has is added. The parent's provider config stays: what to do about a child's is known to the
+/// provider's extension alone.
 pub fn merged(parent: &CloudProfileSpec, child: &NamespacedCloudProfileSpec) -> CloudProfileSpec {
     let mut spec = parent.clone();
     if let Some(kubernetes) = &child.kubernetes {
@@ -22,31 +63,59 @@ pub fn merged(parent: &CloudProfileSpec, child: &NamespacedCloudProfileSpec) -> 
         }
     }
     for own in &child.machine_types {
-        if !spec.machine_types.iter().any(|known| known.name == own.name) {
-            let mut own = own.clone();
-            if spec.machine_capabilities.is_empty() {
-                own.architecture.get_or_insert_with(|| "amd64".to_owned());
-            }
-            spec.machine_types.push(own);
+        match spec.machine_types.iter_mut().find(|known| known.name == own.name) {
+            Some(known) => known.clone_from(own),
+            None => spec.machine_types.push(own.clone()),
         }
     }
     for own in &child.volume_types {
-        if !spec.volume_types.iter().any(|known| known.name == own.name) {
-            spec.volume_types.push(own.clone());
+        match spec.volume_types.iter_mut().find(|known| known.name == own.name) {
+            Some(known) => known.clone_from(own),
+            None => spec.volume_types.push(own.clone()),
         }
     }
     if let Some(own) = &child.ca_bundle {
         spec.ca_bundle = Some(match &spec.ca_bundle {
-            Some(parent) => format!("{parent}\n{own}"),
+            Some(parent) => format!("{parent}{own}"),
             None => own.clone(),
         });
     }
-    if let Some(max_nodes_total) = child.limits.as_ref().and_then(|own| own.max_nodes_total) {
+    let limit = child.limits.as_ref().and_then(|own| own.max_nodes_total);
+    if let Some(max_nodes_total) = limit.filter(|own| *own > 0) {
         spec.limits = Some(Limits {
             max_nodes_total: Some(max_nodes_total),
         });
     }
+    default_architectures(&mut spec);
     spec
+}
+
+/// What has no architecture has that of its capabilities, else amd64.
+fn default_architectures(spec: &mut CloudProfileSpec) {
+    let defined = spec.machine_capabilities.iter().find(|own| own.name == ARCHITECTURE);
+    let defined = defined.map(|own| own.values.clone()).unwrap_or_default();
+    let or_default = |mut found: Vec<String>| {
+        found.sort_unstable();
+        found.dedup();
+        if found.is_empty() {
+            found.push(AMD64.to_owned());
+        }
+        found
+    };
+    for own in spec.machine_types.iter_mut().filter(|own| own.architecture.is_none()) {
+        let told = own.capabilities.get(ARCHITECTURE).cloned();
+        let found = or_default(told.unwrap_or_else(|| defined.clone()));
+        own.architecture = found.into_iter().next();
+    }
+    let versions = spec.machine_images.iter_mut().flat_map(|image| &mut image.versions);
+    for own in versions.filter(|own| own.architectures.is_empty()) {
+        let told = own.capability_flavors.iter().flat_map(|flavor| {
+            let told = flavor.capabilities.get(ARCHITECTURE);
+            told.cloned().unwrap_or_else(|| defined.clone())
+        });
+        let told: Vec<String> = told.collect();
+        own.architectures = or_default(if told.is_empty() { defined.clone() } else { told });
+    }
 }
 
 fn override_kubernetes(parent: &mut KubernetesSettings, child: &KubernetesSettings) {
@@ -83,12 +152,23 @@ fn override_end(
     });
 }
 
+/// Whether a child's version is one of its own, which the parent came to have later.
+fn says_more_than_its_end(own: &MachineImageVersion) -> bool {
+    let is_set = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
+    !own.architectures.is_empty()
+        || !own.capability_flavors.is_empty()
+        || !own.cri.is_empty()
+        || is_set(&own.kubelet_version_constraint)
+        || is_set(&own.classification)
+}
+
 fn override_image(parent: &mut MachineImage, child: &MachineImage) {
     if child.update_strategy.is_some() {
         parent.update_strategy.clone_from(&child.update_strategy);
     }
     for own in &child.versions {
         match parent.versions.iter_mut().find(|known| known.version == own.version) {
+            Some(known) if says_more_than_its_end(own) => known.clone_from(own),
             Some(known) => override_end(
                 (&mut known.expiration_date, &mut known.lifecycle),
                 (&own.expiration_date, &own.lifecycle),
@@ -162,7 +242,7 @@ mod tests {
         }))
         .unwrap();
         let spec = serde_json::to_value(merged(&parent, &child)).unwrap();
-        assert_eq!(spec["caBundle"], "a\nb");
+        assert_eq!(spec["caBundle"], "ab");
         assert_eq!(spec["limits"]["maxNodesTotal"], 3);
         assert_eq!(
             spec["kubernetes"]["versions"][0],
@@ -176,7 +256,95 @@ mod tests {
         assert_eq!(images[1]["name"], "own");
         let types = spec["machineTypes"].as_array().unwrap();
         let types: Vec<_> = types.iter().map(|own| (&own["name"], &own["cpu"])).collect();
-        assert_eq!(types, [(&json!("small"), &json!("1")), (&json!("large"), &json!("8"))]);
+        assert_eq!(types, [(&json!("small"), &json!("64")), (&json!("large"), &json!("8"))]);
+        assert_eq!(spec["machineTypes"][1]["architecture"], "amd64");
+        assert_eq!(images[1]["versions"][0]["architectures"], json!(["amd64"]));
+    }
+
+    #[test]
+    fn gcm_15_what_a_child_tells_of_a_version_is_its_own() {
+        let parent: CloudProfileSpec = serde_json::from_value(json!({
+            "limits": {"maxNodesTotal": 5}, "machineCapabilities": [{"name": "architecture", "values": ["amd64", "arm64"]}],
+            "machineImages": [{"name": "os", "versions": [
+                {"version": "1.0.0", "architectures": ["amd64"], "classification": "supported"},
+                {"version": "2.0.0", "capabilityFlavors": [{"architecture": ["arm64"]}]},
+            ]}],
+            "machineTypes": [{"name": "arm", "capabilities": {"architecture": ["arm64"]}}],
+        }))
+        .unwrap();
+        let child: NamespacedCloudProfileSpec = serde_json::from_value(json!({
+            "limits": {"maxNodesTotal": 0},
+            "machineImages": [{"name": "os", "versions": [{"version": "1.0.0", "architectures": ["arm64"]}]}],
+        }))
+        .unwrap();
+        let spec = merged(&parent, &child);
+        assert_eq!(spec.limits.unwrap().max_nodes_total, Some(5));
+        let versions = &spec.machine_images[0].versions;
+        assert_eq!(versions[0].architectures, ["arm64"]);
+        assert_eq!(versions[0].classification, None);
+        assert_eq!(versions[1].architectures, ["arm64"]);
+        assert_eq!(spec.machine_types[0].architecture.as_deref(), Some("arm64"));
+    }
+
+    #[test]
+    fn gcm_14_stages_and_their_next_change() {
+        let spec: CloudProfileSpec = serde_json::from_value(json!({
+            "kubernetes": {"versions": [
+                {"version": "1.34.0"},
+                {"version": "1.33.0", "classification": "deprecated", "expirationDate": "2026-03-01T00:00:00Z"},
+                {"version": "1.32.0", "expirationDate": "2026-01-01T00:00:00Z"},
+                {"version": "1.35.0", "lifecycle": [
+                    {"classification": "preview", "startTime": "2026-02-15T00:00:00Z"},
+                    {"classification": "supported", "startTime": "2026-04-01T00:00:00Z"}]},
+            ]},
+            "machineImages": [{"name": "os", "versions": [
+                {"version": "1.0.0", "classification": "preview", "expirationDate": "2026-02-10T00:00:00Z"}]}],
+        }))
+        .unwrap();
+        let told = |now: &str| {
+            let status = status(&spec, now.parse().unwrap());
+            let kubernetes = status.kubernetes.unwrap().versions.into_iter();
+            let images = status.machine_images.into_iter().flat_map(|image| image.versions);
+            kubernetes
+                .chain(images)
+                .map(|own| own.classification)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        let next = |now: &str| next_transition(&spec, now.parse().unwrap()).map(|time| time.to_string());
+        for (now, expected, turn) in [
+            (
+                "2026-02-01T00:00:00Z",
+                "supported deprecated expired unavailable preview",
+                Some("2026-02-10T00:00:00Z"),
+            ),
+            (
+                "2026-02-10T00:00:00Z",
+                "supported deprecated expired unavailable expired",
+                Some("2026-02-15T00:00:00Z"),
+            ),
+            (
+                "2026-02-20T00:00:00Z",
+                "supported deprecated expired preview expired",
+                Some("2026-03-01T00:00:00Z"),
+            ),
+            (
+                "2026-03-10T00:00:00Z",
+                "supported expired expired preview expired",
+                Some("2026-04-01T00:00:00Z"),
+            ),
+            (
+                "2026-05-01T00:00:00Z",
+                "supported expired expired supported expired",
+                None,
+            ),
+        ] {
+            assert_eq!((told(now).as_str(), next(now).as_deref()), (expected, turn), "{now}");
+        }
+        assert_eq!(
+            status(&CloudProfileSpec::default(), Timestamp::UNIX_EPOCH),
+            CloudProfileStatus::default()
+        );
     }
 
     #[test]

@@ -3,22 +3,28 @@
 //! No I/O, no async, no clock, no chance: whoever asks brings what is known and what time it is.
 #![forbid(unsafe_code)]
 
+pub mod bastions;
 pub mod care;
 pub mod cloud_profiles;
 pub mod critical_components;
 pub mod csr_approval;
+pub mod events;
 pub mod extension_readiness;
 pub mod health;
 pub mod hibernation;
 pub mod machines;
 pub mod maintenance;
 pub mod maintenance_window;
+pub mod managed_seed_sets;
 pub mod node_placement;
 pub mod operation;
+pub mod projects;
 pub mod quota;
 pub mod registrations;
 pub mod reserved_resources;
 pub mod scheduling;
+pub mod shoot_conditions;
+pub mod shoot_migration;
 pub mod shoot_operation;
 pub mod shoot_replicas;
 pub mod shoot_zones;

@@ -7,8 +7,8 @@ use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
 use gardener_apis::core::v1beta1::Shoot;
 use gardener_controller_manager::Config;
+use gardener_landscape::garden::GARDEN;
 use gardener_landscape::{Landscape, Options, Storage};
-use gardener_rules::maintenance::Settings;
 use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -79,14 +79,7 @@ impl Garden {
 
     /// How a controller-manager of the garden is configured. Its chance is the garden's, begun anew.
     pub fn manager(&self) -> Config {
-        Config {
-            garden: self.client.clone(),
-            clock: self.clock.clone(),
-            chance: Chance::seeded(self.number),
-            maintenance: Settings::default(),
-            foretells: false,
-            election: None,
-        }
+        Config::new(self.client.clone(), self.clock.clone(), Chance::seeded(self.number))
     }
 
     /// Starts a controller-manager; it ends with the token.
@@ -140,6 +133,12 @@ impl Garden {
         let name = name.unwrap_or_default().to_owned();
         let params = PatchParams::apply("operator").force();
         api.patch(&name, &params, &Patch::Apply(object)).await.map(|_| ())
+    }
+
+    /// Stores objects as they are, status included: neither admission nor validation see them.
+    pub async fn put(&self, objects: Vec<Value>) {
+        let (garden, _) = self.landscape.server.cluster(GARDEN).unwrap();
+        garden.copy_in(objects).await.unwrap();
     }
 
     /// The shoots of the project.

@@ -9,8 +9,9 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Ro
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, ResourceExt};
 
-use super::owner;
-use crate::{Config, ReconcileError};
+use super::{own_by, owner};
+use crate::Config;
+use crate::manager::ReconcileError;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 /// The stem of the names of all roles.
@@ -117,6 +118,15 @@ fn metadata(project: &Project, name: String, namespace: Option<&str>, role: &str
     }
 }
 
+/// Gives an object back what somebody took from its metadata.
+fn repair(metadata: &mut ObjectMeta, wanted: &ObjectMeta) {
+    let labels = wanted.labels.clone().unwrap_or_default();
+    metadata.labels.get_or_insert_with(BTreeMap::new).extend(labels);
+    for owner in wanted.owner_references.iter().flatten() {
+        own_by(metadata, owner.clone());
+    }
+}
+
 fn role_ref(name: &str) -> RoleRef {
     RoleRef {
         api_group: Some(GROUP.to_owned()),
@@ -148,16 +158,20 @@ pub(super) async fn apply(config: &Config, project: &Project, namespace: &str) -
                 metadata: wanted.clone(),
                 ..ClusterRole::default()
             },
-            |role| role.rules = Some(rules.clone()),
+            |role| {
+                repair(&mut role.metadata, &wanted);
+                role.rules = Some(rules.clone());
+            },
         )
         .await?;
         let initial = ClusterRoleBinding {
-            metadata: wanted,
+            metadata: wanted.clone(),
             role_ref: role_ref(&name),
             ..ClusterRoleBinding::default()
         };
         apply::create_or_patch(&bindings, initial, |binding| {
-            binding.subjects = Some(own.subjects.clone())
+            repair(&mut binding.metadata, &wanted);
+            binding.subjects = Some(own.subjects.clone());
         })
         .await?;
     }
@@ -175,8 +189,9 @@ pub(super) async fn apply(config: &Config, project: &Project, namespace: &str) -
     let wanted = extension_roles(project);
     for role in &wanted {
         let name = extension_role_name(project, role);
-        let mut initial = ClusterRole {
-            metadata: metadata(project, name.clone(), None, "extension-project-role"),
+        let metadata = metadata(project, name.clone(), None, "extension-project-role");
+        let initial = ClusterRole {
+            metadata: metadata.clone(),
             ..ClusterRole::default()
         };
         let selector = k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector {
@@ -186,10 +201,14 @@ pub(super) async fn apply(config: &Config, project: &Project, namespace: &str) -
             )])),
             match_expressions: None,
         };
-        initial.aggregation_rule = Some(k8s_openapi::api::rbac::v1::AggregationRule {
+        let aggregation = k8s_openapi::api::rbac::v1::AggregationRule {
             cluster_role_selectors: Some(vec![selector]),
-        });
-        apply::create_or_patch(&roles, initial, |_| {}).await?;
+        };
+        apply::create_or_patch(&roles, initial, |role| {
+            repair(&mut role.metadata, &metadata);
+            role.aggregation_rule = Some(aggregation.clone());
+        })
+        .await?;
         bind(
             config,
             project,
@@ -216,12 +235,17 @@ async fn bind(
     subjects: Vec<Subject>,
 ) -> Result<(), ReconcileError> {
     let api: Api<RoleBinding> = Api::namespaced(config.garden.clone(), namespace);
+    let metadata = metadata(project, name.to_owned(), Some(namespace), role);
     let initial = RoleBinding {
-        metadata: metadata(project, name.to_owned(), Some(namespace), role),
+        metadata: metadata.clone(),
         role_ref: role_ref(name),
         ..RoleBinding::default()
     };
-    apply::create_or_patch(&api, initial, |binding| binding.subjects = Some(subjects.clone())).await?;
+    apply::create_or_patch(&api, initial, |binding| {
+        repair(&mut binding.metadata, &metadata);
+        binding.subjects = Some(subjects.clone());
+    })
+    .await?;
     Ok(())
 }
 

@@ -1,223 +1,324 @@
-//! Bindings and the credentials they bind `[GCM-12]` `[GCM-13]`: bound credentials carry a finalizer and labels.
+//! Bindings and the credentials they bind `[GCM-12]` `[GCM-13]`: bound credentials carry a finalizer and labels, quotas of bindings a label.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gardener_apis::constants::finalizer;
-use gardener_apis::core::v1beta1::SecretBinding;
-use gardener_apis::security::v1alpha1::CredentialsBinding;
-use gardener_controller::{Action, Controller, ObjectRef, Queue, apply};
-use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, ResourceExt};
-use tokio_util::sync::CancellationToken;
+use gardener_apis::core::v1beta1::{InternalSecret, Quota, SecretBinding, Shoot};
+use gardener_apis::security::v1alpha1::{CredentialsBinding, WorkloadIdentity};
+use gardener_controller::apply::Writable;
+use gardener_controller::events::{Recorder, Severity};
+use gardener_controller::informer::Watched;
+use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, apply};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{ObjectReference, Secret};
+use kube::{Api, Resource, ResourceExt};
 
-use super::Users;
-use crate::{CONCURRENCY, Config, ReconcileError};
+use super::{Refusal, guard, refers, shoots};
+use crate::Manager;
+use crate::manager::{ReconcileError, read};
 
-const SECRET_BINDING_LABEL: &str = "reference.gardener.cloud/secretbinding";
-const CREDENTIALS_BINDING_LABEL: &str = "reference.gardener.cloud/credentialsbinding";
+/// On credentials and quotas of SecretBindings.
+pub(crate) const SECRET_BINDING_LABEL: &str = "reference.gardener.cloud/secretbinding";
+/// On credentials and quotas of CredentialsBindings.
+pub(crate) const CREDENTIALS_BINDING_LABEL: &str = "reference.gardener.cloud/credentialsbinding";
 const PROVIDER_LABEL: &str = "provider.shoot.gardener.cloud/";
+/// The finalizer of Gardeners of long ago.
+const LEGACY_FINALIZER: &str = "gardener.cloud/gardener";
 
-/// Which of the two kinds a binding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Secret,
-    Credentials,
+/// What is bound: the kind, and where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Bound {
+    api_version: String,
+    kind: String,
+    place: ObjectRef,
 }
 
-impl Kind {
-    fn finalizer(self) -> &'static str {
-        match self {
-            Self::Secret => finalizer::SECRET_BINDING,
-            Self::Credentials => finalizer::CREDENTIALS_BINDING,
-        }
+/// A kind of binding.
+trait Binding: Watched + Writable + Resource<Scope = NamespaceResourceScope, DynamicType = ()> {
+    /// The kind's name in messages.
+    const KIND: &'static str;
+    /// The controller's name.
+    const CONTROLLER: &'static str;
+    /// On what is bound.
+    const FINALIZER: &'static str;
+    /// On what is bound and on quotas.
+    const LABEL: &'static str;
+
+    /// What is bound; none if the reference names nothing.
+    fn bound(&self) -> Option<Bound>;
+    /// The quotas of shoots that use the binding.
+    fn quotas(&self) -> &[ObjectReference];
+    /// The types of the provider.
+    fn providers(&self) -> Vec<String>;
+    /// The name of the binding of this kind that a shoot uses.
+    fn used_by(shoot: &Shoot) -> Option<&String>;
+}
+
+impl Binding for SecretBinding {
+    const KIND: &'static str = "SecretBinding";
+    const CONTROLLER: &'static str = "secretbinding";
+    const FINALIZER: &'static str = finalizer::SECRET_BINDING;
+    const LABEL: &'static str = SECRET_BINDING_LABEL;
+
+    fn bound(&self) -> Option<Bound> {
+        let given = self.secret_ref.namespace.clone().filter(|own| !own.is_empty());
+        let namespace = given.or_else(|| self.namespace())?;
+        Some(Bound {
+            api_version: "v1".to_owned(),
+            kind: "Secret".to_owned(),
+            place: ObjectRef::new(namespace, self.secret_ref.name.clone()?),
+        })
     }
 
-    fn label(self) -> &'static str {
-        match self {
-            Self::Secret => SECRET_BINDING_LABEL,
-            Self::Credentials => CREDENTIALS_BINDING_LABEL,
-        }
+    fn quotas(&self) -> &[ObjectReference] {
+        &self.quotas
+    }
+
+    fn providers(&self) -> Vec<String> {
+        let types = self.provider.iter().flat_map(|own| own.r#type.split(','));
+        types.filter(|own| !own.is_empty()).map(str::to_owned).collect()
+    }
+
+    fn used_by(shoot: &Shoot) -> Option<&String> {
+        shoot.spec.secret_binding_name.as_ref()
     }
 }
 
-/// The credentials of a binding: namespace and name of a Secret.
-type Credentials = Option<(String, String)>;
+impl Binding for CredentialsBinding {
+    const KIND: &'static str = "CredentialsBinding";
+    const CONTROLLER: &'static str = "credentialsbinding";
+    const FINALIZER: &'static str = finalizer::CREDENTIALS_BINDING;
+    const LABEL: &'static str = CREDENTIALS_BINDING_LABEL;
 
-fn of_secret_binding(binding: &SecretBinding) -> Credentials {
-    let namespace = binding
-        .secret_ref
-        .namespace
-        .clone()
-        .filter(|own| !own.is_empty())
-        .or_else(|| binding.namespace())?;
-    Some((namespace, binding.secret_ref.name.clone()?))
-}
-
-fn of_credentials_binding(binding: &CredentialsBinding) -> Credentials {
-    if binding.credentials_ref.kind.as_deref() != Some("Secret") {
-        return None;
+    fn bound(&self) -> Option<Bound> {
+        let reference = &self.credentials_ref;
+        let given = reference.namespace.clone().filter(|own| !own.is_empty());
+        let namespace = given.or_else(|| self.namespace())?;
+        Some(Bound {
+            api_version: reference.api_version.clone()?,
+            kind: reference.kind.clone()?,
+            place: ObjectRef::new(namespace, reference.name.clone()?),
+        })
     }
-    let namespace = binding
-        .credentials_ref
-        .namespace
-        .clone()
-        .filter(|own| !own.is_empty())
-        .or_else(|| binding.namespace())?;
-    Some((namespace, binding.credentials_ref.name.clone()?))
+
+    fn quotas(&self) -> &[ObjectReference] {
+        &self.quotas
+    }
+
+    fn providers(&self) -> Vec<String> {
+        vec![self.provider.r#type.clone()]
+    }
+
+    fn used_by(shoot: &Shoot) -> Option<&String> {
+        shoot.spec.credentials_binding_name.as_ref()
+    }
 }
 
-pub(super) async fn run(config: &Config, users: &Arc<Users>, stop: &CancellationToken) {
-    let queue: Queue<(Kind, ObjectRef)> = Queue::new();
-    users
-        .secret_bindings
-        .feed(&queue, |binding| [(Kind::Secret, ObjectRef::of(binding))]);
-    users
-        .credentials_bindings
-        .feed(&queue, |binding| [(Kind::Credentials, ObjectRef::of(binding))]);
+pub(super) async fn run(manager: &Manager) {
+    let controllers = &manager.config.controllers;
+    tokio::join!(
+        follow::<SecretBinding>(manager, controllers.secret_binding.concurrent_syncs),
+        follow::<CredentialsBinding>(manager, controllers.credentials_binding.concurrent_syncs),
+    );
+}
+
+struct Reconciler<B> {
+    manager: Manager,
+    bindings: Informer<B>,
+    shoots: Informer<Shoot>,
+    recorder: Recorder,
+}
+
+async fn follow<B: Binding>(manager: &Manager, concurrent_syncs: usize) {
+    let (bindings, shoots) = (manager.informer::<B>(), manager.informer::<Shoot>());
+    let queue: Queue<ObjectRef> = Queue::new();
+    bindings.feed(&queue, |binding| [ObjectRef::of(binding)]);
     {
         let queue = queue.clone();
-        users.shoots.on_change(move |change| {
-            if let gardener_controller::Change::Deleted(shoot) = change {
-                let key = |name: &String| ObjectRef::new(shoot.project_namespace(), name.clone());
-                shoot
-                    .spec
-                    .secret_binding_name
-                    .iter()
-                    .for_each(|name| queue.add((Kind::Secret, key(name))));
-                shoot
-                    .spec
-                    .credentials_binding_name
-                    .iter()
-                    .for_each(|name| queue.add((Kind::Credentials, key(name))));
+        shoots.on_change(move |change| {
+            if let Change::Deleted(shoot) = change {
+                let used = B::used_by(shoot).map(|name| ObjectRef::new(shoot.project_namespace(), name));
+                used.into_iter().for_each(|key| queue.add(key));
             }
         });
     }
-    let (config, users) = (config.clone(), users.clone());
-    Controller::new("bindings", CONCURRENCY, queue)
-        .run(stop.clone(), move |(kind, key)| {
-            let (config, users) = (config.clone(), users.clone());
-            async move { reconcile(&config, &users, kind, &key).await }
-        })
-        .await;
-}
-
-async fn reconcile(config: &Config, users: &Users, kind: Kind, key: &ObjectRef) -> Result<Action, ReconcileError> {
-    match kind {
-        Kind::Secret => {
-            let api: Api<SecretBinding> = Api::namespaced(config.garden.clone(), &key.namespace);
-            let Some(binding) = api.get_opt(&key.name).await? else {
-                return Ok(Action::Done);
-            };
-            let provider = binding
-                .provider
-                .as_ref()
-                .map(|own| own.r#type.clone())
-                .unwrap_or_default();
-            if binding.metadata.deletion_timestamp.is_none() {
-                apply::add_finalizer(&api, &binding, finalizer::GARDENER).await?;
-                return mark(config, kind, of_secret_binding(&binding), &provider).await;
-            }
-            release(config, users, kind, key, of_secret_binding(&binding)).await?;
-            apply::remove_finalizer(&api, &binding, finalizer::GARDENER).await?;
-        }
-        Kind::Credentials => {
-            let api: Api<CredentialsBinding> = Api::namespaced(config.garden.clone(), &key.namespace);
-            let Some(binding) = api.get_opt(&key.name).await? else {
-                return Ok(Action::Done);
-            };
-            if binding.metadata.deletion_timestamp.is_none() {
-                apply::add_finalizer(&api, &binding, finalizer::GARDENER).await?;
-                return mark(config, kind, of_credentials_binding(&binding), &binding.provider.r#type).await;
-            }
-            release(config, users, kind, key, of_credentials_binding(&binding)).await?;
-            apply::remove_finalizer(&api, &binding, finalizer::GARDENER).await?;
-        }
-    }
-    Ok(Action::Done)
-}
-
-/// Puts finalizer and labels on bound credentials.
-async fn mark(config: &Config, kind: Kind, credentials: Credentials, provider: &str) -> Result<Action, ReconcileError> {
-    let Some((namespace, name)) = credentials else {
-        return Ok(Action::Done);
-    };
-    let api: Api<Secret> = Api::namespaced(config.garden.clone(), &namespace);
-    let secret = api.get(&name).await?;
-    apply::patch_locked(&api, &secret, |secret| {
-        let labels = secret.metadata.labels.get_or_insert_with(BTreeMap::new);
-        labels.insert(kind.label().to_owned(), "true".to_owned());
-        if !provider.is_empty() {
-            labels.insert(format!("{PROVIDER_LABEL}{provider}"), "true".to_owned());
-        }
-        let finalizers = secret.metadata.finalizers.get_or_insert_with(Vec::new);
-        if !finalizers.iter().any(|own| own == kind.finalizer()) {
-            finalizers.push(kind.finalizer().to_owned());
-        }
-    })
-    .await?;
-    Ok(Action::Done)
-}
-
-/// Frees credentials that no other binding binds, unless a shoot still uses this binding.
-async fn release(
-    config: &Config,
-    users: &Users,
-    kind: Kind,
-    key: &ObjectRef,
-    credentials: Credentials,
-) -> Result<(), ReconcileError> {
-    let name = Some(&key.name);
-    let using = super::shoots(users, |shoot| {
-        let own = match kind {
-            Kind::Secret => &shoot.spec.secret_binding_name,
-            Kind::Credentials => &shoot.spec.credentials_binding_name,
-        };
-        shoot.project_namespace() == key.namespace && own.as_ref() == name
+    tokio::join!(bindings.synced(), shoots.synced());
+    let own = Arc::new(Reconciler {
+        recorder: manager.recorder(B::CONTROLLER),
+        manager: manager.clone(),
+        bindings,
+        shoots,
     });
-    if !using.is_empty() {
-        return Err(ReconcileError::Blocked(format!(
-            "the binding is still used by shoots [{}]",
-            using.join(" ")
-        )));
+    let controller = manager.controller(B::CONTROLLER, concurrent_syncs, queue);
+    let reconcile = move |key: ObjectRef| {
+        let own = own.clone();
+        async move { own.reconcile(&key).await }
+    };
+    controller.run(manager.stop.clone(), reconcile).await;
+}
+
+impl<B: Binding> Reconciler<B> {
+    async fn reconcile(&self, key: &ObjectRef) -> Result<Action, ReconcileError> {
+        let api: Api<B> = self.manager.within(&key.namespace);
+        let Some(binding) = read(&api, &key.name).await? else {
+            return Ok(Action::Done);
+        };
+        let going = binding.meta().deletion_timestamp.is_some();
+        if going && !apply::has_finalizer(&binding, finalizer::GARDENER) {
+            return Ok(Action::Done);
+        }
+        let using = shoots(&self.shoots, |shoot| {
+            shoot.project_namespace() == key.namespace && B::used_by(shoot) == Some(&key.name)
+        });
+        if going && using.is_empty() {
+            self.let_go(&binding, key).await?;
+        }
+        let refusal = |_: &B| {
+            let message = format!(
+                "Cannot delete {}, because the following Shoots are still referencing it: [{}]",
+                B::KIND,
+                using.join(" ")
+            );
+            (!using.is_empty()).then(|| Refusal::told(Severity::Warning, message))
+        };
+        if let Some(binding) = guard(&api, binding, finalizer::GARDENER, &self.recorder, refusal).await? {
+            self.mark(&binding).await?;
+        }
+        Ok(Action::Done)
     }
-    let Some((namespace, secret_name)) = credentials.clone() else {
-        return Ok(());
-    };
-    let others = match kind {
-        Kind::Secret => users
-            .secret_bindings
-            .list()
-            .iter()
-            .any(|own| ObjectRef::of(own.as_ref()) != *key && of_secret_binding(own) == credentials),
-        Kind::Credentials => users
-            .credentials_bindings
-            .list()
-            .iter()
-            .any(|own| ObjectRef::of(own.as_ref()) != *key && of_credentials_binding(own) == credentials),
-    };
-    if others {
-        return Ok(());
+
+    /// Puts finalizer and labels on what is bound, and the label on quotas.
+    async fn mark(&self, binding: &B) -> Result<(), ReconcileError> {
+        let Some(bound) = binding.bound() else {
+            return Ok(());
+        };
+        let (providers, name) = (binding.providers(), &bound.place.name);
+        match bound.kind.as_str() {
+            "InternalSecret" => {
+                mark(
+                    &self.within::<InternalSecret>(&bound),
+                    name,
+                    &providers,
+                    B::FINALIZER,
+                    B::LABEL,
+                )
+                .await?
+            }
+            // their label is one of admission
+            "WorkloadIdentity" => {
+                mark(
+                    &self.within::<WorkloadIdentity>(&bound),
+                    name,
+                    &[],
+                    B::FINALIZER,
+                    B::LABEL,
+                )
+                .await?
+            }
+            _ => mark(&self.within::<Secret>(&bound), name, &providers, B::FINALIZER, B::LABEL).await?,
+        }
+        for quota in binding.quotas() {
+            let api: Api<Quota> = self.manager.within(quota.namespace.as_deref().unwrap_or_default());
+            let quota = api.get(quota.name.as_deref().unwrap_or_default()).await?;
+            apply::patch(&api, &quota, |quota| {
+                quota
+                    .labels_mut()
+                    .entry(B::LABEL.to_owned())
+                    .or_insert_with(|| "true".to_owned());
+            })
+            .await?;
+        }
+        Ok(())
     }
-    let api: Api<Secret> = Api::namespaced(config.garden.clone(), &namespace);
-    let Some(secret) = api.get_opt(&secret_name).await? else {
-        return Ok(());
-    };
-    let unbound = !secret
-        .labels()
-        .iter()
-        .any(|(own, _)| (own == SECRET_BINDING_LABEL || own == CREDENTIALS_BINDING_LABEL) && own != kind.label());
-    apply::patch_locked(&api, &secret, |secret| {
-        if let Some(labels) = &mut secret.metadata.labels {
-            labels.remove(kind.label());
-            if unbound {
-                labels.retain(|own, _| !own.starts_with(PROVIDER_LABEL));
+
+    /// Frees what no other binding of this kind binds.
+    async fn let_go(&self, binding: &B, key: &ObjectRef) -> Result<(), ReconcileError> {
+        let bindings = self.bindings.list();
+        let others = || bindings.iter().filter(|own| ObjectRef::of(own.as_ref()) != *key);
+        let bound = binding.bound();
+        let bound_by_others = others()
+            .filter(|own| own.meta().deletion_timestamp.is_none())
+            .any(|own| own.bound() == bound);
+        if let Some(bound) = bound.filter(|_| !bound_by_others) {
+            let name = &bound.place.name;
+            match bound.kind.as_str() {
+                "InternalSecret" => {
+                    unmark(&self.within::<InternalSecret>(&bound), name, B::FINALIZER, B::LABEL).await?
+                }
+                "WorkloadIdentity" => {
+                    unmark(&self.within::<WorkloadIdentity>(&bound), name, B::FINALIZER, B::LABEL).await?
+                }
+                _ => unmark(&self.within::<Secret>(&bound), name, B::FINALIZER, B::LABEL).await?,
             }
         }
-        if let Some(finalizers) = &mut secret.metadata.finalizers {
-            finalizers.retain(|own| own != kind.finalizer());
+        for reference in binding.quotas() {
+            let namespace = reference.namespace.clone().unwrap_or_default();
+            let quota = ObjectRef::new(namespace, reference.name.clone().unwrap_or_default());
+            if others().any(|own| refers(own.quotas(), &quota)) {
+                continue;
+            }
+            let api: Api<Quota> = self.manager.within(&quota.namespace);
+            if let Some(quota) = read(&api, &quota.name).await? {
+                apply::patch_locked(&api, &quota, |quota| drop(quota.labels_mut().remove(B::LABEL))).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn within<C: Resource<Scope = NamespaceResourceScope, DynamicType = ()>>(&self, bound: &Bound) -> Api<C> {
+        self.manager.within(&bound.place.namespace)
+    }
+}
+
+async fn mark<C>(
+    api: &Api<C>,
+    name: &str,
+    providers: &[String],
+    own_finalizer: &str,
+    own_label: &str,
+) -> Result<(), ReconcileError>
+where
+    C: Writable + Resource<DynamicType = ()>,
+{
+    let credentials = api.get(name).await?;
+    apply::patch_locked(api, &credentials, |credentials| {
+        let labels = credentials.meta_mut().labels.get_or_insert_with(BTreeMap::new);
+        let providers = providers.iter().map(|own| format!("{PROVIDER_LABEL}{own}"));
+        for label in providers.chain([own_label.to_owned()]) {
+            labels.entry(label).or_insert_with(|| "true".to_owned());
+        }
+        let finalizers = credentials.finalizers_mut();
+        finalizers.retain(|own| own != LEGACY_FINALIZER);
+        if !finalizers.iter().any(|own| own == own_finalizer) {
+            finalizers.push(own_finalizer.to_owned());
         }
     })
     .await?;
+    Ok(())
+}
+
+/// Takes finalizer and labels off. The provider's label is put there again by admission if another binding needs it.
+async fn unmark<C>(api: &Api<C>, name: &str, own_finalizer: &str, own_label: &str) -> Result<(), ReconcileError>
+where
+    C: Writable + Resource<DynamicType = ()>,
+{
+    let Some(credentials) = read(api, name).await? else {
+        return Ok(());
+    };
+    let labels = [SECRET_BINDING_LABEL, CREDENTIALS_BINDING_LABEL];
+    let bound_otherwise = credentials
+        .labels()
+        .keys()
+        .any(|own| labels.contains(&own.as_str()) && own != own_label);
+    let freed = apply::patch_locked(api, &credentials, |credentials| {
+        if let Some(labels) = &mut credentials.meta_mut().labels {
+            labels.remove(own_label);
+            labels.retain(|own, _| bound_otherwise || !own.starts_with(PROVIDER_LABEL));
+        }
+        let finalizers = credentials.finalizers_mut();
+        finalizers.retain(|own| own != own_finalizer && own != LEGACY_FINALIZER);
+    });
+    crate::manager::or_gone(freed.await)?;
     Ok(())
 }

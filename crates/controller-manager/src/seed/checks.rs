@@ -2,14 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use gardener_apis::core::v1beta1::{BackupBucket, ControllerInstallation, Seed};
-use gardener_controller::{Informer, apply, conditions};
+use gardener_apis::core::v1beta1::{BackupBucket, Condition, ControllerInstallation, Seed};
+use gardener_controller::{Action, Change, Queue, apply, conditions};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::{Api, ResourceExt};
 
-use crate::{Config, ReconcileError};
+use crate::Manager;
+use crate::configuration::SeedCheck;
+use crate::manager::{ReconcileError, or_gone, read};
 
 const EXTENSIONS_READY: &str = "ExtensionsReady";
 const BACKUP_BUCKETS_READY: &str = "BackupBucketsReady";
+
+/// Conditions of installations that count.
+const RELEVANT: [&str; 4] = ["Valid", "Installed", "Healthy", "Progressing"];
 
 /// Status, reason and message of a condition.
 type Finding = (&'static str, &'static str, String);
@@ -19,18 +25,10 @@ fn judge_extensions(installations: &[&ControllerInstallation]) -> Finding {
     let (mut invalid, mut missing, mut unhealthy, mut progressing) =
         (BTreeMap::new(), BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for installation in installations {
-        let name = installation.spec.registration_ref.name.clone().unwrap_or_default();
+        let name = installation.name_any();
         let own = &installation.status.conditions;
         if own.is_empty() {
             missing.insert(name, "extension was not yet installed".to_owned());
-            continue;
-        }
-        let required = ["Valid", "Installed", "Healthy", "Progressing"];
-        if !required.iter().all(|kind| conditions::get(own, kind).is_some()) {
-            unhealthy.insert(
-                name,
-                "not all required conditions found in ControllerInstallation".to_owned(),
-            );
             continue;
         }
         for (kind, group, wrong) in [
@@ -42,6 +40,11 @@ fn judge_extensions(installations: &[&ControllerInstallation]) -> Finding {
             if let Some(condition) = conditions::get(own, kind).filter(|condition| condition.status != wrong) {
                 group.insert(name.clone(), condition.message.clone());
             }
+        }
+        let missing = RELEVANT.iter().any(|kind| conditions::get(own, kind).is_none());
+        if missing && !unhealthy.contains_key(&name) {
+            let message = "not all required conditions found in ControllerInstallation";
+            unhealthy.insert(name, message.to_owned());
         }
     }
     let words = |map: &BTreeMap<String, String>| {
@@ -97,71 +100,137 @@ fn judge_buckets(buckets: &[&BackupBucket]) -> Finding {
         (
             "False",
             "BackupBucketsError",
-            format!("The following BackupBuckets have issues: {}", errors.join(", ")),
+            format!("The following BackupBuckets have issues:\n* {}", errors.join("\n* ")),
         )
     }
 }
 
-async fn tell(config: &Config, seed: &Seed, kind: &str, finding: Finding) -> Result<(), ReconcileError> {
-    let (status, reason, message) = finding;
-    let now = config.clock.time();
-    let api: Api<Seed> = Api::all(config.garden.clone());
-    apply::patch_status(&api, seed, |seed| {
+/// The status of a condition that was found to be `found`: what was true is on its way to anything else for as long as the threshold says.
+fn status<'a>(old: &Condition, found: &'a str, threshold: SignedDuration, now: Timestamp) -> &'a str {
+    let since = old.last_transition_time.as_ref().map_or(now, |time| time.0);
+    let on_its_way = match old.status.as_str() {
+        _ if found == "True" || threshold.is_zero() => false,
+        "True" => true,
+        "Progressing" => now.duration_since(since) <= threshold,
+        _ => false,
+    };
+    if on_its_way { "Progressing" } else { found }
+}
+
+async fn tell(
+    manager: &Manager,
+    seed: &Seed,
+    kind: &str,
+    settings: &SeedCheck,
+    finding: Finding,
+) -> Result<Action, ReconcileError> {
+    let (found, reason, message) = finding;
+    let now = manager.config.clock.time();
+    let threshold = SignedDuration::from_nanos(settings.threshold(kind).as_nanos());
+    let api: Api<Seed> = manager.all();
+    let written = apply::patch_status(&api, seed, |seed| {
         let old = conditions::get_or_init(&seed.status.conditions, kind, &now);
+        let status = status(&old, found, threshold, now.0);
         let new = conditions::with(&old, status, reason, &message, &now);
         seed.status.conditions = conditions::merge(std::mem::take(&mut seed.status.conditions), [new]);
-    })
-    .await?;
-    Ok(())
+    });
+    or_gone(written.await)?;
+    Ok(Action::RequeueAfter(settings.sync_period.to_std()))
 }
 
-async fn seed(config: &Config, name: &str) -> Result<Option<Seed>, ReconcileError> {
-    let api: Api<Seed> = Api::all(config.garden.clone());
-    Ok(api.get_opt(name).await?)
-}
-
-pub(super) async fn extensions(
-    config: &Config,
-    installations: &Informer<ControllerInstallation>,
-    name: &str,
-) -> Result<(), ReconcileError> {
-    let Some(seed) = seed(config, name).await? else {
-        return Ok(());
+/// [GCM-21].
+pub(super) async fn extensions(manager: &Manager) {
+    let (seeds, installations) = (manager.informer::<Seed>(), manager.informer::<ControllerInstallation>());
+    let queue: Queue<String> = Queue::new();
+    seeds.feed_if(&queue, is_new, |seed| [seed.name_any()]);
+    installations.feed_if(
+        &queue,
+        |change| match change {
+            Change::Applied { old: Some(old), new } => RELEVANT.iter().any(|kind| {
+                let of = |own: &ControllerInstallation| {
+                    let condition = conditions::get(&own.status.conditions, kind);
+                    condition.map(|own| (own.status.clone(), own.message.clone()))
+                };
+                of(old) != of(new)
+            }),
+            _ => true,
+        },
+        |installation| installation.spec.seed_ref.as_ref().and_then(|own| own.name.clone()),
+    );
+    tokio::join!(seeds.synced(), installations.synced());
+    let own = (manager.clone(), installations);
+    let syncs = manager.config.controllers.seed_extensions_check.concurrent_syncs;
+    let controller = manager.controller("seed-extensions-check", syncs, queue);
+    let reconcile = move |name: String| {
+        let (manager, installations) = own.clone();
+        async move {
+            let Some(seed) = read(&manager.all::<Seed>(), &name).await? else {
+                return Ok(Action::Done);
+            };
+            let all = installations.list();
+            let own = all.iter().map(AsRef::as_ref);
+            let own = own.filter(|own| own.spec.seed_ref.as_ref().and_then(|own| own.name.as_ref()) == Some(&name));
+            let finding = judge_extensions(&own.collect::<Vec<_>>());
+            let settings = &manager.config.controllers.seed_extensions_check;
+            tell(&manager, &seed, EXTENSIONS_READY, settings, finding).await
+        }
     };
-    let all = installations.list();
-    let own: Vec<&ControllerInstallation> = all
-        .iter()
-        .map(AsRef::as_ref)
-        .filter(|own| own.spec.seed_ref.as_ref().and_then(|own| own.name.as_deref()) == Some(name))
-        .collect();
-    tell(config, &seed, EXTENSIONS_READY, judge_extensions(&own)).await
+    controller.run(manager.stop.clone(), reconcile).await;
 }
 
-pub(super) async fn backup_buckets(
-    config: &Config,
-    buckets: &Informer<BackupBucket>,
-    name: &str,
-) -> Result<(), ReconcileError> {
-    let Some(seed) = seed(config, name).await?.filter(|seed| seed.spec.backup.is_some()) else {
-        return Ok(());
+/// [GCM-22].
+pub(super) async fn backup_buckets(manager: &Manager) {
+    let (seeds, buckets) = (manager.informer::<Seed>(), manager.informer::<BackupBucket>());
+    let queue: Queue<String> = Queue::new();
+    seeds.feed_if(&queue, is_new, |seed| [seed.name_any()]);
+    buckets.feed_if(
+        &queue,
+        |change| match change {
+            Change::Applied { old: Some(old), new } => {
+                let of = |own: &BackupBucket| own.status.last_error.as_ref().map(|own| own.description.clone());
+                of(old) != of(new)
+            }
+            _ => true,
+        },
+        |bucket| bucket.spec.seed_name.clone(),
+    );
+    tokio::join!(seeds.synced(), buckets.synced());
+    let own = (manager.clone(), buckets);
+    let syncs = manager.config.controllers.seed_backup_buckets_check.concurrent_syncs;
+    let controller = manager.controller("seed-backupbuckets-check", syncs, queue);
+    let reconcile = move |name: String| {
+        let (manager, buckets) = own.clone();
+        async move {
+            let settings = &manager.config.controllers.seed_backup_buckets_check;
+            let Some(seed) = read(&manager.all::<Seed>(), &name).await? else {
+                return Ok(Action::Done);
+            };
+            if seed.spec.backup.is_none() {
+                return Ok(Action::RequeueAfter(settings.sync_period.to_std()));
+            }
+            let all = buckets.list();
+            let own = all.iter().map(AsRef::as_ref);
+            let own = own.filter(|own| own.spec.seed_name.as_ref() == Some(&name));
+            let finding = judge_buckets(&own.collect::<Vec<_>>());
+            tell(&manager, &seed, BACKUP_BUCKETS_READY, settings, finding).await
+        }
     };
-    let all = buckets.list();
-    let own: Vec<&BackupBucket> = all
-        .iter()
-        .map(AsRef::as_ref)
-        .filter(|own| own.spec.seed_name.as_deref() == Some(name))
-        .collect();
-    tell(config, &seed, BACKUP_BUCKETS_READY, judge_buckets(&own)).await
+    controller.run(manager.stop.clone(), reconcile).await;
+}
+
+fn is_new(change: &Change<Seed>) -> bool {
+    matches!(change, Change::Applied { old: None, .. })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gardener_apis::core::v1beta1::{Condition, LastError};
+    use gardener_apis::core::v1beta1::LastError;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     fn installation(statuses: &[(&str, &str)]) -> ControllerInstallation {
         let mut installation = ControllerInstallation::default();
-        installation.spec.registration_ref.name = Some("x".into());
+        installation.metadata.name = Some("x".into());
         installation.status.conditions = statuses
             .iter()
             .map(|(kind, status)| Condition {
@@ -208,6 +277,35 @@ mod tests {
         assert_eq!(judge_buckets(&[]).1, "BackupBucketsGone");
         assert_eq!(judge_buckets(&[&bucket]).1, "BackupBucketsAvailable");
         bucket.status.last_error = Some(LastError::default());
-        assert_eq!(judge_buckets(&[&bucket]).1, "BackupBucketsError");
+        bucket.metadata.name = Some("a".into());
+        let expected = "The following BackupBuckets have issues:\n* Name: a, Error: ";
+        assert_eq!(
+            judge_buckets(&[&bucket]),
+            ("False", "BackupBucketsError", expected.into())
+        );
+    }
+
+    #[test]
+    fn gcm_21_what_was_true_is_on_its_way_for_a_time() {
+        let now: Timestamp = "2026-01-01T00:01:00Z".parse().unwrap();
+        for (old, threshold, seconds_ago, found, expected) in [
+            ("True", 0, 0, "False", "False"),
+            ("True", 60, 0, "False", "Progressing"),
+            ("True", 60, 0, "True", "True"),
+            ("Progressing", 60, 60, "False", "Progressing"),
+            ("Progressing", 60, 61, "False", "False"),
+            ("Progressing", 0, 1, "Unknown", "Unknown"),
+            ("False", 60, 1, "False", "False"),
+            ("Unknown", 60, 1, "False", "False"),
+        ] {
+            let since = now.saturating_sub(SignedDuration::from_secs(seconds_ago)).unwrap();
+            let old = Condition {
+                status: old.into(),
+                last_transition_time: Some(Time(since)),
+                ..Condition::default()
+            };
+            let found = status(&old, found, SignedDuration::from_secs(threshold), now);
+            assert_eq!(found, expected, "{old:?} {threshold}");
+        }
     }
 }

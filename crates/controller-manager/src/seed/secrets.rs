@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use gardener_apis::constants::{GARDEN_NAMESPACE, SEED_NAMESPACE_PREFIX, label};
 use gardener_apis::core::v1beta1::Seed;
-use gardener_controller::{Action, Controller, Informer, Queue, apply};
+use gardener_controller::{Action, Change, Informer, Queue, apply};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::{ListParams, PostParams};
-use kube::runtime::watcher;
 use kube::{Api, ResourceExt};
-use tokio_util::sync::CancellationToken;
 
-use crate::{CONCURRENCY, Config, ReconcileError};
+use crate::Manager;
+use crate::manager::{ReconcileError, read};
+
+/// How many seeds are worked on at once; upstream has no setting for it.
+const CONCURRENT_SYNCS: usize = 5;
 
 /// Roles of secrets that no gardenlet gets.
 const PRIVATE_ROLES: [&str; 4] = [
@@ -23,35 +25,41 @@ const PRIVATE_ROLES: [&str; 4] = [
     "resource-reference",
 ];
 
-pub(super) async fn run(config: Config, seeds: Informer<Seed>, stop: CancellationToken) {
-    let secrets: Informer<Secret> = Informer::start(
-        Api::namespaced(config.garden.clone(), GARDEN_NAMESPACE),
-        watcher::Config::default().labels(label::ROLE),
-        &stop,
-    );
-    let queue: Queue<String> = Queue::new();
-    seeds.feed(&queue, |seed| [seed.name_any()]);
-    {
-        let (queue, seeds) = (queue.clone(), seeds.clone());
-        secrets.on_change(move |_| seeds.list().iter().for_each(|seed| queue.add(seed.name_any())));
-    }
-    secrets.synced().await;
-    let shared = Arc::new((config, secrets));
-    Controller::new("seed-secrets", CONCURRENCY, queue)
-        .run(stop, move |name| {
-            let shared = shared.clone();
-            async move { reconcile(&shared.0, &shared.1, &name).await }
-        })
-        .await;
+fn is_private(secret: &Secret) -> bool {
+    let role = secret.labels().get(label::ROLE);
+    role.is_some_and(|role| PRIVATE_ROLES.contains(&role.as_str()))
 }
 
-async fn reconcile(config: &Config, secrets: &Informer<Secret>, name: &str) -> Result<Action, ReconcileError> {
-    let seeds: Api<Seed> = Api::all(config.garden.clone());
-    let Some(seed) = seeds
-        .get_opt(name)
-        .await?
-        .filter(|seed| seed.metadata.deletion_timestamp.is_none())
-    else {
+pub(super) async fn run(manager: &Manager) {
+    let seeds = manager.informer::<Seed>();
+    let secrets = manager
+        .informers
+        .selected(manager.within::<Secret>(GARDEN_NAMESPACE), label::ROLE);
+    let queue: Queue<String> = Queue::new();
+    let is_new = |change: &Change<Seed>| matches!(change, Change::Applied { old: None, .. });
+    seeds.feed_if(&queue, is_new, |seed| [seed.name_any()]);
+    let known = seeds.clone();
+    secrets.feed_if(
+        &queue,
+        |change| match change {
+            Change::Applied { old: Some(old), new } => !(is_private(old) && is_private(new)),
+            other => !is_private(other.object()),
+        },
+        move |_| known.list().iter().map(|seed| seed.name_any()).collect::<Vec<_>>(),
+    );
+    tokio::join!(seeds.synced(), secrets.synced());
+    let shared = Arc::new((manager.clone(), secrets));
+    let controller = manager.controller("seed-secrets", CONCURRENT_SYNCS, queue);
+    let reconcile = move |name: String| {
+        let shared = shared.clone();
+        async move { reconcile(&shared.0, &shared.1, &name).await }
+    };
+    controller.run(manager.stop.clone(), reconcile).await;
+}
+
+async fn reconcile(manager: &Manager, secrets: &Informer<Secret>, name: &str) -> Result<Action, ReconcileError> {
+    let seed = read(&manager.all::<Seed>(), name).await?;
+    let Some(seed) = seed.filter(|seed| seed.metadata.deletion_timestamp.is_none()) else {
         return Ok(Action::Done);
     };
     let namespace = format!("{SEED_NAMESPACE_PREFIX}{name}");
@@ -63,7 +71,7 @@ async fn reconcile(config: &Config, secrets: &Informer<Secret>, name: &str) -> R
         controller: Some(true),
         block_owner_deletion: Some(true),
     };
-    let namespaces: Api<Namespace> = Api::all(config.garden.clone());
+    let namespaces: Api<Namespace> = manager.all();
     match namespaces.get_opt(&namespace).await? {
         None => {
             let metadata = ObjectMeta {
@@ -82,18 +90,27 @@ async fn reconcile(config: &Config, secrets: &Informer<Secret>, name: &str) -> R
                 )
                 .await?;
         }
-        Some(existing) if !existing.owner_references().iter().any(|own| own.uid == owner.uid) => {
+        Some(existing)
+            if !existing
+                .owner_references()
+                .iter()
+                .any(|own| own.controller == Some(true) && own.uid == owner.uid) =>
+        {
             return Err(ReconcileError::Blocked(format!(
                 "namespace {namespace:?} is not controlled by seed {name:?}"
             )));
         }
-        Some(_) => {}
+        Some(existing) => {
+            let labelled = apply::patch(&namespaces, &existing, |namespace| {
+                namespace.labels_mut().insert(label::ROLE.to_owned(), "seed".to_owned());
+            });
+            labelled.await?;
+        }
     }
-    let copies: Api<Secret> = Api::namespaced(config.garden.clone(), &namespace);
+    let copies: Api<Secret> = manager.within(&namespace);
     let mut names = BTreeSet::new();
     for original in secrets.list() {
-        let role = original.labels().get(label::ROLE).cloned().unwrap_or_default();
-        if PRIVATE_ROLES.contains(&role.as_str()) || original.metadata.deletion_timestamp.is_some() {
+        if is_private(&original) {
             continue;
         }
         names.insert(original.name_any());
@@ -115,7 +132,7 @@ async fn reconcile(config: &Config, secrets: &Informer<Secret>, name: &str) -> R
         .await?;
     }
     for copy in copies.list(&ListParams::default().labels(label::ROLE)).await?.items {
-        if !names.contains(&copy.name_any()) {
+        if !names.contains(&copy.name_any()) && !is_private(&copy) {
             apply::delete(&copies, &copy.name_any()).await?;
         }
     }

@@ -6,16 +6,13 @@ use std::time::Duration;
 use gardener_apis::core::v1beta1::Shoot;
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::reference::object_reference;
-use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, ObjectRef, Queue, apply};
 use gardener_rules::hibernation::{Turn, decide};
 use k8s_openapi::jiff::SignedDuration;
 use kube::Api;
-use tokio_util::sync::CancellationToken;
 
-use crate::{CONCURRENCY, Config, ReconcileError};
-
-/// `controllers.shootHibernation.triggerDeadlineDuration`.
-const DEADLINE: SignedDuration = SignedDuration::from_hours(2);
+use crate::Manager;
+use crate::manager::ReconcileError;
 
 fn has_schedules(shoot: &Shoot) -> bool {
     shoot
@@ -25,7 +22,8 @@ fn has_schedules(shoot: &Shoot) -> bool {
         .is_some_and(|own| !own.schedules.is_empty())
 }
 
-pub(super) async fn run(config: Config, shoots: Informer<Shoot>, stop: CancellationToken) {
+pub(super) async fn run(manager: &Manager) {
+    let shoots = manager.informer::<Shoot>();
     let queue: Queue<ObjectRef> = Queue::new();
     shoots.feed_if(
         &queue,
@@ -39,31 +37,30 @@ pub(super) async fn run(config: Config, shoots: Informer<Shoot>, stop: Cancellat
         },
         |shoot| [ObjectRef::of(shoot)],
     );
-    let recorder = Recorder::new(
-        config.garden.clone(),
-        config.clock.clone(),
-        "shoot-hibernation-controller",
-    );
-    let shared = Arc::new((config, recorder));
-    Controller::new("shoot-hibernation", CONCURRENCY, queue)
-        .run(stop, move |key| {
-            let shared = shared.clone();
-            async move { reconcile(&shared.0, &shared.1, &key).await }
-        })
-        .await;
+    shoots.synced().await;
+    let shared = Arc::new((manager.clone(), manager.recorder("shoot-hibernation")));
+    let syncs = manager.config.controllers.shoot_hibernation.concurrent_syncs;
+    let controller = manager.controller("shoot-hibernation", syncs, queue);
+    let reconcile = move |key: ObjectRef| {
+        let shared = shared.clone();
+        async move { reconcile(&shared.0, &shared.1, &key).await }
+    };
+    controller.run(manager.stop.clone(), reconcile).await;
 }
 
-async fn reconcile(config: &Config, recorder: &Recorder, key: &ObjectRef) -> Result<Action, ReconcileError> {
-    let api: Api<Shoot> = Api::namespaced(config.garden.clone(), &key.namespace);
+async fn reconcile(manager: &Manager, recorder: &Recorder, key: &ObjectRef) -> Result<Action, ReconcileError> {
+    let api: Api<Shoot> = manager.within(&key.namespace);
     let Some(shoot) = api.get_opt(&key.name).await? else {
         return Ok(Action::Done);
     };
-    let now = config.clock.time();
-    let Some(decision) = decide(&shoot, Some(DEADLINE), now.0) else {
+    let deadline = manager.config.controllers.shoot_hibernation.trigger_deadline_duration;
+    let deadline = SignedDuration::from_nanos(deadline.as_nanos());
+    let now = manager.config.clock.now();
+    let Some(decision) = decide(&shoot, Some(deadline), now) else {
         return Ok(Action::Done);
     };
     if let Some(turn) = decision.turn {
-        follow(config, recorder, &api, &shoot, turn).await?;
+        follow(manager, recorder, &api, &shoot, turn).await?;
     }
     Ok(match decision.wait {
         Some(wait) => Action::RequeueAfter(Duration::try_from(wait).unwrap_or_default()),
@@ -72,7 +69,7 @@ async fn reconcile(config: &Config, recorder: &Recorder, key: &ObjectRef) -> Res
 }
 
 async fn follow(
-    config: &Config,
+    manager: &Manager,
     recorder: &Recorder,
     api: &Api<Shoot>,
     shoot: &Shoot,
@@ -86,7 +83,7 @@ async fn follow(
     recorder
         .publish(&object_reference(&shoot, &()), Severity::Normal, reason, message)
         .await;
-    let now = config.clock.time();
+    let now = manager.config.clock.time();
     apply::patch_status(api, &shoot, |shoot| {
         shoot.status.last_hibernation_trigger_time = Some(now.clone());
     })

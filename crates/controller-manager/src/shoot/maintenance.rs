@@ -11,16 +11,15 @@ use gardener_apis::core::v1beta1::{
 use gardener_apis::security::v1alpha1::CredentialsBinding;
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::reference::object_reference;
-use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, apply};
 use gardener_rules::maintenance::{Plan, Surroundings, next_change, plan};
 use gardener_rules::maintenance_window::Window;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::{ListParams, PostParams};
-use kube::runtime::watcher;
-use tokio_util::sync::CancellationToken;
 
-use crate::{CONCURRENCY, Config, ReconcileError};
+use crate::manager::ReconcileError;
+use crate::{Config, Manager};
 
 struct Maintenance {
     config: Config,
@@ -42,11 +41,11 @@ fn asked_for(shoot: &Shoot) -> bool {
     shoot.operations(annotation::OPERATION).contains(&operation::MAINTAIN)
 }
 
-pub(super) async fn run(config: Config, shoots: Informer<Shoot>, watching: watcher::Config, stop: CancellationToken) {
-    let profiles = Informer::start(Api::all(config.garden.clone()), watching.clone(), &stop);
-    let namespaced_profiles = Informer::start(Api::all(config.garden.clone()), watching, &stop);
-    profiles.synced().await;
-    namespaced_profiles.synced().await;
+pub(super) async fn run(manager: &Manager) {
+    let config = manager.config.clone();
+    let (shoots, profiles) = (manager.informer::<Shoot>(), manager.informer::<CloudProfile>());
+    let namespaced_profiles: Informer<NamespacedCloudProfile> = manager.informer();
+    tokio::join!(shoots.synced(), profiles.synced(), namespaced_profiles.synced());
     let queue: Queue<ObjectRef> = Queue::new();
     shoots.feed_if(
         &queue,
@@ -70,23 +69,20 @@ pub(super) async fn run(config: Config, shoots: Informer<Shoot>, watching: watch
         let (known, again) = (shoots.clone(), queue.clone());
         namespaced_profiles.on_change(move |_| all(&known, &again));
     }
-    let recorder = Recorder::new(
-        config.garden.clone(),
-        config.clock.clone(),
-        "shoot-maintenance-controller",
-    );
+    let recorder = manager.recorder("shoot-maintenance");
     let maintenance = Arc::new(Maintenance {
         config,
         recorder,
         profiles,
         namespaced_profiles,
     });
-    Controller::new("shoot-maintenance", CONCURRENCY, queue)
-        .run(stop, move |key| {
-            let maintenance = maintenance.clone();
-            async move { maintenance.reconcile(&key).await }
-        })
-        .await;
+    let syncs = manager.config.controllers.shoot_maintenance.concurrent_syncs;
+    let controller = manager.controller("shoot-maintenance", syncs, queue);
+    let reconcile = move |key: ObjectRef| {
+        let maintenance = maintenance.clone();
+        async move { maintenance.reconcile(&key).await }
+    };
+    controller.run(manager.stop.clone(), reconcile).await;
 }
 
 /// How late a timer may be and still be taken for the one of a moment.

@@ -1,25 +1,20 @@
 //! Shoots that failed because the infrastructure took no more requests are tried again [GCM-43], [ST-147], [UPD-30].
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use gardener_apis::constants::{annotation, operation};
 use gardener_apis::core::v1beta1::Shoot;
-use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, ObjectRef, Queue, apply};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::Api;
-use tokio_util::sync::CancellationToken;
 
-use crate::{CONCURRENCY, Config, ReconcileError};
+use crate::Manager;
+use crate::manager::ReconcileError;
 
-/// `controllers.shootRetry.retryPeriod`.
-const PERIOD: SignedDuration = SignedDuration::from_mins(10);
-/// `controllers.shootRetry.retryJitterPeriod`.
-const JITTER: SignedDuration = SignedDuration::from_mins(5);
 const RATE_LIMITED: &str = "ERR_INFRA_RATE_LIMITS_EXCEEDED";
 
-/// When a shoot is to be tried again; none, if it is not.
-fn due(shoot: &Shoot) -> Option<Timestamp> {
+/// When a shoot is to be tried again that waits so long; none, if it is not.
+fn due(shoot: &Shoot, period: SignedDuration) -> Option<Timestamp> {
     let last = shoot
         .status
         .last_operation
@@ -33,40 +28,45 @@ fn due(shoot: &Shoot) -> Option<Timestamp> {
         .flat_map(|error| &error.codes)
         .any(|code| code == RATE_LIMITED);
     let since = last.last_update_time.as_ref().map_or(Timestamp::MIN, |time| time.0);
-    (observed && limited).then(|| since.saturating_add(PERIOD).unwrap_or(since))
+    (observed && limited).then(|| since.saturating_add(period).unwrap_or(since))
 }
 
-pub(super) async fn run(config: Config, shoots: Informer<Shoot>, stop: CancellationToken) {
+pub(super) async fn run(manager: &Manager) {
+    let shoots = manager.informer::<Shoot>();
+    let settings = &manager.config.controllers.shoot_retry;
+    let period = SignedDuration::from_nanos(settings.retry_period.as_nanos());
     let queue: Queue<ObjectRef> = Queue::new();
     shoots.feed_if(
         &queue,
-        |change| match change {
-            Change::Applied { old: Some(old), new } => due(new).is_some() && due(old).is_none(),
-            Change::Applied { old: None, new } => due(new).is_some(),
+        move |change| match change {
+            Change::Applied { old: Some(old), new } => due(new, period).is_some() && due(old, period).is_none(),
+            Change::Applied { old: None, new } => due(new, period).is_some(),
             Change::Deleted(_) => false,
         },
         |shoot| [ObjectRef::of(shoot)],
     );
-    let config = Arc::new(config);
-    Controller::new("shoot-retry", CONCURRENCY, queue)
-        .run(stop, move |key| {
-            let config = config.clone();
-            async move { reconcile(&config, &key).await }
-        })
-        .await;
+    shoots.synced().await;
+    let own = manager.clone();
+    let controller = manager.controller("shoot-retry", settings.concurrent_syncs, queue);
+    let reconcile = move |key: ObjectRef| {
+        let own = own.clone();
+        async move { reconcile(&own, period, &key).await }
+    };
+    controller.run(manager.stop.clone(), reconcile).await;
 }
 
-async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, ReconcileError> {
-    let api: Api<Shoot> = Api::namespaced(config.garden.clone(), &key.namespace);
+async fn reconcile(manager: &Manager, period: SignedDuration, key: &ObjectRef) -> Result<Action, ReconcileError> {
+    let (api, config): (Api<Shoot>, _) = (manager.within(&key.namespace), &manager.config);
     let Some(shoot) = api.get_opt(&key.name).await? else {
         return Ok(Action::Done);
     };
-    let Some(due) = due(&shoot) else {
+    let Some(due) = due(&shoot, period) else {
         return Ok(Action::Done);
     };
     let now = config.clock.now();
     if now <= due {
-        let wait = due.duration_since(now) + JITTER.mul_f64(config.chance.fraction());
+        let jitter = SignedDuration::from_nanos(config.controllers.shoot_retry.retry_jitter_period.as_nanos());
+        let wait = due.duration_since(now) + jitter.mul_f64(config.chance.fraction());
         return Ok(Action::RequeueAfter(Duration::try_from(wait).unwrap_or_default()));
     }
     apply::patch_locked(&api, &shoot, |shoot| {
@@ -93,9 +93,14 @@ mod tests {
             .unwrap()
         };
         let at = "2026-01-01T00:10:00Z".parse().ok();
-        assert_eq!(due(&shoot("Failed", RATE_LIMITED, 2)), at);
-        assert_eq!(due(&shoot("Error", RATE_LIMITED, 2)), None);
-        assert_eq!(due(&shoot("Failed", "ERR_INFRA_UNAUTHORIZED", 2)), None);
-        assert_eq!(due(&shoot("Failed", RATE_LIMITED, 1)), None);
+        for (state, code, observed, expected) in [
+            ("Failed", RATE_LIMITED, 2, at),
+            ("Error", RATE_LIMITED, 2, None),
+            ("Failed", "ERR_INFRA_UNAUTHORIZED", 2, None),
+            ("Failed", RATE_LIMITED, 1, None),
+        ] {
+            let found = due(&shoot(state, code, observed), SignedDuration::from_mins(10));
+            assert_eq!(found, expected, "{state} {code} {observed}");
+        }
     }
 }

@@ -11,14 +11,15 @@ use tokio::runtime::Runtime;
 use crate::harness::{Kubectl, Process};
 
 /// A running server, with `kubectl` for it.
-struct Server {
+pub struct Server {
     process: Process,
-    kubectl: Kubectl,
+    /// `kubectl` of an administrator.
+    pub kubectl: Kubectl,
 }
 
 impl Server {
     /// Starts a server on a free port, and waits until it is ready.
-    fn start(dir: &TempDir, name: &str, arguments: &[String]) -> Self {
+    pub fn start(dir: &TempDir, name: &str, arguments: &[String]) -> Self {
         let kubeconfig: PathBuf = dir.path().join(format!("{name}.yaml"));
         let process = Process::start(
             Command::new(env!("CARGO_BIN_EXE_gardener"))
@@ -42,7 +43,8 @@ impl Server {
 const PROJECT: &str =
     r#"{"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project", "metadata": {"name": "NAME"}}"#;
 
-fn create_project(kubectl: &Kubectl, name: &str) {
+/// Creates a project.
+pub fn create_project(kubectl: &Kubectl, name: &str) {
     kubectl.ok_input(&["create", "-f", "-"], &PROJECT.replace("NAME", name));
 }
 

@@ -1,0 +1,68 @@
+//! Prometheus' text form of metrics. What is counted is known to who counts.
+
+use std::fmt::{Display, Write as _};
+
+/// The content type of what [`Text`] makes.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Families of metrics, one after the other. Writing into a text cannot fail.
+#[derive(Debug, Default)]
+pub struct Text(String);
+
+impl Text {
+    /// Begins a family; `kind` is `counter`, `gauge` or `histogram`.
+    pub fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    /// One value of the family; labels are `a="b",c="d"`.
+    pub fn sample(&mut self, name: &str, labels: &str, value: impl Display) {
+        let _ = writeln!(self.0, "{name}{{{labels}}} {value}");
+    }
+
+    /// A histogram: the upper bound of each step with how many lie within it and not within the one before, and the sum and number of all.
+    pub fn histogram(
+        &mut self,
+        name: &str,
+        labels: &str,
+        steps: impl IntoIterator<Item = (f64, u64)>,
+        sum: f64,
+        all: u64,
+    ) {
+        let mut so_far = 0u64;
+        for (step, number) in steps {
+            so_far += number;
+            self.sample(&format!("{name}_bucket"), &format!("{labels},le=\"{step}\""), so_far);
+        }
+        self.sample(&format!("{name}_bucket"), &format!("{labels},le=\"+Inf\""), all);
+        self.sample(&format!("{name}_sum"), labels, sum);
+        self.sample(&format!("{name}_count"), labels, all);
+    }
+
+    /// What was written.
+    pub fn into_text(self) -> String {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_told_with_all_before_them() {
+        let mut text = Text::default();
+        text.family("a", "histogram", "Help.");
+        text.histogram("a", "b=\"c\"", [(0.5, 2), (1.0, 1)], 2.5, 4);
+        let expected = [
+            "# HELP a Help.",
+            "# TYPE a histogram",
+            "a_bucket{b=\"c\",le=\"0.5\"} 2",
+            "a_bucket{b=\"c\",le=\"1\"} 3",
+            "a_bucket{b=\"c\",le=\"+Inf\"} 4",
+            "a_sum{b=\"c\"} 2.5",
+            "a_count{b=\"c\"} 4",
+        ];
+        assert_eq!(text.into_text().lines().collect::<Vec<_>>(), expected);
+    }
+}

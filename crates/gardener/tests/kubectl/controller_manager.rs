@@ -5,8 +5,11 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use tempfile::TempDir;
+use tokio::runtime::Builder;
+use tokio::time::{Instant, sleep};
 
 use crate::alone::{Server, create_project};
 use crate::harness::{Kubectl, Process};
@@ -23,10 +26,10 @@ struct Replica {
     metrics: u16,
 }
 
-/// Short times, so that nobody waits long for the next leader.
+/// Times so short that nobody waits long for the next leader, and so long that a loaded machine keeps them.
 const CONFIGURATION: &str = "apiVersion: controllermanager.config.gardener.cloud/v1alpha1
 kind: ControllerManagerConfiguration
-leaderElection: {leaseDuration: 3s, renewDeadline: 2s, retryPeriod: 500ms}
+leaderElection: {leaseDuration: 10s, renewDeadline: 8s, retryPeriod: 500ms}
 logFormat: text
 ";
 
@@ -55,14 +58,15 @@ impl Replica {
 
     /// Asks until an answer is as wanted.
     fn until(&self, port: u16, path: &str, wanted: impl Fn(&str) -> bool) -> String {
-        let since = std::time::Instant::now();
+        let since = Instant::now();
+        let runtime = Builder::new_current_thread().enable_time().build().expect("runtime");
         let mut last = String::new();
         while since.elapsed().as_secs() < 60 {
             last = ask(port, path).unwrap_or_default();
             if wanted(&last) {
                 return last;
             }
-            std::thread::sleep(std::time::Duration::from_millis(50));
+            runtime.block_on(sleep(Duration::from_millis(50)));
         }
         panic!("{path} was not as wanted for a minute: {last}")
     }

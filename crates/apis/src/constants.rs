@@ -146,6 +146,8 @@ pub mod operation {
     pub const RESTORE: &str = "restore";
     /// A bastion is still used.
     pub const KEEPALIVE: &str = "keepalive";
+    /// Let the gardenlet ask for a new client certificate.
+    pub const RENEW_KUBECONFIG: &str = "renew-kubeconfig";
     /// Update in place although an update is pending.
     pub const FORCE_IN_PLACE_UPDATE: &str = "force-in-place-update";
     /// Start the rotation of all credentials.

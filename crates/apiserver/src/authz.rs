@@ -87,6 +87,9 @@ pub trait Authorizer: Send + Sync + 'static {
     /// Answers one question about one cluster. One that asks another server blocks the thread; who can wait calls [`Authorizer::ask`].
     fn authorize(&self, cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Decision;
 
+    /// Reads what it needs to know of a cluster. Called once, before the cluster is served.
+    fn prepare(&self, _: &LogicalCluster) {}
+
     /// As [`Authorizer::authorize`], where it can be waited for an answer.
     ///
     /// # Errors
@@ -101,6 +104,10 @@ pub struct Union(pub Vec<Arc<dyn Authorizer>>);
 
 #[async_trait]
 impl Authorizer for Union {
+    fn prepare(&self, cluster: &LogicalCluster) {
+        self.0.iter().for_each(|authorizer| authorizer.prepare(cluster));
+    }
+
     fn authorize(&self, cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Decision {
         if attributes.user.is_master() {
             return Decision::Allow;
@@ -113,7 +120,7 @@ impl Authorizer for Union {
                 decided => return decided,
             }
         }
-        Decision::NoOpinion(reasons.join(", "))
+        Decision::NoOpinion(reasons.join("\n"))
     }
 
     async fn ask(&self, cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Result<Decision, ApiError> {
@@ -128,7 +135,7 @@ impl Authorizer for Union {
                 decided => return Ok(decided),
             }
         }
-        Ok(Decision::NoOpinion(reasons.join(", ")))
+        Ok(Decision::NoOpinion(reasons.join("\n")))
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::StreamExt;
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::selector::FieldSelector;
 use http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
@@ -329,11 +330,9 @@ impl Call {
             _ => "",
         };
         // a list or watch of one name is a question about that name
-        let selected = self
-            .query
-            .get("fieldSelector")
-            .and_then(|text| text.strip_prefix("metadata.name="))
-            .filter(|text| !text.contains(','));
+        let selected = self.query.get("fieldSelector").map(FieldSelector::parse);
+        let selected = selected.and_then(Result::ok);
+        let selected = selected.as_ref().and_then(|selector| selector.exact("metadata.name"));
         let asked_name = if path.name.is_empty() && matches!(verb, "list" | "watch") {
             selected.unwrap_or_default()
         } else {

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod authorizer;
 mod idle;
 mod kill;
 mod landscape;
@@ -40,6 +41,8 @@ enum Measurement {
     Noop,
     /// Load on the API server, and the same on the real kube-apiserver with etcd.
     Api(api::Arguments),
+    /// How long it takes to decide what a gardenlet may do.
+    Authorizer(authorizer::Arguments),
     /// The processor time of a landscape that has nothing to do.
     Idle(idle::Arguments),
     /// Kills the process again and again, and looks whether anything that was acknowledged is lost.
@@ -82,15 +85,16 @@ fn main() -> ExitCode {
 }
 
 async fn measure(cli: &Cli) -> anyhow::Result<Vec<Figure>> {
-    let binary = landscape::binary(cli.binary.as_deref())?;
+    let binary = || landscape::binary(cli.binary.as_deref());
     match &cli.measurement {
-        Measurement::Startup(arguments) => startup::measure(&binary, arguments).await,
-        Measurement::Ready => ready::measure(&binary).await,
-        Measurement::Many(arguments) => many::measure(&binary, arguments).await,
-        Measurement::Noop => noop::measure(&binary).await,
-        Measurement::Api(arguments) => api::measure(&binary, arguments).await,
-        Measurement::Idle(arguments) => idle::measure(&binary, arguments).await,
-        Measurement::Kill(arguments) => kill::measure(&binary, arguments).await,
+        Measurement::Startup(arguments) => startup::measure(&binary()?, arguments).await,
+        Measurement::Ready => ready::measure(&binary()?).await,
+        Measurement::Many(arguments) => many::measure(&binary()?, arguments).await,
+        Measurement::Noop => noop::measure(&binary()?).await,
+        Measurement::Api(arguments) => api::measure(&binary()?, arguments).await,
+        Measurement::Authorizer(arguments) => authorizer::measure(arguments),
+        Measurement::Idle(arguments) => idle::measure(&binary()?, arguments).await,
+        Measurement::Kill(arguments) => kill::measure(&binary()?, arguments).await,
     }
 }
 

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bastion;
+mod certificatesigningrequest;
 mod cloudprofile;
 pub mod configuration;
 mod controllerregistration;
@@ -94,6 +95,7 @@ async fn work(config: Config, stop: CancellationToken) {
     let manager = Manager::new(config, watcher::Config::default(), stop);
     tokio::join!(
         bastion::run(&manager),
+        certificatesigningrequest::run(&manager),
         cloudprofile::run(&manager),
         controllerregistration::run(&manager),
         event::run(&manager),

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod apply;
+pub mod certificate_requests;
 pub mod conditions;
 pub mod controller;
 pub mod error_codes;

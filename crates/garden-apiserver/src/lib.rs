@@ -1,10 +1,11 @@
 //! The garden API: Gardener's own resources for the API machinery in `apiserver`.
 //!
 //! [`definitions`] are the resources with their schemas, strategies, tables and subresources; [`admission`] are the plugins in
-//! upstream's order. Defaults and validation that need only the object stand in `apis`. Controllers are elsewhere.
+//! upstream's order; [`authorization`] says what gardenlets may do. Defaults and validation that need only the object stand in `apis`. Controllers are elsewhere.
 #![forbid(unsafe_code)]
 
 pub mod admission;
+pub mod authorization;
 mod definitions;
 mod features;
 mod generation;

@@ -1,11 +1,14 @@
 //! Reads typed objects of the same cluster.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use gardener_apis::core::v1beta1::{CloudProfile, ControllerRegistration};
 use gardener_apis::core::v1beta1::{CloudProfileReference, CloudProfileSpec, NamespacedCloudProfile, Project};
 use gardener_apiserver::definition::Lister;
 use k8s_openapi::Resource;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// One object; `namespace` is empty for cluster-scoped kinds.
 pub(crate) fn get<K: Resource + DeserializeOwned>(lister: &dyn Lister, namespace: &str, name: &str) -> Option<K> {
@@ -20,6 +23,11 @@ pub(crate) fn list<K: Resource + DeserializeOwned>(lister: &dyn Lister, namespac
         .iter()
         .filter_map(|value| K::deserialize(value.as_ref()).ok())
         .collect()
+}
+
+/// The bytes of one key of a Secret.
+pub(crate) fn secret_data(secret: &Value, key: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(secret.get("data")?.get(key)?.as_str()?).ok()
 }
 
 /// The project of a namespace.

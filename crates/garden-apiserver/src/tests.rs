@@ -1,7 +1,7 @@
 //! What a real server answered, replayed through strategies and plugins: every recorded default, and the refusals that these rules make.
 
 mod cases;
-mod garden;
+pub(crate) mod garden;
 
 use gardener_apimachinery::ApiError;
 use serde_json::{Value, json};

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
+use gardener_apis::constants::label;
 use gardener_apis::core::v1beta1::{Gardener, Seed};
 use kube::Client;
 
@@ -40,6 +41,13 @@ pub struct Config {
     pub chance: Chance,
     /// The configuration file's fields.
     pub settings: Settings,
+}
+
+impl Config {
+    /// Selects what the garden has labelled as this seed's: gardenlet may list nothing else [AUTH-4].
+    pub(crate) fn seed_label(&self) -> String {
+        format!("{}{}=true", label::SEED_NAME_PREFIX, self.seed_name)
+    }
 }
 
 /// The fields of GardenletConfiguration that exist here [CP-150].

@@ -56,7 +56,7 @@ pub(crate) async fn run(config: Config, resources: Informer<ManagedResource>, st
     });
     let installations: Informer<ControllerInstallation> = Informer::start(
         Api::all(config.garden.clone()),
-        kube::runtime::watcher::Config::default(),
+        kube::runtime::watcher::Config::default().fields(&format!("spec.seedRef.name={}", config.seed_name)),
         &stop,
     );
     let seed = config.seed_name.clone();

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Runs a gardenlet until `stop`: its seed, and the control planes of the shoots in it.
 pub async fn run(config: Config, stop: CancellationToken) {
-    while let Err(error) = start(&config).await {
+    while let Err(error) = seed::register(&config).await {
         tracing::warn!(%error, "cannot register the seed");
         let pause = tokio::time::sleep(std::time::Duration::from_secs(2));
         if stop.run_until_cancelled(pause).await.is_none() {
@@ -41,21 +41,17 @@ pub async fn run(config: Config, stop: CancellationToken) {
         watcher::Config::default().fields(&name),
         &stop,
     );
-    let shoots: Informer<Shoot> = Informer::start(Api::all(config.garden.clone()), watcher::Config::default(), &stop);
+    let own = watcher::Config::default().labels(&config.seed_label());
+    let shoots: Informer<Shoot> = Informer::start(Api::all(config.garden.clone()), own, &stop);
     let resources = managed_resource::informer(&config.seed, &stop);
     tokio::join!(
         backup_bucket::run(config.clone(), stop.clone()),
         backup_entry::run(config.clone(), stop.clone()),
         controller_installation::run(config.clone(), resources.clone(), stop.clone()),
-        seed::renew_lease(config.clone(), stop.clone()),
+        seed::renew_lease(config.clone(), seeds.clone(), stop.clone()),
         seed::run(config.clone(), seeds.clone(), stop.clone()),
         seed::care::run(config.clone(), seeds.clone(), resources, stop.clone()),
         shoot::run(config.clone(), shoots.clone(), seeds, stop.clone()),
         care::run(config.clone(), shoots, stop.clone()),
     );
-}
-
-async fn start(config: &Config) -> Result<(), seed::Failed> {
-    seed::ensure_lease_namespace(config).await?;
-    seed::register(config).await
 }

@@ -14,7 +14,7 @@ use gardener_controller::conditions::{self, status};
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
 use gardener_rules::operation::OperationType;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
-use kube::api::{ListParams, PostParams};
+use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -65,11 +65,15 @@ pub(crate) async fn register(config: &Config) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Renews the seed's lease until `stop`: the garden knows by it that gardenlet lives [CP-140].
-pub(crate) async fn renew_lease(config: Config, stop: CancellationToken) {
+/// Renews the seed's lease until `stop`: the garden knows by it that gardenlet lives [CP-140]. Before there is a Seed, there is no lease of it either.
+pub(crate) async fn renew_lease(config: Config, seeds: Informer<Seed>, stop: CancellationToken) {
+    let own = ObjectRef::cluster_scoped(config.seed_name.clone());
     let mut tick = interval(config.settings.lease_resync.max(Duration::from_millis(100)));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while stop.run_until_cancelled(tick.tick()).await.is_some() {
+        if seeds.get(&own).is_none() {
+            continue;
+        }
         if let Err(error) = renew(&config).await {
             tracing::warn!(%error, "cannot renew the seed's lease");
         }
@@ -207,7 +211,8 @@ async fn tell(
 async fn delete(config: &Config, api: &Api<Seed>, seed: &Seed) -> Result<Action, Failed> {
     use gardener_apis::core::v1beta1::Shoot;
     let shoots: Api<Shoot> = Api::all(config.garden.clone());
-    let listed = shoots.list(&ListParams::default()).await?.items;
+    let own = ListParams::default().labels(&config.seed_label());
+    let listed = shoots.list(&own).await?.items;
     let here = listed
         .iter()
         .filter(|shoot| gardener_rules::shoot_operation::is_responsible(shoot, &seed.name_any()))
@@ -221,19 +226,4 @@ async fn delete(config: &Config, api: &Api<Seed>, seed: &Seed) -> Result<Action,
     }
     patching::remove_finalizer(api, seed, FINALIZER).await?;
     Ok(Action::Done)
-}
-
-/// Makes sure that the namespace of the seeds' leases exists.
-pub(crate) async fn ensure_lease_namespace(config: &Config) -> Result<(), Failed> {
-    use k8s_openapi::api::core::v1::Namespace;
-    let api: Api<Namespace> = Api::all(config.garden.clone());
-    let mut namespace = Namespace::default();
-    namespace.metadata.name = Some(LEASE_NAMESPACE.to_owned());
-    match api.create(&PostParams::default(), &namespace).await {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
-        // Whoever owns the garden has made it.
-        Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(()),
-        Err(error) => Err(error.into()),
-    }
 }

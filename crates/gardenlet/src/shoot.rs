@@ -7,14 +7,15 @@ mod operation;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gardener_apis::constants::label;
 use gardener_apis::core::v1beta1::{Project, Seed, Shoot};
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::reference::object_reference;
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
 use gardener_flow::TaskError;
 use gardener_rules::shoot_operation::{self, Decision, OperationType, Policy};
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::jiff::SignedDuration;
-use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
@@ -136,14 +137,14 @@ pub(crate) async fn run(config: Config, shoots: Informer<Shoot>, seeds: Informer
         .await;
 }
 
-/// The project of a namespace.
+/// The project of a namespace, which its label names.
 pub(crate) async fn project_of(config: &Config, namespace: &str) -> Result<Project, Failed> {
+    let namespaces: Api<Namespace> = Api::all(config.garden.clone());
+    let found = namespaces.get(namespace).await?;
+    let name = found.labels().get(label::PROJECT_NAME).cloned();
+    let name = name.ok_or_else(|| Failed(format!("namespace {namespace:?} has no label {}", label::PROJECT_NAME)))?;
     let projects: Api<Project> = Api::all(config.garden.clone());
-    let listed = projects.list(&ListParams::default()).await?.items;
-    let found = listed
-        .into_iter()
-        .find(|project| project.spec.namespace.as_deref() == Some(namespace));
-    found.ok_or_else(|| Failed(format!("no Project has namespace {namespace:?}")))
+    Ok(projects.get(&name).await?)
 }
 
 impl Reconciler {

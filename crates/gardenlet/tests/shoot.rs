@@ -37,7 +37,7 @@ fn shoot(workers: bool) -> Value {
         "cri": {"name": "containerd"},
     }]);
     json!({
-        "metadata": {"name": "my", "namespace": "garden-dev"},
+        "metadata": {"name": "my", "namespace": "garden-dev", "labels": {"name.seed.gardener.cloud/local": "true"}},
         "spec": {
             "seedName": "local", "secretBindingName": "account", "region": "local",
             "cloudProfile": {"kind": "CloudProfile", "name": "local"},

@@ -10,6 +10,7 @@ use gardener_apiserver::openapi::Documents;
 use gardener_apiserver::rbac::Rbac;
 use gardener_apiserver::webhooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
 use gardener_apiserver::{ClusterConfig, LogicalCluster, ResourceSet, Server};
+use gardener_garden_apiserver::authorization::GardenletAuthorizer;
 use gardener_garden_apiserver::kubeconfig::EntryPoint;
 use gardener_garden_apiserver::{admission, definitions, openapi_documents};
 
@@ -78,7 +79,8 @@ pub async fn open(
     Ok(cluster)
 }
 
-/// The setup of a garden: Gardener's kinds beside those of Kubernetes, all plugins, and who may do what by roles.
+/// The setup of a garden: Gardener's kinds beside those of Kubernetes, all plugins, and who may do what: gardenlets by what belongs to whom,
+/// everybody by roles.
 ///
 /// # Errors
 /// The recordings in the program are damaged.
@@ -90,7 +92,8 @@ pub fn config(
     let own = definitions(options)?;
     let resources = ResourceSet::new(kubernetes::for_garden(kubernetes.resources()).chain(own));
     let documents = kubernetes::recorded_documents().chain(openapi_documents());
-    let authorizer: Arc<dyn Authorizer> = Arc::new(Union(vec![Arc::new(Rbac)]));
+    let authorizer: Arc<dyn Authorizer> =
+        Arc::new(Union(vec![Arc::new(GardenletAuthorizer::default()), Arc::new(Rbac)]));
     Ok(ClusterConfig {
         resources: Arc::new(resources),
         custom_resources: true,

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use gardener_apis::constants::group;
 use gardener_apiserver::{ALL_CLUSTERS, UserInfo};
 use gardener_cluster::kubelet::{self, Kubelets, NodeConfig};
 use gardener_cluster::{Participants, Role};
+use gardener_rules::csr_approval::gardenlets::SEED_USER_PREFIX;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
@@ -102,12 +104,9 @@ impl Landscape {
 
     /// Starts the gardenlet of a seed.
     pub(crate) fn start_gardenlet(&self, seed: &str) {
-        let user = |name: &str| {
-            UserInfo::new(
-                name,
-                &["gardener.cloud:system:seeds", gardener_apiserver::user::MASTERS],
-            )
-        };
+        // in the garden what its seed's gardenlet may do, in its seed everything
+        let gardenlet = UserInfo::new(&format!("{SEED_USER_PREFIX}{seed}"), &[group::SEEDS]);
+        let in_seed = UserInfo::new("gardenlet", &[gardener_apiserver::user::MASTERS]);
         let mut settings = gardener_gardenlet::Settings::default();
         // Enough for a person who looks on; a thousand shoots should not spend their time on telling how far they are.
         settings.shoot.progress_report_period = Duration::from_millis(500);
@@ -118,10 +117,8 @@ impl Landscape {
             };
         }
         let config = gardener_gardenlet::Config {
-            garden: self
-                .server
-                .client(GARDEN, user(&format!("gardener.cloud:system:seed:{seed}"))),
-            seed: self.server.client(&seed_cluster(seed), user("gardenlet")),
+            garden: self.server.client(GARDEN, gardenlet),
+            seed: self.server.client(&seed_cluster(seed), in_seed),
             shoots: Arc::new(ShootClients {
                 server: self.server.clone(),
             }),

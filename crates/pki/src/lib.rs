@@ -251,6 +251,8 @@ pub struct Requested {
     pub dns_names: Vec<String>,
     /// IP addresses.
     pub ip_addresses: Vec<IpAddr>,
+    /// Mail addresses.
+    pub email_addresses: Vec<String>,
 }
 
 /// Reads a signing request (PEM). None when it is none.
@@ -280,6 +282,7 @@ pub fn read_request(pem: &[u8]) -> Option<Requested> {
             match name {
                 GeneralName::DNSName(name) => requested.dns_names.push((*name).to_owned()),
                 GeneralName::IPAddress(bytes) => requested.ip_addresses.push(address(bytes)?),
+                GeneralName::RFC822Name(name) => requested.email_addresses.push((*name).to_owned()),
                 _ => {}
             }
         }
@@ -315,6 +318,7 @@ mod tests {
             organizations: subject.organizations,
             dns_names: subject.dns_names,
             ip_addresses: subject.ip_addresses,
+            ..Requested::default()
         };
         assert_eq!(read_request(request.certificate.as_bytes()), Some(wanted));
         assert_eq!(read_request(request.key.as_bytes()), None);

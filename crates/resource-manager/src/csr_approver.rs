@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use gardener_apimachinery::clock::Clock;
 use gardener_apis::machine::v1alpha1::Machine;
+use gardener_controller::certificate_requests::{self, Verdict};
 use gardener_controller::{Action, Controller, Informer, ObjectRef, Queue};
 use gardener_rules::csr_approval::{self, AgentMachine, Decision, Machines, Purpose, Request};
-use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{ListParams, PostParams};
+use kube::api::ListParams;
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use tokio_util::sync::CancellationToken;
@@ -71,24 +72,15 @@ where
 
 /// Whether a request is of a signer that is served here and nothing is decided about it yet.
 fn is_open(request: &CertificateSigningRequest) -> bool {
-    let status = request.status.as_ref();
-    let mut conditions = status.and_then(|own| own.conditions.as_ref()).into_iter().flatten();
     let signer = request.spec.signer_name.as_str();
-    matches!(signer, csr_approval::KUBELET_SERVING | csr_approval::API_CLIENT)
-        && status.is_none_or(|own| own.certificate.is_none())
-        && !conditions.any(|condition| matches!(condition.type_.as_str(), "Approved" | "Denied"))
+    matches!(signer, csr_approval::KUBELET_SERVING | csr_approval::API_CLIENT) && certificate_requests::is_open(request)
 }
 
 /// What a request asks; none when it is no request that can be read.
 fn parse(request: &CertificateSigningRequest) -> Option<Request> {
-    let asked = gardener_pki::read_request(&request.spec.request.0)?;
-    Some(Request {
-        username: request.spec.username.clone().unwrap_or_default(),
-        common_name: asked.common_name,
-        organizations: asked.organizations,
-        dns_names: asked.dns_names,
-        ip_addresses: asked.ip_addresses,
-    })
+    let username = request.spec.username.as_deref().unwrap_or_default();
+    let usages = request.spec.usages.as_deref().unwrap_or_default();
+    Request::read(&request.spec.request.0, username, usages)
 }
 
 impl Approver {
@@ -158,39 +150,16 @@ impl Approver {
 
     async fn decide(
         &self,
-        mut request: CertificateSigningRequest,
+        request: CertificateSigningRequest,
         decision: &Decision,
         what: &str,
     ) -> Result<(), kube::Error> {
-        let (type_, reason, doing, why) = match decision {
-            Decision::Approve(why) => ("Approved", "RequestApproved", "Approving", why),
-            Decision::Deny(why) => ("Denied", "RequestDenied", "Denying", why),
+        let (verdict, reason, doing, why) = match decision {
+            Decision::Approve(why) => (Verdict::Approved, "RequestApproved", "Approving", why),
+            Decision::Deny(why) => (Verdict::Denied, "RequestDenied", "Denying", why),
         };
-        let name = request.name_any();
-        tracing::info!(
-            request = name,
-            decision = type_,
-            why,
-            "decided about a certificate signing request"
-        );
-        let now = self.clock.time();
-        let conditions = request
-            .status
-            .get_or_insert_default()
-            .conditions
-            .get_or_insert_default();
-        conditions.push(CertificateSigningRequestCondition {
-            type_: type_.to_owned(),
-            status: "True".to_owned(),
-            reason: Some(reason.to_owned()),
-            message: Some(format!("{doing} {what} CSR ({why})")),
-            last_update_time: Some(now.clone()),
-            last_transition_time: Some(now),
-        });
-        self.requests
-            .replace_subresource("approval", &name, &PostParams::default(), &request)
-            .await
-            .map(|_: CertificateSigningRequest| ())
+        let told = (reason, format!("{doing} {what} CSR ({why})"));
+        certificate_requests::decide(&self.requests, request, verdict, told, self.clock.time()).await
     }
 }
 

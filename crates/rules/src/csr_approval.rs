@@ -1,5 +1,7 @@
-//! Which certificate signing requests of a shoot's nodes are approved `[GRM-40]` `[GRM-41]`. Parsing requests and looking up nodes and machines
-//! is the caller's.
+//! Which certificate signing requests are approved: here those of a shoot's nodes `[GRM-40]` `[GRM-41]`, in [`gardenlets`] those of gardenlets in the
+//! garden `[AUTH-30]` `[AUTH-31]`. Looking up nodes, machines and tokens is the caller's.
+
+pub mod gardenlets;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -31,6 +33,26 @@ pub struct Request {
     pub dns_names: Vec<String>,
     /// IP addresses among the subject alternative names.
     pub ip_addresses: Vec<IpAddr>,
+    /// Mail addresses among the subject alternative names.
+    pub email_addresses: Vec<String>,
+    /// What the certificate will be used for.
+    pub usages: Vec<String>,
+}
+
+impl Request {
+    /// Reads a signing request (PEM) of a user, for the given usages. None when it is no signing request.
+    pub fn read(pem: &[u8], username: &str, usages: &[String]) -> Option<Self> {
+        let asked = gardener_pki::read_request(pem)?;
+        Some(Self {
+            username: username.to_owned(),
+            common_name: asked.common_name,
+            organizations: asked.organizations,
+            dns_names: asked.dns_names,
+            ip_addresses: asked.ip_addresses,
+            email_addresses: asked.email_addresses,
+            usages: usages.to_vec(),
+        })
+    }
 }
 
 /// Whose certificate is asked for.
@@ -203,6 +225,7 @@ mod tests {
             organizations: vec!["system:nodes".into()],
             dns_names: vec!["a".into()],
             ip_addresses: vec!["10.0.0.1".parse().unwrap()],
+            ..Request::default()
         }
     }
 

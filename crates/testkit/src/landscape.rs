@@ -135,6 +135,11 @@ impl Landscape {
         self.inner.garden_client()
     }
 
+    /// The API server, for clients of other users than an administrator.
+    pub fn server(&self) -> &gardener_apiserver::Server {
+        &self.inner.server
+    }
+
     /// An administrator's client of a seed.
     pub fn seed(&self, name: &str) -> Client {
         self.inner.client(&seed_cluster(name))

@@ -4,6 +4,7 @@
 mod configurations;
 mod namespaces;
 mod resource_size;
+mod restrictions;
 mod secrets;
 
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub fn plugins(sizes: ResourceSize) -> Vec<Arc<dyn Admission>> {
         Arc::new(secrets::ShootKubeconfigs),
         Arc::new(secrets::UpdateRestriction),
         Arc::new(sizes),
+        Arc::new(restrictions::SeedRestriction),
+        Arc::new(restrictions::ShootRestriction),
     ]
 }
 

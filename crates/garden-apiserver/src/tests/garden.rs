@@ -17,7 +17,7 @@ use crate::{Options, definitions};
 type Name = (String, String, String, String);
 
 /// Objects of a garden, with its kinds and plugins.
-pub(super) struct Garden {
+pub(crate) struct Garden {
     objects: BTreeMap<Name, Arc<Value>>,
     definitions: Vec<Arc<Definition>>,
     plugins: Vec<Arc<dyn Admission>>,
@@ -74,7 +74,7 @@ pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
 }
 
 impl Garden {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut garden = Self {
             objects: BTreeMap::new(),
             definitions: definitions(&Options::default()).unwrap(),
@@ -100,7 +100,7 @@ impl Garden {
     }
 
     /// Stores an object as it is.
-    pub(super) fn put(&mut self, group: &str, resource: &str, object: Value) {
+    pub(crate) fn put(&mut self, group: &str, resource: &str, object: Value) {
         let name = (
             group.to_owned(),
             resource.to_owned(),

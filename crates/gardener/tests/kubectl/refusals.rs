@@ -13,6 +13,49 @@ pub fn all(garden: &Kubectl) {
     invalid(garden);
     unsupported_version(garden);
     unconfirmed_deletion(garden);
+    another_seeds(garden);
+}
+
+/// What gardenlets are told that ask for what is another seed's [AUTH-4] [AUTH-20].
+fn another_seeds(garden: &Kubectl) {
+    const AS: [&str; 4] = [
+        "--as",
+        "gardener.cloud:system:seed:other",
+        "--as-group",
+        "gardener.cloud:system:seeds",
+    ];
+    let refused = |arguments: &[&str], input: &str| garden.refused(&[arguments, &AS].concat(), input);
+    let words = refused(&["get", "shoots", "-A"], "");
+    assert!(
+        words.contains("(Forbidden)")
+            && words.trim_end().ends_with(
+                "User \"gardener.cloud:system:seed:other\" cannot list resource \"shoots\" in API group \"core.gardener.cloud\" at the cluster scope: \
+                 must specify field or label selector for name other"
+            ),
+        "{words}"
+    );
+    let own = ["get", "shoots", "-A", "-l", "name.seed.gardener.cloud/other=true"];
+    garden.ok_args(&[&own[..], &AS].concat());
+    let words = refused(&["get", "lease", "local", "-n", "gardener-system-seed-lease"], "");
+    assert!(
+        words.contains("(Forbidden)")
+            && words
+                .trim_end()
+                .ends_with("\"gardener-system-seed-lease\": no relationship found"),
+        "{words}"
+    );
+    let bucket = json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "BackupBucket", "metadata": {"name": "x"},
+        "spec": {"seedName": "local", "provider": {"type": "local", "region": "local"},
+            "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "backup-local"}},
+    });
+    let words = refused(&["create", "-f", "-"], &bucket.to_string());
+    assert!(
+        words.trim_end().ends_with(
+            "admission webhook \"seed-restriction.gardener.cloud\" denied the request: object does not belong to seed \"other\""
+        ),
+        "{words}"
+    );
 }
 
 fn unknown_field(garden: &Kubectl) {

@@ -88,6 +88,15 @@ const GARDEN_KINDS: [(&str, &str, &str, &str, bool); 11] = [
 ];
 
 fn definition((group, version, kind, plural, namespaced): (&str, &str, &str, &str, bool)) -> Value {
+    let open = |properties: Value| json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": properties});
+    // what gardenlet selects by
+    let (fields, schema) = if kind == "ControllerInstallation" {
+        let seed = open(json!({"name": {"type": "string"}}));
+        let spec = open(json!({"seedRef": seed}));
+        (json!([{"jsonPath": ".spec.seedRef.name"}]), open(json!({"spec": spec})))
+    } else {
+        (json!([]), open(json!({})))
+    };
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("{plural}.{group}")},
@@ -96,8 +105,9 @@ fn definition((group, version, kind, plural, namespaced): (&str, &str, &str, &st
             "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase(), "listKind": format!("{kind}List")},
             "versions": [{
                 "name": version, "served": true, "storage": true,
+                "selectableFields": fields,
                 "subresources": if kind == "InternalSecret" || kind == "ControllerDeployment" { json!({}) } else { json!({"status": {}}) },
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+                "schema": {"openAPIV3Schema": schema},
             }],
         },
     })
@@ -138,7 +148,16 @@ impl World {
         }
         for (kind, namespace, object) in [
             ("Namespace", None, json!({"metadata": {"name": "garden"}})),
-            ("Namespace", None, json!({"metadata": {"name": "garden-dev"}})),
+            (
+                "Namespace",
+                None,
+                json!({"metadata": {"name": "gardener-system-seed-lease"}}),
+            ),
+            (
+                "Namespace",
+                None,
+                json!({"metadata": {"name": "garden-dev", "labels": {"project.gardener.cloud/name": "dev"}}}),
+            ),
             (
                 "ConfigMap",
                 Some("kube-system"),

@@ -1,7 +1,7 @@
 use gardener_pki::Subject;
 use gardener_testkit::cluster::MemoryClusters;
 use gardener_testkit::seed::{Seed, eventually, pass};
-use kube::api::{Patch, PatchParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use super::*;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gardener_apis::constants::SEED_NAMESPACE_PREFIX;
 use gardener_apis::core::v1beta1::{ControllerRegistration, Project, SecretBinding, Seed, Shoot};
 use gardener_apis::security::v1alpha1::CredentialsBinding;
 use gardener_controller::secrets::{Manager, Options};
@@ -135,13 +136,14 @@ async fn domains(config: &Config, shoot: &Shoot, seed: &Seed) -> Result<(Option<
     }
 }
 
-/// A domain that a Secret in the garden's namespace describes by annotations.
+/// A domain that a Secret of the garden describes by annotations. The seed has copies of these in its namespace of the garden.
 async fn labelled_domain(
     config: &Config,
     role: &str,
     fits: impl Fn(&str) -> bool,
 ) -> Result<Option<Domain>, TaskError> {
-    let api: Api<Secret> = Api::namespaced(config.garden.clone(), "garden");
+    let namespace = format!("{SEED_NAMESPACE_PREFIX}{}", config.seed_name);
+    let api: Api<Secret> = Api::namespaced(config.garden.clone(), &namespace);
     let listed = api
         .list(&ListParams::default().labels(&format!("gardener.cloud/role={role}")))
         .await?;

@@ -61,6 +61,15 @@ struct Durations {
     steps: [u32; STEPS.len()],
 }
 
+impl Durations {
+    /// Writes them as a histogram.
+    fn tell(&self, out: &mut Text, name: &str, labels: &str) {
+        let all = self.codes.iter().map(|(_, number)| number).sum();
+        let steps = STEPS.iter().copied().zip(self.steps.map(u64::from));
+        out.histogram(name, labels, steps, self.sum, all);
+    }
+}
+
 /// A request that is counted.
 pub struct Asked {
     resource: String,
@@ -215,9 +224,7 @@ impl Metrics {
             "How long requests took, watches not counted, in seconds.",
         );
         for (resource, kind, durations) in requests().filter(|(_, kind, _)| kind.verb != "WATCH") {
-            let all = durations.codes.iter().map(|(_, number)| number).sum();
-            let steps = STEPS.iter().copied().zip(durations.steps.map(u64::from));
-            out.histogram(name, &request_labels(resource, kind), steps, durations.sum, all);
+            durations.tell(&mut out, name, &request_labels(resource, kind));
         }
         out.family(
             "apiserver_current_inflight_requests",
@@ -370,7 +377,8 @@ mod tests {
             "verb=\"GET\",dry_run=\"\",group=\"apps\",version=\"v1\",resource=\"deployments\",subresource=\"scale\",scope=\"resource\",component=\"apiserver\""
         );
         assert_eq!(durations.codes, [(200, 3), (404, 1)]);
-        text.histogram("x", "a=\"b\"", durations);
+        durations.tell(&mut text, "x", "a=\"b\"");
+        let text = text.into_text();
         for line in [
             "x_bucket{a=\"b\",le=\"0.005\"} 2\n",
             "x_bucket{a=\"b\",le=\"0.05\"} 3\n",
@@ -379,7 +387,7 @@ mod tests {
             "x_sum{a=\"b\"} 100.036\n",
             "x_count{a=\"b\"} 4\n",
         ] {
-            assert!(text.0.contains(line), "{line} in {}", text.0);
+            assert!(text.contains(line), "{line} in {text}");
         }
     }
 }

@@ -66,7 +66,7 @@ impl Replica {
             if wanted(&last) {
                 return last;
             }
-            runtime.block_on(sleep(Duration::from_millis(50)));
+            runtime.block_on(async { sleep(Duration::from_millis(50)).await });
         }
         panic!("{path} was not as wanted for a minute: {last}")
     }

@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::Value;
 
 use super::dns::global_domains;
-use super::seeds::{changed_default_domains, changes_internal_domain, label_seeds, removed_zones, users};
+use super::seeds::{changed_default_domains, changes_internal_domain, removed_zones, users};
 use super::{put, typed, typed_old};
 use crate::lookup;
 
@@ -198,7 +198,7 @@ impl Admission for ManagedSeedPlugin {
                 return Err(attributes.invalid(&[Error::invalid(&path, shown(&spec.ingress), why)]));
             }
         }
-        label_seeds(&mut managed.metadata, shoot.spec.seed_name.as_deref());
+        maintain_seed_labels(&mut managed.metadata, &[shoot.spec.seed_name.as_deref()]);
         put(attributes, &managed)
     }
 

@@ -4,11 +4,11 @@ use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path};
 use gardener_apis::constants::{GARDEN_NAMESPACE, annotation, label};
-use gardener_apis::core::v1beta1::{Seed, SeedSpec, Shoot};
+use gardener_apis::core::v1beta1::{Seed, SeedSpec, Shoot, maintain_seed_labels};
 use gardener_apis::operations::v1alpha1::Bastion;
 use gardener_apis::seedmanagement::v1alpha1::ManagedSeed;
 use gardener_apiserver::definition::{Admission, Attributes, Lister, Operation};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::backup_buckets::target_system;
 use super::dns::global_domains;
@@ -158,18 +158,6 @@ impl Admission for SeedValidator {
     }
 }
 
-/// Makes the labels of an object name exactly these seeds.
-pub(super) fn label_seeds<'a>(metadata: &mut ObjectMeta, seeds: impl IntoIterator<Item = &'a str>) {
-    let labels = metadata.labels.get_or_insert_default();
-    labels.retain(|key, _| !key.starts_with(label::SEED_NAME_PREFIX));
-    for seed in seeds.into_iter().filter(|seed| !seed.is_empty()) {
-        labels.insert(format!("{}{seed}", label::SEED_NAME_PREFIX), "true".into());
-    }
-    if labels.is_empty() {
-        metadata.labels = None;
-    }
-}
-
 /// [ADM-43].
 pub(super) struct SeedMutator;
 
@@ -197,7 +185,8 @@ impl Admission for SeedMutator {
             })?;
             seeds.extend(shoot.spec.seed_name);
         }
-        label_seeds(&mut seed.metadata, seeds.iter().map(String::as_str));
+        let seeds: Vec<Option<&str>> = seeds.iter().map(|seed| Some(seed.as_str())).collect();
+        maintain_seed_labels(&mut seed.metadata, &seeds);
         put(attributes, &seed)
     }
 }

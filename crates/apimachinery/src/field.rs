@@ -139,6 +139,26 @@ pub struct Error {
 /// Findings, in the order in which they were made.
 pub type ErrorList = Vec<Error>;
 
+/// Findings as one text, each once: `a`, or `[a, b]`.
+pub fn aggregate(errors: &[Error]) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    for text in errors.iter().map(ToString::to_string) {
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    match texts.as_slice() {
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
+    }
+}
+
+/// Findings as Go prints a list of them: `[a b]`.
+pub fn listed(errors: &[Error]) -> String {
+    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    format!("[{}]", texts.join(" "))
+}
+
 impl Error {
     fn new(kind: ErrorType, path: &Path, value: impl Into<Value>, detail: impl Into<String>) -> Self {
         Self {

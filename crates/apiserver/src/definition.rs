@@ -542,17 +542,10 @@ impl Attributes<'_> {
     /// # Errors
     /// There are errors.
     pub fn forbid_all(&self, errors: &[field::Error]) -> Result<(), ApiError> {
-        let mut texts: Vec<String> = Vec::new();
-        for text in errors.iter().map(ToString::to_string) {
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
+        if errors.is_empty() {
+            return Ok(());
         }
-        match texts.as_slice() {
-            [] => Ok(()),
-            [one] => Err(self.forbidden(one)),
-            many => Err(self.forbidden(&format!("[{}]", many.join(", ")))),
-        }
+        Err(self.forbidden(&field::aggregate(errors)))
     }
 
     /// A 422 for the object of this request.

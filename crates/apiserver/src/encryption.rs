@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::field::{self, Error, ErrorList, Path};
 use gardener_store::{Encryption, KeyError, Provider, Scope, SecretKey, Topic};
 use serde::Deserialize;
 
@@ -29,7 +29,7 @@ pub enum EncryptionConfigError {
     #[error("{0}: kms providers are not supported yet: use secretbox, aesgcm or aescbc")]
     Kms(Path),
     /// Fields are wrong.
-    #[error("{}", told(.0))]
+    #[error("{}", field::aggregate(.0))]
     Invalid(ErrorList),
     /// A resource list has no effect.
     #[error("resource {resource:?} is masked by earlier rule {rule:?}")]
@@ -42,20 +42,6 @@ pub enum EncryptionConfigError {
     /// A key does not fit.
     #[error(transparent)]
     Key(#[from] KeyError),
-}
-
-fn told(errors: &ErrorList) -> String {
-    let mut all: Vec<String> = Vec::new();
-    for error in errors {
-        let text = error.to_string();
-        if !all.contains(&text) {
-            all.push(text);
-        }
-    }
-    match &all[..] {
-        [one] => one.clone(),
-        all => format!("[{}]", all.join(", ")),
-    }
 }
 
 /// What a parser says without what it quotes: keys may be in it.

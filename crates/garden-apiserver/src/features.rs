@@ -86,12 +86,8 @@ pub(crate) fn shoot(shoot: &Shoot, old: Option<&Shoot>, features: &Features) -> 
             errors.push(Error::invalid(&path, worker.strategy(), why));
         }
     }
-    let nginx = |shoot: &Shoot| {
-        let addons = shoot.spec.addons.as_ref();
-        let nginx = addons.and_then(|addons| addons.nginx_ingress.as_ref());
-        nginx.is_some_and(|nginx| nginx.enabled)
-    };
-    if features.has(Feature::DisableNginxIngressInShoot) && nginx(shoot) && !old.is_some_and(nginx) {
+    let adds_nginx = shoot.nginx_ingress_enabled() && !old.is_some_and(Shoot::nginx_ingress_enabled);
+    if features.has(Feature::DisableNginxIngressInShoot) && adds_nginx {
         let why = "nginx ingress addon disallowed by landscape operator";
         errors.push(Error::forbidden(&Path::new("spec.addons.nginxIngress.enabled"), why));
     }

@@ -28,6 +28,8 @@ pub trait GardenKind:
     const UNCONDITIONAL: bool;
     /// Whether a request's version is the one that this type describes, so that defaults apply as it is decoded.
     const ONE_VERSION: bool = true;
+    /// Whether [`Self::warn`] has anything to say.
+    const WARNS: bool = false;
 
     /// Fills in what the user left out.
     fn set_defaults(&mut self, chance: u64) {}
@@ -223,6 +225,9 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
     }
 
     fn warnings(&self, context: &Context<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
+        if !K::WARNS {
+            return Vec::new();
+        }
         let old = old.and_then(|old| decode::<K>(old).ok());
         decode::<K>(object).map_or_else(
             |_| Vec::new(),

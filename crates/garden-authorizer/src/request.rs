@@ -48,7 +48,7 @@ impl Answer {
 }
 
 /// What may be done with objects of a kind. Lists are in alphabetic order, as reasons tell them.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Rule<'a> {
     /// Verbs that are allowed if a path leads from the object to the end.
     pub(crate) verbs: &'a [&'a str],
@@ -64,14 +64,59 @@ pub(crate) struct Rule<'a> {
     pub(crate) label: Option<(&'a str, &'a str)>,
 }
 
-/// Reading, where each object must belong to the end.
-pub(crate) const READ: Rule<'static> = Rule {
-    verbs: &["get", "list", "watch"],
+/// What rules are written on top of: nothing is allowed, anywhere.
+pub(crate) const NOTHING: Rule<'static> = Rule {
+    verbs: &[],
     always: &[],
     subresources: &[],
     namespaces: &[],
     fields: &[],
     label: None,
+};
+
+/// Reading, where each object must belong to the end.
+pub(crate) const READ: Rule<'static> = Rule {
+    verbs: &["get", "list", "watch"],
+    ..NOTHING
+};
+
+/// Reading one by one, each of which must belong to the end.
+pub(crate) const GET: Rule<'static> = Rule {
+    verbs: &["get"],
+    ..NOTHING
+};
+
+/// Reading, whatever the object.
+pub(crate) const READ_ALL: Rule<'static> = Rule {
+    always: &["get", "list", "watch"],
+    ..NOTHING
+};
+
+/// Reading and changing what belongs to the end.
+pub(crate) const CHANGED: Rule<'static> = Rule {
+    verbs: &["get", "list", "patch", "update", "watch"],
+    ..NOTHING
+};
+
+/// Making, and reading and changing one by one.
+pub(crate) const MADE: Rule<'static> = Rule {
+    verbs: &["get", "patch", "update"],
+    always: &["create"],
+    ..NOTHING
+};
+
+/// What gardenlets make, keep and delete.
+pub(crate) const KEPT: Rule<'static> = Rule {
+    verbs: &["delete", "get", "list", "patch", "update", "watch"],
+    always: &["create"],
+    ..NOTHING
+};
+
+/// WorkloadIdentities are read, and tokens of theirs are made.
+pub(crate) const WORKLOAD_IDENTITY: Rule<'static> = Rule {
+    verbs: &["create", "get", "list", "patch", "watch"],
+    subresources: &["token"],
+    ..NOTHING
 };
 
 const NAME_FIELD: &str = "metadata.name";

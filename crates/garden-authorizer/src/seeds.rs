@@ -6,7 +6,10 @@ use crate::belongings::Belongings;
 use crate::bootstrap;
 use crate::identity::{Client, SeedIdentity};
 use crate::names;
-use crate::request::{Answer, Checker, READ, Request, Rule, check_subresource, check_verb};
+use crate::request::{
+    Answer, CHANGED, Checker, GET, KEPT, MADE, NOTHING, READ, READ_ALL, Request, Rule, WORKLOAD_IDENTITY,
+    check_subresource, check_verb,
+};
 use crate::vertex::Kind;
 
 pub(crate) const CORE: &str = "core.gardener.cloud";
@@ -49,7 +52,7 @@ pub fn authorize(belongings: &Belongings, who: SeedIdentity<'_>, request: &Reque
                 verbs: &["delete", "patch", "update"],
                 always: &["create", "get", "list", "watch"],
                 subresources: &["finalizers", "status"],
-                ..Rule::default()
+                ..NOTHING
             },
         ),
         (CORE, "backupentries") => check.check(
@@ -59,18 +62,17 @@ pub fn authorize(belongings: &Belongings, who: SeedIdentity<'_>, request: &Reque
                 verbs: &["delete", "patch", "update"],
                 always: &["create", "get", "list", "watch"],
                 subresources: &["status"],
-                ..Rule::default()
+                ..NOTHING
             },
         ),
         (OPERATIONS, "bastions") => check.check(
             Kind::Bastion,
             request,
             &Rule {
-                verbs: &["get", "list", "patch", "update", "watch"],
                 always: &["create"],
                 subresources: &["status"],
                 fields: &[("spec.seedName", seed)],
-                ..Rule::default()
+                ..CHANGED
             },
         ),
         (CERTIFICATES, "certificatesigningrequests") if extension => {
@@ -87,14 +89,7 @@ pub fn authorize(belongings: &Belongings, who: SeedIdentity<'_>, request: &Reque
         ),
         (CORE, "cloudprofiles") => check.check(Kind::CloudProfile, request, &READ),
         (CORE, "namespacedcloudprofiles") => check.check(Kind::NamespacedCloudProfile, request, &READ),
-        (RBAC, "clusterrolebindings") if extension => check.check(
-            Kind::ClusterRoleBinding,
-            request,
-            &Rule {
-                verbs: &["get"],
-                ..Rule::default()
-            },
-        ),
+        (RBAC, "clusterrolebindings") if extension => check.check(Kind::ClusterRoleBinding, request, &GET),
         (RBAC, "clusterrolebindings") => cluster_role_binding(&check, request),
         ("", "configmaps") => config_map(&check, request),
         (CORE, "controllerdeployments") => check.check(Kind::ControllerDeployment, request, &READ),
@@ -102,20 +97,12 @@ pub fn authorize(belongings: &Belongings, who: SeedIdentity<'_>, request: &Reque
             Kind::ControllerInstallation,
             request,
             &Rule {
-                verbs: &["get", "list", "patch", "update", "watch"],
                 subresources: &["status"],
                 fields: &[("spec.seedRef.name", seed)],
-                ..Rule::default()
+                ..CHANGED
             },
         ),
-        (CORE, "controllerregistrations") => check.check(
-            Kind::ControllerRegistration,
-            request,
-            &Rule {
-                always: &["get", "list", "watch"],
-                ..Rule::default()
-            },
-        ),
+        (CORE, "controllerregistrations") => check.check(Kind::ControllerRegistration, request, &READ_ALL),
         (SECURITY, "credentialsbindings") => check.check(Kind::CredentialsBinding, request, &READ),
         ("" | EVENTS, "events") => event(request),
         (CORE, "exposureclasses") => check.check(Kind::ExposureClass, request, &READ),
@@ -125,31 +112,28 @@ pub fn authorize(belongings: &Belongings, who: SeedIdentity<'_>, request: &Reque
             Kind::Lease,
             request,
             &Rule {
-                verbs: &["get", "list", "patch", "update", "watch"],
                 always: &["create"],
-                ..Rule::default()
+                ..CHANGED
             },
         ),
         (SEEDMANAGEMENT, "gardenlets") => check.check(
             Kind::Gardenlet,
             request,
             &Rule {
-                verbs: &["get", "list", "patch", "update", "watch"],
                 always: &["create"],
                 subresources: &["status"],
                 namespaces: &[GARDEN_NAMESPACE],
                 fields: &[("metadata.name", seed)],
-                ..Rule::default()
+                ..CHANGED
             },
         ),
         (SEEDMANAGEMENT, "managedseeds") => check.check(
             Kind::ManagedSeed,
             request,
             &Rule {
-                verbs: &["get", "list", "patch", "update", "watch"],
                 subresources: &["status"],
                 label: own_label,
-                ..Rule::default()
+                ..CHANGED
             },
         ),
         ("", "namespaces") => check.check(Kind::Namespace, request, &READ),
@@ -165,17 +149,10 @@ pub fn authorize(belongings: &Belongings, who: SeedIdentity<'_>, request: &Reque
                 always: &["create"],
                 subresources: &["status"],
                 label: own_label,
-                ..Rule::default()
+                ..NOTHING
             },
         ),
-        ("", "serviceaccounts") if extension => check.check(
-            Kind::ServiceAccount,
-            request,
-            &Rule {
-                verbs: &["get"],
-                ..Rule::default()
-            },
-        ),
+        ("", "serviceaccounts") if extension => check.check(Kind::ServiceAccount, request, &GET),
         ("", "serviceaccounts") => service_account(&check, request),
         (CORE, "shoots") => {
             // its own Shoot, when the seed is a self-hosted one
@@ -186,10 +163,9 @@ pub fn authorize(belongings: &Belongings, who: SeedIdentity<'_>, request: &Reque
                 Kind::Shoot,
                 request,
                 &Rule {
-                    verbs: &["get", "list", "patch", "update", "watch"],
                     subresources: &["finalizers", "status"],
                     label: own_label,
-                    ..Rule::default()
+                    ..CHANGED
                 },
             )
         }
@@ -197,26 +173,6 @@ pub fn authorize(belongings: &Belongings, who: SeedIdentity<'_>, request: &Reque
         _ => Answer::silent(),
     }
 }
-
-/// What gardenlets make, keep and delete.
-pub(crate) const KEPT: Rule<'static> = Rule {
-    verbs: &["delete", "get", "list", "patch", "update", "watch"],
-    always: &["create"],
-    subresources: &[],
-    namespaces: &[],
-    fields: &[],
-    label: None,
-};
-
-/// WorkloadIdentities are read, and tokens of theirs are made.
-pub(crate) const WORKLOAD_IDENTITY: Rule<'static> = Rule {
-    verbs: &["create", "get", "list", "patch", "watch"],
-    always: &[],
-    subresources: &["token"],
-    namespaces: &[],
-    fields: &[],
-    label: None,
-};
 
 /// Events are written, whatever they are about.
 pub(crate) fn event(request: &Request<'_>) -> Answer {
@@ -232,15 +188,7 @@ fn cluster_role_binding(check: &Checker<'_>, request: &Request<'_>) -> Answer {
             return Answer::Allow;
         }
     }
-    check.check(
-        Kind::ClusterRoleBinding,
-        request,
-        &Rule {
-            verbs: &["get", "patch", "update"],
-            always: &["create"],
-            ..Rule::default()
-        },
-    )
+    check.check(Kind::ClusterRoleBinding, request, &MADE)
 }
 
 fn config_map(check: &Checker<'_>, request: &Request<'_>) -> Answer {
@@ -275,7 +223,7 @@ fn secret(check: &Checker<'_>, request: &Request<'_>) -> Answer {
         &Rule {
             verbs: &["delete", "get", "patch", "update"],
             always: &["create"],
-            ..Rule::default()
+            ..NOTHING
         },
     )
 }
@@ -292,13 +240,5 @@ fn service_account(check: &Checker<'_>, request: &Request<'_>) -> Answer {
     if request.namespace == names::seed_namespace(seed) {
         return Answer::Allow;
     }
-    check.check(
-        Kind::ServiceAccount,
-        request,
-        &Rule {
-            verbs: &["get", "patch", "update"],
-            always: &["create"],
-            ..Rule::default()
-        },
-    )
+    check.check(Kind::ServiceAccount, request, &MADE)
 }

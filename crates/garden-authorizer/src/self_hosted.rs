@@ -6,11 +6,10 @@ use crate::belongings::Belongings;
 use crate::bootstrap;
 use crate::identity::{Client, SeedIdentity, ShootIdentity};
 use crate::names;
-use crate::request::{Answer, Checker, READ, Request, Rule, check_verb};
-use crate::seeds::{
-    self, ALL_VERBS, CERTIFICATES, COORDINATION, CORE, EVENTS, KEPT, OPERATIONS, SECURITY, SEEDMANAGEMENT,
-    WORKLOAD_IDENTITY,
+use crate::request::{
+    Answer, CHANGED, Checker, GET, KEPT, MADE, NOTHING, READ, READ_ALL, Request, Rule, WORKLOAD_IDENTITY, check_verb,
 };
+use crate::seeds::{self, ALL_VERBS, CERTIFICATES, COORDINATION, CORE, EVENTS, OPERATIONS, SECURITY, SEEDMANAGEMENT};
 use crate::vertex::Kind;
 
 /// Tells the description of the bootstrap token whose Secret in namespace kube-system has this name; none when there is no such Secret.
@@ -64,7 +63,7 @@ pub fn authorize(
                 always: &["create"],
                 subresources: &["finalizers", "status"],
                 fields: &by_shoot,
-                ..Rule::default()
+                ..NOTHING
             },
         ),
         (CORE, "backupentries") => check.check(
@@ -75,18 +74,17 @@ pub fn authorize(
                 always: &["create"],
                 subresources: &["status"],
                 fields: &by_shoot,
-                ..Rule::default()
+                ..NOTHING
             },
         ),
         (OPERATIONS, "bastions") => check.check(
             Kind::Bastion,
             request,
             &Rule {
-                verbs: &["get", "list", "patch", "update", "watch"],
                 subresources: &["status"],
                 namespaces: &[who.namespace],
                 fields: &by_shoot[..1],
-                ..Rule::default()
+                ..CHANGED
             },
         ),
         (CERTIFICATES, "certificatesigningrequests") if extension => {
@@ -108,31 +106,22 @@ pub fn authorize(
             Kind::ControllerInstallation,
             request,
             &Rule {
-                verbs: &["get", "list", "patch", "update", "watch"],
                 subresources: &["status"],
                 fields: &by_shoot,
-                ..Rule::default()
+                ..CHANGED
             },
         ),
-        (CORE, "controllerregistrations") => check.check(
-            Kind::ControllerRegistration,
-            request,
-            &Rule {
-                always: &["get", "list", "watch"],
-                ..Rule::default()
-            },
-        ),
+        (CORE, "controllerregistrations") => check.check(Kind::ControllerRegistration, request, &READ_ALL),
         ("" | EVENTS, "events") => seeds::event(request),
         (SEEDMANAGEMENT, "gardenlets") => check.check(
             Kind::Gardenlet,
             request,
             &Rule {
-                verbs: &["get", "list", "patch", "update", "watch"],
                 always: &["create"],
                 subresources: &["status"],
                 namespaces: &[who.namespace],
                 fields: &[("metadata.name", &prefixed)],
-                ..Rule::default()
+                ..CHANGED
             },
         ),
         (COORDINATION, "leases") if extension => lease_of_extension(who, request),
@@ -140,20 +129,18 @@ pub fn authorize(
             Kind::Lease,
             request,
             &Rule {
-                verbs: &["get", "list", "patch", "update", "watch"],
                 always: &["create"],
-                ..Rule::default()
+                ..CHANGED
             },
         ),
         (SEEDMANAGEMENT, "managedseeds") => check.check(
             Kind::ManagedSeed,
             request,
             &Rule {
-                verbs: &["get", "list", "patch", "update", "watch"],
                 subresources: &["status"],
                 namespaces: &[who.namespace],
                 fields: &[("spec.shoot.name", who.shoot)],
-                ..Rule::default()
+                ..CHANGED
             },
         ),
         ("", "secrets") => secret(&check, who, request, description),
@@ -165,19 +152,12 @@ pub fn authorize(
             &Rule {
                 verbs: &["delete", "get"],
                 always: &["list", "watch"],
-                ..Rule::default()
+                ..NOTHING
             },
         ),
         ("", "namespaces") => check.check(Kind::Namespace, request, &READ),
         (CORE, "projects") => check.check(Kind::Project, request, &READ),
-        ("", "serviceaccounts") if extension => check.check(
-            Kind::ServiceAccount,
-            request,
-            &Rule {
-                verbs: &["get"],
-                ..Rule::default()
-            },
-        ),
+        ("", "serviceaccounts") if extension => check.check(Kind::ServiceAccount, request, &GET),
         ("", "serviceaccounts") => service_account(&check, who, request),
         // its own Shoot, even before it is there
         (CORE, "shoots") if reads && request.name == who.shoot && request.namespace == who.namespace => Answer::Allow,
@@ -187,7 +167,7 @@ pub fn authorize(
             &Rule {
                 verbs: &["patch", "update"],
                 subresources: &["status"],
-                ..Rule::default()
+                ..NOTHING
             },
         ),
         (CORE, "shootstates") => check.check(
@@ -196,7 +176,7 @@ pub fn authorize(
             &Rule {
                 verbs: &["get", "list", "patch", "watch"],
                 always: &["create"],
-                ..Rule::default()
+                ..NOTHING
             },
         ),
         (SECURITY, "workloadidentities") => check.check(Kind::WorkloadIdentity, request, &WORKLOAD_IDENTITY),
@@ -221,15 +201,7 @@ fn service_account(check: &Checker<'_>, who: ShootIdentity<'_>, request: &Reques
     if request.namespace == who.namespace && request.name.starts_with(&of_own_extension) {
         return Answer::Allow;
     }
-    check.check(
-        Kind::ServiceAccount,
-        request,
-        &Rule {
-            verbs: &["get", "patch", "update"],
-            always: &["create"],
-            ..Rule::default()
-        },
-    )
+    check.check(Kind::ServiceAccount, request, &MADE)
 }
 
 fn secret(check: &Checker<'_>, who: ShootIdentity<'_>, request: &Request<'_>, description: Description<'_>) -> Answer {
@@ -242,7 +214,7 @@ fn secret(check: &Checker<'_>, who: ShootIdentity<'_>, request: &Request<'_>, de
             verbs: &["list", "watch"],
             namespaces: &[GARDEN_NAMESPACE],
             label: Some((label::ROLE, role::SHOOT_SERVICE_ACCOUNT_ISSUER)),
-            ..Rule::default()
+            ..NOTHING
         };
         return check.check(Kind::Secret, request, &issuer);
     }

@@ -9,12 +9,6 @@ use k8s_openapi::api::core::v1::ObjectReference;
 /// Amounts by metric.
 pub type Amounts = BTreeMap<&'static str, Amount>;
 
-fn nginx_enabled(shoot: &Shoot) -> bool {
-    let addons = shoot.spec.addons.as_ref();
-    let nginx = addons.and_then(|addons| addons.nginx_ingress.as_ref());
-    nginx.is_some_and(|nginx| nginx.enabled)
-}
-
 /// What a shoot may take at most: its pools at their largest, and its load balancers.
 ///
 /// # Errors
@@ -36,7 +30,7 @@ pub fn taken(shoot: &Shoot, profile: &CloudProfileSpec) -> Result<Amounts, Strin
             add(&mut taken, metric, each * i64::from(worker.maximum));
         }
     }
-    let load_balancers = if nginx_enabled(shoot) { 2 } else { 1 };
+    let load_balancers = if shoot.nginx_ingress_enabled() { 2 } else { 1 };
     taken.insert("loadbalancer", Amount::units(load_balancers));
     Ok(taken)
 }
@@ -95,7 +89,7 @@ pub fn may_take_more(new: &Shoot, old: &Shoot) -> bool {
             own.machine.r#type != worker.machine.r#type || own.maximum != worker.maximum || own.volume != worker.volume
         })
     };
-    (nginx_enabled(new) && !nginx_enabled(old)) || new.spec.provider.workers.iter().any(grows)
+    (new.nginx_ingress_enabled() && !old.nginx_ingress_enabled()) || new.spec.provider.workers.iter().any(grows)
 }
 
 /// Whether the quota is for a project each, and not for the credentials wherever they are used.

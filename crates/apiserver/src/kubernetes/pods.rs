@@ -10,7 +10,7 @@ pub(super) mod volumes;
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::field::{self, Error, ErrorList, Path};
 use gardener_apimachinery::selector::LabelSelector;
 use serde_json::{Value, json};
 
@@ -289,11 +289,7 @@ impl Subresource for Binding {
         }
         if !errors.is_empty() {
             // upstream answers with what is wrong, but not as what is
-            let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-            return Err(ApiError::unclassified(match texts.as_slice() {
-                [one] => one.clone(),
-                many => format!("[{}]", many.join(", ")),
-            }));
+            return Err(ApiError::unclassified(field::aggregate(&errors)));
         }
         if meta::is_deleting(pod) {
             return Err(ApiError::conflict(

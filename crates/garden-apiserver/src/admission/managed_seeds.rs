@@ -29,13 +29,6 @@ fn of_shoot(lister: &dyn Lister, namespace: &str, shoot: &str) -> Option<Managed
     all.find(|managed| managed.spec.shoot.as_ref().is_some_and(|own| own.name == shoot))
 }
 
-fn nginx_enabled(shoot: &Shoot) -> bool {
-    let addons = shoot.spec.addons.as_ref();
-    addons
-        .and_then(|addons| addons.nginx_ingress.as_ref())
-        .is_some_and(|nginx| nginx.enabled)
-}
-
 fn wants_vpa(shoot: &Shoot) -> bool {
     let vpa = shoot.spec.kubernetes.vertical_pod_autoscaler.as_ref();
     vpa.is_some_and(|vpa| vpa.enabled)
@@ -94,7 +87,7 @@ impl Admission for ShootManagedSeed {
 
 fn stays_fit(new: &Shoot, old: &Shoot, seed: &SeedSpec) -> ErrorList {
     let mut errors = ErrorList::new();
-    if nginx_enabled(new) {
+    if new.nginx_ingress_enabled() {
         let path = Path::new("spec.addons.nginxIngress.enabled");
         errors.push(Error::invalid(&path, true, NGINX));
     }
@@ -239,7 +232,7 @@ fn is_fit(attributes: &Attributes<'_>, managed: &ManagedSeed, shoot: &Shoot) -> 
         domain
             .is_none_or(str::is_empty)
             .then(|| format!("shoot {namespace}/{name} does not specify a domain")),
-        nginx_enabled(shoot).then(|| NGINX.to_owned()),
+        shoot.nginx_ingress_enabled().then(|| NGINX.to_owned()),
         (!wants_vpa(shoot)).then(|| VPA.to_owned()),
         shoot
             .is_workerless()

@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::field::{self, Error, ErrorList, Path};
 use gardener_apis::core::v1beta1::*;
 use gardener_apiserver::definition::{Admission, Attributes};
 use gardener_rules::cloud_profiles::{merged, uses_namespaced};
@@ -47,26 +47,17 @@ impl Admission for NamespacedCloudProfileValidator {
         check.kubernetes().map_err(ApiError::internal)?;
         let errors = check.images();
         if !errors.is_empty() {
-            return Err(ApiError::internal(aggregate(&errors)));
+            return Err(ApiError::internal(field::aggregate(&errors)));
         }
         let whole = merged(&parent.spec, &profile.spec);
         let errors = validate_merged_cloud_profile(&whole, &Path::new("status.cloudProfileSpec"));
         if errors.is_empty() {
             return Ok(());
         }
-        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Err(ApiError::internal(format!(
-            "error while validating merged NamespacedCloudProfile: [{}]",
-            texts.join(" ")
+            "error while validating merged NamespacedCloudProfile: {}",
+            field::listed(&errors)
         )))
-    }
-}
-
-fn aggregate(errors: &[Error]) -> String {
-    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    match texts.as_slice() {
-        [one] => one.clone(),
-        many => format!("[{}]", many.join(", ")),
     }
 }
 

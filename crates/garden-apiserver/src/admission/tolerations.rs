@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::Path;
+use gardener_apimachinery::field::{self, Path};
 use gardener_apis::core::v1beta1::{Project, Shoot, Toleration};
 use gardener_apis::validation::{allowed_tolerations, toleration_identity};
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
@@ -72,10 +72,9 @@ impl Admission for ShootTolerationRestriction {
         if errors.is_empty() {
             return Ok(());
         }
-        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Err(attributes.forbidden(&format!(
-            "error while validating tolerations against allowlist: [{}]",
-            texts.join(" ")
+            "error while validating tolerations against allowlist: {}",
+            field::listed(&errors)
         )))
     }
 }

@@ -444,6 +444,7 @@ impl GardenKind for Quota {
 impl GardenKind for SecretBinding {
     const GENERATION: bool = false;
     const UNCONDITIONAL: bool = true;
+    const WARNS: bool = true;
     fn set_defaults(&mut self, _: u64) {
         default_secret_binding(self);
     }

@@ -183,6 +183,7 @@ impl GardenKind for ManagedSeed {
 impl GardenKind for ManagedSeedSet {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
+    const WARNS: bool = true;
     fn set_defaults(&mut self, _: u64) {
         default_managed_seed_set(self);
     }

@@ -22,6 +22,7 @@ use crate::rows::{self, NONE, PENDING, UNKNOWN, or};
 impl GardenKind for Shoot {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
+    const WARNS: bool = true;
 
     fn set_defaults(&mut self, chance: u64) {
         default_shoot(self, chance);

@@ -1,7 +1,7 @@
 //! `gardener run controller-manager` on a garden's API that runs alone: two replicas, of which one works.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,12 +12,7 @@ use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 
 use crate::alone::{Server, create_project};
-use crate::harness::{Kubectl, Process};
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("port");
-    listener.local_addr().expect("address").port()
-}
+use crate::harness::{Kubectl, Process, free_port};
 
 /// A running controller-manager.
 struct Replica {

@@ -9,17 +9,12 @@ use gardener_store::process::Etcd;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::harness::{Kubectl, Process};
+use crate::harness::{Kubectl, Process, free_port};
 
 /// Keys in their old forms are not made here; the tests in Go use them.
 fn service_account_key(path: &Path) {
     let key = gardener_pki::authority("service-accounts", 0, std::time::Duration::from_secs(1)).expect("key");
     std::fs::write(path, key.key).expect("file");
-}
-
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("port");
-    listener.local_addr().expect("address").port()
 }
 
 /// An etcd, and a folder for all servers on it.

@@ -5,14 +5,12 @@ use gardener_apis::constants::group;
 use gardener_apis::core::v1beta1::*;
 use gardener_apis::security::v1alpha1::{CredentialsBinding, WorkloadIdentity};
 use gardener_apiserver::definition::Attributes;
+use gardener_rules::csr_approval::gardenlets::GARDENADM_USER_PREFIX;
 use gardener_rules::quota;
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::{CORE, INTERNAL_SECRET, Kind, SECRET, WORKLOAD_IDENTITY, exists, readable, text};
 use crate::lookup;
-
-/// Administrators' first steps with a self-hosted shoot.
-const GARDENADM: &str = "gardener.cloud:gardenadm:shoot:";
 
 /// What both kinds of bindings have.
 struct Binding<'a> {
@@ -83,7 +81,7 @@ fn check(attributes: &Attributes<'_>, binding: &Binding<'_>, uses: impl Fn(&Shoo
         )));
     }
     let user = context.user;
-    let gardenadm = user.name.starts_with(GARDENADM) && user.groups.iter().any(|own| own == group::SHOOTS);
+    let gardenadm = user.name.starts_with(GARDENADM_USER_PREFIX) && user.is_in(group::SHOOTS);
     let may_read = |group: &str, resource: &str, namespace: &str, name: &str| {
         (gardenadm && namespace == attributes.namespace) || readable(attributes, group, resource, namespace, name)
     };

@@ -144,16 +144,17 @@ fn config_map<C: Configuration>(attributes: &Attributes<'_>) -> Result<(), ApiEr
 
 fn validate<C: Configuration>(attributes: &Attributes<'_>) -> Result<(), ApiError> {
     let writes = matches!(attributes.operation, Operation::Create | Operation::Update);
+    let check = if attributes.is("core.gardener.cloud", "shoots") {
+        shoot::<C>
+    } else if attributes.is("", "configmaps") && attributes.operation == Operation::Update {
+        config_map::<C>
+    } else {
+        return Ok(());
+    };
     if !writes || !attributes.subresource.is_empty() || !is_project(attributes, attributes.namespace) {
         return Ok(());
     }
-    if attributes.is("core.gardener.cloud", "shoots") {
-        return shoot::<C>(attributes);
-    }
-    match attributes.is("", "configmaps") && attributes.operation == Operation::Update {
-        true => config_map::<C>(attributes),
-        false => Ok(()),
-    }
+    check(attributes)
 }
 
 macro_rules! plugin {

@@ -27,11 +27,6 @@ fn label_of(object: Option<&Value>, key: &str) -> Option<String> {
     labels.get(key).cloned()
 }
 
-fn is_of(attributes: &Attributes<'_>, groups: &[&str]) -> bool {
-    let mut own = attributes.context.user.groups.iter();
-    own.any(|group| groups.contains(&group.as_str()))
-}
-
 /// The content of a secret's key `kubeconfig`.
 fn kubeconfig(secret: Option<&Value>) -> Option<Vec<u8>> {
     let text = secret?.pointer("/data/kubeconfig")?.as_str()?;
@@ -87,7 +82,7 @@ impl Admission for KubeconfigSecrets {
     async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
         let concerned = is_secret(attributes)
             && attributes.operation != Operation::Delete
-            && !is_of(attributes, &[group::SEEDS])
+            && !attributes.context.user.is_in(group::SEEDS)
             && is_project(attributes, attributes.namespace);
         let Some(content) = kubeconfig(attributes.object.as_ref()).filter(|_| concerned) else {
             return Ok(());
@@ -252,7 +247,9 @@ impl Admission for UpdateRestriction {
             |object: Option<&Value>| label_of(object, label::UPDATE_RESTRICTION).as_deref() == Some("true");
         if !["secrets", "configmaps"].contains(&resource)
             || !(restricted(attributes.object.as_ref()) || restricted(attributes.old))
-            || is_of(attributes, &[group::SEEDS, group::SHOOTS])
+            || [group::SEEDS, group::SHOOTS]
+                .iter()
+                .any(|group| attributes.context.user.is_in(group))
         {
             return Ok(());
         }

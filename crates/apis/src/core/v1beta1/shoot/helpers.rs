@@ -66,6 +66,13 @@ impl Shoot {
         self.spec.hibernation_enabled()
     }
 
+    /// Whether the NGINX ingress addon is asked for.
+    pub fn nginx_ingress_enabled(&self) -> bool {
+        let addons = self.spec.addons.as_ref();
+        let nginx = addons.and_then(|addons| addons.nginx_ingress.as_ref());
+        nginx.is_some_and(|nginx| nginx.enabled)
+    }
+
     /// Whether the control plane runs on a pool of the shoot itself.
     pub fn is_self_hosted(&self) -> bool {
         self.spec.is_self_hosted()

@@ -7,7 +7,7 @@ mod policy;
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::ErrorList;
+use gardener_apimachinery::field::{self, ErrorList};
 use gardener_apis::core::v1beta1::{KubeAPIServerConfig, Shoot};
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
 use serde::de::DeserializeOwned;
@@ -73,8 +73,7 @@ fn invalid(purpose: &str, errors: ErrorList) -> Result<(), String> {
     if errors.is_empty() {
         return Ok(());
     }
-    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    Err(format!("provided invalid {purpose}: [{}]", texts.join(", ")))
+    Err(format!("provided invalid {purpose}: {}", field::listed(&errors)))
 }
 
 /// The configuration in a ConfigMap.

@@ -1,8 +1,8 @@
-//! Kubernetes' protobuf form of built-in kinds: bodies that clients send, and answers to those who ask for it.
+//! Kubernetes' protobuf form of built-in kinds and the garden's: bodies that clients send, and answers to those who ask for it.
 //!
-//! One codec serves all kinds, driven by the recorded table of their fields' numbers ([`messages`]). Objects are JSON here: a body is read into
-//! its JSON form ([`read`]), and stored bytes are written from theirs ([`write`]). Custom resources and the garden's kinds have no such form;
-//! everybody's partial metadata does.
+//! One codec serves all kinds, driven by the recorded tables of their fields' numbers ([`messages`]). Objects are JSON here: a body is read into
+//! its JSON form ([`read`]), and stored bytes are written from theirs ([`write`]). Custom resources have no such form; everybody's partial
+//! metadata does.
 
 mod messages;
 mod read;
@@ -328,7 +328,10 @@ mod tests {
     #[test]
     fn kinds_of_others_have_no_such_form() {
         assert!(knows("apps", "v1", "Deployment") && knows("meta.k8s.io", "v1beta1", "PartialObjectMetadata"));
-        assert!(!knows("apps.example.com", "v1", "Deployment") && !knows("core.gardener.cloud", "v1beta1", "Shoot"));
+        assert!(knows("core.gardener.cloud", "v1beta1", "Shoot") && knows("rbac.authorization.k8s.io", "v1", "Role"));
+        assert!(!knows("apps.example.com", "v1", "Deployment") && !knows("extensions.gardener.cloud", "v1alpha1", "Worker"));
+        assert!(!knows("authentication.k8s.io", "v1alpha1", "AdminKubeconfigRequest"));
+        assert!(knows("core.gardener.cloud", "v1beta1", "DeleteOptions"));
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod cases;
 pub(crate) mod garden;
 
 use gardener_apimachinery::ApiError;
+use gardener_apiserver::protobuf;
 use serde_json::{Value, json};
 
 use garden::{Garden, text};
@@ -89,8 +90,8 @@ const EXAMPLES: [&str; 14] = [
     include_str!("../recorded/examples/92-shoot-ipv6.yaml"),
 ];
 
-/// A garden with everything recorded in it, and what differs from the recording.
-async fn recorded_garden() -> (Garden, Vec<String>) {
+/// A garden with everything recorded in it, sent in some form, and what differs from the recording.
+async fn recorded_garden_sent(form: fn(Value) -> Value) -> (Garden, Vec<String>) {
     let mut garden = Garden::new();
     let mut differences = Vec::new();
     let mut check =
@@ -105,7 +106,7 @@ async fn recorded_garden() -> (Garden, Vec<String>) {
             _ => {}
         };
     for document in documents(include_str!("../recorded/defaults/00-setup.yaml")) {
-        let answer = garden.create(document.clone()).await;
+        let answer = garden.create(form(document.clone())).await;
         check("setup", document, answer, None);
     }
     let outs = documents(include_str!("../recorded/defaults/01-examples-local-out.yaml"));
@@ -117,7 +118,7 @@ async fn recorded_garden() -> (Garden, Vec<String>) {
                     && out["metadata"]["namespace"] == document["metadata"]["namespace"]
             };
             let expected = outs.iter().find(same).filter(|out| out["kind"] != "Secret").cloned();
-            let answer = garden.create(document.clone()).await;
+            let answer = garden.create(form(document.clone())).await;
             check(
                 text(&document, "/metadata/name"),
                 document.clone(),
@@ -161,14 +162,25 @@ async fn recorded_garden() -> (Garden, Vec<String>) {
         let mut sent = documents(sent);
         let last = sent.pop().unwrap();
         for document in sent {
-            let answer = garden.create(document.clone()).await;
+            let answer = garden.create(form(document.clone())).await;
             check(name, document, answer, None);
         }
         let expected = documents(expected).pop().unwrap();
-        let answer = garden.create(last.clone()).await;
+        let answer = garden.create(form(last.clone())).await;
         check(name, last, answer, Some(&expected));
     }
     (garden, differences)
+}
+
+/// A garden with everything recorded in it, and what differs from the recording.
+async fn recorded_garden() -> (Garden, Vec<String>) {
+    recorded_garden_sent(|object| object).await
+}
+
+/// An object as it is after its way through protobuf.
+fn through_protobuf(object: Value) -> Value {
+    let kind = protobuf::Kind::of(text(&object, "/apiVersion"), text(&object, "/kind")).unwrap();
+    protobuf::decode(&kind.encode_value(&object).unwrap()).unwrap()
 }
 
 fn difference(expected: &Value, found: &Value, at: &str) -> Vec<String> {
@@ -197,6 +209,32 @@ fn difference(expected: &Value, found: &Value, at: &str) -> Vec<String> {
 async fn every_recorded_default_is_ours() {
     let (_, differences) = recorded_garden().await;
     assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+#[tokio::test]
+async fn objects_sent_as_protobuf_get_the_recorded_defaults() {
+    let (_, differences) = recorded_garden_sent(through_protobuf).await;
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+#[tokio::test]
+async fn nothing_but_emptiness_is_lost_in_protobuf() {
+    let (garden, _) = recorded_garden().await;
+    let mut seen = 0;
+    for object in garden.objects() {
+        let back = through_protobuf(object.clone());
+        let lost: Vec<String> = difference(&object, &back, "")
+            .into_iter()
+            .filter(|lost| {
+                ["\"\"", "0", "false", "[]", "{}", "null"]
+                    .iter()
+                    .all(|empty| !lost.contains(&format!(": recorded {empty}, found null")))
+            })
+            .collect();
+        assert!(lost.is_empty(), "{}", lost.join("\n"));
+        seen += 1;
+    }
+    assert!(seen > 40, "{seen} objects");
 }
 
 #[tokio::test]

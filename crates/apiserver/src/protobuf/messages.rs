@@ -1,4 +1,6 @@
-//! What Kubernetes' protobuf messages are made of: the recorded table, with its names resolved.
+//! What protobuf messages of Kubernetes' and Gardener's kinds are made of: the recorded tables, with their names resolved.
+//!
+//! Which of these kinds a server has is told by its definitions, not here. Numbers are those of upstream's Go types.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
@@ -69,6 +71,7 @@ pub(super) enum Kind {
     Double,
     TextMap,
     BytesMap,
+    BoolMap,
     MessageMap(MessageId),
     Message(MessageId),
 }
@@ -98,17 +101,20 @@ pub(super) fn message(id: MessageId) -> Option<&'static Message> {
 
 /// The message of a group, version and kind: of `apps`, `v1` and `Deployment`, `k8s.io.api.apps.v1.Deployment`.
 pub(super) fn of_kind(group: &str, version: &str, kind: &str) -> Option<&'static Message> {
-    let package = match group {
-        "" => "core",
-        other => other.split('.').next().unwrap_or(other),
+    // the core group is in the package `core`, all others in one that is called as the group begins
+    let (package, domain) = match group.split_once('.') {
+        Some((package, domain)) => (package, domain),
+        None if group.is_empty() => ("core", KUBERNETES),
+        None => (group, KUBERNETES),
     };
-    // groups of others may begin with the same word
-    if !(group.is_empty() || !group.contains('.') || group.ends_with(".k8s.io")) {
-        return None;
-    }
+    // groups of Kubernetes are below k8s.io at several depths, such as `rbac.authorization.k8s.io`
+    let domain = match domain == KUBERNETES || domain.ends_with(&format!(".{KUBERNETES}")) {
+        true => KUBERNETES,
+        false => domain,
+    };
     let known = TABLE.kinds.get(kind)?;
     let found = known.iter().find(|known| match &known.of {
-        Some((own_package, own_version)) => own_package == package && own_version == version,
+        Some(of) => of.domain == domain && of.package == package && of.version == version,
         None => true,
     })?;
     message(found.id)
@@ -118,16 +124,28 @@ pub(super) fn of_kind(group: &str, version: &str, kind: &str) -> Option<&'static
 struct Known {
     /// Where the name was found; what comes first in [`PACKAGES`] counts first.
     rank: usize,
-    /// Package and version. None: of all, as partial metadata of the beta version is the same message.
-    of: Option<(String, String)>,
+    /// None: of all groups and versions, as each has its own `DeleteOptions` by Go's scheme, and the beta version of partial metadata is the same
+    /// message.
+    of: Option<Package>,
     id: MessageId,
 }
 
-/// How the names of messages begin that kinds are written as.
-const PACKAGES: [&str; 3] = [
-    "k8s.io.api.",
-    "k8s.io.apiextensions_apiserver.pkg.apis.",
-    "k8s.io.kube_aggregator.pkg.apis.",
+/// Where a message is declared.
+struct Package {
+    /// How the names of its groups end.
+    domain: &'static str,
+    package: String,
+    version: String,
+}
+
+/// How names of Kubernetes' groups end, if not in nothing.
+const KUBERNETES: &str = "k8s.io";
+/// How the names of messages begin that kinds are written as, and how their groups end.
+const PACKAGES: [(&str, &str); 4] = [
+    ("k8s.io.api.", KUBERNETES),
+    ("k8s.io.apiextensions_apiserver.pkg.apis.", KUBERNETES),
+    ("k8s.io.kube_aggregator.pkg.apis.", KUBERNETES),
+    ("github.com.gardener.gardener.pkg.apis.", "gardener.cloud"),
 ];
 /// How the names of messages begin that many groups share.
 const SHARED: &str = "k8s.io.apimachinery.pkg.apis.meta.v1.";
@@ -138,16 +156,24 @@ fn known(name: &str, id: MessageId) -> Option<(String, Known)> {
         let (rank, of) = (PACKAGES.len(), None);
         return Some((kind.to_owned(), Known { rank, of, id }));
     }
-    PACKAGES.iter().enumerate().find_map(|(rank, prefix)| {
+    PACKAGES.iter().enumerate().find_map(|(rank, (prefix, domain))| {
         let mut parts = name.strip_prefix(prefix)?.split('.');
         let (package, version, kind) = (parts.next()?, parts.next()?, parts.next()?);
-        let of = parts
-            .next()
-            .is_none()
-            .then(|| (package.to_owned(), version.to_owned()))?;
+        let of = parts.next().is_none().then(|| Package {
+            domain,
+            package: package.to_owned(),
+            version: version.to_owned(),
+        })?;
         Some((kind.to_owned(), Known { rank, of: Some(of), id }))
     })
 }
+
+/// The recorded tables: name of a message to its fields, which are number, name in JSON, type, and a mark if there is something to say:
+/// `repeated`, `inline`, `ptr` (a pointer to a scalar) or `req` (a scalar whose zero value JSON shows too).
+const RECORDED: [&str; 2] = [
+    include_str!("../../recorded/protobuf.json"),
+    include_str!("../../recorded/protobuf-gardener.json"),
+];
 
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -163,8 +189,10 @@ struct Table {
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let recorded: BTreeMap<String, Vec<RecordedField>> =
-        serde_json::from_str(include_str!("../../recorded/protobuf.json")).unwrap_or_default();
+    let recorded: BTreeMap<String, Vec<RecordedField>> = RECORDED
+        .iter()
+        .flat_map(|table| serde_json::from_str::<BTreeMap<_, _>>(table).unwrap_or_default())
+        .collect();
     let names: HashMap<String, MessageId> = recorded
         .keys()
         .enumerate()
@@ -212,6 +240,7 @@ fn field(recorded: RecordedField, names: &HashMap<String, MessageId>) -> Option<
         "double" => Kind::Double,
         "map<string,string>" => Kind::TextMap,
         "map<string,bytes>" => Kind::BytesMap,
+        "map<string,bool>" => Kind::BoolMap,
         other => match other
             .strip_prefix("map<string,")
             .and_then(|rest| rest.strip_suffix('>'))
@@ -267,7 +296,7 @@ fn form(name: &str) -> Form {
         ("k8s.io.apimachinery.pkg.api.resource", "Quantity" | "QuantityValue") => Form::Quantity,
         ("k8s.io.apimachinery.pkg.util.intstr", "IntOrString") => Form::IntOrString,
         ("k8s.io.apimachinery.pkg.runtime", "RawExtension") => Form::Json,
-        (_, "ExtraValue") => Form::Texts,
+        (_, "ExtraValue" | "CapabilityValues") => Form::Texts,
         (package, short) if package.contains("apiextensions") => match short {
             "JSON" => Form::Json,
             "JSONSchemaPropsOrArray" => Form::SchemaOrArray,

@@ -130,7 +130,7 @@ fn read_field(field: &Field, wire: Wire<'_>, object: &mut Map<String, Value>, de
         (Kind::Bool, Wire::Number(number)) => Value::Bool(number != 0),
         (Kind::Integer, Wire::Number(number)) => json!(number.cast_signed()),
         (Kind::Double, Wire::Bits(bits)) => json!(f64::from_bits(bits)),
-        (Kind::TextMap | Kind::BytesMap | Kind::MessageMap(_), Wire::Bytes(bytes)) => {
+        (Kind::TextMap | Kind::BytesMap | Kind::BoolMap | Kind::MessageMap(_), Wire::Bytes(bytes)) => {
             let (key, value) = map_entry(field.kind, bytes, depth)?;
             let map = object.entry(field.name.clone()).or_insert_with(|| json!({}));
             if let Some(map) = map.as_object_mut() {
@@ -176,18 +176,18 @@ fn map_entry(kind: Kind, bytes: &[u8], depth: usize) -> Result<(String, Value), 
     let mut key = String::new();
     let mut value = match kind {
         Kind::MessageMap(_) => json!({}),
+        Kind::BoolMap => json!(false),
         _ => json!(""),
     };
     let mut reader = Reader(bytes);
     while let Some((number, wire)) = reader.field() {
-        let Wire::Bytes(bytes) = wire else {
-            return Err(malformed("a map's entry has another type"));
-        };
-        match (number, kind) {
-            (1, _) => key = String::from_utf8_lossy(bytes).into_owned(),
-            (_, Kind::BytesMap) => value = STANDARD.encode(bytes).into(),
-            (_, Kind::MessageMap(id)) => value = inner(id, bytes, depth)?,
-            _ => value = String::from_utf8_lossy(bytes).into_owned().into(),
+        match (number, kind, wire) {
+            (1, _, Wire::Bytes(bytes)) => key = String::from_utf8_lossy(bytes).into_owned(),
+            (_, Kind::BytesMap, Wire::Bytes(bytes)) => value = STANDARD.encode(bytes).into(),
+            (_, Kind::MessageMap(id), Wire::Bytes(bytes)) => value = inner(id, bytes, depth)?,
+            (_, Kind::TextMap, Wire::Bytes(bytes)) => value = String::from_utf8_lossy(bytes).into_owned().into(),
+            (_, Kind::BoolMap, Wire::Number(number)) => value = (number != 0).into(),
+            _ => return Err(malformed("a map's entry has another type")),
         }
     }
     Ok((key, value))

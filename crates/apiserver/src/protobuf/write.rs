@@ -397,6 +397,11 @@ impl<'de> Visitor<'de> for FieldValue<'_, '_> {
                         bytes(out, 2, &decoded(&text.unwrap_or_default())?);
                         Ok(())
                     }
+                    Kind::BoolMap => {
+                        let flag: Option<bool> = map.next_value()?;
+                        number(out, 2, i64::from(flag.unwrap_or_default()));
+                        Ok(())
+                    }
                     _ => Err(A::Error::custom(format!(
                         "an object in the field {:?}, which has another type",
                         self.field.name

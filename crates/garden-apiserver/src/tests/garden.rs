@@ -110,6 +110,11 @@ impl Garden {
         self.objects.insert(name, Arc::new(object));
     }
 
+    /// All objects that are there.
+    pub(super) fn objects(&self) -> impl Iterator<Item = Value> {
+        self.objects.values().map(|object| Value::clone(object))
+    }
+
     /// An object that is there.
     pub(super) fn stored(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Value {
         let found = self.get(group, resource, namespace, name);

@@ -312,6 +312,24 @@ mod tests {
     }
 
     #[test]
+    fn maps_in_a_message_of_their_own_come_back() {
+        let profile = json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "CloudProfile", "metadata": {"name": "c"}, "spec": {
+                "machineCapabilities": [{"name": "architecture", "values": ["amd64", "arm64"]}],
+                "machineImages": [{"name": "i", "versions": [{"capabilityFlavors": [{"architecture": ["amd64"]}, {}]}]}],
+                "machineTypes": [{"name": "m", "capabilities": {"architecture": ["arm64"], "none": []}}],
+            },
+        });
+        let kind = Kind::of("core.gardener.cloud/v1beta1", "CloudProfile").unwrap();
+        assert_eq!(decode(&kind.encode_value(&profile).unwrap()).unwrap(), profile);
+        let gates = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "s"}, "spec": {
+            "kubernetes": {"kubelet": {"featureGates": {"A": true, "B": false}}},
+        }});
+        let kind = Kind::of("core.gardener.cloud/v1beta1", "Shoot").unwrap();
+        assert_eq!(decode(&kind.encode_value(&gates).unwrap()).unwrap(), gates);
+    }
+
+    #[test]
     fn wrong_values_are_told() {
         let kind = Kind::of("v1", "Secret").unwrap();
         for object in [

@@ -16,6 +16,7 @@ use crate::definition::{Context, Effect, Subresource};
 use crate::meta;
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
+    kind.name = meta::path_segment;
     kind.prepare_create = |context, request| {
         let Some(members) = request.as_object_mut() else {
             return Ok(());

@@ -39,6 +39,8 @@ pub(super) enum Form {
     Json,
     /// A list of texts.
     Texts,
+    /// The map in the first field.
+    Map,
     /// One schema or a list of them.
     SchemaOrArray,
     /// A schema, or whether anything is allowed.
@@ -297,6 +299,7 @@ fn form(name: &str) -> Form {
         ("k8s.io.apimachinery.pkg.util.intstr", "IntOrString") => Form::IntOrString,
         ("k8s.io.apimachinery.pkg.runtime", "RawExtension") => Form::Json,
         (_, "ExtraValue" | "CapabilityValues") => Form::Texts,
+        (_, "MachineImageFlavor") => Form::Map,
         (package, short) if package.contains("apiextensions") => match short {
             "JSON" => Form::Json,
             "JSONSchemaPropsOrArray" => Form::SchemaOrArray,

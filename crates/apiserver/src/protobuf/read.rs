@@ -71,6 +71,10 @@ pub(super) fn message(message: &Message, bytes: &[u8], depth: usize) -> Result<V
             fields(message, bytes, depth).map(|fields| chosen(message.form, fields))
         }
         Form::Texts => Ok(texts(bytes)),
+        Form::Map => {
+            let map = message.field(1).map(|field| field.name.as_str()).unwrap_or_default();
+            fields(message, bytes, depth).map(|mut fields| fields.remove(map).unwrap_or_else(|| json!({})))
+        }
         form => special(form, bytes),
     }
 }

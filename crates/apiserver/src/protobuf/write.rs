@@ -210,6 +210,11 @@ impl<'de> Visitor<'de> for Fields<'_> {
                 }
                 Ok(())
             }
+            (Form::Map, _) => {
+                let message = self.message;
+                let field = message.field(1).ok_or_else(|| self.unexpected("a map"))?;
+                FieldValue { field, out: self.out }.visit_map(members)
+            }
             (form @ (Form::SchemaOrArray | Form::SchemaOrBool | Form::SchemaOrTexts), Some(schema)) => {
                 let at = if form == Form::SchemaOrBool {
                     number(self.out, 1, 1);

@@ -347,7 +347,9 @@ mod tests {
     fn kinds_of_others_have_no_such_form() {
         assert!(knows("apps", "v1", "Deployment") && knows("meta.k8s.io", "v1beta1", "PartialObjectMetadata"));
         assert!(knows("core.gardener.cloud", "v1beta1", "Shoot") && knows("rbac.authorization.k8s.io", "v1", "Role"));
-        assert!(!knows("apps.example.com", "v1", "Deployment") && !knows("extensions.gardener.cloud", "v1alpha1", "Worker"));
+        assert!(
+            !knows("apps.example.com", "v1", "Deployment") && !knows("extensions.gardener.cloud", "v1alpha1", "Worker")
+        );
         assert!(!knows("authentication.k8s.io", "v1alpha1", "AdminKubeconfigRequest"));
         assert!(knows("core.gardener.cloud", "v1beta1", "DeleteOptions"));
     }

@@ -16,7 +16,7 @@ pub use patch::PatchKind;
 pub(crate) use patch::not_of_this_type;
 pub use read::{ListQuery, Page};
 pub(crate) use read::{parse_revision, read_error};
-pub(crate) use update::{no_name, other_name};
+pub(crate) use update::{keep_server_metadata, no_name, other_name};
 
 use std::borrow::Cow;
 use std::sync::Arc;

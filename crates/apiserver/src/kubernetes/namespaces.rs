@@ -74,7 +74,7 @@ fn label_with_name(namespace: &mut Value) {
     }
 }
 
-/// `namespaces/finalize`: takes a namespace's own finalizers away when it is empty.
+/// `namespaces/finalize`: an update that changes a namespace's own finalizers, which are in its spec, and its metadata.
 pub(super) struct Finalize;
 
 #[async_trait]
@@ -95,7 +95,7 @@ impl Subresource for Finalize {
             _ => {}
         }
         let path = Path::new("spec").child("finalizers");
-        let wrong: Vec<Error> = meta::elements(&body, "/spec/finalizers")
+        let mut wrong: Vec<Error> = meta::elements(&body, "/spec/finalizers")
             .iter()
             .filter_map(Value::as_str)
             .enumerate()
@@ -112,26 +112,22 @@ impl Subresource for Finalize {
                     .collect::<Vec<_>>()
             })
             .collect();
+        let mut stored = namespace.clone();
+        let finalizers = body.pointer("/spec/finalizers").cloned().unwrap_or_else(|| json!([]));
+        if let Some(members) = stored.as_object_mut() {
+            let spec = match finalizers.as_array().is_none_or(Vec::is_empty) {
+                true => json!({}),
+                false => json!({"finalizers": finalizers}),
+            };
+            members.insert("spec".into(), spec);
+            // as every update, this one may change the metadata too
+            members.insert("metadata".into(), body.get("metadata").cloned().unwrap_or_default());
+        }
+        registry::keep_server_metadata(&mut stored, namespace);
+        wrong.extend(meta::validate_update(&stored, namespace));
         if !wrong.is_empty() {
             return Err(ApiError::invalid("", "Namespace", name, &wrong));
         }
-        let mut namespace = namespace.clone();
-        let finalizers = body.pointer("/spec/finalizers").cloned().unwrap_or_else(|| json!([]));
-        let wanted = meta::resource_version(&body).to_owned();
-        if let Some(members) = namespace.as_object_mut() {
-            let empty = finalizers.as_array().is_none_or(Vec::is_empty);
-            members.insert(
-                "spec".into(),
-                if empty {
-                    json!({})
-                } else {
-                    json!({"finalizers": finalizers})
-                },
-            );
-        }
-        if !wanted.is_empty() {
-            meta::set(&mut namespace, "resourceVersion", Some(wanted.into()));
-        }
-        Ok(Effect::Store(namespace))
+        Ok(Effect::Store(stored))
     }
 }

@@ -465,7 +465,7 @@ fn same_but_for_times(old: &Value, new: &Value) -> bool {
 }
 
 /// Puts back the metadata that only the server writes.
-fn keep_server_metadata(object: &mut Value, old: &Value) {
+pub(crate) fn keep_server_metadata(object: &mut Value, old: &Value) {
     let Some(before) = old.get("metadata").and_then(Value::as_object) else {
         return;
     };

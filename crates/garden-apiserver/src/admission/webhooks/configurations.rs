@@ -10,12 +10,13 @@ use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{self, ErrorList};
 use gardener_apis::core::v1beta1::{KubeAPIServerConfig, Shoot};
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
+use k8s_openapi::Resource;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::super::{typed, typed_old};
 use super::{denied, is_project};
-use crate::lookup;
 
 /// A configuration in a ConfigMap.
 trait Configuration: Send + Sync + 'static {
@@ -26,8 +27,8 @@ trait Configuration: Send + Sync + 'static {
     /// The key of the ConfigMap.
     const KEY: &'static str;
 
-    /// The ConfigMap that a shoot names.
-    fn named(server: &KubeAPIServerConfig) -> Option<&str>;
+    /// Where a shoot names the ConfigMap.
+    const NAMED: &'static str;
 
     /// Whether a change of a shoot that names the same ConfigMap needs another look.
     fn concerns(new: &Shoot, old: &Shoot) -> bool;
@@ -40,8 +41,9 @@ fn server(shoot: &Shoot) -> Option<&KubeAPIServerConfig> {
     shoot.spec.kubernetes.kube_api_server.as_ref()
 }
 
-fn named<C: Configuration>(shoot: &Shoot) -> Option<&str> {
-    C::named(server(shoot)?).filter(|name| !name.is_empty())
+/// The ConfigMap that a shoot names. It is asked of all shoots of a namespace, which are not decoded for that.
+fn named<C: Configuration>(shoot: &Value) -> Option<&str> {
+    shoot.pointer(C::NAMED)?.as_str().filter(|name| !name.is_empty())
 }
 
 /// A configuration as its type, or why it is none.
@@ -102,9 +104,11 @@ fn shoot<C: Configuration>(attributes: &Attributes<'_>) -> Result<(), ApiError> 
     let Some(shoot) = typed::<Shoot>(attributes).filter(|shoot| !shoot.in_deletion()) else {
         return Ok(());
     };
-    let Some(name) = named::<C>(&shoot) else { return Ok(()) };
+    let Some(name) = attributes.object.as_ref().and_then(named::<C>) else {
+        return Ok(());
+    };
     if let Some(old) = typed_old::<Shoot>(attributes) {
-        let same = named::<C>(&old) == Some(name)
+        let same = attributes.old.and_then(named::<C>) == Some(name)
             && old.spec.kubernetes_version() == shoot.spec.kubernetes_version()
             && !C::concerns(&shoot, &old);
         if same || old.spec == shoot.spec {
@@ -128,8 +132,15 @@ fn shoot<C: Configuration>(attributes: &Attributes<'_>) -> Result<(), ApiError> 
 
 fn config_map<C: Configuration>(attributes: &Attributes<'_>) -> Result<(), ApiError> {
     let (namespace, name) = (attributes.namespace, attributes.name);
-    let mut shoots = lookup::list::<Shoot>(attributes.context.lister, Some(namespace));
+    let mut shoots = attributes
+        .context
+        .lister
+        .list(Shoot::GROUP, Shoot::URL_PATH_SEGMENT, Some(namespace));
     shoots.retain(|shoot| named::<C>(shoot) == Some(name));
+    let shoots: Vec<Shoot> = shoots
+        .iter()
+        .filter_map(|shoot| Shoot::deserialize(shoot.as_ref()).ok())
+        .collect();
     let Some(map) = attributes.object.as_ref().filter(|_| !shoots.is_empty()) else {
         return Ok(());
     };
@@ -178,11 +189,7 @@ impl Configuration for AuditPolicies {
     const NAME: &'static str = "audit-policies.gardener.cloud";
     const PURPOSE: &'static str = "audit policy";
     const KEY: &'static str = "policy";
-
-    fn named(server: &KubeAPIServerConfig) -> Option<&str> {
-        let policy = server.audit_config.as_ref()?.audit_policy.as_ref()?;
-        policy.config_map_ref.as_ref()?.name.as_deref()
-    }
+    const NAMED: &'static str = "/spec/kubernetes/kubeAPIServer/auditConfig/auditPolicy/configMapRef/name";
 
     fn concerns(_: &Shoot, _: &Shoot) -> bool {
         false
@@ -203,13 +210,7 @@ impl Configuration for Authentication {
     const NAME: &'static str = "authentication-configuration.gardener.cloud";
     const PURPOSE: &'static str = "authentication configuration";
     const KEY: &'static str = "config.yaml";
-
-    fn named(server: &KubeAPIServerConfig) -> Option<&str> {
-        server
-            .structured_authentication
-            .as_ref()
-            .map(|own| own.config_map_name.as_str())
-    }
+    const NAMED: &'static str = "/spec/kubernetes/kubeAPIServer/structuredAuthentication/configMapName";
 
     fn concerns(new: &Shoot, old: &Shoot) -> bool {
         authentication::issuers(new) != authentication::issuers(old)
@@ -243,13 +244,7 @@ impl Configuration for Authorization {
     const NAME: &'static str = "authorization-configuration.gardener.cloud";
     const PURPOSE: &'static str = "authorization configuration";
     const KEY: &'static str = "config.yaml";
-
-    fn named(server: &KubeAPIServerConfig) -> Option<&str> {
-        server
-            .structured_authorization
-            .as_ref()
-            .map(|own| own.config_map_name.as_str())
-    }
+    const NAMED: &'static str = "/spec/kubernetes/kubeAPIServer/structuredAuthorization/configMapName";
 
     fn concerns(new: &Shoot, old: &Shoot) -> bool {
         authorization::with_kubeconfig(new) != authorization::with_kubeconfig(old)

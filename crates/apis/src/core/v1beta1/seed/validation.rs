@@ -91,7 +91,7 @@ pub fn validate_seed_spec(spec: &SeedSpec, in_template: bool, path: &Path) -> Er
     errors.extend(ingress(spec, in_template, &path.child("ingress")));
     errors.extend(dns(spec, in_template, &path.child("dns")));
     errors.extend(spec_parts::extensions(&spec.extensions, &path.child("extensions")));
-    errors.extend(spec_parts::resources(&spec.resources, &path.child("resources"), false));
+    errors.extend(spec_parts::resources(&spec.resources, &path.child("resources"), true));
     errors
 }
 

@@ -204,7 +204,8 @@ pub(crate) fn extensions(extensions: &[Extension], path: &Path) -> ErrorList {
     errors
 }
 
-/// [VAL-S19a]; for seeds (`identities` = false) without WorkloadIdentities.
+/// Named resources, [VAL-S19a]: of shoots and seeds with WorkloadIdentities, which upstream refuses elsewhere (`identities` = false). [VAL-SD18] says that
+/// seeds have none; upstream's own suites refer to them.
 pub(crate) fn resources(resources: &[NamedResourceReference], path: &Path, identities: bool) -> ErrorList {
     let mut errors = ErrorList::new();
     for (i, resource) in resources.iter().enumerate() {
@@ -223,9 +224,6 @@ pub(crate) fn resources(resources: &[NamedResourceReference], path: &Path, ident
         if reference.kind.is_empty() {
             errors.push(Error::required(&at.child("kind"), "must provide a kind"));
         }
-        if reference.name.is_empty() {
-            errors.push(Error::required(&at.child("name"), "must provide a name"));
-        }
         let mut supported = vec![("v1", "Secret"), ("v1", "ConfigMap")];
         if identities {
             supported.push(("security.gardener.cloud/v1alpha1", "WorkloadIdentity"));
@@ -233,6 +231,9 @@ pub(crate) fn resources(resources: &[NamedResourceReference], path: &Path, ident
         if !supported.contains(&(version, reference.kind.as_str())) {
             let texts: Vec<String> = supported.iter().map(|(version, kind)| go_kind(version, kind)).collect();
             errors.push(Error::not_supported(&at, go_kind(version, &reference.kind), &texts));
+        }
+        if reference.name.is_empty() {
+            errors.push(Error::required(&at.child("name"), "must provide a name"));
         }
     }
     errors

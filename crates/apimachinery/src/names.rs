@@ -56,15 +56,17 @@ fn is_name_part(text: &str) -> bool {
 
 /// Checks a DNS-1123 label, such as the name of a namespace.
 pub fn dns_label(text: &str) -> Vec<String> {
-    if text.contains('.') {
-        return vec!["must not contain dots".to_owned()];
-    }
     let mut errors = Vec::new();
     if text.len() > LABEL_MAX {
         errors.push(too_long(LABEL_MAX));
     }
     if !is_label(text) {
-        errors.push(LABEL.to_owned());
+        // what would do as a subdomain fails for its dots
+        let why = match text.split('.').all(is_label) {
+            true => "must not contain dots",
+            false => LABEL,
+        };
+        errors.push(why.to_owned());
     }
     errors
 }

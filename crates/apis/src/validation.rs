@@ -65,9 +65,9 @@ pub fn non_negative_quantity(quantity: &Quantity, path: &Path) -> ErrorList {
     }
 }
 
-/// Metadata of a kind whose names are DNS subdomains.
-pub fn object_meta(metadata: &ObjectMeta, namespaced: bool) -> ErrorList {
-    meta::validate_object_meta(metadata, namespaced, names::dns_subdomain, &Path::new("metadata"))
+/// Metadata of a kind whose names follow a rule, such as [`names::dns_label`].
+pub fn object_meta(metadata: &ObjectMeta, namespaced: bool, name: fn(&str) -> Vec<String>) -> ErrorList {
+    meta::validate_object_meta(metadata, namespaced, name, &Path::new("metadata"))
 }
 
 /// What an update may not do to metadata.
@@ -189,6 +189,40 @@ pub fn go_reference(reference: &ObjectReference) -> String {
     )
 }
 
+/// An object reference as JSON with its members in Go's order.
+pub fn reference_in_order(reference: &ObjectReference) -> String {
+    let members: Vec<(&str, Value)> = [
+        ("kind", &reference.kind),
+        ("namespace", &reference.namespace),
+        ("name", &reference.name),
+        ("uid", &reference.uid),
+        ("apiVersion", &reference.api_version),
+        ("resourceVersion", &reference.resource_version),
+        ("fieldPath", &reference.field_path),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| {
+        value
+            .as_deref()
+            .filter(|own| !own.is_empty())
+            .map(|own| (name, own.into()))
+    })
+    .collect();
+    go_struct(&members)
+}
+
+/// A finding when a list of references has changed.
+pub fn immutable_references(new: &[ObjectReference], old: &[ObjectReference], path: &Path) -> ErrorList {
+    if new == old {
+        return ErrorList::new();
+    }
+    let shown = match new.is_empty() {
+        true => "null".to_owned(),
+        false => format!("[{}]", new.iter().map(reference_in_order).collect::<Vec<_>>().join(",")),
+    };
+    vec![Error::literal(path, shown, IMMUTABLE)]
+}
+
 /// The kinds of credentials that a reference may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Credentials {
@@ -230,13 +264,12 @@ pub fn credentials_ref(reference: &ObjectReference, allowed: Credentials, namesp
         let namespace = reference.namespace.as_deref().unwrap_or_default();
         if namespace.is_empty() {
             errors.push(Error::required(&path.child("namespace"), "must provide a namespace"));
-        } else {
-            errors.extend(invalid_each(
-                &path.child("namespace"),
-                namespace,
-                names::dns_subdomain(namespace),
-            ));
         }
+        errors.extend(invalid_each(
+            &path.child("namespace"),
+            namespace,
+            names::dns_subdomain(namespace),
+        ));
     }
     if !allowed.kinds().contains(&(api_version, kind)) {
         let supported: Vec<String> = allowed
@@ -245,6 +278,62 @@ pub fn credentials_ref(reference: &ObjectReference, allowed: Credentials, namesp
             .map(|(version, kind)| go_kind(version, kind))
             .collect();
         errors.push(Error::not_supported(path, go_reference(reference), &supported));
+    }
+    errors
+}
+
+/// Why the spec of an object in deletion may not change; tells what was to change.
+pub fn requested_changes<S: Serialize>(kind: &str, old: &S, new: &S) -> String {
+    let changes = changes(&shown(old), &shown(new), "").join("; ");
+    format!("cannot update {kind} spec if deletion timestamp is set. Requested changes: {changes}")
+}
+
+/// The places where two values differ, for people.
+fn changes(old: &Value, new: &Value, at: &str) -> Vec<String> {
+    match (old, new) {
+        (Value::Object(before), Value::Object(after)) => {
+            let mut keys: Vec<&String> = before.keys().chain(after.keys()).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            keys.into_iter()
+                .flat_map(|key| {
+                    let none = Value::Null;
+                    let path = if at.is_empty() {
+                        key.clone()
+                    } else {
+                        format!("{at}.{key}")
+                    };
+                    changes(before.get(key).unwrap_or(&none), after.get(key).unwrap_or(&none), &path)
+                })
+                .collect()
+        }
+        _ if old == new => Vec::new(),
+        _ => vec![format!("{at}: {old} != {new}")],
+    }
+}
+
+/// A struct as Go prints it in a finding whose type has no JSON names: its fields in their order.
+pub fn go_struct(fields: &[(&str, Value)]) -> String {
+    let fields: Vec<String> = fields
+        .iter()
+        .map(|(name, value)| format!("{}:{value}", Value::from(*name)))
+        .collect();
+    format!("{{{}}}", fields.join(","))
+}
+
+/// A reference by a name, and perhaps a namespace, [VAL-SB1], [VAL-CB1].
+pub fn name_and_namespace(name: Option<&str>, namespace: Option<&str>, path: &Path) -> ErrorList {
+    let (name, namespace) = (name.unwrap_or_default(), namespace.unwrap_or_default());
+    let mut errors = match name.is_empty() {
+        true => vec![Error::required(&path.child("name"), "must provide a name")],
+        false => invalid_each(&path.child("name"), name, names::dns_subdomain(name)),
+    };
+    if !namespace.is_empty() {
+        errors.extend(invalid_each(
+            &path.child("namespace"),
+            namespace,
+            names::dns_label(namespace),
+        ));
     }
     errors
 }

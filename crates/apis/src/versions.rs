@@ -48,11 +48,13 @@ pub fn compare(one: &str, other: &str) -> Ordering {
     parse(one).cmp(&parse(other))
 }
 
-/// The minor version when the major one is 1.
+/// Where a version stands among the minor versions of Kubernetes 1: what is older stands before all, what is newer after all. None: it is no version.
 pub fn minor(version: &str) -> Option<u64> {
-    parse(version)
-        .filter(|version| version.major == 1)
-        .map(|version| version.minor)
+    parse(version).map(|version| match version.major {
+        0 => 0,
+        1 => version.minor,
+        _ => u64::MAX,
+    })
 }
 
 #[cfg(test)]

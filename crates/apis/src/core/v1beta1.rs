@@ -31,5 +31,6 @@ pub use project::*;
 pub use quota::*;
 pub use secret_binding::*;
 pub use seed::*;
+pub(crate) use shoot::validation::spec_parts::resources as named_resources;
 pub use shoot::*;
 pub use shoot_state::*;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::ErrorList;
+use gardener_apimachinery::names;
 use gardener_apis::constants::{annotation, operation};
 use gardener_apis::core::v1::{self, from_v1beta1, to_v1beta1};
 use gardener_apis::core::v1beta1::*;
@@ -79,6 +80,10 @@ impl GardenKind for Project {
 impl GardenKind for Seed {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = true;
+    fn name_errors(name: &str) -> Vec<String> {
+        names::dns_label(name)
+    }
+
     fn set_defaults(&mut self, _: u64) {
         default_seed(self);
     }
@@ -212,6 +217,10 @@ impl GardenKind for NamespacedCloudProfile {
 impl GardenKind for BackupBucket {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
+    fn name_errors(name: &str) -> Vec<String> {
+        names::dns_label(name)
+    }
+
     fn bumps(&mut self, old: &Self) -> bool {
         let operation = operation_bumps(self, old, &[operation::RECONCILE], &[]);
         operation || content_changed(self, old) || deletion_begins(self, old)
@@ -245,6 +254,10 @@ impl GardenKind for BackupBucket {
 impl GardenKind for BackupEntry {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
+    fn name_errors(name: &str) -> Vec<String> {
+        names::path_segment(name)
+    }
+
     fn bumps(&mut self, old: &Self) -> bool {
         let operation = operation_bumps(self, old, &[operation::RECONCILE], &[operation::RESTORE]);
         operation
@@ -285,6 +298,10 @@ impl GardenKind for BackupEntry {
 impl GardenKind for ControllerRegistration {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
+    fn name_errors(name: &str) -> Vec<String> {
+        names::dns_label(name)
+    }
+
     fn set_defaults(&mut self, _: u64) {
         default_controller_registration(self);
     }
@@ -308,6 +325,10 @@ impl GardenKind for ControllerRegistration {
 impl GardenKind for ControllerInstallation {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
+    fn name_errors(name: &str) -> Vec<String> {
+        names::dns_label(name)
+    }
+
     fn check(&self, _: &Context<'_>) -> ErrorList {
         validate_controller_installation(self)
     }
@@ -347,6 +368,10 @@ impl GardenKind for v1::ControllerDeployment {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
     const ONE_VERSION: bool = false;
+    fn name_errors(name: &str) -> Vec<String> {
+        names::dns_label(name)
+    }
+
     fn check(&self, _: &Context<'_>) -> ErrorList {
         v1::validate_controller_deployment(self)
     }
@@ -380,6 +405,10 @@ impl GardenKind for v1::ControllerDeployment {
 impl GardenKind for ExposureClass {
     const GENERATION: bool = false;
     const UNCONDITIONAL: bool = false;
+    fn name_errors(name: &str) -> Vec<String> {
+        names::dns_label(name)
+    }
+
     fn check(&self, _: &Context<'_>) -> ErrorList {
         validate_exposure_class(self)
     }
@@ -472,6 +501,10 @@ impl GardenKind for SecretBinding {
 impl GardenKind for ShootState {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
+    fn name_errors(name: &str) -> Vec<String> {
+        names::dns_label(name)
+    }
+
     fn check(&self, _: &Context<'_>) -> ErrorList {
         validate_shoot_state(self)
     }

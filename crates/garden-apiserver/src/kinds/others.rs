@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gardener_apimachinery::field::{ErrorList, Path};
+use gardener_apimachinery::names;
 use gardener_apis::constants::{annotation, operation};
 use gardener_apis::core::v1beta1::spec_warnings;
 use gardener_apis::operations::v1alpha1::{
@@ -90,6 +91,10 @@ fn keep_alive(bastion: &mut Bastion, now: Timestamp) {
 impl GardenKind for Bastion {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
+    fn name_errors(name: &str) -> Vec<String> {
+        names::dns_label(name)
+    }
+
     fn prepare_create(&mut self, context: &Context<'_>) {
         keep_alive(self, context.now);
         beat(self, context.now);
@@ -143,6 +148,10 @@ impl GardenKind for Bastion {
 impl GardenKind for ManagedSeed {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
+    fn name_errors(name: &str) -> Vec<String> {
+        names::dns_label(name)
+    }
+
     fn set_defaults(&mut self, _: u64) {
         default_managed_seed(self);
     }
@@ -223,6 +232,10 @@ impl GardenKind for ManagedSeedSet {
 impl GardenKind for Gardenlet {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
+    fn name_errors(name: &str) -> Vec<String> {
+        names::dns_label(name)
+    }
+
     fn set_defaults(&mut self, _: u64) {
         default_gardenlet(self);
     }

@@ -1,5 +1,6 @@
 //! Types of `core.gardener.cloud`: the `ControllerDeployment` kind and what only it uses.
 
+use crate::core::v1beta1::NamedResourceReference;
 use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
@@ -52,16 +53,6 @@ pub struct HelmControllerDeployment {
     pub raw_chart: Option<ByteString>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<serde_json::Value>,
-}
-
-/// `NamedResourceReference`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NamedResourceReference {
-    #[serde(default, deserialize_with = "crate::wire::null_as_default")]
-    pub name: String,
-    #[serde(default, deserialize_with = "crate::wire::null_as_default")]
-    pub resource_ref: k8s_openapi::api::autoscaling::v1::CrossVersionObjectReference,
 }
 
 /// `OCIRepository`.

@@ -2,14 +2,16 @@
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use k8s_openapi::api::core::v1::ObjectReference;
-use serde_json::json;
+use serde_json::Value;
 
 use super::*;
-use crate::validation::{Credentials, IMMUTABLE, credentials_ref, immutable, object_meta, object_meta_update};
+use crate::validation::{
+    Credentials, IMMUTABLE, credentials_ref, go_struct, immutable, object_meta, object_meta_update,
+};
 
 /// Checks a backup bucket that is to be created or stored again.
 pub fn validate_backup_bucket(bucket: &BackupBucket) -> ErrorList {
-    let mut errors = object_meta(&bucket.metadata, false);
+    let mut errors = object_meta(&bucket.metadata, false, gardener_apimachinery::names::dns_label);
     let spec = &bucket.spec;
     let path = Path::new("spec");
     if spec.provider.r#type.is_empty() {
@@ -26,7 +28,12 @@ pub fn validate_backup_bucket(bucket: &BackupBucket) -> ErrorList {
             "region must not be empty",
         ));
     }
-    errors.extend(seed_or_shoot(spec.seed_name.as_deref(), spec.shoot_ref.as_ref(), &path));
+    errors.extend(seed_or_shoot(
+        spec.seed_name.as_deref(),
+        spec.shoot_ref.as_ref(),
+        None,
+        &path,
+    ));
     match &spec.credentials_ref {
         None => errors.push(Error::required(
             &path.child("credentialsRef"),
@@ -42,33 +49,32 @@ pub fn validate_backup_bucket(bucket: &BackupBucket) -> ErrorList {
     errors
 }
 
-/// The one owner of a bucket or entry: a seed or a self-hosted shoot.
+/// The one owner of a bucket or entry: a seed or a self-hosted shoot, which is in the entry's own namespace.
 pub(in crate::core::v1beta1) fn seed_or_shoot(
     seed: Option<&str>,
     shoot: Option<&ObjectReference>,
+    own: Option<&str>,
     path: &Path,
 ) -> ErrorList {
     let mut errors = ErrorList::new();
     let at = path.child("seedName");
-    let seed = seed.filter(|seed| !seed.is_empty());
-    match (seed, shoot) {
+    let shoot = match (seed, shoot) {
+        (None, Some(shoot)) => shoot,
         (None, None) => {
-            errors.push(Error::invalid(
+            return vec![Error::invalid(
                 &at,
-                "",
+                Value::Null,
                 "either .spec.seedName or .spec.shootRef must be set",
-            ));
+            )];
         }
         (Some(seed), Some(_)) => {
-            errors.push(Error::invalid(
-                &at,
-                seed,
-                "not both .spec.seedName and .spec.shootRef can be set",
-            ));
+            let why = "not both .spec.seedName and .spec.shootRef can be set at the same time";
+            return vec![Error::invalid(&at, seed, why)];
         }
-        _ => {}
-    }
-    if let Some(shoot) = shoot {
+        (Some(""), None) => return vec![Error::invalid(&at, "", "seed must not be empty")],
+        (Some(_), None) => return ErrorList::new(),
+    };
+    {
         let at = path.child("shootRef");
         if shoot.api_version.as_deref() != Some("core.gardener.cloud/v1beta1") {
             errors.push(Error::forbidden(
@@ -78,6 +84,16 @@ pub(in crate::core::v1beta1) fn seed_or_shoot(
         }
         if shoot.kind.as_deref() != Some("Shoot") {
             errors.push(Error::forbidden(&at.child("kind"), "must be Shoot"));
+        }
+        if shoot.name.as_deref().unwrap_or_default().is_empty() {
+            errors.push(Error::invalid(&at.child("name"), "", "name must not be empty"));
+        }
+        let namespace = shoot.namespace.as_deref().unwrap_or_default();
+        let at = at.child("namespace");
+        if namespace.is_empty() {
+            errors.push(Error::invalid(&at, "", "namespace must not be empty"));
+        } else if own.is_some_and(|own| own != namespace) {
+            errors.push(Error::forbidden(&at, "cannot reference a Shoot from another namespace"));
         }
     }
     errors
@@ -89,8 +105,11 @@ pub fn validate_backup_bucket_update(new: &BackupBucket, old: &BackupBucket) -> 
     let path = Path::new("spec");
     let (provider, earlier) = (&new.spec.provider, &old.spec.provider);
     if provider != earlier {
-        let value = json!({"Type": provider.r#type, "Region": provider.region});
-        errors.push(Error::invalid(&path.child("provider"), value, IMMUTABLE));
+        let shown = go_struct(&[
+            ("Type", provider.r#type.as_str().into()),
+            ("Region", provider.region.as_str().into()),
+        ]);
+        errors.push(Error::literal(&path.child("provider"), shown, IMMUTABLE));
     }
     errors.extend(immutable(
         &new.spec.seed_name,

@@ -8,7 +8,7 @@ use crate::validation::{object_meta, object_meta_update};
 
 /// Checks a backup entry that is to be created or stored again.
 pub fn validate_backup_entry(entry: &BackupEntry) -> ErrorList {
-    let mut errors = object_meta(&entry.metadata, true);
+    let mut errors = object_meta(&entry.metadata, true, gardener_apimachinery::names::path_segment);
     let spec = &entry.spec;
     let path = Path::new("spec");
     if spec.bucket_name.is_empty() {
@@ -18,15 +18,12 @@ pub fn validate_backup_entry(entry: &BackupEntry) -> ErrorList {
             "bucketName must not be empty",
         ));
     }
-    errors.extend(seed_or_shoot(spec.seed_name.as_deref(), spec.shoot_ref.as_ref(), &path));
-    if let Some(shoot) = &spec.shoot_ref
-        && shoot.namespace.as_deref().unwrap_or_default() != entry.metadata.namespace.as_deref().unwrap_or_default()
-    {
-        errors.push(Error::forbidden(
-            &path.child("shootRef.namespace"),
-            "cannot reference a Shoot from another namespace",
-        ));
-    }
+    errors.extend(seed_or_shoot(
+        spec.seed_name.as_deref(),
+        spec.shoot_ref.as_ref(),
+        Some(entry.metadata.namespace.as_deref().unwrap_or_default()),
+        &path,
+    ));
     errors
 }
 

@@ -16,7 +16,7 @@ const ARCHITECTURES: [&str; 2] = ["amd64", "arm64"];
 
 /// Checks a cloud profile that is to be created or stored again.
 pub fn validate_cloud_profile(profile: &CloudProfile) -> ErrorList {
-    let mut errors = object_meta(&profile.metadata, false);
+    let mut errors = object_meta(&profile.metadata, false, gardener_apimachinery::names::dns_subdomain);
     errors.extend(validate_cloud_profile_spec(&profile.spec, &Path::new("spec")));
     errors
 }

@@ -4,7 +4,7 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::*;
-use crate::validation::{IMMUTABLE, immutable, object_meta, object_meta_update, shown};
+use crate::validation::{immutable, object_meta, object_meta_update, requested_changes};
 
 fn name(reference: &ObjectReference) -> &str {
     reference.name.as_deref().unwrap_or_default()
@@ -12,7 +12,7 @@ fn name(reference: &ObjectReference) -> &str {
 
 /// Checks a controller installation that is to be created or stored again.
 pub fn validate_controller_installation(installation: &ControllerInstallation) -> ErrorList {
-    let mut errors = object_meta(&installation.metadata, false);
+    let mut errors = object_meta(&installation.metadata, false, gardener_apimachinery::names::dns_label);
     let spec = &installation.spec;
     let path = Path::new("spec");
     if name(&spec.registration_ref).is_empty() {
@@ -53,7 +53,9 @@ pub fn validate_controller_installation_update(
     let mut errors = object_meta_update(&new.metadata, &old.metadata);
     let path = Path::new("spec");
     if new.metadata.deletion_timestamp.is_some() && new.spec != old.spec {
-        errors.push(Error::invalid(&path, shown(&new.spec), IMMUTABLE));
+        let why = requested_changes("controller installation", &old.spec, &new.spec);
+        errors.push(Error::forbidden(&path, why));
+        errors.extend(validate_controller_installation(new));
         return errors;
     }
     errors.extend(immutable(
@@ -61,24 +63,19 @@ pub fn validate_controller_installation_update(
         &name(&old.spec.registration_ref),
         &path.child("registrationRef.name"),
     ));
-    let of = |reference: &Option<ObjectReference>| {
-        reference.as_ref().map(|reference| {
-            (
-                reference.namespace.clone().unwrap_or_default(),
-                name(reference).to_owned(),
-            )
-        })
-    };
-    errors.extend(immutable(
-        &of(&new.spec.seed_ref),
-        &of(&old.spec.seed_ref),
-        &path.child("seedRef"),
-    ));
-    errors.extend(immutable(
-        &of(&new.spec.shoot_ref),
-        &of(&old.spec.shoot_ref),
-        &path.child("shootRef"),
-    ));
+    // a seed may be added or taken away, but not exchanged
+    if let (Some(seed), Some(before)) = (&new.spec.seed_ref, &old.spec.seed_ref) {
+        errors.extend(immutable(&name(seed), &name(before), &path.child("seedRef.name")));
+    }
+    let at = path.child("shootRef");
+    match (&new.spec.shoot_ref, &old.spec.shoot_ref) {
+        (Some(shoot), Some(before)) => {
+            errors.extend(immutable(&name(shoot), &name(before), &at.child("name")));
+            let namespace = |own: &ObjectReference| own.namespace.clone().unwrap_or_default();
+            errors.extend(immutable(&namespace(shoot), &namespace(before), &at.child("namespace")));
+        }
+        (shoot, before) => errors.extend(immutable(shoot, before, &at)),
+    }
     errors.extend(validate_controller_installation(new));
     errors
 }

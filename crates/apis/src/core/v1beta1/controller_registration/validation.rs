@@ -1,10 +1,12 @@
 //! Validation of controller registrations, [VAL-CR1].
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::meta;
 
 use super::*;
-use crate::validation::{immutable, object_meta, object_meta_update, shown};
+use crate::validation::{immutable, object_meta, object_meta_update, requested_changes};
 
 /// The kinds of extension resources, in upstream's order.
 pub const EXTENSION_KINDS: [&str; 12] = [
@@ -26,17 +28,16 @@ const POLICIES: [&str; 3] = ["Always", "AlwaysExceptNoShoots", "OnDemand"];
 
 /// Checks a controller registration that is to be created or stored again.
 pub fn validate_controller_registration(registration: &ControllerRegistration) -> ErrorList {
-    let mut errors = object_meta(&registration.metadata, false);
+    let mut errors = object_meta(&registration.metadata, false, gardener_apimachinery::names::dns_label);
     let spec = &registration.spec;
     let path = Path::new("spec");
     let resources = &spec.resources;
+    // of each kind upstream remembers the last type only
+    let mut types: BTreeMap<&str, &str> = BTreeMap::new();
     for (i, resource) in resources.iter().enumerate() {
         let at = path.child("resources").index(i);
-        errors.extend(validate_resource(resource, &at));
-        let same = |earlier: &ControllerResource| earlier.kind == resource.kind && earlier.r#type == resource.r#type;
-        if resources.iter().take(i).any(same) {
-            errors.push(Error::duplicate(&at, format!("{}/{}", resource.kind, resource.r#type)));
-        }
+        let before = types.insert(&resource.kind, &resource.r#type);
+        errors.extend(validate_resource(resource, before == Some(&resource.r#type), &at));
     }
     if let Some(deployment) = &spec.deployment {
         let at = path.child("deployment");
@@ -72,11 +73,12 @@ pub fn validate_controller_registration(registration: &ControllerRegistration) -
     errors
 }
 
-fn validate_resource(resource: &ControllerResource, path: &Path) -> ErrorList {
+fn validate_resource(resource: &ControllerResource, again: bool, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     if resource.kind.is_empty() {
         errors.push(Error::required(&path.child("kind"), "field is required"));
-    } else if !EXTENSION_KINDS.contains(&resource.kind.as_str()) {
+    }
+    if !EXTENSION_KINDS.contains(&resource.kind.as_str()) {
         errors.push(Error::not_supported(
             &path.child("kind"),
             resource.kind.as_str(),
@@ -85,6 +87,10 @@ fn validate_resource(resource: &ControllerResource, path: &Path) -> ErrorList {
     }
     if resource.r#type.is_empty() {
         errors.push(Error::required(&path.child("type"), "field is required"));
+    }
+    if again {
+        let shown = format!("{}/{}", resource.kind, resource.r#type);
+        errors.push(Error::duplicate(path, shown));
     }
     let mut only_for = |set: bool, field: &str, kind: &str| {
         if set && resource.kind != kind {
@@ -110,23 +116,31 @@ fn validate_resource(resource: &ControllerResource, path: &Path) -> ErrorList {
     if resource.kind != "Extension" {
         return errors;
     }
+    let compatible = &resource.cluster_compatibility;
     for (field, list) in [
+        ("clusterCompatibility", compatible),
         ("autoEnable", &resource.auto_enable),
-        ("clusterCompatibility", &resource.cluster_compatibility),
     ] {
         for (i, cluster) in list.iter().enumerate() {
             let at = path.child(field).index(i);
             if !CLUSTER_TYPES.contains(&cluster.as_str()) {
                 errors.push(Error::not_supported(&at, cluster.as_str(), &CLUSTER_TYPES));
-            } else if list.iter().take(i).any(|earlier| earlier == cluster) {
+            }
+            if field == "autoEnable" && !compatible.contains(cluster) {
+                let why = format!(
+                    "autoEnable is not allowed for cluster type {cluster:?} when clusterCompatibility is set to [{}]",
+                    compatible
+                        .iter()
+                        .collect::<BTreeSet<_>>()
+                        .into_iter()
+                        .map(String::as_str)
+                        .collect::<Vec<_>>()
+                        .join(" ")
+                );
+                errors.push(Error::forbidden(&at, why));
+            }
+            if list.iter().take(i).any(|earlier| earlier == cluster) {
                 errors.push(Error::duplicate(&at, cluster.as_str()));
-            } else if field == "autoEnable" && !resource.cluster_compatibility.contains(cluster) {
-                errors.push(Error::forbidden(
-                    &at,
-                    format!(
-                        "autoEnable is not allowed for cluster type '{cluster}' that is not in clusterCompatibility"
-                    ),
-                ));
             }
         }
     }
@@ -160,7 +174,9 @@ pub fn validate_controller_registration_update(
     let mut errors = object_meta_update(&new.metadata, &old.metadata);
     let path = Path::new("spec");
     if new.metadata.deletion_timestamp.is_some() && new.spec != old.spec {
-        errors.push(Error::invalid(&path, shown(&new.spec), crate::validation::IMMUTABLE));
+        let why = requested_changes("controller registration", &old.spec, &new.spec);
+        errors.push(Error::forbidden(&path, why));
+        errors.extend(validate_controller_registration(new));
         return errors;
     }
     for (i, resource) in new.spec.resources.iter().enumerate() {

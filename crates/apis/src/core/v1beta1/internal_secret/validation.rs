@@ -28,7 +28,7 @@ pub fn merge_string_data(secret: &mut InternalSecret) {
 
 /// Checks an internal secret that is to be created or stored again.
 pub fn validate_internal_secret(secret: &InternalSecret) -> ErrorList {
-    let mut errors = object_meta(&secret.metadata, true);
+    let mut errors = object_meta(&secret.metadata, true, gardener_apimachinery::names::dns_subdomain);
     let path = Path::new("data");
     let mut size = 0;
     for (key, value) in &secret.data {

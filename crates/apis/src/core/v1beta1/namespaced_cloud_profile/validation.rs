@@ -10,7 +10,7 @@ use crate::validation::{ca_bundle, immutable, object_meta, object_meta_update};
 
 /// Checks a namespaced cloud profile that is to be created or stored again.
 pub fn validate_namespaced_cloud_profile(profile: &NamespacedCloudProfile) -> ErrorList {
-    let mut errors = object_meta(&profile.metadata, true);
+    let mut errors = object_meta(&profile.metadata, true, gardener_apimachinery::names::dns_subdomain);
     let spec = &profile.spec;
     let path = Path::new("spec");
     if spec.parent.kind != "CloudProfile" {

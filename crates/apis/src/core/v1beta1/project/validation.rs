@@ -10,21 +10,24 @@ use super::defaults::subject_key;
 use super::*;
 use crate::constants::{GARDEN_NAMESPACE, PROJECT_NAMESPACE_PREFIX};
 use crate::validation::{
-    allowed_tolerations, immutable, invalid_each, object_meta, object_meta_update, shown, tolerations,
+    IMMUTABLE, allowed_tolerations, go_struct, immutable, invalid_each, object_meta, object_meta_update, shown,
+    tolerations,
 };
 
+/// How the names of service accounts begin, as users.
+const SERVICE_ACCOUNTS: &str = "system:serviceaccount:";
 const NAME_MAX: usize = 10;
 const RESERVED: [&str; 3] = [
     "gardener-system-seed-lease",
     "gardener-system-shoot-issuer",
     "gardener-system-public",
 ];
-const ROLES: [&str; 5] = ["admin", "owner", "viewer", "uam", "serviceaccountmanager"];
+const ROLES: [&str; 5] = ["admin", "owner", "serviceaccountmanager", "uam", "viewer"];
 const EXTENSION_ROLE_MAX: usize = 20;
 
 /// Checks a project that is to be created or stored again. `old` is the stored one on an update.
 pub fn validate_project(project: &Project, old: Option<&Project>) -> ErrorList {
-    let mut errors = object_meta(&project.metadata, false);
+    let mut errors = object_meta(&project.metadata, false, gardener_apimachinery::names::dns_subdomain);
     let name = project.metadata.name.as_deref().unwrap_or_default();
     let path = Path::new("metadata.name");
     if name.len() > NAME_MAX {
@@ -39,13 +42,17 @@ pub fn validate_project(project: &Project, old: Option<&Project>) -> ErrorList {
     }
     let spec = &project.spec;
     let path = Path::new("spec");
+    let reserved = spec.namespace.as_deref().is_some_and(|own| RESERVED.contains(&own));
     errors.extend(namespace(spec, &path.child("namespace")));
-    for (name, subject) in [("owner", &spec.owner), ("createdBy", &spec.created_by)] {
+    if reserved {
+        return errors;
+    }
+    errors.extend(members(spec, &path.child("members")));
+    for (name, subject) in [("createdBy", &spec.created_by), ("owner", &spec.owner)] {
         if let Some(subject) = subject {
             errors.extend(validate_subject(subject, &path.child(name)));
         }
     }
-    errors.extend(members(spec, &path.child("members")));
     for (name, text, before) in [
         (
             "description",
@@ -61,8 +68,9 @@ pub fn validate_project(project: &Project, old: Option<&Project>) -> ErrorList {
                 &at,
                 format!("must provide a {name} when key is present"),
             ));
-        } else if before != Some(text) && !text.chars().all(allowed_in_text) {
-            errors.push(Error::forbidden(&at, "must not contain invalid character"));
+        }
+        if before != Some(text) {
+            errors.extend(free_form_text(text, &at));
         }
     }
     if let Some(both) = &spec.tolerations {
@@ -76,8 +84,21 @@ pub fn validate_project(project: &Project, old: Option<&Project>) -> ErrorList {
     errors
 }
 
-fn allowed_in_text(c: char) -> bool {
-    c.is_alphanumeric() || c.is_whitespace() || ".,:-_/\\".contains(c)
+/// Text that people write about a project, [VAL-PR6]. Go quotes what must not be there.
+fn free_form_text(text: &str, path: &Path) -> ErrorList {
+    let allowed = |c: char| c.is_alphanumeric() || c.is_whitespace() || ".,:-_/\\".contains(c);
+    let refused: Vec<String> = text
+        .chars()
+        .filter(|c| !allowed(*c))
+        .map(|c| format!("{c:?}"))
+        .collect();
+    match refused.is_empty() {
+        true => ErrorList::new(),
+        false => vec![Error::forbidden(
+            path,
+            format!("must not contain invalid character: [{}]", refused.join(" ")),
+        )],
+    }
 }
 
 /// [VAL-PR2].
@@ -85,20 +106,19 @@ fn namespace(spec: &ProjectSpec, path: &Path) -> ErrorList {
     let Some(namespace) = spec.namespace.as_deref() else {
         return ErrorList::new();
     };
-    let mut errors = invalid_each(path, namespace, names::dns_label(namespace));
     if RESERVED.contains(&namespace) {
-        errors.push(Error::invalid(
-            path,
-            namespace,
-            format!("Project namespaces [{}] are reserved by Gardener", RESERVED.join(", ")),
-        ));
-    } else if namespace != GARDEN_NAMESPACE && !namespace.starts_with(PROJECT_NAMESPACE_PREFIX) {
+        let why = format!("Project namespaces [{}] are reserved by Gardener", RESERVED.join(", "));
+        return vec![Error::invalid(path, namespace, why)];
+    }
+    let mut errors = ErrorList::new();
+    if namespace != GARDEN_NAMESPACE && !namespace.starts_with(PROJECT_NAMESPACE_PREFIX) {
         errors.push(Error::invalid(
             path,
             namespace,
             format!("must start with {PROJECT_NAMESPACE_PREFIX}"),
         ));
     }
+    errors.extend(invalid_each(path, namespace, names::dns_label(namespace)));
     errors
 }
 
@@ -123,6 +143,9 @@ fn validate_subject(subject: &Subject, path: &Path) -> ErrorList {
             }
             if namespace.is_empty() {
                 errors.push(Error::required(&path.child("namespace"), ""));
+            } else {
+                let at = path.child("namespace");
+                errors.extend(invalid_each(&at, namespace, names::dns_label(namespace)));
             }
         }
         "User" | "Group" => {
@@ -149,6 +172,19 @@ fn validate_subject(subject: &Subject, path: &Path) -> ErrorList {
     errors
 }
 
+/// A subject as JSON with its members in Go's order.
+fn go_subject(subject: &Subject) -> String {
+    let mut members = vec![("kind", subject.kind.as_str().into())];
+    if let Some(group) = subject.api_group.as_deref().filter(|group| !group.is_empty()) {
+        members.push(("apiGroup", group.into()));
+    }
+    members.push(("name", subject.name.as_str().into()));
+    if let Some(namespace) = subject.namespace.as_deref().filter(|own| !own.is_empty()) {
+        members.push(("namespace", namespace.into()));
+    }
+    go_struct(&members)
+}
+
 /// [VAL-PR5].
 fn members(spec: &ProjectSpec, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
@@ -156,6 +192,11 @@ fn members(spec: &ProjectSpec, path: &Path) -> ErrorList {
     let mut owners = 0;
     for (i, member) in spec.members.iter().enumerate() {
         let at = path.index(i);
+        if member.kind == "User" && member.name.starts_with(SERVICE_ACCOUNTS) && member.name.split(':').count() < 4 {
+            let why = format!("unsupported service account user name: {:?}", member.name);
+            errors.push(Error::invalid(&at.child("name"), member.name.as_str(), why));
+            continue;
+        }
         if !seen.insert(subject_key(&member.kind, &member.name, member.namespace.as_deref())) {
             errors.push(Error::duplicate(&at, shown(member)));
         }
@@ -205,16 +246,15 @@ fn dual_approval(spec: &ProjectSpec, path: &Path) -> ErrorList {
         let at = path.index(i);
         let resource = approval.resource.as_str();
         if resource.is_empty() {
-            errors.push(Error::required(&at.child("resource"), "must provide a resource"));
-        } else if resource != "shoots" {
-            errors.push(Error::not_supported(&at.child("resource"), resource, &["shoots"]));
-        } else if spec
-            .dual_approval_for_deletion
-            .iter()
-            .take(i)
-            .any(|earlier| earlier.resource == resource)
-        {
-            errors.push(Error::duplicate(&at.child("resource"), resource));
+            errors.push(Error::required(&at.child("resource"), "cannot be empty"));
+        } else {
+            if resource != "shoots" {
+                errors.push(Error::not_supported(&at.child("resource"), resource, &["shoots"]));
+            }
+            let mut earlier = spec.dual_approval_for_deletion.iter().take(i);
+            if earlier.any(|earlier| earlier.resource == resource) {
+                errors.push(Error::duplicate(&at.child("resource"), resource));
+            }
         }
         errors.extend(meta::validate_label_selector(&approval.selector, &at.child("selector")));
     }
@@ -226,18 +266,19 @@ pub fn validate_project_update(new: &Project, old: &Project) -> ErrorList {
     let mut errors = object_meta_update(&new.metadata, &old.metadata);
     errors.extend(validate_project(new, Some(old)));
     let path = Path::new("spec");
+    if old.spec.created_by.is_some() && new.spec.created_by != old.spec.created_by {
+        let shown = new
+            .spec
+            .created_by
+            .as_ref()
+            .map_or_else(|| "null".to_owned(), go_subject);
+        errors.push(Error::literal(&path.child("createdBy"), shown, IMMUTABLE));
+    }
     if old.spec.namespace.is_some() {
         errors.extend(immutable(
             &new.spec.namespace,
             &old.spec.namespace,
             &path.child("namespace"),
-        ));
-    }
-    if old.spec.created_by.is_some() {
-        errors.extend(immutable(
-            &new.spec.created_by,
-            &old.spec.created_by,
-            &path.child("createdBy"),
         ));
     }
     if old.spec.owner.is_some() && new.spec.owner.is_none() {
@@ -326,7 +367,8 @@ mod tests {
                 {"kind": "User", "name": "u", "role": "owner", "roles": ["uam", "uam"]},
                 {"kind": "User", "name": "u", "role": "king"},
                 {"kind": "User", "name": "v", "role": "owner"},
-                {"kind": "User", "name": "w", "role": "extension:a/b"}
+                {"kind": "User", "name": "w", "role": "extension:a/b"},
+                {"kind": "User", "name": "system:serviceaccount:x", "role": "uam"}
             ]}}),
         );
         let texts: Vec<String> = validate_project(&project, None)
@@ -339,7 +381,8 @@ mod tests {
             "spec.members[1].roles[0]: Unsupported value: \"king\"",
             "spec.members[2].roles[0]: Forbidden: cannot have more than one member having the owner role",
             "spec.members[3].roles[0]: Invalid value: \"extension:a/b\": may not contain '/'",
-            "spec.description: Forbidden: must not contain invalid character",
+            "spec.members[4].name: Invalid value: \"system:serviceaccount:x\": unsupported service account user name",
+            "spec.description: Forbidden: must not contain invalid character: [';']",
             "spec.purpose: Required value: must provide a purpose when key is present",
         ] {
             assert!(

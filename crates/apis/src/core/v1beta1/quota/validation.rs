@@ -22,9 +22,18 @@ pub const QUOTA_METRICS: [&str; 6] = [
 
 /// Checks a quota that is to be created or stored again.
 pub fn validate_quota(quota: &Quota) -> ErrorList {
-    let mut errors = object_meta(&quota.metadata, true);
+    let mut errors = object_meta(&quota.metadata, true, gardener_apimachinery::names::dns_subdomain);
     let spec = &quota.spec;
     let path = Path::new("spec");
+    if let Some(days) = spec.cluster_lifetime_days
+        && days < 1
+    {
+        errors.push(Error::invalid(
+            &path.child("clusterLifetimeDays"),
+            days,
+            "must be greater than 0",
+        ));
+    }
     let scope = (
         spec.scope.api_version.as_deref().unwrap_or_default(),
         spec.scope.kind.as_deref().unwrap_or_default(),
@@ -48,15 +57,6 @@ pub fn validate_quota(quota: &Quota) -> ErrorList {
             ));
         }
         errors.extend(non_negative_quantity(quantity, &at));
-    }
-    if let Some(days) = spec.cluster_lifetime_days
-        && days < 1
-    {
-        errors.push(Error::invalid(
-            &path.child("clusterLifetimeDays"),
-            days,
-            "must be greater than 0",
-        ));
     }
     errors
 }

@@ -3,7 +3,9 @@
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 
 use super::*;
-use crate::validation::{immutable, object_meta, object_meta_update};
+use crate::validation::{
+    IMMUTABLE, go_struct, immutable, immutable_references, name_and_namespace, object_meta, object_meta_update,
+};
 
 /// References without namespace mean the binding's own.
 pub fn default_secret_binding(binding: &mut SecretBinding) {
@@ -24,24 +26,19 @@ pub fn default_secret_binding(binding: &mut SecretBinding) {
 
 /// Checks a secret binding that is to be created or stored again.
 pub fn validate_secret_binding(binding: &SecretBinding) -> ErrorList {
-    let mut errors = object_meta(&binding.metadata, true);
-    if binding.secret_ref.name.as_deref().unwrap_or_default().is_empty() {
-        errors.push(Error::required(&Path::new("secretRef.name"), "must provide a name"));
-    }
+    let mut errors = object_meta(&binding.metadata, true, gardener_apimachinery::names::dns_subdomain);
+    let (secret, at) = (&binding.secret_ref, Path::new("secretRef"));
+    errors.extend(name_and_namespace(
+        secret.name.as_deref(),
+        secret.namespace.as_deref(),
+        &at,
+    ));
     for (i, quota) in binding.quotas.iter().enumerate() {
-        if quota.name.as_deref().unwrap_or_default().is_empty() {
-            errors.push(Error::required(
-                &Path::new("quotas").index(i).child("name"),
-                "must provide a name",
-            ));
-        }
-    }
-    if let Some(provider) = &binding.provider
-        && provider.r#type.is_empty()
-    {
-        errors.push(Error::required(
-            &Path::new("provider.type"),
-            "must specify a provider type",
+        let at = Path::new("quotas").index(i);
+        errors.extend(name_and_namespace(
+            quota.name.as_deref(),
+            quota.namespace.as_deref(),
+            &at,
         ));
     }
     errors
@@ -50,8 +47,13 @@ pub fn validate_secret_binding(binding: &SecretBinding) -> ErrorList {
 /// Checks what only creation asks for.
 pub fn validate_secret_binding_creation(binding: &SecretBinding) -> ErrorList {
     let mut errors = validate_secret_binding(binding);
-    if binding.provider.is_none() {
-        errors.push(Error::required(&Path::new("provider"), "must specify a provider"));
+    let path = Path::new("provider");
+    match &binding.provider {
+        None => errors.push(Error::required(&path, "must specify a provider")),
+        Some(provider) if provider.r#type.is_empty() => {
+            errors.push(Error::required(&path.child("type"), "must specify a provider type"));
+        }
+        Some(_) => {}
     }
     errors
 }
@@ -60,9 +62,13 @@ pub fn validate_secret_binding_creation(binding: &SecretBinding) -> ErrorList {
 pub fn validate_secret_binding_update(new: &SecretBinding, old: &SecretBinding) -> ErrorList {
     let mut errors = object_meta_update(&new.metadata, &old.metadata);
     errors.extend(immutable(&new.secret_ref, &old.secret_ref, &Path::new("secretRef")));
-    errors.extend(immutable(&new.quotas, &old.quotas, &Path::new("quotas")));
-    if old.provider.is_some() {
-        errors.extend(immutable(&new.provider, &old.provider, &Path::new("provider")));
+    errors.extend(immutable_references(&new.quotas, &old.quotas, &Path::new("quotas")));
+    if old.provider.is_some() && new.provider != old.provider {
+        let shown = new.provider.as_ref().map_or_else(
+            || "null".to_owned(),
+            |provider| go_struct(&[("Type", provider.r#type.as_str().into())]),
+        );
+        errors.push(Error::literal(&Path::new("provider"), shown, IMMUTABLE));
     }
     errors.extend(validate_secret_binding(new));
     errors

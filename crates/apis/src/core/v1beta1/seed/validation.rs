@@ -41,7 +41,7 @@ pub fn reserved_range(net: &IpNet) -> Option<String> {
 
 /// Checks a seed that is to be created or stored again.
 pub fn validate_seed(seed: &Seed) -> ErrorList {
-    let mut errors = object_meta(&seed.metadata, false);
+    let mut errors = object_meta(&seed.metadata, false, gardener_apimachinery::names::dns_label);
     errors.extend(operation_annotation(&seed.metadata, None, &OPERATIONS));
     errors.extend(validate_seed_spec(&seed.spec, false, &Path::new("spec")));
     errors
@@ -51,10 +51,10 @@ pub fn validate_seed(seed: &Seed) -> ErrorList {
 pub fn validate_seed_spec(spec: &SeedSpec, in_template: bool, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let provider = path.child("provider");
-    if spec.provider.r#type.is_empty() {
+    if spec.provider.r#type.is_empty() && !in_template {
         errors.push(Error::required(&provider.child("type"), "must provide a provider type"));
     }
-    if spec.provider.region.is_empty() {
+    if spec.provider.region.is_empty() && !in_template {
         errors.push(Error::required(
             &provider.child("region"),
             "must provide a provider region",

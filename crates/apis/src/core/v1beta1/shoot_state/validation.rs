@@ -8,7 +8,7 @@ use crate::validation::{go_kind, object_meta, object_meta_update};
 
 /// Checks a shoot state that is to be created or stored again.
 pub fn validate_shoot_state(state: &ShootState) -> ErrorList {
-    let mut errors = object_meta(&state.metadata, true);
+    let mut errors = object_meta(&state.metadata, true, gardener_apimachinery::names::dns_label);
     let path = Path::new("spec");
     for (i, data) in state.spec.gardener.iter().enumerate() {
         if data.name.is_empty() {
@@ -37,7 +37,8 @@ pub fn validate_shoot_state(state: &ShootState) -> ErrorList {
         }
         errors.extend(spec_parts::resources(
             &resource.resources,
-            &at.child("resources"),
+            // upstream leaves out which extension it is
+            &path.child("resources"),
             false,
         ));
     }

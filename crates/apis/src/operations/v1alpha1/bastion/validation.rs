@@ -31,7 +31,7 @@ fn is_public_key(text: &str) -> bool {
 
 /// Checks a bastion that is to be created or stored again.
 pub fn validate_bastion(bastion: &Bastion) -> ErrorList {
-    let mut errors = object_meta(&bastion.metadata, true);
+    let mut errors = object_meta(&bastion.metadata, true, gardener_apimachinery::names::dns_label);
     let spec = &bastion.spec;
     let path = Path::new("spec");
     if spec.shoot_ref.name.is_empty() {
@@ -73,6 +73,18 @@ pub fn validate_bastion(bastion: &Bastion) -> ErrorList {
 /// Checks a change of a bastion.
 pub fn validate_bastion_update(new: &Bastion, old: &Bastion) -> ErrorList {
     let mut errors = object_meta_update(&new.metadata, &old.metadata);
+    let creator = |bastion: &Bastion| {
+        let annotations = bastion.metadata.annotations.as_ref();
+        annotations
+            .and_then(|all| all.get(CREATED_BY))
+            .cloned()
+            .unwrap_or_default()
+    };
+    errors.extend(immutable(
+        &creator(new),
+        &creator(old),
+        &Path::new("metadata.annotations"),
+    ));
     let path = Path::new("spec");
     errors.extend(immutable(
         &new.spec.shoot_ref.name,
@@ -83,19 +95,6 @@ pub fn validate_bastion_update(new: &Bastion, old: &Bastion) -> ErrorList {
         &new.spec.ssh_public_key,
         &old.spec.ssh_public_key,
         &path.child("sshPublicKey"),
-    ));
-    let creator = |bastion: &Bastion| {
-        bastion
-            .metadata
-            .annotations
-            .as_ref()
-            .and_then(|all| all.get(CREATED_BY))
-            .cloned()
-    };
-    errors.extend(immutable(
-        &creator(new),
-        &creator(old),
-        &Path::new("metadata.annotations").key(CREATED_BY),
     ));
     errors.extend(validate_bastion(new));
     errors

@@ -3,7 +3,10 @@
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 
 use super::*;
-use crate::validation::{Credentials, credentials_ref, immutable, object_meta, object_meta_update};
+use crate::validation::{
+    Credentials, IMMUTABLE, credentials_ref, go_struct, immutable_references, name_and_namespace, object_meta,
+    object_meta_update, reference_in_order,
+};
 
 /// References without namespace mean the binding's own.
 pub fn default_credentials_binding(binding: &mut CredentialsBinding) {
@@ -41,35 +44,37 @@ pub(in crate::security::v1alpha1) fn provider_type(kind: &str, path: &Path) -> E
 
 /// Checks a credentials binding that is to be created or stored again.
 pub fn validate_credentials_binding(binding: &CredentialsBinding) -> ErrorList {
-    let mut errors = object_meta(&binding.metadata, true);
+    let mut errors = object_meta(&binding.metadata, true, gardener_apimachinery::names::dns_subdomain);
     errors.extend(credentials_ref(
         &binding.credentials_ref,
         Credentials::AnySecretOrWorkloadIdentity,
-        false,
+        true,
         &Path::new("credentialsRef"),
     ));
-    for (i, quota) in binding.quotas.iter().enumerate() {
-        if quota.name.as_deref().unwrap_or_default().is_empty() {
-            errors.push(Error::required(
-                &Path::new("quotas").index(i).child("name"),
-                "must provide a name",
-            ));
-        }
-    }
     errors.extend(provider_type(&binding.provider.r#type, &Path::new("provider.type")));
+    for (i, quota) in binding.quotas.iter().enumerate() {
+        let at = Path::new("quotas").index(i);
+        errors.extend(name_and_namespace(
+            quota.name.as_deref(),
+            quota.namespace.as_deref(),
+            &at,
+        ));
+    }
     errors
 }
 
 /// Checks a change of a credentials binding.
 pub fn validate_credentials_binding_update(new: &CredentialsBinding, old: &CredentialsBinding) -> ErrorList {
     let mut errors = object_meta_update(&new.metadata, &old.metadata);
-    errors.extend(immutable(
-        &new.credentials_ref,
-        &old.credentials_ref,
-        &Path::new("credentialsRef"),
-    ));
-    errors.extend(immutable(&new.quotas, &old.quotas, &Path::new("quotas")));
-    errors.extend(immutable(&new.provider, &old.provider, &Path::new("provider")));
+    if new.credentials_ref != old.credentials_ref {
+        let shown = reference_in_order(&new.credentials_ref);
+        errors.push(Error::literal(&Path::new("credentialsRef"), shown, IMMUTABLE));
+    }
+    errors.extend(immutable_references(&new.quotas, &old.quotas, &Path::new("quotas")));
+    if new.provider != old.provider {
+        let shown = go_struct(&[("Type", new.provider.r#type.as_str().into())]);
+        errors.push(Error::literal(&Path::new("provider"), shown, IMMUTABLE));
+    }
     errors.extend(validate_credentials_binding(new));
     errors
 }

@@ -29,7 +29,7 @@ pub fn default_workload_identity(identity: &mut WorkloadIdentity) {
 
 /// Checks a workload identity that is to be created or stored again.
 pub fn validate_workload_identity(identity: &WorkloadIdentity) -> ErrorList {
-    let mut errors = object_meta(&identity.metadata, true);
+    let mut errors = object_meta(&identity.metadata, true, gardener_apimachinery::names::dns_subdomain);
     let path = Path::new("spec");
     let audiences = &identity.spec.audiences;
     let at = path.child("audiences");
@@ -39,7 +39,8 @@ pub fn validate_workload_identity(identity: &WorkloadIdentity) -> ErrorList {
     for (i, audience) in audiences.iter().enumerate() {
         if audience.is_empty() {
             errors.push(Error::required(&at.index(i), "must specify non-empty audience"));
-        } else if audiences.iter().take(i).any(|earlier| earlier == audience) {
+        }
+        if audiences.iter().take(i).any(|earlier| earlier == audience) {
             errors.push(Error::duplicate(&at.index(i), audience.as_str()));
         }
     }
@@ -49,12 +50,8 @@ pub fn validate_workload_identity(identity: &WorkloadIdentity) -> ErrorList {
     ));
     let sub = identity.status.sub.as_str();
     let at = Path::new("status.sub");
-    if sub.len() > SUB_MAX {
-        errors.push(Error::invalid(
-            &at,
-            sub,
-            format!("sub claim is too long ({})", sub.len()),
-        ));
+    if sub.is_empty() {
+        errors.push(Error::required(&at, "must specify sub claim value"));
     }
     let expected = workload_identity_sub(identity);
     if sub != expected {
@@ -63,6 +60,17 @@ pub fn validate_workload_identity(identity: &WorkloadIdentity) -> ErrorList {
             sub,
             format!("sub claim does not match expected value: {expected:?}"),
         ));
+    }
+    for (index, symbol) in expected.char_indices().filter(|(_, symbol)| !symbol.is_ascii()) {
+        let why = format!("sub claim contains non-ascii symbol({symbol:?}) at index {index}");
+        errors.push(Error::invalid(&at, expected.as_str(), why));
+    }
+    if expected.len() > SUB_MAX {
+        let why = format!(
+            "sub claim is too long ({}), it is allowed to be no more than {SUB_MAX} ASCII characters",
+            expected.len()
+        );
+        errors.push(Error::invalid(&at, expected.as_str(), why));
     }
     errors
 }
@@ -75,8 +83,10 @@ pub fn validate_workload_identity_update(new: &WorkloadIdentity, old: &WorkloadI
         &old.spec.target_system.r#type,
         &Path::new("spec.targetSystem.type"),
     ));
-    errors.extend(immutable(&new.status.sub, &old.status.sub, &Path::new("status.sub")));
     errors.extend(validate_workload_identity(new));
+    if !old.status.sub.is_empty() {
+        errors.extend(immutable(&new.status.sub, &old.status.sub, &Path::new("status.sub")));
+    }
     errors
 }
 

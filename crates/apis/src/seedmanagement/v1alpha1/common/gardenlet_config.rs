@@ -1,15 +1,23 @@
 //! Defaults and validation of the gardenlet configuration inside ManagedSeeds, ManagedSeedSets and Gardenlets,
 //! [DEF-45], [VAL-MS1]. The configuration stays JSON; only its seed template is read as a type.
 
+use std::collections::BTreeMap;
+
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::quantity::Amount;
+use gardener_apimachinery::{meta, names};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::{Map, Value, json};
 
 use super::{GardenletDeployment, Image};
 use crate::core::v1beta1::{SeedSpec, validate_seed_spec};
-use crate::validation::{non_negative, shown};
+use crate::validation::{invalid_each, non_negative, shown};
 
 /// Fills in what the wire always shows of a gardenlet configuration; `capacity`: the default number of shoots as well.
-pub fn default_gardenlet_config(config: &mut Value, capacity: bool) {
+pub fn default_gardenlet_config(config: &mut Option<Value>, capacity: bool) {
+    let config = config.get_or_insert_with(
+        || json!({"apiVersion": "gardenlet.config.gardener.cloud/v1alpha1", "kind": "GardenletConfiguration"}),
+    );
     let Some(fields) = config.as_object_mut() else { return };
     if capacity {
         let resources = fields.entry("resources").or_insert_with(|| json!({}));
@@ -65,7 +73,9 @@ pub fn default_gardenlet_deployment(deployment: &mut GardenletDeployment) {
 pub fn validate_gardenlet_deployment(
     replicas: Option<i32>,
     history: Option<i32>,
+    account: Option<&str>,
     image: Option<&Image>,
+    (labels, annotations): (&BTreeMap<String, String>, &BTreeMap<String, String>),
     path: &Path,
 ) -> ErrorList {
     let mut errors = ErrorList::new();
@@ -74,9 +84,25 @@ pub fn validate_gardenlet_deployment(
             errors.extend(non_negative(value, &path.child(name)));
         }
     }
+    if let Some(account) = account {
+        let wrong = names::dns_subdomain(account);
+        errors.extend(invalid_each(&path.child("serviceAccountName"), account, wrong));
+    }
     if let Some(image) = image {
         let at = path.child("image");
         const POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
+        let parts = [
+            ("ref", &image.ref_),
+            ("repository", &image.repository),
+            ("tag", &image.tag),
+        ];
+        for (name, _) in parts.iter().filter(|(_, part)| part.as_deref() == Some("")) {
+            let why = format!("{name} must not be empty if specified");
+            errors.push(Error::invalid(&at.child(*name), "", why));
+        }
+        if image.ref_.is_some() && (image.repository.is_some() || image.tag.is_some()) {
+            errors.push(Error::forbidden(&at, "ref and repository/tag are mutually exclusive"));
+        }
         if let Some(policy) = &image.pull_policy
             && !POLICIES.contains(&policy.as_str())
         {
@@ -86,23 +112,17 @@ pub fn validate_gardenlet_deployment(
                 &POLICIES,
             ));
         }
-        let set = |value: &Option<String>| value.as_deref().is_some_and(|text| !text.is_empty());
-        if set(&image.ref_) && (set(&image.repository) || set(&image.tag)) {
-            errors.push(Error::forbidden(
-                &at.child("ref"),
-                "must not be set together with repository or tag",
-            ));
-        }
     }
+    errors.extend(meta::validate_labels(labels, &path.child("podLabels")));
+    errors.extend(meta::validate_annotations(annotations, &path.child("podAnnotations")));
     errors
 }
 
-/// Checks a gardenlet configuration. `in_template`: the seed may leave out what the shoot supplies.
-pub fn validate_gardenlet_config(config: &Value, in_template: bool, path: &Path) -> ErrorList {
+/// Checks a gardenlet configuration, whose seed may leave out what the gardenlet finds out. What it says about the gardenlet's own controllers
+/// is for the gardenlet to check.
+pub fn validate_gardenlet_config(config: &Value, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    let Some(seed) = config.get("seedConfig") else {
-        return errors;
-    };
+    let seed = config.get("seedConfig").unwrap_or(&Value::Null);
     let at = path.child("seedConfig");
     if seed
         .pointer("/metadata/name")
@@ -111,9 +131,60 @@ pub fn validate_gardenlet_config(config: &Value, in_template: bool, path: &Path)
     {
         errors.push(Error::forbidden(&at.child("metadata.name"), "seed name is forbidden"));
     }
-    match serde_json::from_value::<SeedSpec>(seed.get("spec").cloned().unwrap_or_else(|| json!({}))) {
-        Ok(spec) => errors.extend(validate_seed_spec(&spec, in_template, &at.child("spec"))),
-        Err(why) => errors.push(Error::invalid(&at.child("spec"), Value::Null, why.to_string())),
+    for (name, known) in [
+        ("logLevel", &["debug", "info", "error"][..]),
+        ("logFormat", &["json", "text"]),
+    ] {
+        let value = config.get(name).and_then(Value::as_str).unwrap_or_default();
+        if !value.is_empty() && !known.contains(&value) {
+            errors.push(Error::not_supported(&Path::new(name), value, known));
+        }
+    }
+    if seed.is_object() {
+        errors.extend(template_metadata(seed, &at.child("metadata")));
+        match serde_json::from_value::<SeedSpec>(seed.get("spec").cloned().unwrap_or_else(|| json!({}))) {
+            Ok(spec) => errors.extend(validate_seed_spec(&spec, true, &at.child("spec"))),
+            Err(why) => errors.push(Error::invalid(&at.child("spec"), Value::Null, why.to_string())),
+        }
+    }
+    errors.extend(reserved(config, &path.child("resources.reserved")));
+    errors
+}
+
+/// Labels and annotations of a template.
+pub(in crate::seedmanagement::v1alpha1) fn template_metadata(template: &Value, path: &Path) -> ErrorList {
+    let map = |name: &str| -> BTreeMap<String, String> {
+        let found = template.pointer(&format!("/metadata/{name}")).cloned();
+        found
+            .and_then(|found| serde_json::from_value(found).ok())
+            .unwrap_or_default()
+    };
+    let mut errors = meta::validate_labels(&map("labels"), &path.child("labels"));
+    errors.extend(meta::validate_annotations(
+        &map("annotations"),
+        &path.child("annotations"),
+    ));
+    errors
+}
+
+/// What a seed keeps back of its capacity cannot be more than that.
+fn reserved(config: &Value, path: &Path) -> ErrorList {
+    let amounts = |name: &str| -> BTreeMap<String, Quantity> {
+        let found = config.pointer(&format!("/resources/{name}")).cloned();
+        found
+            .and_then(|found| serde_json::from_value(found).ok())
+            .unwrap_or_default()
+    };
+    let (capacity, reserved) = (amounts("capacity"), amounts("reserved"));
+    let amount = |quantity: &Quantity| quantity.0.parse::<Amount>().ok();
+    let mut errors = ErrorList::new();
+    for (name, kept) in &reserved {
+        let why = match capacity.get(name) {
+            Some(whole) if amount(kept) > amount(whole) => "reserved must be lower or equal to capacity",
+            Some(_) => continue,
+            None => "reserved without capacity",
+        };
+        errors.push(Error::invalid(&path.child(name), kept.0.as_str(), why));
     }
     errors
 }

@@ -16,28 +16,27 @@ pub fn default_gardenlet(gardenlet: &mut Gardenlet) {
     deployment.revision_history_limit.get_or_insert(2);
     default_image(deployment.image.get_or_insert_default());
     deployment.enable_health_probes.get_or_insert(true);
-    if let Some(config) = &mut gardenlet.spec.config {
-        default_gardenlet_config(config, true);
-    }
+    default_gardenlet_config(&mut gardenlet.spec.config, true);
 }
 
 /// Checks a gardenlet that is to be created or stored again.
 pub fn validate_gardenlet(gardenlet: &Gardenlet) -> ErrorList {
-    let mut errors = object_meta(&gardenlet.metadata, true);
-    errors.extend(operation_annotation(&gardenlet.metadata, None, &OPERATIONS));
-    let namespace = gardenlet.metadata.namespace.as_deref().unwrap_or_default();
-    if !namespace.is_empty() && namespace != GARDEN_NAMESPACE {
+    let mut errors = object_meta(&gardenlet.metadata, true, gardener_apimachinery::names::dns_label);
+    if gardenlet.metadata.namespace.as_deref() != Some(GARDEN_NAMESPACE) {
         errors.push(Error::forbidden(
             &Path::new("metadata.namespace"),
             "namespace must be garden",
         ));
     }
+    errors.extend(operation_annotation(&gardenlet.metadata, None, &OPERATIONS));
     let path = Path::new("spec");
     let deployment = &gardenlet.spec.deployment;
     errors.extend(validate_gardenlet_deployment(
         deployment.replica_count,
         deployment.revision_history_limit,
+        deployment.service_account_name.as_deref(),
         deployment.image.as_ref(),
+        (&deployment.pod_labels, &deployment.pod_annotations),
         &path.child("deployment"),
     ));
     errors.extend(validate_oci_repository(
@@ -45,7 +44,19 @@ pub fn validate_gardenlet(gardenlet: &Gardenlet) -> ErrorList {
         &path.child("deployment.helm.ociRepository"),
     ));
     if let Some(config) = &gardenlet.spec.config {
-        errors.extend(validate_gardenlet_config(config, false, &path.child("config")));
+        let at = path.child("config");
+        errors.extend(validate_gardenlet_config(config, &at));
+        // it always comes with a bootstrap token
+        let kubeconfig = config.pointer("/gardenClientConnection/kubeconfig");
+        if kubeconfig
+            .and_then(serde_json::Value::as_str)
+            .is_some_and(|own| !own.is_empty())
+        {
+            errors.push(Error::forbidden(
+                &at.child("gardenClientConnection.kubeconfig"),
+                "kubeconfig is forbidden if bootstrap is specified",
+            ));
+        }
     }
     errors
 }

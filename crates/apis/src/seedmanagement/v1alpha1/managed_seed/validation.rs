@@ -2,12 +2,14 @@
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 
+use serde_json::Value;
+
 use super::*;
 use crate::constants::operation;
-use crate::validation::{immutable, object_meta, object_meta_update, operation_annotation};
+use crate::validation::{IMMUTABLE, go_struct, immutable, object_meta, object_meta_update, operation_annotation};
 
 const OPERATIONS: [&str; 2] = [operation::RECONCILE, "renew-kubeconfig"];
-const BOOTSTRAPS: [&str; 3] = ["BootstrapToken", "None", "ServiceAccount"];
+const BOOTSTRAPS: [&str; 3] = ["ServiceAccount", "BootstrapToken", "None"];
 
 /// Fills in what the user left out.
 pub fn default_managed_seed(seed: &mut ManagedSeed) {
@@ -15,14 +17,12 @@ pub fn default_managed_seed(seed: &mut ManagedSeed) {
     let gardenlet = &mut seed.spec.gardenlet;
     gardenlet.bootstrap.get_or_insert_with(|| "BootstrapToken".into());
     gardenlet.merge_with_parent.get_or_insert(true);
-    if let Some(config) = &mut gardenlet.config {
-        default_gardenlet_config(config, true);
-    }
+    default_gardenlet_config(&mut gardenlet.config, true);
 }
 
 /// Checks a managed seed that is to be created or stored again.
 pub fn validate_managed_seed(seed: &ManagedSeed) -> ErrorList {
-    let mut errors = object_meta(&seed.metadata, true);
+    let mut errors = object_meta(&seed.metadata, true, gardener_apimachinery::names::dns_label);
     errors.extend(operation_annotation(&seed.metadata, None, &OPERATIONS));
     let path = Path::new("spec");
     match &seed.spec.shoot {
@@ -49,27 +49,19 @@ pub(in crate::seedmanagement::v1alpha1) fn validate_managed_seed_gardenlet(
         errors.extend(validate_gardenlet_deployment(
             deployment.replica_count,
             deployment.revision_history_limit,
+            deployment.service_account_name.as_deref(),
             deployment.image.as_ref(),
+            (&deployment.pod_labels, &deployment.pod_annotations),
             &path.child("deployment"),
         ));
     }
     if let Some(config) = &gardenlet.config {
-        errors.extend(validate_gardenlet_config(config, true, &path.child("config")));
-        let kubeconfig = config
-            .pointer("/gardenClientConnection/kubeconfig")
-            .and_then(serde_json::Value::as_str)
-            .is_some_and(|text| !text.is_empty());
-        let bootstraps = !matches!(gardenlet.bootstrap.as_deref(), None | Some("None"));
-        let at = path.child("config.gardenClientConnection.kubeconfig");
-        if kubeconfig && bootstraps {
-            errors.push(Error::forbidden(
-                &at,
-                "kubeconfig is forbidden if bootstrap is specified",
-            ));
-        } else if !kubeconfig && !bootstraps && gardenlet.merge_with_parent == Some(false) {
-            errors.push(Error::required(
-                &at,
-                "kubeconfig is required if bootstrap is not specified and merging with the parent is disabled",
+        errors.extend(validate_gardenlet_config(config, &path.child("config")));
+        if let Some(connection) = config.get("gardenClientConnection").filter(|own| own.is_object()) {
+            errors.extend(client_connection(
+                connection,
+                gardenlet,
+                &path.child("config.gardenClientConnection"),
             ));
         }
     }
@@ -85,6 +77,38 @@ pub(in crate::seedmanagement::v1alpha1) fn validate_managed_seed_gardenlet(
     errors
 }
 
+/// How the gardenlet reaches the garden fits to how it gets its identity.
+fn client_connection(connection: &Value, gardenlet: &GardenletConfig, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let text = |name: &str| connection.get(name).and_then(Value::as_str).unwrap_or_default();
+    let has_kubeconfig = !text("kubeconfig").is_empty();
+    match gardenlet.bootstrap.as_deref().unwrap_or("None") {
+        "ServiceAccount" | "BootstrapToken" if has_kubeconfig => errors.push(Error::forbidden(
+            &path.child("kubeconfig"),
+            "kubeconfig is forbidden if bootstrap is specified",
+        )),
+        "None" => {
+            if !has_kubeconfig && gardenlet.merge_with_parent != Some(true) {
+                errors.push(Error::required(
+                    &path.child("kubeconfig"),
+                    "kubeconfig is required if bootstrap is not specified and merging with parent is disabled",
+                ));
+            }
+            for (name, what) in [
+                ("bootstrapKubeconfig", "bootstrap kubeconfig"),
+                ("kubeconfigSecret", "kubeconfig secret"),
+            ] {
+                if connection.get(name).is_some_and(|own| !own.is_null()) {
+                    let why = format!("{what} is forbidden if bootstrap is not specified");
+                    errors.push(Error::forbidden(&path.child(name), why));
+                }
+            }
+        }
+        _ => {}
+    }
+    errors
+}
+
 /// Checks a change of a managed seed.
 pub fn validate_managed_seed_update(new: &ManagedSeed, old: &ManagedSeed) -> ErrorList {
     let mut errors = object_meta_update(&new.metadata, &old.metadata);
@@ -94,7 +118,13 @@ pub fn validate_managed_seed_update(new: &ManagedSeed, old: &ManagedSeed) -> Err
             .filter(|error| error.detail.starts_with("must not overwrite")),
     );
     let path = Path::new("spec");
-    errors.extend(immutable(&new.spec.shoot, &old.spec.shoot, &path.child("shoot")));
+    if new.spec.shoot != old.spec.shoot {
+        let shown = new.spec.shoot.as_ref().map_or_else(
+            || "null".to_owned(),
+            |shoot| go_struct(&[("Name", shoot.name.as_str().into())]),
+        );
+        errors.push(Error::literal(&path.child("shoot"), shown, IMMUTABLE));
+    }
     let (now, before) = (&new.spec.gardenlet, &old.spec.gardenlet);
     errors.extend(immutable(
         &now.bootstrap,

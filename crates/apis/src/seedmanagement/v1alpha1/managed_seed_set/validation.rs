@@ -1,13 +1,16 @@
 //! Defaults and validation of managed seed sets, [DEF-46], [VAL-MS2].
 
+use std::collections::BTreeMap;
+
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::selector;
 
+use super::super::common::template_metadata;
 use super::super::managed_seed::validate_managed_seed_gardenlet as gardenlet_rules;
 use super::*;
 use crate::constants::GARDEN_NAMESPACE;
 use crate::core::v1beta1::validate_shoot_spec;
-use crate::validation::{immutable, non_negative, object_meta, object_meta_update};
+use crate::validation::{immutable, non_negative, object_meta, object_meta_update, shown};
 
 /// Fills in what the user left out; the templates stay as they are.
 pub fn default_managed_seed_set(set: &mut ManagedSeedSet) {
@@ -16,22 +19,27 @@ pub fn default_managed_seed_set(set: &mut ManagedSeedSet) {
     let strategy = spec.update_strategy.get_or_insert_default();
     strategy.r#type.get_or_insert_with(|| "RollingUpdate".into());
     spec.revision_history_limit.get_or_insert(10);
-    if let Some(config) = &mut spec.template.spec.gardenlet.config {
-        default_gardenlet_config(config, false);
+    if spec.template.spec.gardenlet.config.is_some() {
+        default_gardenlet_config(&mut spec.template.spec.gardenlet.config, false);
     }
 }
 
 /// Checks a managed seed set that is to be created or stored again.
 pub fn validate_managed_seed_set(set: &ManagedSeedSet) -> ErrorList {
-    let mut errors = object_meta(&set.metadata, true);
+    let mut errors = ErrorList::new();
     let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-    if !namespace.is_empty() && namespace != GARDEN_NAMESPACE {
+    if namespace != GARDEN_NAMESPACE {
         errors.push(Error::invalid(
             &Path::new("metadata.namespace"),
             namespace,
             "namespace must be garden",
         ));
     }
+    errors.extend(object_meta(
+        &set.metadata,
+        true,
+        gardener_apimachinery::names::dns_subdomain,
+    ));
     let spec = &set.spec;
     let path = Path::new("spec");
     if let Some(replicas) = spec.replicas {
@@ -46,79 +54,30 @@ pub fn validate_managed_seed_set(set: &ManagedSeedSet) -> ErrorList {
     if empty {
         errors.push(Error::invalid(
             &path.child("selector"),
-            crate::validation::shown(&spec.selector),
+            serde_json::json!({}),
             "empty selector is invalid for ManagedSeedSet",
         ));
     }
-    errors.extend(gardener_apimachinery::meta::validate_label_selector(
-        &spec.selector,
-        &path.child("selector"),
-    ));
-    let template = path.child("template");
-    let config = spec.template.spec.gardenlet.config.as_ref();
-    let seed_config = config.and_then(|config| config.get("seedConfig"));
-    let seed_path = template.child("spec.gardenlet.config.seedConfig");
-    if spec.template.spec.shoot.is_some() {
-        errors.push(Error::forbidden(&template.child("spec.shoot"), "shoot is forbidden"));
-    }
-    match seed_config {
-        None => errors.push(Error::required(&seed_path, "seedConfig is required")),
-        Some(_) => {
-            errors.extend(gardenlet_rules(
-                &spec.template.spec.gardenlet,
-                &template.child("spec.gardenlet"),
-            ));
-        }
-    }
-    let shoot = path.child("shootTemplate");
-    if spec.shoot_template.spec.provider.workers.is_empty() {
-        errors.push(Error::invalid(
-            &shoot.child("spec.provider.workers"),
-            serde_json::Value::Null,
-            "workers cannot be empty in the Shoot template for a ManagedSeedSet",
+    if !empty {
+        errors.extend(gardener_apimachinery::meta::validate_label_selector(
+            &spec.selector,
+            &path.child("selector"),
         ));
     }
-    errors.extend(validate_shoot_spec(
-        &spec.shoot_template.metadata,
-        &spec.shoot_template.spec,
-        true,
-        &shoot.child("spec"),
-    ));
-    if !empty {
-        let seed_labels = seed_config
-            .and_then(|seed| seed.pointer("/metadata/labels"))
-            .and_then(|labels| serde_json::from_value(labels.clone()).ok());
-        for (at, labels) in [
-            (template.child("metadata.labels"), spec.template.metadata.labels.clone()),
-            (
-                shoot.child("metadata.labels"),
-                spec.shoot_template.metadata.labels.clone(),
-            ),
-            (seed_path.child("metadata.labels"), seed_labels),
-        ] {
-            let labels = labels.unwrap_or_default();
-            if !selects(&spec.selector, &labels) {
-                errors.push(Error::invalid(
-                    &at,
-                    crate::validation::shown(&labels),
-                    "selector does not match template labels",
-                ));
-            }
-        }
-    }
+    errors.extend(template(spec, &path.child("template")));
+    errors.extend(shoot_template(spec, &path.child("shootTemplate")));
     if let Some(strategy) = &spec.update_strategy {
         let at = path.child("updateStrategy");
-        if let Some(kind) = &strategy.r#type
-            && kind != "RollingUpdate"
-        {
-            errors.push(Error::not_supported(
-                &at.child("type"),
-                kind.as_str(),
-                &["RollingUpdate"],
-            ));
-        }
-        if let Some(partition) = strategy.rolling_update.as_ref().and_then(|update| update.partition) {
-            errors.extend(non_negative(partition, &at.child("rollingUpdate.partition")));
+        let partition = strategy.rolling_update.as_ref().and_then(|update| update.partition);
+        match (strategy.r#type.as_deref(), partition) {
+            (Some(""), _) => errors.push(Error::required(&at.child("type"), "")),
+            (Some("RollingUpdate"), Some(partition)) => {
+                errors.extend(non_negative(partition, &at.child("rollingUpdate.partition")));
+            }
+            (Some("RollingUpdate"), None) | (None, _) => {}
+            (Some(other), _) => {
+                errors.push(Error::not_supported(&at.child("type"), other, &["RollingUpdate"]));
+            }
         }
     }
     if let Some(limit) = spec.revision_history_limit {
@@ -127,8 +86,60 @@ pub fn validate_managed_seed_set(set: &ManagedSeedSet) -> ErrorList {
     errors
 }
 
-fn selects(wanted: &LabelSelector, labels: &std::collections::BTreeMap<String, String>) -> bool {
-    selector::LabelSelector::from(wanted).matches(labels)
+/// The template of the managed seeds.
+fn template(spec: &ManagedSeedSetSpec, path: &Path) -> ErrorList {
+    let template = &spec.template;
+    let mut errors = labels(&spec.selector, template.metadata.labels.as_ref(), path);
+    errors.extend(template_metadata(&shown(template), &path.child("metadata")));
+    let gardenlet = &template.spec.gardenlet;
+    errors.extend(gardenlet_rules(gardenlet, &path.child("spec.gardenlet")));
+    if template.spec.shoot.is_some() {
+        errors.push(Error::forbidden(&path.child("spec.shoot"), "shoot is forbidden"));
+    }
+    let config = gardenlet.config.as_ref();
+    let at = path.child("spec.gardenlet.config.seedConfig");
+    match config
+        .and_then(|config| config.get("seedConfig"))
+        .filter(|seed| seed.is_object())
+    {
+        None => errors.push(Error::required(&at, "seedConfig is required")),
+        Some(seed) => {
+            let own = seed.pointer("/metadata/labels").cloned();
+            let own = own.and_then(|labels| serde_json::from_value(labels).ok());
+            errors.extend(labels(&spec.selector, own.as_ref(), &at));
+        }
+    }
+    errors
+}
+
+/// The template of the shoots, which have workers.
+fn shoot_template(spec: &ManagedSeedSetSpec, path: &Path) -> ErrorList {
+    let template = &spec.shoot_template;
+    let mut errors = labels(&spec.selector, template.metadata.labels.as_ref(), path);
+    if template.spec.provider.workers.is_empty() {
+        errors.push(Error::invalid(
+            &path.child("spec.provider.workers"),
+            serde_json::Value::Null,
+            "workers cannot be empty in the Shoot template for a ManagedSeedSet",
+        ));
+    }
+    errors.extend(template_metadata(&shown(template), &path.child("metadata")));
+    let at = path.child("spec");
+    errors.extend(validate_shoot_spec(&template.metadata, &template.spec, true, &at));
+    errors
+}
+
+/// The labels of a template are such that the set finds what is made of it.
+fn labels(wanted: &LabelSelector, labels: Option<&BTreeMap<String, String>>, template: &Path) -> ErrorList {
+    let selector = selector::LabelSelector::from(wanted);
+    match selector.is_empty() || selector.matches(labels.unwrap_or(&BTreeMap::new())) {
+        true => ErrorList::new(),
+        false => vec![Error::invalid(
+            &template.child("metadata.labels"),
+            labels.map_or(serde_json::Value::Null, shown),
+            "selector does not match template labels",
+        )],
+    }
 }
 
 /// Checks a change of a managed seed set.

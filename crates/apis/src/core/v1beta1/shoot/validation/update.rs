@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::super::{Shoot, ShootSpec, ShootStatus, Worker};
 use super::{OPERATION, Phases, encrypted_in_spec, encrypted_in_status, encryption_provider_in_status, normalized};
 use crate::constants::{DEFAULT_SCHEDULER_NAME, annotation, operation};
-use crate::validation::{IMMUTABLE, cidr, family, immutable, shown};
+use crate::validation::{IMMUTABLE, cidr, family, immutable, requested_changes, shown};
 use crate::versions;
 
 /// Error codes that allow giving up a shoot, [VAL-U19].
@@ -69,13 +69,7 @@ pub fn validate_shoot_spec_update(new: &Shoot, old: &Shoot) -> ErrorList {
         return if spec == before {
             ErrorList::new()
         } else {
-            vec![Error::forbidden(
-                &path,
-                format!(
-                    "cannot update shoot spec if deletion timestamp is set. Requested changes: {}",
-                    changes(&shown(before), &shown(spec), "").join("; ")
-                ),
-            )]
+            vec![Error::forbidden(&path, requested_changes("shoot", before, spec))]
         };
     }
     let mut errors = immutable(&spec.region, &before.region, &path.child("region"));
@@ -101,30 +95,6 @@ pub fn validate_shoot_spec_update(new: &Shoot, old: &Shoot) -> ErrorList {
         ));
     }
     errors
-}
-
-/// The places where two values differ, for people.
-fn changes(old: &Value, new: &Value, at: &str) -> Vec<String> {
-    match (old, new) {
-        (Value::Object(before), Value::Object(after)) => {
-            let mut keys: Vec<&String> = before.keys().chain(after.keys()).collect();
-            keys.sort_unstable();
-            keys.dedup();
-            keys.into_iter()
-                .flat_map(|key| {
-                    let none = Value::Null;
-                    let path = if at.is_empty() {
-                        key.clone()
-                    } else {
-                        format!("{at}.{key}")
-                    };
-                    changes(before.get(key).unwrap_or(&none), after.get(key).unwrap_or(&none), &path)
-                })
-                .collect()
-        }
-        _ if old == new => Vec::new(),
-        _ => vec![format!("{at}: {old} != {new}")],
-    }
 }
 
 /// [VAL-U5].

@@ -35,6 +35,8 @@ async fn main() -> anyhow::Result<()> {
     reference::build(&programs).await?;
     let reference = Reference::start(&programs).await?;
     let webhook = Webhook::serve().await?;
+    // one sequence that cannot be played does not keep others from being recorded
+    let mut failed = Vec::new();
     for topic in sequence::topics()? {
         if !topics.is_empty() && !topics.contains(&topic.name) {
             continue;
@@ -42,10 +44,14 @@ async fn main() -> anyhow::Result<()> {
         let mut recordings = Vec::with_capacity(topic.sequences.len());
         for (number, sequence) in topic.sequences.iter().enumerate() {
             let namespace = format!("{}-{number}", topic.name);
-            recordings.push(player::play(&reference.client, &webhook, sequence, &namespace).await?);
+            match player::play(&reference.client, &webhook, sequence, &namespace).await {
+                Ok(recording) => recordings.push(recording),
+                Err(error) => failed.push(format!("{}: {error:#}", topic.name)),
+            }
         }
         topic.record(&recordings)?;
         println!("{}: {} sequences", topic.name, recordings.len());
     }
+    anyhow::ensure!(failed.is_empty(), "not recorded:\n{}", failed.join("\n"));
     Ok(())
 }

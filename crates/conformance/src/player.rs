@@ -19,6 +19,8 @@ use crate::webhook::Webhook;
 const AGENT: &str = "player/1.0";
 /// How long to wait before a step asks again.
 const AGAIN: std::time::Duration = std::time::Duration::from_millis(50);
+/// How often a step asks at most.
+const PATIENCE: usize = 400;
 /// How long kube-apiserver may take to follow a change of its webhooks, or of an object that webhooks are asked about.
 const FOLLOWS: std::time::Duration = std::time::Duration::from_millis(500);
 
@@ -107,10 +109,17 @@ async fn ask(
     variables: &BTreeMap<String, String>,
     normalizer: &mut Normalizer,
 ) -> anyhow::Result<(Answer, Value)> {
+    let mut asked = 0;
     let response = loop {
         let response = client.send(request(step, variables)?).await?;
+        asked += 1;
         match step.until {
-            Some(status) if status != response.status().as_u16() => tokio::time::sleep(AGAIN).await,
+            Some(status) if status != response.status().as_u16() => {
+                if asked == PATIENCE {
+                    bail!("it is {} and never {status}", response.status());
+                }
+                tokio::time::sleep(AGAIN).await;
+            }
             _ => break response,
         }
     };

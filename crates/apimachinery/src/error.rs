@@ -260,6 +260,13 @@ impl ApiError {
         self
     }
 
+    /// The same error with a text before its message.
+    #[must_use]
+    pub fn prefixed(mut self, text: &str) -> Self {
+        self.0.message = Some(format!("{text}{}", self.message()));
+        self
+    }
+
     /// The same error with the subject's uid in its details.
     #[must_use]
     pub fn with_uid(mut self, uid: &str) -> Self {

@@ -265,6 +265,7 @@ impl Error {
             | ErrorType::InvalidPart => title.to_owned(),
             ErrorType::TooMany => format!("{title}: {}", self.value),
             _ => match &self.shown {
+                Some(shown) if shown.is_empty() => title.to_owned(),
                 Some(text) => format!("{title}: {text}"),
                 None => format!("{title}: {}", shown(&self.value)),
             },

@@ -209,6 +209,11 @@ impl LogicalCluster {
             .collect()
     }
 
+    /// Whether the group has resources that no CustomResourceDefinition defines.
+    pub(crate) fn is_built_in(&self, group: &str) -> bool {
+        self.config.resources.iter().any(|definition| definition.group == group)
+    }
+
     /// Names of all groups that are served.
     pub fn groups(&self) -> BTreeSet<String> {
         self.definitions()

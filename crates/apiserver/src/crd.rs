@@ -1,5 +1,7 @@
 //! Custom resources: from a CustomResourceDefinition to the [`Definition`] that serves its objects.
 
+pub(crate) mod embedded;
+pub(crate) mod names;
 pub(crate) mod termination;
 
 use std::collections::BTreeMap;
@@ -9,10 +11,16 @@ use gardener_schema::Schema;
 use gardener_store::Topic;
 use serde_json::{Value, json};
 
-use crate::definition::{Column, Columns, Definition, PathColumn, Scale, Strategy, Version};
-use crate::meta;
+use crate::cluster::LogicalCluster;
+use crate::definition::{Column, Columns, Context, Definition, PathColumn, Scale, Strategy, Version};
+use crate::registry::Scope;
 use crate::table::json_path;
+use crate::user::{MASTERS, UserInfo};
 use crate::webhooks::ConversionWebhook;
+use crate::{discovery, meta};
+
+const GROUP: &str = "apiextensions.k8s.io";
+const PLURAL: &str = "customresourcedefinitions";
 
 /// Verbs of custom resources, as discovery tells them.
 pub(crate) const VERBS: [&str; 8] = [
@@ -28,6 +36,9 @@ pub(crate) const VERBS: [&str; 8] = [
 
 /// What custom resources add to the verbs: validation by schema.
 struct CustomStrategy {
+    written: Option<u64>,
+    /// What is told of versions that are to go.
+    deprecations: BTreeMap<String, String>,
     selectable: Vec<String>,
     conversion: Option<ConversionWebhook>,
     is_terminating: bool,
@@ -46,9 +57,29 @@ impl Strategy for CustomStrategy {
         false
     }
 
+    fn warnings(&self, _: &Context<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
+        let before = old.map(meta::finalizers).unwrap_or_default();
+        let own = meta::finalizers(object);
+        let bare = own.iter().filter(|name| !name.contains('/') && !before.contains(name));
+        bare.map(|name| {
+            format!(
+                "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
+            )
+        })
+        .collect()
+    }
+
     fn refuses_creation(&self) -> Option<&'static str> {
         self.is_terminating
             .then_some("create not allowed while custom resource definition is terminating")
+    }
+
+    fn deprecation(&self, version: &str) -> Option<&str> {
+        self.deprecations.get(version).map(String::as_str)
+    }
+
+    fn schema_written(&self) -> Option<u64> {
+        self.written
     }
 
     fn conversion_webhook(&self) -> Option<&ConversionWebhook> {
@@ -68,11 +99,31 @@ impl Strategy for CustomStrategy {
     }
 }
 
-/// The definition of a CRD's resource; `None` while its names are not accepted or it cannot be read.
+/// Where the server itself acts on objects of this definition; upstream asks no plugins there either.
+fn server_scope(cluster: &Arc<LogicalCluster>, definition: Arc<Definition>, subresource: &str) -> Option<Scope> {
+    let version = definition.stored_version()?.name.clone();
+    Some(Scope {
+        cluster: Arc::clone(cluster),
+        definition,
+        version,
+        namespace: String::new(),
+        name: String::new(),
+        subresource: subresource.to_owned(),
+        user: Arc::new(UserInfo::new("system:apiserver", &[MASTERS])),
+        admitted: true,
+        with_collection: false,
+        refused_with: Arc::default(),
+    })
+}
+
+/// The definition of a CRD's resource under its accepted names; `None` while they are not accepted or it cannot be read.
 pub fn definition(crd: &Value) -> Option<Definition> {
+    if !names::is_true(crd, "NamesAccepted") && !names::is_true(crd, "Established") {
+        return None;
+    }
     let spec = crd.get("spec")?;
     let group = meta::text(spec, "/group").to_owned();
-    let names = spec.get("names")?;
+    let names = crd.pointer("/status/acceptedNames")?;
     let list = |key: &str| -> Vec<String> {
         names
             .get(key)
@@ -145,6 +196,7 @@ pub fn definition(crd: &Value) -> Option<Definition> {
             }
         })
         .collect();
+    let deprecations = deprecations(&group, &kind, meta::elements(spec, "/versions"));
     Some(Definition {
         topic: Topic::new(&group, &plural),
         singular: match meta::text(names, "/singular") {
@@ -159,12 +211,40 @@ pub fn definition(crd: &Value) -> Option<Definition> {
         versions,
         verbs: VERBS.to_vec(),
         strategy: Arc::new(CustomStrategy {
+            written: meta::resource_version(crd).parse().ok(),
+            deprecations,
             selectable,
             conversion: spec.get("conversion").and_then(ConversionWebhook::of),
             is_terminating: termination::is_terminating(crd),
         }),
         subresources: BTreeMap::new(),
     })
+}
+
+/// What is told of the versions that are to go: the author's words, or which version to use.
+fn deprecations(group: &str, kind: &str, versions: &[Value]) -> BTreeMap<String, String> {
+    let flag = |version: &Value, key: &str| version.get(key).and_then(Value::as_bool).unwrap_or(false);
+    let name = |version: &Value| meta::text(version, "/name").to_owned();
+    let lasting = versions
+        .iter()
+        .filter(|version| flag(version, "served") && !flag(version, "deprecated"));
+    let best = lasting.map(name).max_by_key(|own| discovery::version_rank(own));
+    let deprecated = versions.iter().filter(|version| flag(version, "deprecated"));
+    let told = deprecated.map(|version| {
+        let own = name(version);
+        let told = match version.get("deprecationWarning").and_then(Value::as_str) {
+            Some(told) => told.to_owned(),
+            None => {
+                let better = best
+                    .as_ref()
+                    .filter(|best| discovery::version_rank(best) > discovery::version_rank(&own));
+                let instead = better.map_or(String::new(), |best| format!("; use {group}/{best} {kind}"));
+                format!("{group}/{own} {kind} is deprecated{instead}")
+            }
+        };
+        (own, told)
+    });
+    told.collect()
 }
 
 fn age_column() -> PathColumn {

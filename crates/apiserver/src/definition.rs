@@ -155,6 +155,32 @@ impl Definition {
         Ok(())
     }
 
+    /// Drops what the version of a custom resource that is answered does not know.
+    pub(crate) fn prune_as(&self, object: &mut Value, version: &str) {
+        let version = self
+            .version(version)
+            .filter(|version| version.prunes && !self.is_go_type());
+        if let Some(schema) = version.and_then(|version| version.schema.as_ref()) {
+            schema.prune(object);
+        }
+    }
+
+    /// What reading makes of a stored custom resource: the schema of its version may have changed since it was written.
+    pub(crate) fn restore(&self, object: &mut Value) {
+        if self.is_go_type() {
+            return;
+        }
+        let own = crate::meta::text(object, "/apiVersion");
+        let own = own.rsplit_once('/').map_or(own, |(_, version)| version);
+        let version = self.versions.iter().find(|version| version.name == own);
+        if let Some((version, schema)) = version.and_then(|version| Some((version, version.schema.as_ref()?))) {
+            if version.prunes {
+                schema.prune(object);
+            }
+            schema.apply_defaults(object);
+        }
+    }
+
     /// Brings an object of the stored version into the form in which it is stored.
     pub(crate) fn canonicalize(&self, object: &mut Value) {
         self.strategy.canonicalize(object);
@@ -378,6 +404,21 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
+    /// Whether a change of the status leaves labels alone.
+    fn status_update_keeps_labels(&self) -> bool {
+        false
+    }
+
+    /// What clients of a version that is to go are told.
+    fn deprecation(&self, version: &str) -> Option<&str> {
+        None
+    }
+
+    /// The group that refusals name as the kind's.
+    fn group_in_refusals<'g>(&self, group: &'g str) -> &'g str {
+        group
+    }
+
     /// Whether `PUT` on a name that does not exist creates.
     fn allow_create_on_update(&self) -> bool {
         false
@@ -440,6 +481,11 @@ pub trait Strategy: Send + Sync + 'static {
     /// Tells why it cannot be converted.
     fn convert(&self, object: &mut Value, from: &str, to: &str) -> Result<(), ApiError> {
         Ok(())
+    }
+
+    /// The revision of the store at which the kind's schema was last written; objects of later ones need no second look when they are read.
+    fn schema_written(&self) -> Option<u64> {
+        None
     }
 
     /// The webhook that converts objects in place of [`Strategy::convert`].

@@ -56,13 +56,15 @@ pub fn answer(
         ["api", version] => resource_list(cluster, "", version)?,
         ["apis", group] => {
             let groups = groups(cluster);
-            let versions = groups
-                .get(*group)
-                .filter(|_| !group.is_empty())
-                .ok_or_else(ApiError::no_such_path)?;
-            api_group(group, versions, true)
+            match groups.get(*group).filter(|_| !group.is_empty()) {
+                Some(versions) => api_group(group, versions, true),
+                None => return Ok(Some(respond::page_not_found())),
+            }
         }
-        ["apis", group, version] => resource_list(cluster, group, version)?,
+        ["apis", group, version] => match resource_list(cluster, group, version) {
+            Err(_) if !cluster.is_built_in(group) => return Ok(Some(respond::page_not_found())),
+            list => list?,
+        },
         [""] => {
             let mut paths: Vec<String> = vec!["/api".into(), "/api/v1".into(), "/apis".into()];
             for (group, versions) in groups(cluster).into_iter().filter(|(group, _)| !group.is_empty()) {
@@ -156,7 +158,7 @@ fn groups(cluster: &LogicalCluster) -> BTreeMap<String, Vec<String>> {
 }
 
 /// Order of versions: stable before beta before alpha, higher numbers first.
-fn version_rank(version: &str) -> (u8, u32, u32) {
+pub(crate) fn version_rank(version: &str) -> (u8, u32, u32) {
     let rest = version.trim_start_matches('v');
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     let major = digits.parse().unwrap_or(0);

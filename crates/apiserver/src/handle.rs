@@ -141,6 +141,8 @@ where
             caller.cluster
         )));
     };
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    check_timeout(&query)?;
     let user = match caller.user {
         Some(user) => user,
         None => {
@@ -168,7 +170,7 @@ where
         closed,
         user: Arc::new(user),
         method: parts.method,
-        query: Query::parse(parts.uri.query().unwrap_or_default()),
+        query,
         path,
         uri: parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
         headers: parts.headers,
@@ -179,6 +181,21 @@ where
         Target::Other(path) => call.other(&path).await,
         Target::Resource(resource) => call.counted(resource).await,
     }
+}
+
+/// Refuses a `timeout` that is no duration.
+fn check_timeout(query: &Query) -> Result<(), ApiError> {
+    let Some(text) = query.get("timeout").filter(|text| !text.is_empty()) else {
+        return Ok(());
+    };
+    // watches last as long as `timeoutSeconds` says
+    if query.flag("watch") {
+        return Ok(());
+    }
+    let parsed = text.parse::<gardener_apimachinery::duration::Duration>();
+    parsed
+        .map(drop)
+        .map_err(|why| ApiError::bad_request(format!("invalid timeout specified in the request URL - {why}")))
 }
 
 impl Call {
@@ -222,14 +239,14 @@ impl Call {
 
     /// Everything that is no resource: discovery, OpenAPI, health, version.
     async fn other(&self, path: &str) -> Result<Response<Body>, ApiError> {
-        if self.method != Method::GET && self.method != Method::HEAD {
-            return Err(ApiError::no_such_path());
-        }
-        let verb = "get";
+        let verb = match self.method {
+            Method::HEAD => "get".to_owned(),
+            _ => self.method.as_str().to_lowercase(),
+        };
         if !health::is_public(path) && !discovery::is_public(path, &self.user) {
             self.authorize(&Attributes {
                 user: &self.user,
-                verb,
+                verb: &verb,
                 group: "",
                 version: "",
                 resource: "",
@@ -246,6 +263,9 @@ impl Call {
         if let Some(backend) = self.backend_of(path) {
             return Ok(self.forward(&backend).await);
         }
+        if path == "/version" && !is_reading(&self.method) {
+            return Err(ApiError::method_not_allowed());
+        }
         if path == "/metrics" {
             let text = self.cluster.metrics().text(&self.cluster);
             let content_type = http::HeaderValue::from_static(metrics::CONTENT_TYPE);
@@ -260,10 +280,14 @@ impl Call {
         if let Some(answer) = openapi::answer(&self.cluster, path, &self.headers)? {
             return Ok(answer);
         }
-        if let Some(answer) = discovery::answer(&self.cluster, path, &self.headers, &self.wanted)? {
-            return Ok(answer);
+        match discovery::answer(&self.cluster, path, &self.headers, &self.wanted)? {
+            // of these documents only the list of groups is told whatever the method
+            Some(_) if !is_reading(&self.method) && path.trim_matches('/') != "apis" => {
+                Err(ApiError::method_not_allowed())
+            }
+            Some(answer) => Ok(answer),
+            None => Ok(respond::page_not_found()),
         }
-        Ok(respond::page_not_found())
     }
 
     /// Serves a request for a resource, and counts it.
@@ -364,17 +388,26 @@ impl Call {
         {
             return Ok(self.forward(&backend).await);
         }
-        if definition.is_none() && !self.cluster.groups().contains(&path.group) {
-            return Ok(respond::page_not_found());
-        }
-        let definition = definition
-            .filter(|definition| definition.version(&path.version).is_some())
-            .ok_or_else(ApiError::no_such_path)?;
+        let definition = definition.filter(|definition| definition.version(&path.version).is_some());
+        let Some(definition) = definition else {
+            return match self.cluster.is_built_in(&path.group) {
+                true => Err(ApiError::no_such_path()),
+                false => Ok(respond::page_not_found()),
+            };
+        };
         if self.cluster.name() == ALL_CLUSTERS && !matches!(verb, "list" | "watch") {
             return Err(ApiError::method_not_supported(&path.group, &path.resource, verb));
         }
-        if verb.is_empty() || self.method == Method::HEAD {
+        let is_custom = !definition.is_go_type();
+        let deprecation = definition.strategy.deprecation(&path.version).map(str::to_owned);
+        let is_unheard = verb == "deletecollection" && !definition.verbs.contains(&verb);
+        if verb.is_empty() || is_unheard || self.method == Method::HEAD {
             return Err(ApiError::method_not_allowed());
+        }
+        // upstream serves custom resources by another handler, which names what it does not do
+        let reads_or_changes = matches!(verb, "get" | "update" | "patch");
+        if is_custom && matches!(path.subresource.as_str(), "status" | "scale") && !reads_or_changes {
+            return Err(ApiError::method_not_supported(&path.group, &path.resource, verb));
         }
         let is_namespace = path.group.is_empty() && path.resource == "namespaces";
         if definition.namespaced && path.namespace.is_empty() && !matches!(verb, "list" | "watch") {
@@ -385,7 +418,10 @@ impl Call {
             });
         }
         if !definition.namespaced && !path.namespace.is_empty() && !is_namespace {
-            return Err(ApiError::no_such_path());
+            return match is_custom {
+                true => Ok(respond::page_not_found()),
+                false => Err(ApiError::no_such_path()),
+            };
         }
         let namespace = match definition.namespaced {
             true => path.namespace.clone(),
@@ -410,12 +446,23 @@ impl Call {
         self.catch_up(verb).await?;
         self.wait_for_copies(verb, &path).await?;
         let refused_with = Arc::clone(&scope.refused_with);
-        let answered = self.act(scope, verb, &path).await.or_else(|error| {
+        let defines =
+            !matches!(verb, "get" | "list" | "watch") && self.cluster.defines_custom_resources(&scope.definition);
+        let answered = self.act(scope, verb, &path).await;
+        if defines && !path.name.is_empty() {
+            crate::crd::names::settle(&self.cluster, &path.name).await?;
+        } else if defines {
+            crate::crd::names::settle_all(&self.cluster).await?;
+        }
+        let answered = answered.or_else(|error| {
             let mut response = respond::error(&error, &self.wanted);
             respond::warn(&mut response, &refused_with.take());
             Ok(response)
         });
         answered.map(|mut response| {
+            if let Some(deprecation) = deprecation {
+                respond::warn_first(&mut response, deprecation);
+            }
             let is_old = path.group.is_empty() && path.resource == "endpoints";
             respond::warn(&mut response, if is_old { OLD_ENDPOINTS.as_slice() } else { &[] });
             response
@@ -605,7 +652,7 @@ impl Call {
         let page = scope.list(&query)?;
         let version = scope.spec()?;
         let api_version = scope.definition.api_version(&scope.version);
-        let list_meta = list_meta(&page);
+        let list_meta = list_meta(&page, scope.definition.is_go_type() || accept.shape != Shape::Object);
         let current = || page.entries.iter().all(|entry| scope.is_current(entry));
         if scope.is_stored_version() && !accept.pretty && current() {
             let list = ListOf {
@@ -731,7 +778,7 @@ impl Call {
         }
         let list = json!({
             "kind": version.list_kind, "apiVersion": scope.definition.api_version(&scope.version),
-            "metadata": list_meta(&page), "items": items,
+            "metadata": list_meta(&page, scope.definition.is_go_type()), "items": items,
         });
         let mut response = respond::value(StatusCode::OK, &list, self.accept(scope)?);
         respond::warn(&mut response, &warnings);
@@ -744,6 +791,10 @@ impl Call {
         }
         subresource::call(self, scope, verb).await
     }
+}
+
+fn is_reading(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
 }
 
 /// What clients of Endpoints are told, the one kind of a stable version that is to go.

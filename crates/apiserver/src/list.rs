@@ -83,9 +83,12 @@ impl ListOf<'_> {
     }
 }
 
-/// The metadata of a list.
-pub(crate) fn list_meta(page: &Page) -> Value {
+/// The metadata of a list. Lists of custom resources also say when nothing is left to continue.
+pub(crate) fn list_meta(page: &Page, is_go_type: bool) -> Value {
     let mut meta = json!({"resourceVersion": page.revision.to_string()});
+    if !is_go_type {
+        meta["continue"] = "".into();
+    }
     if let Some(token) = &page.continue_token {
         meta["continue"] = token.clone().into();
     }

@@ -10,7 +10,7 @@ use http::header::USER_AGENT;
 use serde_json::{Value, json};
 
 use crate::handle::Call;
-use crate::registry::{AskedOptions, DeleteOptions, FieldValidation, PatchKind, WriteOptions};
+use crate::registry::{AskedOptions, DeleteOptions, FieldValidation, PatchKind, Preconditions, WriteOptions};
 
 /// Longest name of a field manager, in bytes.
 const MANAGER_MAX: usize = 128;
@@ -49,7 +49,7 @@ impl Call {
             errors.push(Error::forbidden(&Path::new("force"), why));
         }
         errors.extend(wrong_manager(manager));
-        let dry_run: Vec<&str> = self.query.all("dryRun").filter(|value| !value.is_empty()).collect();
+        let dry_run: Vec<&str> = self.query.all("dryRun").collect();
         errors.extend(wrong_dry_run(&dry_run));
         let field_validation = match self.query.get("fieldValidation").unwrap_or("Warn") {
             "Warn" => FieldValidation::Warn,
@@ -114,12 +114,13 @@ impl Call {
     }
 
     fn delete_options_of_query(&self) -> Result<DeleteOptions, ApiError> {
-        let dry_run: Vec<String> = self
-            .query
-            .all("dryRun")
-            .filter(|value| !value.is_empty())
-            .map(str::to_owned)
-            .collect();
+        let dry_run: Vec<String> = self.query.all("dryRun").map(str::to_owned).collect();
+        let text = |name: &str| self.query.get(name).map(str::to_owned);
+        // upstream reads the members of preconditions as parameters of their own
+        let preconditions = Preconditions {
+            uid: text("uid"),
+            resource_version: text("resourceVersion"),
+        };
         Ok(DeleteOptions {
             grace_period_seconds: self.query.number("gracePeriodSeconds")?,
             propagation_policy: self.query.get("propagationPolicy").map(str::to_owned),
@@ -128,7 +129,8 @@ impl Call {
                 .has("orphanDependents")
                 .then(|| self.query.flag("orphanDependents")),
             dry_run: (!dry_run.is_empty()).then_some(dry_run),
-            preconditions: None,
+            preconditions: (preconditions.uid.is_some() || preconditions.resource_version.is_some())
+                .then_some(preconditions),
         })
     }
 }

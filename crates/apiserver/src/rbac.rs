@@ -91,6 +91,40 @@ fn visit_bindings(
     false
 }
 
+/// How upstream tells which binding allows what is asked; none when none does.
+pub fn reason(cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Option<String> {
+    let of = |resource: &str, namespace: &str| {
+        let definition = cluster.find(GROUP, resource)?;
+        cluster.entries(&definition, namespace).iter().find_map(|entry| {
+            let binding = Head::of(entry, &definition).derive(|| object::parse::<Binding>(entry));
+            let binding = binding.as_ref().as_ref()?;
+            let mut subjects = binding.subjects.iter().flatten();
+            let subject = subjects.find(|subject| subject_is(subject, attributes.user, namespace))?;
+            let rules = rules_of(cluster, &binding.role_ref, namespace)?;
+            rules.iter().any(|rule| rule_allows(rule, attributes)).then_some(())?;
+            let name = entry.key.path.rsplit('/').next().unwrap_or_default();
+            let (kind, binding_name) = match namespace {
+                "" => ("ClusterRoleBinding", name.to_owned()),
+                namespace => ("RoleBinding", format!("{name}/{namespace}")),
+            };
+            let who = match (subject.kind.as_str(), subject.namespace.as_deref()) {
+                ("ServiceAccount", Some(own)) if !own.is_empty() => format!("{}/{own}", subject.name),
+                ("ServiceAccount", _) => format!("{}/{namespace}", subject.name),
+                _ => subject.name.clone(),
+            };
+            let (role_kind, role) = (&binding.role_ref.kind, &binding.role_ref.name);
+            Some(format!(
+                "RBAC: allowed by {kind} {binding_name:?} of {role_kind} {role:?} to {} {who:?}",
+                subject.kind
+            ))
+        })
+    };
+    of("clusterrolebindings", "").or_else(|| match attributes.namespace {
+        "" => None,
+        namespace => of("rolebindings", namespace),
+    })
+}
+
 fn subject_is(subject: &Subject, user: &UserInfo, binding_namespace: &str) -> bool {
     match subject.kind.as_str() {
         "User" => subject.name == user.name,

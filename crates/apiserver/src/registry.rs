@@ -11,7 +11,7 @@ mod read;
 mod update;
 
 pub(crate) use accept::unreadable;
-pub use delete::{DeleteOptions, Deleted};
+pub use delete::{DeleteOptions, Deleted, Preconditions};
 pub use patch::PatchKind;
 pub(crate) use patch::not_of_this_type;
 pub use read::{ListQuery, Page};
@@ -177,7 +177,8 @@ impl Scope {
             .definition
             .version(&self.version)
             .map_or("", |version| version.kind.as_str());
-        ApiError::invalid(&self.definition.group, kind, name, errors)
+        let group = self.definition.strategy.group_in_refusals(&self.definition.group);
+        ApiError::invalid(group, kind, name, errors)
     }
 
     pub(crate) fn context<'c>(&'c self, now: Timestamp, dry_run: bool) -> Context<'c> {
@@ -213,13 +214,24 @@ impl Scope {
     /// Rewrites stored objects into the request's version, all at once.
     pub(crate) async fn all_to_requested(&self, objects: &mut [&mut Value]) -> Result<(), ApiError> {
         let stored = self.stored()?.name.clone();
-        conversion::convert(&self.cluster, &self.definition, objects, &stored, &self.version).await
+        objects.iter_mut().for_each(|object| self.definition.restore(object));
+        conversion::convert(&self.cluster, &self.definition, objects, &stored, &self.version).await?;
+        if stored != self.version {
+            let objects = objects.iter_mut();
+            objects.for_each(|object| self.definition.prune_as(object, &self.version));
+        }
+        Ok(())
     }
 
     /// Rewrites a stored object into the request's version, but for what a webhook converts: that stays.
     pub(crate) fn to_requested_now(&self, object: &mut Value) -> Result<(), ApiError> {
         let stored = self.stored()?.name.clone();
-        self.definition.convert(object, &stored, &self.version)
+        self.definition.restore(object);
+        self.definition.convert(object, &stored, &self.version)?;
+        if stored != self.version {
+            self.definition.prune_as(object, &self.version);
+        }
+        Ok(())
     }
 
     /// Brings an object that was stored in another version into the one that is stored today.
@@ -227,6 +239,7 @@ impl Scope {
         if self.definition.is_go_type() {
             return Ok(());
         }
+        self.definition.restore(object);
         let stored = self.stored()?.name.clone();
         let own = meta::text(object, "/apiVersion");
         let own = own.rsplit_once('/').map_or(own, |(_, version)| version).to_owned();
@@ -236,7 +249,8 @@ impl Scope {
     /// A stored object in the request's version; the same one if that is the stored version.
     async fn requested<'v>(&self, stored: &'v Value) -> Result<Cow<'v, Value>, ApiError> {
         let same = self.stored()?.name == self.version;
-        if same && meta::text(stored, "/apiVersion") == self.definition.api_version(&self.version) {
+        let as_stored = meta::text(stored, "/apiVersion") == self.definition.api_version(&self.version);
+        if same && as_stored && self.definition.is_go_type() {
             return Ok(Cow::Borrowed(stored));
         }
         let mut object = stored.clone();
@@ -244,10 +258,12 @@ impl Scope {
         Ok(Cow::Owned(object))
     }
 
-    /// Whether stored bytes are of the request's version: objects that were stored before the stored version changed are not.
+    /// Whether stored bytes are what the request's version shows: objects that were stored before the definition changed may not be.
     pub(crate) fn is_current(&self, entry: &Entry) -> bool {
         let head = format!("{{\"apiVersion\":\"{}\"", self.definition.api_version(&self.version));
-        self.definition.is_go_type() || entry.value.starts_with(head.as_bytes())
+        let written = self.definition.strategy.schema_written();
+        self.definition.is_go_type()
+            || entry.value.starts_with(head.as_bytes()) && written.is_none_or(|written| entry.mod_revision > written)
     }
 
     /// Whether stored bytes can be sent as they are.
@@ -277,7 +293,9 @@ impl Scope {
             .and_then(|version| version.schema.as_ref())
         {
             Some(schema) if self.definition.strategy.validates_schema() => {
-                schema.validate(object, old, &gardener_apimachinery::field::Path::root())
+                let root = gardener_apimachinery::field::Path::root();
+                let embedded = || crate::crd::embedded::validate(schema, object);
+                schema.validate_with(object, old, &root, embedded)
             }
             _ => Vec::new(),
         }

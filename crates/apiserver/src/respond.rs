@@ -145,6 +145,21 @@ pub async fn compressed(response: Response<Body>, wanted: &Wanted) -> Response<B
 }
 
 /// Adds `Warning` headers; control characters in the sentences are dropped.
+pub fn warn_first(response: &mut Response<Body>, warning: String) {
+    let others: Vec<http::HeaderValue> = response
+        .headers()
+        .get_all(http::header::WARNING)
+        .iter()
+        .cloned()
+        .collect();
+    response.headers_mut().remove(http::header::WARNING);
+    warn(response, &[warning]);
+    for other in others {
+        response.headers_mut().append(http::header::WARNING, other);
+    }
+}
+
+/// Adds `Warning` headers, each warning once.
 pub fn warn(response: &mut Response<Body>, warnings: &[String]) {
     let mut seen: Vec<&String> = Vec::new();
     for warning in warnings {

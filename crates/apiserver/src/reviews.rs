@@ -79,7 +79,10 @@ pub(crate) async fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Re
     }) else {
         return Ok(None);
     };
-    if call.method != Method::POST || !path.name.is_empty() {
+    if !path.name.is_empty() {
+        return Err(ApiError::no_such_path());
+    }
+    if call.method != Method::POST {
         return Err(ApiError::method_not_allowed());
     }
     let may_ask = Attributes {
@@ -320,6 +323,19 @@ fn access_review(call: &Call, body: &Value, user: &UserInfo, local_namespace: &s
             .unwrap_or_default()
             .to_owned()
     };
+    if let Some(path) = path.filter(|_| !local_namespace.is_empty()) {
+        let shown = format!(
+            "{{\"Path\":{},\"Verb\":{}}}",
+            Value::from(meta::text(path, "/path")),
+            Value::from(meta::text(path, "/verb"))
+        );
+        let at = Path::new("spec.nonResourceAttributes");
+        return Err(refused(Error::literal(
+            &at,
+            shown,
+            "disallowed on this kind of request",
+        )));
+    }
     let namespace = of(resource, "namespace");
     if !local_namespace.is_empty() && namespace != local_namespace {
         let error = Error::invalid(
@@ -352,7 +368,11 @@ fn access_review(call: &Call, body: &Value, user: &UserInfo, local_namespace: &s
     };
     Ok(
         match call.cluster.config().authorizer.authorize(&call.cluster, &attributes) {
-            Decision::Allow => json!({"allowed": true}),
+            Decision::Allow if user.is_master() => json!({"allowed": true}),
+            Decision::Allow => match rbac::reason(&call.cluster, &attributes) {
+                Some(reason) => json!({"allowed": true, "reason": reason}),
+                None => json!({"allowed": true}),
+            },
             Decision::Deny(reason) => json!({"allowed": false, "denied": true, "reason": reason}),
             Decision::NoOpinion(reason) if reason.is_empty() => json!({"allowed": false}),
             Decision::NoOpinion(reason) => json!({"allowed": false, "reason": reason}),

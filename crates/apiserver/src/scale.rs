@@ -82,6 +82,13 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             ));
         }
         check(scope, &wanted)?;
+        let own_namespace = meta::namespace(&wanted);
+        if !own_namespace.is_empty() && own_namespace != scope.namespace {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        main.check_uid(&wanted, &parent)?;
         let context = scope.context(call.cluster.clock().now(), options.dry_run);
         let mut warnings = Vec::new();
         let mut wanted = wanted;

@@ -11,14 +11,25 @@ use crate::registry::{DeleteOptions, Deleted, PatchKind, Scope};
 use crate::respond::{self, Body};
 use crate::{meta, object, reviews};
 
+/// Subresources that connect to what runs. Nothing runs here, but what is not there is told as upstream tells it.
+const CONNECTED: [(&str, &str); 5] = [
+    ("pods", "exec"),
+    ("pods", "attach"),
+    ("pods", "portforward"),
+    ("pods", "proxy"),
+    ("services", "proxy"),
+];
+
 /// Serves a call to a subresource.
 pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
-    let subresource = scope
-        .definition
-        .subresources
-        .get(scope.subresource.as_str())
-        .cloned()
-        .ok_or_else(ApiError::no_such_path)?;
+    let subresource = scope.definition.subresources.get(scope.subresource.as_str()).cloned();
+    let Some(subresource) = subresource else {
+        if CONNECTED.contains(&(scope.definition.plural.as_str(), scope.subresource.as_str())) {
+            // what cannot be connected to because it is not there
+            scope.entry()?;
+        }
+        return Err(ApiError::no_such_path());
+    };
     if !subresource.verbs().contains(&verb) {
         return Err(ApiError::method_not_allowed());
     }

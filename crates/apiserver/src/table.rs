@@ -237,13 +237,13 @@ pub fn table(
             row
         })
         .collect();
-    let columns: Vec<Value> = if headers {
+    let columns: Value = if headers {
         columns(version)
             .into_iter()
             .map(|c| json!({"name": c.name, "type": c.type_, "format": c.format, "description": c.description, "priority": c.priority}))
             .collect()
     } else {
-        Vec::new()
+        Value::Null
     };
     let rows = if rows.is_empty() && is_plain(version) {
         Value::Null

@@ -116,7 +116,9 @@ pub fn start(
         let frame = state.frame("ADDED", entry);
         state.ready.push_back(frame);
     }
-    if initial_events == Some(true) {
+    // who names no revision is told where what is there ends, too
+    let names_none = initial_events.is_none() && wanted.is_none();
+    if bookmarks && (initial_events == Some(true) || names_none) {
         let frame = state.bookmark(start, true);
         state.ready.push_back(frame);
     }
@@ -230,7 +232,7 @@ impl State {
     }
 
     fn frame_of(&mut self, kind: &str, entry: &Arc<Entry>, value: &Bytes) -> Bytes {
-        if self.scope.is_stored_version() {
+        if self.scope.is_stored_version() && self.scope.is_current(entry) {
             match (self.accept.shape, &self.protobuf) {
                 (Shape::Object, None) => {
                     return line_of(kind, value.len(), |out| match self.across_clusters {
@@ -318,6 +320,10 @@ impl State {
             }
             Shape::Metadata => {
                 json!({"kind": PARTIAL, "apiVersion": meta_version, "metadata": metadata})
+            }
+            Shape::Table if initial => {
+                let object = json!({"kind": kind, "apiVersion": self.scope.definition.api_version(&self.scope.version), "metadata": metadata});
+                self.table(&[object])
             }
             Shape::Table => {
                 let mut row = json!({"cells": []});

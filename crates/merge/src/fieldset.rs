@@ -292,12 +292,11 @@ impl Set {
     }
 
     fn collect(&self, prefix: &str, found: &mut Vec<String>) {
+        // as upstream: first what is a member here, then what is below
+        let members = self.nodes.iter().filter(|(_, node)| node.member);
+        found.extend(members.map(|(element, _)| format!("{prefix}{element}")));
         for (element, node) in &self.nodes {
-            let path = format!("{prefix}{element}");
-            if node.member {
-                found.push(path.clone());
-            }
-            node.below.collect(&path, found);
+            node.below.collect(&format!("{prefix}{element}"), found);
         }
     }
 
@@ -370,8 +369,8 @@ mod tests {
             read.paths(),
             [
                 ".metadata.finalizers",
-                ".metadata.finalizers[=\"a/b\"]",
                 ".metadata.labels",
+                ".metadata.finalizers[=\"a/b\"]",
                 ".metadata.labels.app",
                 ".spec.args[0]",
                 ".spec.ports[containerPort=80,protocol=\"TCP\"]",

@@ -14,6 +14,9 @@ pub enum PatchError {
     /// The patch itself cannot be read.
     #[error("error decoding patch: {0}")]
     Malformed(String),
+    /// A merge patch that is null.
+    #[error("Invalid JSON Patch")]
+    Nothing,
     /// The patch has more operations than an API server takes.
     #[error("The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {0}")]
     TooManyOperations(usize),
@@ -28,7 +31,7 @@ pub enum PatchError {
 impl From<PatchError> for ApiError {
     fn from(error: PatchError) -> Self {
         match error {
-            PatchError::Malformed(_) => Self::bad_request(error.to_string()),
+            PatchError::Malformed(_) | PatchError::Nothing => Self::bad_request(error.to_string()),
             PatchError::TooManyOperations(_) => Self::new(413, "RequestEntityTooLarge", error.to_string()),
             // The API server tells no more than this.
             PatchError::DoesNotApply(_) => Self::new(
@@ -72,6 +75,12 @@ pub fn json_patch(document: &Value, patch: &Value) -> Result<Value, PatchError> 
 /// An operation as the standard has it. An API server also takes indexes that count from a list's end, does not look at what is before
 /// a path's first slash, and finds null where nothing is. `None`: nothing is to be done.
 fn as_standard(operation: &Value, document: &Value) -> Result<Option<Value>, PatchError> {
+    let Value::Object(_) = operation else {
+        return Err(PatchError::Malformed(format!(
+            "json: cannot unmarshal {} into Go value of type handlers.jsonPatchOp",
+            type_of(operation)
+        )));
+    };
     let mut operation = operation.clone();
     let kind = operation
         .get("op")
@@ -95,14 +104,22 @@ fn as_standard(operation: &Value, document: &Value) -> Result<Option<Value>, Pat
             members.insert(key.to_owned(), path.into());
         }
     }
+    let is_absent = |path: &str| {
+        let parent = path.rsplit_once('/').and_then(|(parent, _)| document.pointer(parent));
+        parent.is_some_and(Value::is_object) && document.pointer(path).is_none()
+    };
+    let copies_nothing = kind == "copy" && operation.get("from").and_then(Value::as_str).is_some_and(is_absent);
+    if let Some(members) = operation.as_object_mut() {
+        if copies_nothing {
+            members.remove("from");
+            members.insert("op".to_owned(), "add".into());
+        }
+        if copies_nothing || matches!(kind.as_str(), "add" | "replace" | "test") {
+            members.entry("value").or_insert(Value::Null);
+        }
+    }
     let path = operation.get("path").and_then(Value::as_str).unwrap_or_default();
-    let finds_nothing = kind == "test"
-        && operation.get("value").is_some_and(Value::is_null)
-        && path
-            .rsplit_once('/')
-            .and_then(|(parent, _)| document.pointer(parent))
-            .is_some_and(Value::is_object)
-        && document.pointer(path).is_none();
+    let finds_nothing = kind == "test" && operation.get("value").is_some_and(Value::is_null) && is_absent(path);
     Ok((!finds_nothing).then_some(operation))
 }
 
@@ -153,6 +170,9 @@ fn adding_what_is_missing(operation: PatchOperation, document: &Value) -> PatchO
 /// # Errors
 /// When the patch is no object: objects cannot be replaced by anything else.
 pub fn merge_patch(document: &Value, patch: &Value) -> Result<Value, PatchError> {
+    if patch.is_null() {
+        return Err(PatchError::Nothing);
+    }
     if !patch.is_object() {
         return Err(PatchError::Malformed(format!(
             "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",

@@ -92,7 +92,52 @@ impl Schema {
     /// As [`Schema::decode`].
     pub fn decode_metadata(&self, object: &Value, kind: &str) -> Result<(), DecodeError> {
         match object.get("metadata") {
+            // upstream reads it by itself, so that messages begin with its struct
+            Some(metadata @ Value::Object(_)) if self.kind() == Kind::Object => match self.field("metadata") {
+                Some(schema) => schema.decode_at(metadata, kind, None),
+                None => Ok(()),
+            },
             Some(metadata) if self.kind() == Kind::Object => self.decode_member("metadata", metadata, kind, None),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks the metadata of the objects that the schema says are inside an object.
+    ///
+    /// # Errors
+    /// Where it does not fit, what was found, and why.
+    pub fn decode_embedded(&self, object: &Value) -> Result<(), String> {
+        self.decode_below(object, "", true)
+    }
+
+    fn decode_below(&self, value: &Value, path: &str, is_root: bool) -> Result<(), String> {
+        match value {
+            Value::Object(members) => {
+                let metadata = members
+                    .get("metadata")
+                    .filter(|_| self.is_embedded_resource() && !is_root);
+                if let Some(metadata) = metadata {
+                    crate::meta::object_meta()
+                        .decode(metadata, "ObjectMeta")
+                        .map_err(|why| format!("{path}.metadata: Invalid value: {metadata}: {why}"))?;
+                }
+                for (name, value) in members {
+                    if let Some(child) = self.child(name) {
+                        let at = match (self.field(name), path) {
+                            (None, path) => format!("{path}[{name}]"),
+                            (_, "") => name.clone(),
+                            (_, path) => format!("{path}.{name}"),
+                        };
+                        child.decode_below(value, &at, false)?;
+                    }
+                }
+                Ok(())
+            }
+            Value::Array(elements) => {
+                let Some(items) = self.items() else { return Ok(()) };
+                let mut elements = elements.iter().enumerate();
+                elements.try_for_each(|(index, value)| items.decode_below(value, &format!("{path}[{index}]"), false))
+            }
             _ => Ok(()),
         }
     }

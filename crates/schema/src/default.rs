@@ -77,6 +77,18 @@ impl Schema {
 
     /// Drops the members that Go leaves out of an object of a built-in kind: optional lists and maps without an element, and zero values of
     /// scalars that are no pointers.
+    pub fn drop_empty_metadata(&self, object: &mut Value) {
+        // an empty list of managedFields asks to drop them all
+        let managed = object.pointer_mut("/metadata/managedFields").map(Value::take);
+        if let (Some(schema), Some(metadata)) = (self.field("metadata"), object.get_mut("metadata")) {
+            schema.drop_empty(metadata);
+            if let (Some(managed), Some(members)) = (managed, metadata.as_object_mut()) {
+                members.insert("managedFields".into(), managed);
+            }
+        }
+    }
+
+    /// Drops what Go leaves out when it writes: empty values of optional fields.
     pub fn drop_empty(&self, value: &mut Value) {
         match value {
             Value::Object(members) => members.retain(|name, value| {

@@ -389,6 +389,8 @@ impl Pass {
                 None => before.parent_is_same,
             };
             let message = match &compiled.message {
+                // upstream gives messages the old value itself, which has no methods of an optional one
+                Some(Ok(program)) if rule.optional_old_self && program.uses("oldSelf") => None,
                 Some(Ok(program)) => {
                     let evaluated = program.run(variables, None, CALL_LIMIT);
                     if !self.pay(evaluated.cost)
@@ -430,7 +432,12 @@ fn broken(rule: &Rule, value: &Value, path: &field::Path, message: String) -> Er
     match rule.reason.as_str() {
         "FieldValueForbidden" => Error::forbidden(&path, message),
         "FieldValueRequired" => Error::required(&path, message),
-        "FieldValueDuplicate" => Error::duplicate(&path, value.clone()),
+        "FieldValueDuplicate" => {
+            let mut error = Error::duplicate(&path, value.clone());
+            // as upstream, neither the value nor the message
+            error.show_as("");
+            error
+        }
         _ if value.is_object() || value.is_array() => Error::invalid_part(&path, message),
         _ => Error::invalid(&path, value.clone(), message),
     }

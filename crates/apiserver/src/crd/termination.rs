@@ -9,14 +9,11 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::{GROUP, PLURAL, names, server_scope};
 use crate::cluster::LogicalCluster;
-use crate::definition::Definition;
-use crate::registry::{DeleteOptions, Scope, WriteOptions};
-use crate::user::{MASTERS, UserInfo};
+use crate::registry::{DeleteOptions, WriteOptions};
 use crate::{meta, object};
 
-const GROUP: &str = "apiextensions.k8s.io";
-const PLURAL: &str = "customresourcedefinitions";
 /// Holds a definition while it has objects.
 const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// How long objects may take to go until the condition says that they do not.
@@ -53,61 +50,37 @@ pub(crate) fn mark(crd: &mut Value, now: Timestamp) {
 
 /// Whether objects of a definition may no longer be created.
 pub(super) fn is_terminating(crd: &Value) -> bool {
-    condition(crd, "Terminating") == Some("True")
-}
-
-fn condition<'a>(crd: &'a Value, kind: &str) -> Option<&'a str> {
-    let conditions = crd.pointer("/status/conditions").and_then(Value::as_array)?;
-    let found = conditions
-        .iter()
-        .find(|condition| meta::text(condition, "/type") == kind)?;
-    Some(meta::text(found, "/status"))
+    names::is_true(crd, "Terminating")
 }
 
 /// Sets the condition; its time changes with its status only.
 fn tell(crd: &mut Value, told: &Told, now: Timestamp) {
     let Some(members) = crd.as_object_mut() else { return };
     let status = members.entry("status").or_insert_with(|| json!({}));
-    let Some(status) = status.as_object_mut() else { return };
-    let mut conditions = match status.remove("conditions") {
-        Some(Value::Array(conditions)) => conditions,
-        _ => Vec::new(),
-    };
-    let at = conditions
-        .iter()
-        .position(|condition| meta::text(condition, "/type") == "Terminating");
-    let before = at.and_then(|at| conditions.get(at));
-    let since = before
-        .filter(|before| meta::text(before, "/status") == told.status)
-        .map_or_else(
-            || meta::rfc3339(now),
-            |before| meta::text(before, "/lastTransitionTime").to_owned(),
-        );
-    let set = json!({
-        "type": "Terminating", "status": told.status, "reason": told.reason, "message": told.message,
-        "lastTransitionTime": since,
-    });
-    match at.and_then(|at| conditions.get_mut(at)) {
-        Some(before) => *before = set,
-        None => conditions.push(set),
-    }
-    status.insert("conditions".into(), conditions.into());
+    names::set_condition(status, "Terminating", (told.status, told.reason, &told.message), now);
 }
 
 fn is_pending(crd: &Value) -> bool {
     meta::is_deleting(crd) && meta::finalizers(crd).iter().any(|own| own == FINALIZER)
 }
 
-/// Goes on with the definitions whose deletion was asked for before the cluster was opened.
+/// Goes on with what was under way with definitions before the cluster was opened: names to settle, deletions.
 pub(crate) fn resume(cluster: &Arc<LogicalCluster>) {
     use crate::definition::Lister;
     if !cluster.config().custom_resources || tokio::runtime::Handle::try_current().is_err() {
         return;
     }
-    for crd in cluster.list(GROUP, PLURAL, None) {
-        if is_pending(&crd) {
-            begin(cluster, meta::name(&crd));
-        }
+    let definitions = cluster.list(GROUP, PLURAL, None);
+    for crd in definitions.iter().filter(|crd| is_pending(crd)) {
+        begin(cluster, meta::name(crd));
+    }
+    if definitions.iter().any(|crd| !names::is_true(crd, "Established")) {
+        let cluster = Arc::clone(cluster);
+        tokio::spawn(async move {
+            if let Err(error) = names::settle_all(&cluster).await {
+                tracing::warn!(cluster = cluster.name(), %error, "names of CustomResourceDefinitions cannot be settled yet");
+            }
+        });
     }
 }
 
@@ -131,26 +104,9 @@ pub(crate) fn begin(cluster: &Arc<LogicalCluster>, name: &str) {
     });
 }
 
-fn scope(cluster: &Arc<LogicalCluster>, definition: Arc<Definition>, subresource: &str) -> Option<Scope> {
-    let version = definition.stored_version()?.name.clone();
-    Some(Scope {
-        cluster: Arc::clone(cluster),
-        definition,
-        version,
-        namespace: String::new(),
-        name: String::new(),
-        subresource: subresource.to_owned(),
-        user: Arc::new(UserInfo::new("system:apiserver", &[MASTERS])),
-        // upstream asks no plugins here either
-        admitted: true,
-        with_collection: false,
-        refused_with: Arc::default(),
-    })
-}
-
 /// The definition, if it waits for its objects to go.
 fn pending(cluster: &Arc<LogicalCluster>, name: &str) -> Option<Value> {
-    let scope = scope(cluster, cluster.find(GROUP, PLURAL)?, "status")?.at("", name);
+    let scope = server_scope(cluster, cluster.find(GROUP, PLURAL)?, "status")?.at("", name);
     let entry = scope.entry().ok()?;
     let crd = object::value_of(&entry);
     is_pending(&crd).then_some(crd)
@@ -172,12 +128,16 @@ async fn attempt(cluster: &Arc<LogicalCluster>, name: &str, crd: &Value) -> Resu
         "CustomResource deletion is in progress",
     );
     change(cluster, name, &beginning, false).await?;
-    let ended = match condition(crd, "Established") {
-        Some("True") => delete_objects(cluster, crd).await,
-        _ => Ok(told("False", "NeverEstablished", "resource was never established")),
+    let ended = match names::is_true(crd, "Established") {
+        true => delete_objects(cluster, crd).await,
+        false => Ok(told("False", "NeverEstablished", "resource was never established")),
     };
     match ended {
-        Ok(ended) => change(cluster, name, &ended, true).await,
+        Ok(ended) => {
+            change(cluster, name, &ended, true).await?;
+            // others may have waited for its names
+            names::settle(cluster, name).await
+        }
         Err((failed, error)) => {
             change(cluster, name, &failed, false).await?;
             Err(error)
@@ -188,7 +148,7 @@ async fn attempt(cluster: &Arc<LogicalCluster>, name: &str, crd: &Value) -> Resu
 /// Tells how far the deletion is, and lets the definition go.
 async fn change(cluster: &Arc<LogicalCluster>, name: &str, told: &Told, gone: bool) -> Result<(), ApiError> {
     let definition = cluster.find(GROUP, PLURAL).ok_or_else(ApiError::no_such_path)?;
-    let scope = scope(cluster, definition, "status").ok_or_else(ApiError::no_such_path)?;
+    let scope = server_scope(cluster, definition, "status").ok_or_else(ApiError::no_such_path)?;
     let scope = scope.at("", name);
     let options = WriteOptions {
         field_manager: "kube-apiserver".to_owned(),
@@ -222,7 +182,7 @@ async fn delete_objects(cluster: &Arc<LogicalCluster>, crd: &Value) -> Result<To
     let Some(definition) = cluster.find(group, plural) else {
         return Ok(completed());
     };
-    let Some(scope) = scope(cluster, Arc::clone(&definition), "") else {
+    let Some(scope) = server_scope(cluster, Arc::clone(&definition), "") else {
         return Ok(completed());
     };
     let deadline = Instant::now() + PATIENCE;

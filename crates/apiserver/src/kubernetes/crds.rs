@@ -1,12 +1,10 @@
-//! CustomResourceDefinitions: names and conditions are settled when they are written, so that their resources are served at once.
+//! CustomResourceDefinitions as objects. What the server notes in their status is in `crd::names`.
 
 mod validate;
 
-use gardener_apimachinery::ApiError;
 use serde_json::{Value, json};
 
 use super::strategy::Kind;
-use crate::definition::Context;
 use crate::meta;
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
@@ -24,103 +22,84 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
             spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
         }
     };
-    kind.prepare_create = accept_names;
-    kind.prepare_update = |context, crd, _| accept_names(context, crd);
+    kind.prepare_create = |_, crd| {
+        if let Some(members) = crd.as_object_mut() {
+            let nothing =
+                json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null});
+            members.insert("status".into(), nothing);
+        }
+        add_stored_version(crd);
+        Ok(())
+    };
+    kind.prepare_update = |_, crd, _| {
+        add_stored_version(crd);
+        Ok(())
+    };
     kind.marks_for_deletion = |crd, now| {
         crate::crd::termination::mark(crd, now);
         true
+    };
+    kind.warnings = |crd, old| {
+        let before = old.map(unknown_formats).unwrap_or_default();
+        let mut found = unknown_formats(crd);
+        found.retain(|format| !before.contains(format));
+        found
+            .iter()
+            .map(|format| format!("unrecognized format {format:?}"))
+            .collect()
     };
     kind.validate_create = |crd| validate::definition(crd, None);
     kind.validate_update = |crd, old| validate::definition(crd, Some(old));
     kind
 }
 
-/// Writes the status: names accepted unless another CRD of the group has them, and then established.
-fn accept_names(context: &Context<'_>, crd: &mut Value) -> Result<(), ApiError> {
-    let names = crd.pointer("/spec/names").cloned().unwrap_or_else(|| json!({}));
-    let group = meta::text(crd, "/spec/group").to_owned();
-    let own = meta::name(crd).to_owned();
-    let taken = context
-        .lister
-        .list("apiextensions.k8s.io", "customresourcedefinitions", None)
-        .iter()
-        .any(|other| {
-            meta::name(other) != own
-                && meta::text(other, "/spec/group") == group
-                && other.pointer("/spec/names/kind") == names.get("kind")
-        });
-    let mut stored: Vec<Value> = crd
-        .pointer("/status/storedVersions")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
-    for version in crd
-        .pointer("/spec/versions")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        if version.get("storage").and_then(Value::as_bool) == Some(true)
-            && let Some(name) = version.get("name")
-            && !stored.contains(name)
-        {
-            stored.push(name.clone());
+/// The formats in a definition's schemas that nobody checks.
+fn unknown_formats(crd: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    for version in meta::elements(crd, "/spec/versions") {
+        if let Some(schema) = version.pointer("/schema/openAPIV3Schema") {
+            collect_formats(schema, &mut found);
         }
     }
-    let before = crd
-        .pointer("/status/conditions")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
-    let condition = |kind: &str, status: &str, reason: &str, message: &str| {
-        let same = before
-            .iter()
-            .find(|condition| meta::text(condition, "/type") == kind && meta::text(condition, "/status") == status);
-        let since = same.map_or_else(
-            || meta::rfc3339(context.now),
-            |condition| meta::text(condition, "/lastTransitionTime").to_owned(),
-        );
-        json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since})
+    found
+}
+
+fn collect_formats(schema: &Value, found: &mut Vec<String>) {
+    let format = meta::text(schema, "/format");
+    if !format.is_empty() && !gardener_schema::formats::named::is_known(meta::text(schema, "/type"), format) {
+        found.push(format.to_owned());
+    }
+    for key in ["items", "additionalProperties", "not"] {
+        schema
+            .get(key)
+            .into_iter()
+            .for_each(|below| collect_formats(below, found));
+    }
+    for key in ["allOf", "anyOf", "oneOf"] {
+        let all = meta::elements(schema, &format!("/{key}"));
+        all.iter().for_each(|below| collect_formats(below, found));
+    }
+    for key in ["properties", "patternProperties"] {
+        let all = schema.get(key).and_then(Value::as_object).into_iter().flatten();
+        all.for_each(|(_, below)| collect_formats(below, found));
+    }
+}
+
+/// Notes the version in which objects are stored.
+fn add_stored_version(crd: &mut Value) {
+    let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
+    let is_stored = |version: &&Value| version.get("storage").and_then(Value::as_bool) == Some(true);
+    let stored = versions
+        .and_then(|versions| versions.iter().find(is_stored)?.get("name"))
+        .cloned();
+    let (Some(name), Some(status)) = (stored, crd.get_mut("status").and_then(Value::as_object_mut)) else {
+        return;
     };
-    if context.dry_run {
-        // nobody settles the names of what is not stored
-        let status = crd
-            .get("status")
-            .filter(|status| status.get("acceptedNames").is_some())
-            .cloned();
-        let mut status =
-            status.unwrap_or_else(|| json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}}));
-        if let (Some(members), Some(status)) = (crd.as_object_mut(), status.as_object_mut()) {
-            status.insert("storedVersions".into(), stored.into());
-            members.insert("status".into(), std::mem::take(status).into());
+    match status.get_mut("storedVersions").and_then(Value::as_array_mut) {
+        Some(versions) if versions.contains(&name) => {}
+        Some(versions) => versions.push(name),
+        None => {
+            status.insert("storedVersions".into(), json!([name]));
         }
-        return Ok(());
     }
-    let mut conditions = if taken {
-        vec![
-            condition("NamesAccepted", "False", "KindConflict", "the kind is already in use"),
-            condition("Established", "False", "NotAccepted", "not all names are accepted"),
-        ]
-    } else {
-        vec![
-            condition("NamesAccepted", "True", "NoConflicts", "no conflicts found"),
-            condition(
-                "Established",
-                "True",
-                "InitialNamesAccepted",
-                "the initial names have been accepted",
-            ),
-        ]
-    };
-    // those that others keep
-    conditions.extend(
-        before
-            .iter()
-            .filter(|condition| !matches!(meta::text(condition, "/type"), "NamesAccepted" | "Established"))
-            .cloned(),
-    );
-    if let Some(members) = crd.as_object_mut() {
-        members.insert("status".into(), json!({"acceptedNames": if taken { json!({"plural": "", "kind": ""}) } else { names }, "conditions": conditions, "storedVersions": stored}));
-    }
-    Ok(())
 }

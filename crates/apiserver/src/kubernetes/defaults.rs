@@ -513,6 +513,9 @@ pub(super) fn endpoint_slice(value: &mut Value) {
 }
 
 pub(super) fn network_policy(value: &mut Value) {
+    if let Some(members) = value.as_object_mut() {
+        members.entry("spec").or_insert_with(|| json!({}));
+    }
     let Some(spec) = object(value, "/spec") else { return };
     for direction in ["ingress", "egress"] {
         for rule in each(spec, direction) {

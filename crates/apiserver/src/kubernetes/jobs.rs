@@ -83,6 +83,13 @@ fn select_by_uid(job: &mut Value) {
     }
 }
 
+/// Most pods at a time, and most failed indexes, of an indexed job.
+const MAX_INDEXED: i64 = 100_000;
+/// From how many completions on fewer may run and fail.
+const MANY_COMPLETIONS: i64 = 100_000;
+/// Most pods and failed indexes of a job with that many.
+const MAX_OF_MANY: i64 = 10_000;
+
 /// What a job must have, also one that a CronJob makes.
 fn validate_job(spec: &Value, path: &Path, errors: &mut ErrorList) {
     for key in [
@@ -96,12 +103,7 @@ fn validate_job(spec: &Value, path: &Path, errors: &mut ErrorList) {
     ] {
         nonnegative(spec, key, path, errors);
     }
-    one_of(spec, "completionMode", &["NonIndexed", "Indexed"], path, errors);
-    let is_indexed = text(spec, "completionMode") == "Indexed";
-    if is_indexed && spec.get("completions").is_none() {
-        let why = "when completion mode is Indexed";
-        errors.push(Error::required(&path.child("completions"), why));
-    }
+    validate_indexes(spec, path, errors);
     let policies = ["Failed", "TerminatingOrFailed"];
     one_of(spec, "podReplacementPolicy", &policies, path, errors);
     let place = path.child("template");
@@ -116,6 +118,63 @@ fn validate_job(spec: &Value, path: &Path, errors: &mut ErrorList) {
         "OnFailure" | "Never" => {}
         "" | "Always" => errors.push(Error::required(&at, "valid values: \"OnFailure\", \"Never\"")),
         other => errors.push(Error::not_supported(&at, other, &["OnFailure", "Never"])),
+    }
+}
+
+/// What completion modes allow, and how many indexes may be.
+fn validate_indexes(spec: &Value, path: &Path, errors: &mut ErrorList) {
+    let count = |key: &str| number(spec, key);
+    let (failed, per_index) = (count("maxFailedIndexes"), count("backoffLimitPerIndex"));
+    if failed.is_some() && per_index.is_none() {
+        let why = "when maxFailedIndexes is specified";
+        errors.push(Error::required(&path.child("backoffLimitPerIndex"), why));
+    }
+    one_of(spec, "completionMode", &["NonIndexed", "Indexed"], path, errors);
+    let at_most = |key: &str, limit: i64, why: String, errors: &mut ErrorList| {
+        if let Some(own) = count(key).filter(|own| *own > limit) {
+            errors.push(Error::invalid(&path.child(key), own, why));
+        }
+    };
+    match text(spec, "completionMode") {
+        "Indexed" => {
+            let completions = count("completions");
+            if completions.is_none() {
+                let why = "when completion mode is Indexed";
+                errors.push(Error::required(&path.child("completions"), why));
+            }
+            let why = format!("must be less than or equal to {MAX_INDEXED} when completion mode is Indexed");
+            at_most("parallelism", MAX_INDEXED, why, errors);
+            if let Some(completions) = completions {
+                let why = "must be less than or equal to completions".to_owned();
+                at_most("maxFailedIndexes", completions, why, errors);
+            }
+            let why = format!("must be less than or equal to {MAX_INDEXED}");
+            at_most("maxFailedIndexes", MAX_INDEXED, why, errors);
+            if completions.is_some_and(|own| own > MANY_COMPLETIONS) && per_index.is_some() {
+                if failed.is_none() {
+                    let why = format!("must be specified when completions is above {MANY_COMPLETIONS}");
+                    errors.push(Error::required(&path.child("maxFailedIndexes"), why));
+                }
+                for key in ["parallelism", "maxFailedIndexes"] {
+                    let why = format!(
+                        "must be less than or equal to {MAX_OF_MANY} when completions are above {MANY_COMPLETIONS} and used with backoff limit per index"
+                    );
+                    at_most(key, MAX_OF_MANY, why, errors);
+                }
+            }
+        }
+        "" | "NonIndexed" => {
+            for (key, own) in [("backoffLimitPerIndex", per_index), ("maxFailedIndexes", failed)] {
+                if let Some(own) = own {
+                    errors.push(Error::invalid(
+                        &path.child(key),
+                        own,
+                        "requires indexed completion mode",
+                    ));
+                }
+            }
+        }
+        _ => {}
     }
 }
 

@@ -124,6 +124,7 @@ impl Subresource for Finalize {
             members.insert("metadata".into(), body.get("metadata").cloned().unwrap_or_default());
         }
         registry::keep_server_metadata(&mut stored, namespace);
+        label_with_name(&mut stored);
         wrong.extend(meta::validate_update(&stored, namespace));
         if !wrong.is_empty() {
             return Err(ApiError::invalid("", "Namespace", name, &wrong));

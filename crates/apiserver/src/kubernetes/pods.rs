@@ -189,13 +189,17 @@ fn validate_update(pod: &Value, old: &Value) -> ErrorList {
     }
     let gates = meta::elements(old, "/spec/schedulingGates");
     let added = meta::elements(pod, "/spec/schedulingGates").iter().enumerate();
-    errors.extend(added.filter(|(_, gate)| !gates.contains(gate)).map(|(_, gate)| {
+    errors.extend(added.filter(|(_, gate)| !gates.contains(gate)).map(|(at, gate)| {
         let why = format!(
             "only deletion is allowed, but found new scheduling gate '{}'",
             text(gate, "name")
         );
-        Error::forbidden(&path.child("schedulingGates"), why)
+        Error::forbidden(&path.child("schedulingGates").index(at).child("name"), why)
     }));
+    let is_gated = !gates.is_empty();
+    if is_gated {
+        errors.extend(more_selective(pod, old, &path));
+    }
     let reduced = |pod: &Value| {
         let mut spec = pod.get("spec").cloned().unwrap_or(Value::Null);
         if let Some(spec) = spec.as_object_mut() {
@@ -206,6 +210,15 @@ fn validate_update(pod: &Value, old: &Value) -> ErrorList {
                 "terminationGracePeriodSeconds",
             ] {
                 spec.remove(key);
+            }
+            if is_gated {
+                spec.remove("nodeSelector");
+                if let Some(affinity) = spec.get_mut("affinity").and_then(Value::as_object_mut) {
+                    affinity.remove("nodeAffinity");
+                    if affinity.is_empty() {
+                        spec.remove("affinity");
+                    }
+                }
             }
             for list in ["containers", "initContainers"] {
                 for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
@@ -229,6 +242,52 @@ fn validate_update(pod: &Value, old: &Value) -> ErrorList {
         &path,
         "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
     ));
+    errors
+}
+
+/// What is wrong with where a pod behind gates may now run: that may only be narrowed.
+fn more_selective(pod: &Value, old: &Value, path: &Path) -> ErrorList {
+    let mut errors = Vec::new();
+    let selector = pod.pointer("/spec/nodeSelector");
+    let kept = |key: &String, value: &Value| selector.and_then(|own| own.get(key)) == Some(value);
+    let mut before = old
+        .pointer("/spec/nodeSelector")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    if !before.all(|(key, value)| kept(key, value)) {
+        let why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+        let shown = selector.cloned().unwrap_or(Value::Null);
+        errors.push(Error::invalid(&path.child("nodeSelector"), shown, why));
+    }
+    let terms = |pod: &Value| {
+        let pointer = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+        meta::elements(pod, pointer).to_vec()
+    };
+    let (before, after) = (terms(old), terms(pod));
+    let at = path
+        .child("affinity")
+        .child("nodeAffinity")
+        .child("requiredDuringSchedulingIgnoredDuringExecution")
+        .child("nodeSelectorTerms");
+    if !before.is_empty() && before.len() != after.len() {
+        let why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
+        errors.push(Error::invalid(&at, json!(after), why));
+        return errors;
+    }
+    for (index, (before, after)) in before.iter().zip(&after).enumerate() {
+        let lists = ["/matchExpressions", "/matchFields"]
+            .map(|list| (meta::elements(before, list), meta::elements(after, list)));
+        let selects_nothing = lists.iter().all(|(before, _)| before.is_empty());
+        let is_narrower = match selects_nothing {
+            true => lists.iter().all(|(_, after)| after.is_empty()),
+            false => lists.iter().all(|(before, after)| after.starts_with(before)),
+        };
+        if !is_narrower {
+            let why = "only additions are allowed (no mutations or deletions)";
+            errors.push(Error::invalid(&at.index(index), after.clone(), why));
+        }
+    }
     errors
 }
 

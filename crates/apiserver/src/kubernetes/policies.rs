@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::quantity::Amount;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::checks::{self, amount, list, map, number, spec_of, syntax, text};
 use super::pods::{containers, scheduling};
@@ -320,6 +320,11 @@ pub(super) fn is_system_class(name: &str) -> bool {
 }
 
 pub(super) fn priority_classes(mut kind: Kind) -> Kind {
+    // upstream gives them a first generation and never another
+    kind.prepare_create = |_, class| {
+        meta::set(class, "generation", Some(json!(1)));
+        Ok(())
+    };
     kind.validate_create = |class| {
         let mut errors = ErrorList::new();
         let (name, value) = (meta::name(class), number(class, "value").unwrap_or(0));

@@ -133,13 +133,13 @@ fn validate(service: &Value) -> ErrorList {
             _ => errors.push(Error::forbidden(&at, "may only be used when `type` is 'LoadBalancer'")),
         }
     }
+    validate_policies(spec, kind, &path, &mut errors);
     let known = ["PreferClose", "PreferSameZone", "PreferSameNode"];
     if let Some(own) = spec.get("trafficDistribution").and_then(Value::as_str)
         && !known.contains(&own)
     {
         errors.push(Error::not_supported(&path.child("trafficDistribution"), own, &known));
     }
-    validate_policies(spec, kind, &path, &mut errors);
     if kind != "ExternalName"
         && let Some(members) = spec.as_object()
     {

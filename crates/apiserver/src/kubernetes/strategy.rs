@@ -42,6 +42,27 @@ fn metadata_again(group: &str, resource: &str) -> MetadataAgain {
     }
 }
 
+/// Resources whose updates must tell the revision that they change.
+fn update_needs_revision(group: &str, resource: &str) -> bool {
+    let some = matches!(
+        (group, resource),
+        ("policy", "poddisruptionbudgets")
+            | (
+                "storage.k8s.io",
+                "csidrivers" | "csinodes" | "csistoragecapacities" | "volumeattachments"
+            )
+            | ("certificates.k8s.io", "clustertrustbundles" | "podcertificaterequests")
+    );
+    let groups = [
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "apiregistration.k8s.io",
+        "coordination.k8s.io",
+        "node.k8s.io",
+    ];
+    some || groups.contains(&group)
+}
+
 /// The rules of one kind; what is not set does nothing.
 pub(super) struct Kind {
     pub(super) default: fn(&mut Value),
@@ -68,6 +89,12 @@ pub(super) struct Kind {
     pub(super) create_on_update: bool,
     /// Whether a deletion answers the deleted object.
     answers_deleted: bool,
+    /// Whether an update must tell the revision that it changes.
+    update_needs_revision: bool,
+    /// Whether a change of the status leaves labels alone.
+    status_keeps_labels: bool,
+    /// The group that refusals name, where it is not the resource's.
+    group_in_refusals: Option<&'static str>,
     /// What is told when dependents outlive a deletion because it does not say what becomes of them.
     orphans: Option<Option<&'static str>>,
     pub(super) marks_for_deletion: fn(&mut Value, Timestamp) -> bool,
@@ -100,6 +127,9 @@ impl Kind {
             keeps_status: false,
             create_on_update: false,
             answers_deleted: false,
+            update_needs_revision: false,
+            status_keeps_labels: false,
+            group_in_refusals: None,
             orphans: None,
             marks_for_deletion: |_, _| false,
             time_to_live: None,
@@ -199,6 +229,18 @@ impl Strategy for Kind {
 
     fn allow_create_on_update(&self) -> bool {
         self.create_on_update
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        !self.update_needs_revision
+    }
+
+    fn status_update_keeps_labels(&self) -> bool {
+        self.status_keeps_labels
+    }
+
+    fn group_in_refusals<'g>(&self, group: &'g str) -> &'g str {
+        self.group_in_refusals.unwrap_or(group)
     }
 
     fn answers_deleted_object(&self) -> bool {
@@ -379,11 +421,9 @@ fn kind_of(group: &str, resource: &str) -> Kind {
             certificates::kind(Kind::new(printers::rbac::certificate_signing_request))
         }
         ("coordination.k8s.io", "leases") => leases(Kind::new(printers::core::lease)),
-        ("scheduling.k8s.io", "priorityclasses") => policies::priority_classes(
-            Kind::new(printers::core::priority_class)
-                .defaulted(defaults::priority_class)
-                .generation(),
-        ),
+        ("scheduling.k8s.io", "priorityclasses") => {
+            policies::priority_classes(Kind::new(printers::core::priority_class).defaulted(defaults::priority_class))
+        }
         ("node.k8s.io", "runtimeclasses") => policies::runtime_classes(Kind::new(printers::core::runtime_class)),
         ("apiextensions.k8s.io", "customresourcedefinitions") => {
             crds::kind(Kind::new(printers::extensions::custom_resource_definition).generation())
@@ -417,6 +457,10 @@ fn kind_of(group: &str, resource: &str) -> Kind {
         ("resource.k8s.io", "resourceslices") => Kind::new(printers::extensions::resource_slice).generation(),
         _ => Kind::new(crate::table::default_row),
     };
+    kind.update_needs_revision = update_needs_revision(group, resource);
+    kind.status_keeps_labels = (group, resource) == ("apps", "deployments");
+    // events of both groups are one kind upstream
+    kind.group_in_refusals = (group == "events.k8s.io").then_some("");
     kind.metadata_again = metadata_again(group, resource);
     kind.answers_deleted = ANSWERS_DELETED.contains(&(group, resource)) || group == "resource.k8s.io";
     kind.orphans = match (group, resource) {

@@ -210,7 +210,8 @@ fn not_above(object: &Value, keys: &[&str], of: &str, most: &str, errors: &mut E
     let status = object.get("status").unwrap_or(&Value::Null);
     let limit = number(status, of).unwrap_or(0);
     for key in keys {
-        if let Some(count) = number(status, key).filter(|count| *count > limit) {
+        let count = number(status, key).unwrap_or(0);
+        if count > limit {
             let why = format!("cannot be greater than {most}");
             errors.push(Error::invalid(&Path::new("status").child(key), count, why));
         }

@@ -131,6 +131,10 @@ impl Scope {
                 }
             };
             decoded.map_err(|error| self.misfit(error.to_string()))?;
+            if !self.definition.is_go_type() {
+                schema.decode_embedded(object).map_err(|why| self.misfit(why))?;
+                schema.drop_empty_metadata(object);
+            }
             let looked = options.field_validation != FieldValidation::Ignore;
             if looked {
                 unknown = schema.unknown_fields(object);
@@ -155,6 +159,9 @@ impl Scope {
             FieldValidation::Warn => warnings.extend(findings),
             _ => {}
         }
+        if let Some(warning) = single_owners(object) {
+            warnings.push(warning);
+        }
         self.fill_defaults(context, object)?;
         Ok(())
     }
@@ -168,7 +175,7 @@ impl Scope {
     }
 
     /// Refuses a body that names another kind or version.
-    fn check_kind(&self, object: &Value, version: &Version) -> Result<(), ApiError> {
+    fn check_kind(&self, object: &Value, version: &Version) -> Result<(), Misfit> {
         let expected = self.definition.api_version(&self.version);
         let named = |pointer: &str, default: &str| match meta::text(object, pointer) {
             "" => default.to_owned(),
@@ -184,14 +191,15 @@ impl Scope {
             ))
         };
         if !self.definition.is_go_type() && api_version != expected {
-            return Err(other_version());
+            return Err(other_version().into());
         }
         let (group, own_version) = api_version.rsplit_once('/').unwrap_or(("", &api_version));
         let cannot = |why: String| {
-            Err(ApiError::bad_request(format!(
-                "{kind} in version \"{own_version}\" cannot be handled as a {}: {why}",
+            let subject = format!(
+                "{kind} in version \"{own_version}\" cannot be handled as a {}",
                 version.kind
-            )))
+            );
+            Err(Misfit::Fields { subject, why })
         };
         if !self.is_registered(group, own_version, &kind) {
             return cannot(format!(
@@ -199,7 +207,7 @@ impl Scope {
             ));
         }
         if kind == version.kind {
-            return Err(other_version());
+            return Err(other_version().into());
         }
         cannot(format!(
             "converting ({own_version}.{kind}) to ({}.{}): unknown conversion",
@@ -244,6 +252,29 @@ fn package(group: &str) -> &str {
         "" => "core",
         group => group.split('.').next().unwrap_or(group),
     }
+}
+
+/// Keeps the first of owner references that say the same. Answers what the client is told of it.
+fn single_owners(object: &mut Value) -> Option<String> {
+    let owners = object
+        .pointer_mut("/metadata/ownerReferences")
+        .and_then(Value::as_array_mut)?;
+    let mut kept: Vec<Value> = Vec::with_capacity(owners.len());
+    let mut twice: Vec<String> = Vec::new();
+    for owner in owners.drain(..) {
+        match kept.contains(&owner) {
+            true => twice.push(meta::text(&owner, "/uid").to_owned()),
+            false => kept.push(owner),
+        }
+    }
+    *owners = kept;
+    twice.dedup();
+    (!twice.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            twice.join(", ")
+        )
+    })
 }
 
 /// Makes integers of whole numbers: in JSON that no Go type gives a meaning they are the same.

@@ -169,6 +169,10 @@ impl Scope {
                 Err(CommitError::Conflict { .. }) if generated && attempt + 1 < RETRIES => {}
                 Err(CommitError::Conflict { .. }) => {
                     self.refused_with.extend(warnings);
+                    let there = scope.entry().ok();
+                    if there.is_some_and(|there| meta::is_deleting(&crate::object::value_of(&there))) {
+                        return Err(scope.already_exists().prefixed("object is being deleted: "));
+                    }
                     return Err(scope.already_exists());
                 }
                 Err(error) => return Err(commit_failed(&error)),

@@ -8,7 +8,7 @@ use gardener_apimachinery::field::{Error, Path};
 use gardener_apimachinery::meta::go_kind;
 use gardener_merge::Manager;
 use gardener_schema::Schema;
-use gardener_schema::json::go_text;
+use gardener_schema::json::{go_text, type_of};
 use serde_json::{Map, Value};
 
 use super::accept::Misfit;
@@ -123,8 +123,10 @@ impl Scope {
                 return Err(self.modified());
             }
             self.place(&mut patched)?;
-            if meta::name(&patched) != self.name {
-                return Err(self.other_name(meta::name(&patched)));
+            match meta::name(&patched) {
+                "" => return Err(self.no_name()),
+                name if name != self.name => return Err(self.other_name(name)),
+                _ => {}
             }
             self.to_stored(&mut patched).await?;
             let track_fields = kind != PatchKind::Apply;
@@ -172,6 +174,13 @@ impl Scope {
             return Err(not_of_this_type(own.0, own.1));
         }
         if own.0 != api_version {
+            // what upstream does not know in this version is no such object at all
+            let (group, own_version) = own.0.rsplit_once('/').unwrap_or(("", own.0));
+            let known =
+                group == self.definition.group && self.definition.versions.iter().any(|v| v.name == own_version);
+            if !known && self.definition.is_go_type() {
+                return Err(not_of_this_type(own.0, own.1));
+            }
             return Err(ApiError::bad_request(format!(
                 "Incorrect version specified in apply patch. Specified patch version: {}, expected: {api_version}",
                 own.0
@@ -297,7 +306,15 @@ fn decode_patch(kind: PatchKind, body: &Bytes) -> Result<Decoded, ApiError> {
         PatchKind::Strategic => (Format::Json, ""),
         PatchKind::Json | PatchKind::Merge => (Format::Json, "error decoding patch: "),
     };
-    decode::decode(body, format).map_err(|error| ApiError::bad_request(format!("{prefix}{}", error.message())))
+    let decoded =
+        decode::decode(body, format).map_err(|error| ApiError::bad_request(format!("{prefix}{}", error.message())))?;
+    if kind == PatchKind::Apply && !decoded.value.is_object() && !decoded.value.is_null() {
+        let found = type_of(&decoded.value);
+        return Err(ApiError::bad_request(format!(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+        )));
+    }
+    Ok(decoded)
 }
 
 /// A patched object that is none of its kind. `patched` is what upstream shows of it.

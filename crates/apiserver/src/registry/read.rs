@@ -62,7 +62,8 @@ impl ListQuery {
         let limit = query
             .number::<i64>("limit")?
             .and_then(|limit| usize::try_from(limit).ok())
-            .filter(|limit| *limit > 0);
+            // what is read from the cache comes at once
+            .filter(|limit| *limit > 0 && query.get("resourceVersion") != Some("0"));
         let initial_events = query.get("sendInitialEvents");
         let read = Self {
             labels,
@@ -116,7 +117,7 @@ impl ListQuery {
                 ));
             }
         }
-        if watching && by_match.is_some() && self.continue_token.is_some() {
+        if watching && self.continue_token.is_some() {
             errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
         }
         let initial_events = Path::new("sendInitialEvents");
@@ -124,12 +125,6 @@ impl ListQuery {
             errors.push(Error::forbidden(
                 &initial_events,
                 "sendInitialEvents is forbidden for list",
-            ));
-        }
-        if errors.is_empty() && watching && self.initial_events == Some(true) && !self.bookmarks {
-            errors.push(Error::forbidden(
-                &initial_events,
-                "sendInitialEvents requires setting allowWatchBookmarks to true",
             ));
         }
         match errors.is_empty() {
@@ -188,7 +183,7 @@ impl Scope {
             && query
                 .resource_version
                 .as_deref()
-                .is_some_and(|revision| !revision.is_empty())
+                .is_some_and(|revision| !matches!(revision, "" | "0"))
         {
             return Err(ApiError::bad_request(
                 "specifying resource version is not allowed when using continue",
@@ -319,7 +314,13 @@ pub(crate) fn parse_revision(text: Option<&str>) -> Result<Option<Revision>, Api
 
 /// What Go says of a text that is no unsigned number.
 pub(super) fn not_a_number(text: &str) -> String {
-    format!("strconv.ParseUint: parsing {}: invalid syntax", go_quote(text))
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let why = if is_number {
+        "value out of range"
+    } else {
+        "invalid syntax"
+    };
+    format!("strconv.ParseUint: parsing {}: {why}", go_quote(text))
 }
 
 /// A field that selectors of this kind do not know.
@@ -360,8 +361,10 @@ fn read_token(token: &str) -> Result<Continue, ApiError> {
         return wrong("json: cannot unmarshal into Go value of type storage.continueToken");
     };
     if token.version != TOKEN_VERSION {
-        let version = go_quote(&token.version);
-        return wrong(&format!("server does not recognize this encoded version {version}"));
+        return wrong(&format!(
+            "server does not recognize this encoded version {}",
+            token.version
+        ));
     }
     if token.revision == 0 {
         return wrong("incorrect encoded start resourceVersion (version meta.k8s.io/v1)");

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::read::not_a_number;
 use super::{RETRIES, Scope, WriteOptions, Written, commit_failed, committed};
 use crate::decode::Source;
-use crate::definition::{Context, Operation};
+use crate::definition::{Context, Definition, Operation};
 use crate::{meta, object};
 
 impl Scope {
@@ -57,14 +57,11 @@ impl Scope {
                 return self.create_accepted(object, &context, options, warnings).await;
             };
             if wanted.is_empty() && !self.definition.strategy.allow_unconditional_update() {
-                return Err(self.invalid(
-                    &self.name,
-                    &vec![Error::invalid(
-                        &Path::new("metadata").child("resourceVersion"),
-                        json!(0),
-                        "must be specified for an update",
-                    )],
-                ));
+                let at = Path::new("metadata").child("resourceVersion");
+                let error = Error::invalid(&at, json!(0), "must be specified for an update");
+                // upstream names the resource here where others name the kind
+                let Definition { group, plural, .. } = &*self.definition;
+                return Err(ApiError::invalid(group, plural, &self.name, &[error]));
             }
             if !wanted.is_empty() && wanted != entry.mod_revision.to_string() {
                 return Err(self.modified());
@@ -114,6 +111,9 @@ impl Scope {
             keep_server_metadata(object, old);
             if status_update {
                 keep_all_but_status(object, old, strategy.status_update_keeps_metadata());
+                if strategy.status_update_keeps_labels() {
+                    meta::set(object, "labels", old.pointer("/metadata/labels").cloned());
+                }
             } else if has_status {
                 copy_member(object, old, "status");
             }
@@ -315,7 +315,7 @@ impl Scope {
         parts.join("/")
     }
 
-    fn check_uid(&self, object: &Value, old: &Value) -> Result<(), ApiError> {
+    pub(crate) fn check_uid(&self, object: &Value, old: &Value) -> Result<(), ApiError> {
         let (new_uid, old_uid) = (meta::text(object, "/metadata/uid"), meta::text(old, "/metadata/uid"));
         if new_uid.is_empty() || new_uid == old_uid {
             return Ok(());
@@ -370,6 +370,9 @@ impl Scope {
     pub(super) fn reset_fields(&self) -> gardener_merge::fieldset::Set {
         let has_status = self.definition.stored_version().is_some_and(|version| version.status);
         match self.subresource.as_str() {
+            "status" if self.definition.strategy.status_update_keeps_labels() => {
+                gardener_merge::fieldset::Set::of_fields(&["spec", "metadata.labels"])
+            }
             "status" => gardener_merge::fieldset::Set::of_fields(&["spec"]),
             "" if has_status => gardener_merge::fieldset::Set::of_fields(&["status"]),
             _ => gardener_merge::fieldset::Set::default(),

@@ -191,12 +191,12 @@ fn associative_lists() {
         owned(&live, "a"),
         [
             ".spec.template.spec.containers[name=\"a\"]",
+            ".spec.template.spec.containers[name=\"b\"]",
             ".spec.template.spec.containers[name=\"a\"].image",
             ".spec.template.spec.containers[name=\"a\"].name",
             ".spec.template.spec.containers[name=\"a\"].ports[containerPort=80,protocol=\"TCP\"]",
             ".spec.template.spec.containers[name=\"a\"].ports[containerPort=80,protocol=\"TCP\"].containerPort",
             ".spec.template.spec.containers[name=\"a\"].ports[containerPort=80,protocol=\"TCP\"].protocol",
-            ".spec.template.spec.containers[name=\"b\"]",
             ".spec.template.spec.containers[name=\"b\"].image",
             ".spec.template.spec.containers[name=\"b\"].name",
         ]
@@ -414,10 +414,10 @@ fn atomic_and_free_parts() {
         owned(&live, "me"),
         [
             ".spec.atomic",
+            ".spec.plain",
             ".spec.free.l",
             ".spec.free.x",
             ".spec.free.x.y",
-            ".spec.plain",
             ".spec.set[=\"a\"]",
             ".spec.set[=\"b\"]",
             ".spec.settings.k",
@@ -432,7 +432,7 @@ fn atomic_and_free_parts() {
     .unwrap_err();
     assert_eq!(
         conflicts(error),
-        ["\"me\" .spec.atomic", "\"me\" .spec.free.l", "\"me\" .spec.plain"]
+        ["\"me\" .spec.atomic", "\"me\" .spec.plain", "\"me\" .spec.free.l",]
     );
     let live = run(
         Some(&live),

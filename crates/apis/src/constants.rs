@@ -88,6 +88,8 @@ pub mod label {
     pub const SHOOT_STATUS: &str = "shoot.gardener.cloud/status";
     /// Set on shoots that run their own control plane.
     pub const SHOOT_SELF_HOSTED: &str = "shoot.gardener.cloud/self-hosted";
+    /// What labels of credentials begin with that tell for which provider they are; the provider's type follows, and the value is `true`.
+    pub const SHOOT_PROVIDER_PREFIX: &str = "provider.shoot.gardener.cloud/";
     /// A seed's provider.
     pub const SEED_PROVIDER: &str = "seed.gardener.cloud/provider";
     /// A seed's region.
@@ -148,6 +150,8 @@ pub mod operation {
     pub const KEEPALIVE: &str = "keepalive";
     /// Let the gardenlet ask for a new client certificate.
     pub const RENEW_KUBECONFIG: &str = "renew-kubeconfig";
+    /// On the Secret with a gardenlet's kubeconfig: ask for a new client certificate now.
+    pub const RENEW: &str = "renew";
     /// Update in place although an update is pending.
     pub const FORCE_IN_PLACE_UPDATE: &str = "force-in-place-update";
     /// Start the rotation of all credentials.

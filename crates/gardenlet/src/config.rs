@@ -10,6 +10,8 @@ use gardener_apis::constants::label;
 use gardener_apis::core::v1beta1::{Gardener, Seed};
 use kube::Client;
 
+use crate::bootstrap::GardenKubeconfig;
+
 /// Gives clients of shoots' APIs.
 #[async_trait]
 pub trait ShootClients: Send + Sync + 'static {
@@ -25,6 +27,8 @@ pub trait ShootClients: Send + Sync + 'static {
 pub struct Config {
     /// A client of the garden.
     pub garden: Client,
+    /// The kubeconfig behind that client, if it is kept in the seed and renewed.
+    pub garden_kubeconfig: Option<GardenKubeconfig>,
     /// A client of the seed.
     pub seed: Client,
     /// Clients of the shoots.

@@ -7,6 +7,7 @@
 mod apply;
 mod backup_bucket;
 mod backup_entry;
+pub mod bootstrap;
 mod care;
 mod checksum;
 pub mod components;

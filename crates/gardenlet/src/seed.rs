@@ -8,12 +8,15 @@ mod system;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gardener_apis::constants::{annotation, operation};
 use gardener_apis::core::v1beta1::{Gardener, Seed};
 use gardener_controller::apply as patching;
 use gardener_controller::conditions::{self, status};
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
 use gardener_rules::operation::OperationType;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use tokio::time::{MissedTickBehavior, interval};
@@ -21,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Config;
 use crate::backup_bucket::last_operation;
+use crate::bootstrap::{self, GardenKubeconfig};
 
 /// Where the seeds' leases are in the garden.
 const LEASE_NAMESPACE: &str = "gardener-system-seed-lease";
@@ -154,9 +158,13 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
         .await?;
     }
     let installed = match system::install(config, &seed, &identity).await {
-        Ok(()) => backup_bucket::ensure(config, &seed).await,
+        Ok(()) => match backup_bucket::ensure(config, &seed).await {
+            Ok(()) => renew_kubeconfig(config, &api, &seed).await,
+            Err(error) => Err(error),
+        },
         Err(error) => Err(error),
     };
+    let expires = config.garden_kubeconfig.as_ref().and_then(GardenKubeconfig::expires);
     let gardenlet: Gardener = config.identity.clone();
     let old = conditions::get_or_init(&seed.status.conditions, "GardenletReady", &now);
     let message = "Gardenlet is posting ready status.";
@@ -167,6 +175,7 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
         seed.status.kubernetes_version = Some(version.git_version.clone());
         seed.status.cluster_identity = Some(identity.clone());
         seed.status.observed_generation = generation;
+        seed.status.client_certificate_expiration_timestamp = expires.map(Time);
         let list = std::mem::take(&mut seed.status.conditions);
         seed.status.conditions = conditions::merge(list, [ready.clone()]);
         seed.status.last_operation = Some(match &installed {
@@ -189,6 +198,33 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     .await?;
     installed?;
     Ok(Action::RequeueAfter(config.settings.seed_sync_period))
+}
+
+/// Has the gardenlet ask for a new client certificate if its Seed says so [AUTH-32]; then the Seed no longer does.
+async fn renew_kubeconfig(config: &Config, api: &Api<Seed>, seed: &Seed) -> Result<(), Failed> {
+    if !bootstrap::token::asks_to_renew(seed) {
+        return Ok(());
+    }
+    let Some(kubeconfig) = &config.garden_kubeconfig else {
+        return Err(Failed(format!(
+            "unable to renew garden kubeconfig. No gardenClientConnection.kubeconfigSecret specified in configuration of gardenlet. \
+             Remove \"{}={}\" annotation from seed to reconcile successfully",
+            annotation::OPERATION,
+            operation::RENEW_KUBECONFIG
+        )));
+    };
+    let secrets: Api<Secret> = Api::namespaced(config.seed.clone(), &kubeconfig.secret.namespace);
+    let secret = secrets.get(&kubeconfig.secret.name).await?;
+    patching::patch(&secrets, &secret, |secret| {
+        let annotations = secret.annotations_mut();
+        annotations.insert(annotation::OPERATION.to_owned(), operation::RENEW.to_owned());
+    })
+    .await?;
+    patching::patch(api, seed, |seed| {
+        seed.annotations_mut().remove(annotation::OPERATION);
+    })
+    .await?;
+    Ok(())
 }
 
 /// Writes how far the operation is.

@@ -60,6 +60,7 @@ impl Landscape {
         let stop = CancellationToken::new();
         let config = Config {
             garden: world.client("garden"),
+            garden_kubeconfig: None,
             seed: world.client("seed"),
             shoots: Arc::new(OneShoot(world.client("shoot"))),
             seed_name: "local".to_owned(),

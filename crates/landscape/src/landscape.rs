@@ -160,7 +160,7 @@ impl Landscape {
         }
         for seed in manifests::seed_names(self.options.seeds) {
             self.open_seed(&embedded, &seed).await?;
-            self.start_gardenlet(&seed);
+            self.start_gardenlet(&seed).await?;
         }
         let registration = registration::manifest().map_err(|error| LandscapeError::Garden(error.to_string()))?;
         apply::apply(&self.garden_client(), &registration).await?;

@@ -6,11 +6,15 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use gardener_apis::constants::group;
+use gardener_apimachinery::clock::Clock;
+use gardener_apis::constants::GARDEN_NAMESPACE;
+use gardener_apis::core::v1beta1::Seed;
 use gardener_apiserver::{ALL_CLUSTERS, UserInfo};
 use gardener_cluster::kubelet::{self, Kubelets, NodeConfig};
 use gardener_cluster::{Participants, Role};
-use gardener_rules::csr_approval::gardenlets::SEED_USER_PREFIX;
+use gardener_controller::ObjectRef;
+use gardener_garden_authorizer::bootstrap::Bootstrapped;
+use gardener_gardenlet::bootstrap::{self, Credentials, GardenAccess, GardenConnection, Holder, token};
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
@@ -102,10 +106,12 @@ impl Landscape {
         self.publish_kubeconfig(seed).await
     }
 
-    /// Starts the gardenlet of a seed.
-    pub(crate) fn start_gardenlet(&self, seed: &str) {
-        // in the garden what its seed's gardenlet may do, in its seed everything
-        let gardenlet = UserInfo::new(&format!("{SEED_USER_PREFIX}{seed}"), &[group::SEEDS]);
+    /// Starts the gardenlet of a seed. As any other it gets into the garden by a kubeconfig in its seed, which it asks for with a bootstrap token;
+    /// in its seed it may do everything.
+    ///
+    /// # Errors
+    /// [`LandscapeError::Garden`] when the token cannot be made.
+    pub(crate) async fn start_gardenlet(&self, seed: &str) -> Result<(), LandscapeError> {
         let in_seed = UserInfo::new("gardenlet", &[gardener_apiserver::user::MASTERS]);
         let mut settings = gardener_gardenlet::Settings::default();
         // Enough for a person who looks on; a thousand shoots should not spend their time on telling how far they are.
@@ -116,24 +122,76 @@ impl Landscape {
                 port: entry.port(),
             };
         }
-        let config = gardener_gardenlet::Config {
-            garden: self.server.client(GARDEN, gardenlet),
-            seed: self.server.client(&seed_cluster(seed), in_seed),
-            shoots: Arc::new(ShootClients {
+        let in_seed = self.server.client(&seed_cluster(seed), in_seed);
+        self.prepare_bootstrap(seed, &in_seed).await?;
+        let own = |name: &str| ObjectRef::new(GARDEN_NAMESPACE, name);
+        let connection = GardenConnection {
+            seed: in_seed.clone(),
+            holder: Holder::Seed(seed.to_owned()),
+            kubeconfig_secret: own(bootstrap::KUBECONFIG_SECRET),
+            bootstrap_kubeconfig: Some(own(bootstrap::BOOTSTRAP_SECRET)),
+            validity: bootstrap::Validity::default(),
+            clients: Arc::new(GardenClients {
                 server: self.server.clone(),
+                authority: self.garden.authority.certificate.clone(),
+                clock: self.shared.clock.clone(),
             }),
-            seed_name: seed.to_owned(),
+            clock: self.shared.clock.clone(),
+            chance: self.shared.chance.clone(),
+        };
+        let (server, shared) = (self.server.clone(), self.shared.clone());
+        let seed = seed.to_owned();
+        let configure = move |garden, kubeconfig| gardener_gardenlet::Config {
+            garden,
+            garden_kubeconfig: Some(kubeconfig),
+            seed: in_seed,
+            shoots: Arc::new(ShootClients { server }),
             seed_template: None,
             identity: gardener_apis::core::v1beta1::Gardener {
-                id: self.shared.chance.hex(16),
+                id: shared.chance.hex(16),
                 name: format!("gardenlet-{seed}"),
                 version: format!("v{}", env!("CARGO_PKG_VERSION")),
             },
-            clock: self.shared.clock.clone(),
-            chance: self.shared.chance.clone(),
+            seed_name: seed,
+            clock: shared.clock,
+            chance: shared.chance,
             settings,
         };
-        self.tasks.spawn(gardener_gardenlet::run(config, self.stop.clone()));
+        self.tasks
+            .spawn(bootstrap::run(connection, configure, self.stop.clone()));
+        Ok(())
+    }
+
+    /// Gives a gardenlet a bootstrap kubeconfig if it needs one: at the first start, and when its certificate expired while nothing ran.
+    async fn prepare_bootstrap(&self, seed: &str, in_seed: &kube::Client) -> Result<(), LandscapeError> {
+        let failed =
+            |error: &dyn std::fmt::Display| LandscapeError::Garden(format!("gardenlet of seed {seed}: {error}"));
+        let garden = token::Garden {
+            client: self.garden_client(),
+            server: self.url(),
+            authority: Some(self.garden.authority.certificate.clone()),
+            clock: self.shared.clock.clone(),
+        };
+        let beneficiary = token::Beneficiary {
+            kind: Bootstrapped::Gardenlet,
+            namespace: GARDEN_NAMESPACE.to_owned(),
+            name: seed.to_owned(),
+            renews: false,
+        };
+        let seeds: Api<Seed> = Api::all(garden.client.clone());
+        let registered = seeds.get_opt(seed).await.map_err(|error| failed(&error))?;
+        let by = token::By::Token;
+        token::prepare(
+            &garden,
+            in_seed,
+            GARDEN_NAMESPACE,
+            &beneficiary,
+            by,
+            registered.as_ref(),
+        )
+        .await
+        .map_err(|error| failed(&error))?;
+        Ok(())
     }
 
     /// Has a cluster's controllers run.
@@ -204,10 +262,10 @@ impl Landscape {
         let name = seed_kubeconfig_secret(seed);
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-            "metadata": {"name": name, "namespace": "garden"},
+            "metadata": {"name": name, "namespace": GARDEN_NAMESPACE},
             "data": {"kubeconfig": STANDARD.encode(kubeconfig)},
         });
-        let api: Api<k8s_openapi::api::core::v1::Secret> = Api::namespaced(self.garden_client(), "garden");
+        let api: Api<k8s_openapi::api::core::v1::Secret> = Api::namespaced(self.garden_client(), GARDEN_NAMESPACE);
         let patched = api
             .patch(
                 &name,
@@ -218,6 +276,28 @@ impl Landscape {
         patched
             .map(|_| ())
             .map_err(|error| LandscapeError::Garden(gardener_controller::api_error(&error)))
+    }
+}
+
+/// Clients of the garden inside this process. Certificates are checked here as TLS does at the entrance.
+struct GardenClients {
+    server: gardener_apiserver::Server,
+    authority: String,
+    clock: Clock,
+}
+
+#[async_trait::async_trait]
+impl bootstrap::GardenClients for GardenClients {
+    async fn client(&self, access: &GardenAccess) -> Result<kube::Client, String> {
+        match &access.credentials {
+            Credentials::Token(token) => Ok(self.server.client_with_token(GARDEN, token)),
+            Credentials::Certificate(pair) => {
+                let now = self.clock.now().as_second();
+                let der = gardener_pki::verify_client(&pair.certificate, &self.authority, now);
+                let der = der.map_err(|error| error.to_string())?;
+                Ok(self.server.client_with_certificate(GARDEN, der))
+            }
+        }
     }
 }
 

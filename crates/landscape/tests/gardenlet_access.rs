@@ -1,5 +1,8 @@
 //! What a gardenlet may do in the garden, from its first token to its own certificate, and that a seed's gardenlet asks for nothing else.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // helpers of tests
+
+#[path = "gardenlet_access/bootstrap.rs"]
+mod bootstrapping;
 
 use std::collections::BTreeMap;
 
@@ -92,6 +95,8 @@ async fn decided(landscape: &Landscape, name: &str) -> CertificateSigningRequest
 #[tokio::test(start_paused = true)]
 async fn auth_31_a_gardenlet_gets_in_by_a_token() {
     let landscape = Landscape::start(1).await;
+    // the gardenlet that runs has had its own
+    bootstrapping::token_is_gone(&landscape).await;
     let description = bootstrap::description(Bootstrapped::ManagedSeed, "garden", "local");
     let bootstrapper = with_token(&landscape, &bootstrap::token_id("garden", "local"), &description).await;
     // a token is good for asking, and for nothing else [AUTH-34]

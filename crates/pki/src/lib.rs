@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bundle;
+mod client;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -19,6 +20,7 @@ use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::FromDer;
 
 pub use bundle::{combined, hosts};
+pub use client::{ClientCertificate, Untrusted, public_key_of_request, read_client, verify_client};
 
 /// Clocks that are this much behind still accept a new certificate.
 const BACKDATED: Duration = Duration::from_secs(60);

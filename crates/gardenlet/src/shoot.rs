@@ -4,6 +4,7 @@ mod botanist;
 mod flow;
 mod operation;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use gardener_rules::shoot_operation::{self, Decision, OperationType, Policy};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::jiff::SignedDuration;
 use kube::{Api, ResourceExt};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::Config;
@@ -45,6 +47,8 @@ impl From<kube::Error> for Failed {
 struct Reconciler {
     config: Config,
     recorder: Recorder,
+    /// Shoots that wait for their seed.
+    waiting: Mutex<BTreeSet<ObjectRef>>,
     stop: CancellationToken,
 }
 
@@ -87,6 +91,7 @@ pub(crate) async fn run(config: Config, shoots: Informer<Shoot>, seeds: Informer
     let reconciler = Arc::new(Reconciler {
         recorder: Recorder::new(config.garden.clone(), config.clock.clone(), "gardenlet"),
         config,
+        waiting: Mutex::default(),
         stop: stop.clone(),
     });
     {
@@ -111,21 +116,14 @@ pub(crate) async fn run(config: Config, shoots: Informer<Shoot>, seeds: Informer
         });
     }
     {
-        // Shoots that wait for their seed go on as soon as it is ready.
-        let (queue, shoots) = (queue.clone(), shoots.clone());
-        let identity = reconciler.config.identity.clone();
+        // Shoots that wait for their seed go on as soon as it is ready: each once, however often the seed changes then.
+        let (queue, reconciler) = (queue.clone(), Arc::clone(&reconciler));
         seeds.on_change(move |change| {
-            if shoot_operation::seed_gate(change.object(), &identity).is_err() {
+            if shoot_operation::seed_gate(change.object(), &reconciler.config.identity).is_err() {
                 return;
             }
-            let name = change.object().name_any();
-            for shoot in shoots.list() {
-                let last = shoot.status.last_operation.as_ref();
-                let waits = last.is_some_and(|last| last.description.starts_with(operation::BLOCKED));
-                if waits && shoot_operation::is_responsible(&shoot, &name) {
-                    queue.add(ObjectRef::of(shoot.as_ref()));
-                }
-            }
+            let waiting = std::mem::take(&mut *reconciler.waiting.lock());
+            waiting.into_iter().for_each(|shoot| queue.add(shoot));
         });
     }
     let concurrency = reconciler.config.settings.shoot.concurrent_syncs;
@@ -200,6 +198,7 @@ impl Reconciler {
         }
         let kind = shoot_operation::operation_type(&shoot);
         if let Err(why) = shoot_operation::seed_gate(&seed, &self.config.identity) {
+            self.waiting.lock().insert(key.clone());
             operation::mark_blocked(&self.config, &shoot, kind, &why).await?;
             return Ok(Action::RequeueAfter(SEED_RETRY));
         }

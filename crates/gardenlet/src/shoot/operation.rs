@@ -20,7 +20,7 @@ use crate::Config;
 pub(crate) const FINALIZER: &str = "gardener";
 
 /// How the description begins while the seed is not ready [CP-14].
-pub(crate) const BLOCKED: &str = "Shoot cannot be reconciled on seed: ";
+const BLOCKED: &str = "Shoot cannot be reconciled on seed: ";
 
 const CONDITIONS: [&str; 5] = [
     "APIServerAvailable",

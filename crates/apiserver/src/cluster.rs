@@ -1,8 +1,8 @@
 //! A logical cluster: a name, the resources it serves, and who may do what in it. All clusters share one store, one clock, one chance.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
 use gardener_apimachinery::chance::Chance;
@@ -86,6 +86,8 @@ pub struct ClusterConfig {
 
 /// A logical cluster, open for requests.
 pub struct LogicalCluster {
+    /// What shares this cluster, for work that outlives a reference.
+    itself: Weak<LogicalCluster>,
     name: String,
     shared: Shared,
     config: ClusterConfig,
@@ -106,8 +108,9 @@ pub struct LogicalCluster {
 const RESERVATION: SignedDuration = SignedDuration::from_secs(10);
 
 impl LogicalCluster {
-    pub(crate) fn new(name: &str, shared: Shared, config: ClusterConfig) -> Self {
-        let cluster = Self {
+    pub(crate) fn new(name: &str, shared: Shared, config: ClusterConfig) -> Arc<Self> {
+        let cluster = Arc::new_cyclic(|itself| Self {
+            itself: itself.clone(),
             name: name.to_owned(),
             shared,
             config,
@@ -120,9 +123,14 @@ impl LogicalCluster {
             metrics: Metrics::default(),
             webhooks: Webhooks::default(),
             aggregation: Aggregation::default(),
-        };
+        });
         cluster.reload_custom_resources();
         cluster
+    }
+
+    /// What shares this cluster; none once nobody does.
+    pub(crate) fn itself(&self) -> Option<Arc<Self>> {
+        self.itself.upgrade()
     }
 
     /// The cluster's name; `*` stands for all clusters and is never one.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
 use gardener_store::{Change, Expect, Key, ListOptions, MemoryStore, Store};
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::{ApiResource, DynamicObject, PostParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use parking_lot::Mutex;
@@ -145,16 +145,45 @@ impl Elsewhere {
         let _ = self.store.commit(Change::Delete { key, expect }).await;
     }
 
+    fn api(&self, definition: &Definition, resource: &ApiResource, namespace: &str) -> Api<DynamicObject> {
+        match definition.namespaced {
+            true => Api::namespaced_with(self.client.clone(), namespace, resource),
+            false => Api::all_with(self.client.clone(), resource),
+        }
+    }
+
+    /// Asks the other server whether it would create an object.
+    ///
+    /// # Errors
+    /// What it says.
+    pub(crate) async fn try_to_create(
+        &self,
+        definition: &Definition,
+        namespace: &str,
+        object: &Value,
+    ) -> Result<(), String> {
+        let resource = resource_of(definition).ok_or("the other server's kind has no version")?;
+        let object: DynamicObject = serde_json::from_value(object.clone()).map_err(|error| error.to_string())?;
+        let parameters = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        let asked = self.api(definition, &resource, namespace);
+        match tokio::time::timeout(PATIENCE, asked.create(&parameters, &object)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(kube::Error::Api(status))) => Err(status.message.clone()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(format!("the other server did not answer within {PATIENCE:?}")),
+        }
+    }
+
     /// Asks the other server for one object. Blocks the thread, as its callers are not asynchronous.
     pub(crate) fn fetch(&self, definition: &Definition, namespace: &str, name: &str) -> Option<Value> {
         let resource = resource_of(definition)?;
         if name.is_empty() || (definition.namespaced && namespace.is_empty()) {
             return None;
         }
-        let api: Api<DynamicObject> = match definition.namespaced {
-            true => Api::namespaced_with(self.client.clone(), namespace, &resource),
-            false => Api::all_with(self.client.clone(), &resource),
-        };
+        let api = self.api(definition, &resource, namespace);
         let answered = blocking::wait(PATIENCE, api.get_opt(name))?;
         match answered {
             Ok(found) => found.map(|found| value_of(&resource, &found)),

@@ -45,6 +45,7 @@ mod subresource;
 pub mod table;
 mod tls;
 pub mod tokens;
+mod trial;
 mod trust;
 pub mod user;
 pub mod watch;

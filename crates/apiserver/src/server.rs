@@ -47,7 +47,7 @@ impl Server {
 
     /// Opens a cluster for requests, in place of one of the same name.
     pub fn open(&self, name: &str, config: ClusterConfig) -> Arc<LogicalCluster> {
-        let cluster = Arc::new(LogicalCluster::new(name, self.inner.shared.clone(), config));
+        let cluster = LogicalCluster::new(name, self.inner.shared.clone(), config);
         cluster.config().authorizer.prepare(&cluster);
         let before = self.inner.clusters.write().insert(name.to_owned(), cluster.clone());
         if let Some(before) = before {

@@ -1,11 +1,13 @@
 //! A garden in memory and in virtual time without seeds, in which nothing works but what a test starts. With feature `landscape`.
 #![allow(clippy::unwrap_used, clippy::panic)] // memory does not refuse
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
 use gardener_apis::core::v1beta1::Shoot;
+use gardener_apiserver::LogicalCluster;
 use gardener_controller_manager::Config;
 use gardener_landscape::garden::GARDEN;
 use gardener_landscape::{Landscape, Options, Storage};
@@ -137,8 +139,12 @@ impl Garden {
 
     /// Stores objects as they are, status included: neither admission nor validation see them.
     pub async fn put(&self, objects: Vec<Value>) {
-        let (garden, _) = self.landscape.server.cluster(GARDEN).unwrap();
-        garden.copy_in(objects).await.unwrap();
+        self.cluster().copy_in(objects).await.unwrap();
+    }
+
+    /// The garden's logical cluster.
+    pub fn cluster(&self) -> Arc<LogicalCluster> {
+        self.landscape.server.cluster(GARDEN).unwrap().0
     }
 
     /// The shoots of the project.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use gardener_apis::constants::finalizer;
+use gardener_apis::constants::{finalizer, label};
 use gardener_apis::core::v1beta1::{InternalSecret, Quota, SecretBinding, Shoot};
 use gardener_apis::security::v1alpha1::{CredentialsBinding, WorkloadIdentity};
 use gardener_controller::apply::Writable;
@@ -22,7 +22,6 @@ use crate::manager::{ReconcileError, read};
 pub(crate) const SECRET_BINDING_LABEL: &str = "reference.gardener.cloud/secretbinding";
 /// On credentials and quotas of CredentialsBindings.
 pub(crate) const CREDENTIALS_BINDING_LABEL: &str = "reference.gardener.cloud/credentialsbinding";
-const PROVIDER_LABEL: &str = "provider.shoot.gardener.cloud/";
 /// The finalizer of Gardeners of long ago.
 const LEGACY_FINALIZER: &str = "gardener.cloud/gardener";
 
@@ -284,7 +283,9 @@ where
     let credentials = api.get(name).await?;
     apply::patch_locked(api, &credentials, |credentials| {
         let labels = credentials.meta_mut().labels.get_or_insert_with(BTreeMap::new);
-        let providers = providers.iter().map(|own| format!("{PROVIDER_LABEL}{own}"));
+        let providers = providers
+            .iter()
+            .map(|own| format!("{}{own}", label::SHOOT_PROVIDER_PREFIX));
         for label in providers.chain([own_label.to_owned()]) {
             labels.entry(label).or_insert_with(|| "true".to_owned());
         }
@@ -314,7 +315,7 @@ where
     let freed = apply::patch_locked(api, &credentials, |credentials| {
         if let Some(labels) = &mut credentials.meta_mut().labels {
             labels.remove(own_label);
-            labels.retain(|own, _| bound_otherwise || !own.starts_with(PROVIDER_LABEL));
+            labels.retain(|own, _| bound_otherwise || !own.starts_with(label::SHOOT_PROVIDER_PREFIX));
         }
         let finalizers = credentials.finalizers_mut();
         finalizers.retain(|own| own != own_finalizer && own != LEGACY_FINALIZER);

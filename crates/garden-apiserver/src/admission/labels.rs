@@ -148,10 +148,12 @@ fn wanted(attributes: &Attributes<'_>) -> Result<Option<BTreeSet<String>>, ApiEr
         };
     }
     if let Some(binding) = typed::<SecretBinding>(attributes) {
-        return match &binding.provider {
-            Some(own) => provider(&own.r#type),
-            None => Ok(None),
+        // one binding may be of several providers
+        let types = |own: &SecretBindingProvider| {
+            let types = own.r#type.split(',');
+            types.map(|kind| format!("{EXTENSION_PROVIDER_PREFIX}{kind}")).collect()
         };
+        return Ok(binding.provider.as_ref().map(types));
     }
     if let Some(binding) = typed::<CredentialsBinding>(attributes) {
         return provider(&binding.provider.r#type);

@@ -154,10 +154,10 @@ impl Admission for ResourceReferenceManager {
             return shoots::check(attributes, &own, typed_old::<Shoot>(attributes).as_ref());
         }
         if let Some(own) = typed::<SecretBinding>(attributes) {
-            return bindings::secret_binding(attributes, &own);
+            return bindings::secret_binding(attributes, &own).await;
         }
         if let Some(own) = typed::<CredentialsBinding>(attributes) {
-            return bindings::credentials_binding(attributes, &own);
+            return bindings::credentials_binding(attributes, &own).await;
         }
         if let Some(own) = typed::<Seed>(attributes) {
             let old = typed_old::<Seed>(attributes);

@@ -1,13 +1,14 @@
 //! What bindings bind: credentials and quotas that their author may read, of the right provider, [ADM-51], [ADM-52].
 
 use gardener_apimachinery::ApiError;
-use gardener_apis::constants::group;
+use gardener_apis::constants::{group, label};
 use gardener_apis::core::v1beta1::*;
 use gardener_apis::security::v1alpha1::{CredentialsBinding, WorkloadIdentity};
 use gardener_apiserver::definition::Attributes;
 use gardener_rules::csr_approval::gardenlets::GARDENADM_USER_PREFIX;
 use gardener_rules::quota;
 use k8s_openapi::api::core::v1::ObjectReference;
+use serde_json::{Value, json};
 
 use super::{CORE, INTERNAL_SECRET, Kind, SECRET, WORKLOAD_IDENTITY, exists, readable, text};
 use crate::lookup;
@@ -24,7 +25,7 @@ struct Binding<'a> {
 }
 
 /// Checks a SecretBinding.
-pub(super) fn secret_binding(attributes: &Attributes<'_>, binding: &SecretBinding) -> Result<(), ApiError> {
+pub(super) async fn secret_binding(attributes: &Attributes<'_>, binding: &SecretBinding) -> Result<(), ApiError> {
     let providers = binding.provider.iter().flat_map(|provider| provider.r#type.split(','));
     let own = Binding {
         kind: "SecretBinding",
@@ -38,10 +39,14 @@ pub(super) fn secret_binding(attributes: &Attributes<'_>, binding: &SecretBindin
     check(attributes, &own, |shoot| {
         shoot.spec.secret_binding_name.as_ref() == name
     })
+    .await
 }
 
 /// Checks a CredentialsBinding.
-pub(super) fn credentials_binding(attributes: &Attributes<'_>, binding: &CredentialsBinding) -> Result<(), ApiError> {
+pub(super) async fn credentials_binding(
+    attributes: &Attributes<'_>,
+    binding: &CredentialsBinding,
+) -> Result<(), ApiError> {
     let reference = &binding.credentials_ref;
     let credentials = match text(&reference.api_version) {
         "v1" => SECRET,
@@ -65,9 +70,14 @@ pub(super) fn credentials_binding(attributes: &Attributes<'_>, binding: &Credent
     check(attributes, &own, |shoot| {
         shoot.spec.credentials_binding_name.as_ref() == name
     })
+    .await
 }
 
-fn check(attributes: &Attributes<'_>, binding: &Binding<'_>, uses: impl Fn(&Shoot) -> bool) -> Result<(), ApiError> {
+async fn check(
+    attributes: &Attributes<'_>,
+    binding: &Binding<'_>,
+    uses: impl Fn(&Shoot) -> bool + Send,
+) -> Result<(), ApiError> {
     let context = attributes.context;
     let providers = binding.providers.join(" ");
     let shoots = lookup::list::<Shoot>(context.lister, Some(attributes.namespace));
@@ -93,6 +103,9 @@ fn check(attributes: &Attributes<'_>, binding: &Binding<'_>, uses: impl Fn(&Shoo
         )));
     }
     exists(attributes, credentials, binding.namespace, binding.name)?;
+    if credentials.kind != WORKLOAD_IDENTITY.kind {
+        try_credentials(attributes, binding).await?;
+    }
     if let Some(identity) = lookup::get::<WorkloadIdentity>(context.lister, binding.namespace, binding.name)
         .filter(|_| credentials.kind == WORKLOAD_IDENTITY.kind)
     {
@@ -123,4 +136,50 @@ fn check(attributes: &Attributes<'_>, binding: &Binding<'_>, uses: impl Fn(&Shoo
         }
     }
     Ok(())
+}
+
+/// Has everybody who looks at credentials of a provider look at those that are bound: extensions do so when Secrets with the provider's label are
+/// written, and what is bound may have been written without it [ADM-52].
+async fn try_credentials(attributes: &Attributes<'_>, binding: &Binding<'_>) -> Result<(), ApiError> {
+    let context = attributes.context;
+    let Kind { group, resource, .. } = binding.credentials;
+    // where there is only a set of objects nobody looks
+    let Some(cluster) = context.lister.cluster() else {
+        return Ok(());
+    };
+    let Some(stored) = context.lister.get(group, resource, binding.namespace, binding.name) else {
+        return Ok(());
+    };
+    for provider in &binding.providers {
+        let trial = trial_of(&stored, binding, provider);
+        cluster
+            .try_to_create(group, resource, binding.namespace, trial)
+            .await
+            .map_err(|why| attributes.forbidden(&format!("{provider} provider secret sanity check failed: {why}")))?;
+    }
+    Ok(())
+}
+
+/// Credentials as they would look if they were made for a provider.
+fn trial_of(stored: &Value, binding: &Binding<'_>, provider: &str) -> Value {
+    let mut labels = stored.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({}));
+    if let Some(labels) = labels.as_object_mut() {
+        labels.insert(format!("{}{provider}", label::SHOOT_PROVIDER_PREFIX), "true".into());
+    }
+    let mut trial = json!({
+        "apiVersion": stored.get("apiVersion"), "kind": stored.get("kind"),
+        "metadata": {"generateName": binding.name, "namespace": binding.namespace, "labels": labels},
+    });
+    for key in ["type", "data"] {
+        if let (Some(value), Some(trial)) = (stored.get(key), trial.as_object_mut()) {
+            trial.insert(key.to_owned(), value.clone());
+        }
+    }
+    if let (Some(annotations), Some(metadata)) = (
+        stored.pointer("/metadata/annotations"),
+        trial.get_mut("metadata").and_then(Value::as_object_mut),
+    ) {
+        metadata.insert("annotations".to_owned(), annotations.clone());
+    }
+    trial
 }

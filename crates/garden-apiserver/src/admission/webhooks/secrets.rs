@@ -270,7 +270,6 @@ impl Admission for UpdateRestriction {
 /// [ADM-79].
 pub(super) struct ProviderLabels;
 
-const PROVIDER: &str = "provider.shoot.gardener.cloud/";
 const BOUND: [&str; 2] = [
     "reference.gardener.cloud/secretbinding",
     "reference.gardener.cloud/credentialsbinding",
@@ -330,24 +329,27 @@ impl Admission for ProviderLabels {
         if providers.is_empty() {
             return Ok(());
         }
-        let wanted: BTreeSet<String> = providers.iter().map(|own| format!("{PROVIDER}{own}")).collect();
+        let wanted: BTreeSet<String> = providers
+            .iter()
+            .map(|own| format!("{}{own}", label::SHOOT_PROVIDER_PREFIX))
+            .collect();
         let labels = meta::string_map(object.pointer("/metadata/labels"));
         let there: BTreeSet<String> = labels
             .iter()
-            .filter(|(key, value)| key.starts_with(PROVIDER) && *value == "true")
+            .filter(|(key, value)| key.starts_with(label::SHOOT_PROVIDER_PREFIX) && *value == "true")
             .map(|(key, _)| key.clone())
             .collect();
         if wanted == there
             && !labels
                 .iter()
-                .any(|(key, _)| key.starts_with(PROVIDER) && !there.contains(key))
+                .any(|(key, _)| key.starts_with(label::SHOOT_PROVIDER_PREFIX) && !there.contains(key))
         {
             return Ok(());
         }
         if let Some(object) = attributes.object.as_mut() {
             let labels = meta::metadata_mut(object).entry("labels").or_insert_with(|| json!({}));
             if let Some(labels) = labels.as_object_mut() {
-                labels.retain(|key, _| !key.starts_with(PROVIDER));
+                labels.retain(|key, _| !key.starts_with(label::SHOOT_PROVIDER_PREFIX));
                 labels.extend(wanted.into_iter().map(|key| (key, "true".into())));
             }
         }

@@ -43,9 +43,7 @@ pub fn objects(identity: &str) -> Manifest {
 pub fn admission_plugins(configuration: &admission::Configuration) -> Vec<Arc<dyn Admission>> {
     let mut plugins: Vec<Arc<dyn Admission>> = vec![Arc::new(NamespaceLifecycle)];
     plugins.extend(admission::plugins(configuration));
-    plugins.extend(admission::webhooks::plugins(
-        admission::webhooks::ResourceSize::default(),
-    ));
+    plugins.extend(admission::webhooks::plugins(configuration.resource_size()));
     plugins.push(Arc::new(MutatingAdmissionWebhook));
     plugins.push(Arc::new(ValidatingAdmissionWebhook));
     plugins

@@ -1,6 +1,6 @@
 //! What operators configure of plugins, [ADM-2]: each plugin's own document, as in `--admission-control-config-file`.
 
-use gardener_apimachinery::field::Path;
+use gardener_apimachinery::field::{Error, Path};
 use gardener_apimachinery::selector::LabelSelector;
 use gardener_apis::core::v1beta1::Toleration;
 use gardener_apis::validation;
@@ -8,6 +8,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as Selector;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use super::webhooks::ResourceSize;
+use super::webhooks::resource_size;
 
 /// Plugins that run only where they are asked for.
 pub const OFF_BY_DEFAULT: [&str; 2] = ["ShootNodeLocalDNSEnabledByDefault", "ShootDNSRewriting"];
@@ -18,6 +21,7 @@ pub struct Configuration {
     pub(super) tolerations: Tolerations,
     pub(super) dns_rewriting: DnsRewriting,
     pub(super) resource_reservation: ResourceReservation,
+    resource_size: ResourceSize,
 }
 
 /// Why a plugin's document is not understood.
@@ -27,12 +31,12 @@ pub enum ConfigurationError {
     #[error("plugin {0:?} takes no configuration")]
     None(String),
     /// It is of another kind.
-    #[error(
-        "plugin {plugin:?}: expected kind \"Configuration\" of {expected:?}, but it is kind {kind:?} of {api_version:?}"
-    )]
+    #[error("plugin {plugin:?}: expected kind {own:?} of {expected:?}, but it is kind {kind:?} of {api_version:?}")]
     Kind {
         /// The plugin.
         plugin: String,
+        /// Its kind.
+        own: &'static str,
         /// Its API version.
         expected: String,
         /// What the document says.
@@ -92,26 +96,74 @@ impl Configuration {
                 let own: Tolerations = read(plugin, "shoottolerationrestriction", document)?;
                 let mut errors = validation::tolerations(&own.defaults, &Path::new("defaults"));
                 errors.extend(validation::tolerations(&own.whitelist, &Path::new("whitelist")));
-                if !errors.is_empty() {
-                    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-                    return Err(ConfigurationError::Shape {
-                        plugin: plugin.to_owned(),
-                        why: texts.join("; "),
-                    });
-                }
+                findings(plugin, &errors)?;
                 self.tolerations = own;
             }
             "ShootDNSRewriting" => self.dns_rewriting = read(plugin, "shootdnsrewriting", document)?,
             "ShootResourceReservation" => {
                 self.resource_reservation = read(plugin, "shootresourcereservation", document)?;
             }
+            // what gardener-admission-controller reads, of which this member counts
+            resource_size::NAME => {
+                let own: AdmissionController = read_kind(
+                    plugin,
+                    "AdmissionControllerConfiguration",
+                    ADMISSION_CONTROLLER,
+                    document,
+                )?;
+                let own = own.server.resource_admission_configuration;
+                let path = Path::new("server").child("resourceAdmissionConfiguration");
+                findings(plugin, &own.validate_configuration(&path))?;
+                self.resource_size = own;
+            }
             other => return Err(ConfigurationError::None(other.to_owned())),
         }
         Ok(())
     }
+
+    /// How large objects may become [ADM-76].
+    pub fn resource_size(&self) -> ResourceSize {
+        self.resource_size.clone()
+    }
+}
+
+const ADMISSION_CONTROLLER: &str = "admissioncontroller.config.gardener.cloud/v1alpha1";
+
+/// gardener-admission-controller's configuration, as far as it counts here.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct AdmissionController {
+    server: AdmissionControllerServer,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct AdmissionControllerServer {
+    resource_admission_configuration: ResourceSize,
+}
+
+fn findings(plugin: &str, errors: &[Error]) -> Result<(), ConfigurationError> {
+    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    match texts.is_empty() {
+        true => Ok(()),
+        false => Err(ConfigurationError::Shape {
+            plugin: plugin.to_owned(),
+            why: texts.join("; "),
+        }),
+    }
 }
 
 fn read<T: DeserializeOwned>(plugin: &str, group: &str, document: &Value) -> Result<T, ConfigurationError> {
+    let expected = format!("{group}.admission.gardener.cloud/v1alpha1");
+    read_kind(plugin, "Configuration", &expected, document)
+}
+
+fn read_kind<T: DeserializeOwned>(
+    plugin: &str,
+    own: &'static str,
+    expected: &str,
+    document: &Value,
+) -> Result<T, ConfigurationError> {
     let member = |name: &str| {
         document
             .get(name)
@@ -119,22 +171,22 @@ fn read<T: DeserializeOwned>(plugin: &str, group: &str, document: &Value) -> Res
             .unwrap_or_default()
             .to_owned()
     };
-    let expected = format!("{group}.admission.gardener.cloud/v1alpha1");
     let (api_version, kind) = (member("apiVersion"), member("kind"));
-    if api_version != expected || kind != "Configuration" {
+    if api_version != expected || kind != own {
         return Err(ConfigurationError::Kind {
             plugin: plugin.to_owned(),
-            expected,
+            own,
+            expected: expected.to_owned(),
             api_version,
             kind,
         });
     }
-    let mut own = document.clone();
-    if let Some(members) = own.as_object_mut() {
+    let mut members = document.clone();
+    if let Some(members) = members.as_object_mut() {
         members.remove("apiVersion");
         members.remove("kind");
     }
-    T::deserialize(own).map_err(|error| ConfigurationError::Shape {
+    T::deserialize(members).map_err(|error| ConfigurationError::Shape {
         plugin: plugin.to_owned(),
         why: error.to_string(),
     })
@@ -168,8 +220,33 @@ mod tests {
         configuration.take("ShootResourceReservation", &reservation).unwrap();
         let selector = configuration.resource_reservation.by_machine().unwrap();
         assert!(selector.matches(&[("a".to_owned(), "b".to_owned())].into()) && !selector.matches(&[].into()));
+        let sizes = |own: Value| {
+            json!({
+                "apiVersion": "admissioncontroller.config.gardener.cloud/v1alpha1", "kind": "AdmissionControllerConfiguration",
+                "logLevel": "info", "server": {"webhooks": {"port": 2721}, "resourceAdmissionConfiguration": own},
+            })
+        };
+        let limit = json!({"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["shoots"], "size": "10k"});
+        let own = sizes(json!({"limits": [limit], "operationMode": "log"}));
+        configuration.take(resource_size::NAME, &own).unwrap();
+        assert_eq!(configuration.resource_size().limits.len(), 1);
         for (plugin, document, why) in [
             ("ShootDNS", json!({}), "takes no configuration"),
+            (
+                resource_size::NAME,
+                json!({}),
+                "expected kind \"AdmissionControllerConfiguration\" of \"admissioncontroller.config.",
+            ),
+            (
+                resource_size::NAME,
+                sizes(json!({"operationMode": "shout"})),
+                "unknown variant `shout`, expected `block` or `log`",
+            ),
+            (
+                resource_size::NAME,
+                sizes(json!({"limits": [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}]})),
+                "server.resourceAdmissionConfiguration.limits[0]: Invalid value: [\"*\"]: at least one of size or count must be specified",
+            ),
             (
                 "ShootDNSRewriting",
                 json!({"kind": "Other"}),

@@ -3,7 +3,7 @@
 
 mod configurations;
 mod namespaces;
-mod resource_size;
+pub mod resource_size;
 mod restrictions;
 mod secrets;
 

@@ -1,23 +1,24 @@
-//! Controller registrations `[GCM-30]`–`[GCM-32]`: which extensions are installed on which seed.
+//! Controller registrations `[GCM-30]`–`[GCM-32]`: which extensions are installed on which seed, and in which self-hosted shoot.
 
 mod extensionclusterrole;
 mod finalizers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use gardener_apis::constants::GARDEN_NAMESPACE;
+use gardener_apis::constants::{GARDEN_NAMESPACE, label};
 use gardener_apis::core::v1::ControllerDeployment;
 use gardener_apis::core::v1beta1::{
     BackupBucket, BackupEntry, ControllerInstallation, ControllerRegistration, Seed, Shoot,
 };
 use gardener_controller::informer::Watched;
-use gardener_controller::{Action, Change, Informer, Queue, apply};
-use gardener_rules::registrations::{self, Landscape};
+use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, apply};
+use gardener_rules::registrations::self_hosted::{Keeper, SEED_REF_NAME, Step, refers_to, step};
+use gardener_rules::registrations::{self, Landscape, SelfHosted};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::PostParams;
+use kube::api::{ListParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -26,6 +27,7 @@ use crate::Manager;
 use crate::manager::{ReconcileError, read};
 
 const SEED_HASH: &str = "seed-spec-hash";
+const SHOOT_HASH: &str = "shoot-spec-hash";
 const REGISTRATION_HASH: &str = "registration-spec-hash";
 const DEPLOYMENT_HASH: &str = "deployment-hash";
 const POD_SECURITY: &str = "security.gardener.cloud/pod-security-enforce";
@@ -33,6 +35,36 @@ const POD_SECURITY: &str = "security.gardener.cloud/pod-security-enforce";
 const RESOURCE_REFERENCE: &str = "gardener.cloud/role=resource-reference";
 /// How many objects are worked on at once by controllers that upstream has no setting for.
 const CONCURRENT_SYNCS: usize = 5;
+
+/// For whom registrations are chosen: a seed by its name, or a self-hosted shoot.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Target {
+    Seed(String),
+    Shoot(ObjectRef),
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Seed(name) => write!(formatter, "seed {name}"),
+            Self::Shoot(shoot) => write!(formatter, "shoot {shoot}"),
+        }
+    }
+}
+
+/// Whom a bucket, an entry or an installation belongs to. The seed of a self-hosted shoot is named as that.
+fn owners(seed: Option<&String>, shoot: Option<&ObjectReference>) -> Vec<Target> {
+    let mut owners: Vec<Target> = seed.cloned().map(Target::Seed).into_iter().collect();
+    if let Some(shoot) = shoot {
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        let (namespace, name) = (text(&shoot.namespace), text(&shoot.name));
+        if namespace == GARDEN_NAMESPACE {
+            owners.push(Target::Seed(name.clone()));
+        }
+        owners.push(Target::Shoot(ObjectRef::new(namespace, name)));
+    }
+    owners
+}
 
 struct Reconciler {
     manager: Manager,
@@ -64,7 +96,7 @@ async fn install(manager: &Manager) {
         deployments: manager.informer(),
         installations: manager.informer(),
     };
-    let queue: Queue<String> = Queue::new();
+    let queue: Queue<Target> = Queue::new();
     own.seeds.feed_if(
         &queue,
         |change| match change {
@@ -76,38 +108,56 @@ async fn install(manager: &Manager) {
             }
             _ => true,
         },
-        |seed| [seed.name_any()],
+        |seed| [Target::Seed(seed.name_any())],
     );
     own.shoots.feed_if(
         &queue,
         |change| match change {
             Change::Applied { old: Some(old), new } => {
-                old.spec != new.spec || old.status.seed_name != new.status.seed_name
+                old.spec != new.spec
+                    || old.status.seed_name != new.status.seed_name
+                    || old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
             }
             _ => true,
         },
         |shoot| {
             let seeds = shoot.spec.seed_name.iter().chain(&shoot.status.seed_name);
-            seeds.cloned().collect::<Vec<_>>()
+            let mut targets: Vec<Target> = seeds.cloned().map(Target::Seed).collect();
+            if shoot.is_self_hosted() {
+                let own = ObjectRef::of(shoot);
+                if own.namespace == GARDEN_NAMESPACE {
+                    targets.push(Target::Seed(own.name.clone()));
+                }
+                targets.push(Target::Shoot(own));
+            }
+            targets
         },
     );
     own.buckets.feed_if(
         &queue,
         |change| !matches!(change, Change::Applied { old: Some(old), new } if old.spec == new.spec),
-        |bucket| bucket.spec.seed_name.clone(),
+        |bucket| owners(bucket.spec.seed_name.as_ref(), bucket.spec.shoot_ref.as_ref()),
     );
     own.entries.feed_if(
         &queue,
         |change| !matches!(change, Change::Applied { old: Some(old), new } if old.spec == new.spec),
-        |entry| entry.spec.seed_name.clone(),
+        |entry| owners(entry.spec.seed_name.as_ref(), entry.spec.shoot_ref.as_ref()),
     );
     own.installations.feed(&queue, |installation| {
-        installation.spec.seed_ref.as_ref().and_then(|own| own.name.clone())
+        let seed = installation.spec.seed_ref.as_ref().and_then(|own| own.name.as_ref());
+        owners(seed, installation.spec.shoot_ref.as_ref())
     });
-    let seeds = own.seeds.clone();
+    let (seeds, shoots) = (own.seeds.clone(), own.shoots.clone());
     let wake = {
         let queue = queue.clone();
-        Arc::new(move || seeds.list().iter().for_each(|seed| queue.add(seed.name_any())))
+        Arc::new(move || {
+            for seed in seeds.list() {
+                queue.add(Target::Seed(seed.name_any()));
+            }
+            for shoot in shoots.list().iter().filter(|shoot| shoot.is_self_hosted()) {
+                queue.add(Target::Shoot(ObjectRef::of(shoot.as_ref())));
+            }
+        })
     };
     let secrets = manager
         .informers
@@ -135,9 +185,14 @@ async fn install(manager: &Manager) {
     let own = Arc::new(own);
     let syncs = manager.config.controllers.controller_registration.concurrent_syncs;
     let controller = manager.controller("controllerinstallation-seed", syncs, queue);
-    let reconcile = move |seed: String| {
+    let reconcile = move |target: Target| {
         let own = own.clone();
-        async move { own.reconcile(&seed).await }
+        async move {
+            match &target {
+                Target::Seed(name) => own.reconcile_seed(name).await,
+                Target::Shoot(shoot) => own.reconcile_shoot(shoot).await,
+            }
+        }
     };
     controller.run(manager.stop.clone(), reconcile).await;
 }
@@ -163,68 +218,221 @@ fn reference(metadata: &ObjectMeta) -> ObjectReference {
     }
 }
 
+/// For whom installations are: a seed, a self-hosted shoot, or a seed that is one.
+struct Owner<'a> {
+    seed: Option<&'a Seed>,
+    shoot: Option<&'a Shoot>,
+}
+
+impl Owner<'_> {
+    fn keeper(&self) -> Keeper {
+        match (self.seed, self.shoot) {
+            (Some(_), Some(_)) => Keeper::SelfHostedSeed,
+            (None, _) => Keeper::Shoot,
+            (Some(_), None) => Keeper::Seed,
+        }
+    }
+
+    /// The labels by which changes are seen, and by which a seed knows its own installations in a self-hosted shoot.
+    fn labels(&self) -> BTreeMap<String, String> {
+        let mut labels = BTreeMap::new();
+        match (self.seed, self.shoot) {
+            (seed, Some(shoot)) => {
+                labels.insert(SHOOT_HASH.to_owned(), hash(&shoot.spec));
+                labels.extend(seed.map(|seed| (SEED_REF_NAME.to_owned(), seed.name_any())));
+            }
+            (Some(seed), None) => drop(labels.insert(SEED_HASH.to_owned(), hash(&seed.spec))),
+            (None, None) => {}
+        }
+        labels
+    }
+}
+
+/// What was chosen for an owner.
+struct Chosen<'a> {
+    /// Names of the registrations that are wanted.
+    wanted: BTreeSet<String>,
+    /// Names of those that the self-hosted shoot needs for itself.
+    needed_by_shoot: BTreeSet<String>,
+    /// All registrations.
+    registrations: &'a [ControllerRegistration],
+    /// The owner's installations.
+    installations: &'a [ControllerInstallation],
+}
+
 impl Reconciler {
     fn api(&self) -> Api<ControllerInstallation> {
         self.manager.all()
     }
 
-    async fn reconcile(&self, name: &str) -> Result<Action, ReconcileError> {
+    async fn installations(&self, parameters: &ListParams) -> Result<Vec<ControllerInstallation>, ReconcileError> {
+        // a read of our own writes: the informer may not have seen the installations of the last run
+        Ok(self.api().list(parameters).await?.items)
+    }
+
+    /// The installations that refer to a self-hosted shoot.
+    async fn installations_of(&self, shoot: &Shoot) -> Result<Vec<ControllerInstallation>, ReconcileError> {
+        let mut all = self.installations(&ListParams::default()).await?;
+        all.retain(|own| refers_to(own.spec.shoot_ref.as_ref(), shoot));
+        Ok(all)
+    }
+
+    async fn reconcile_seed(&self, name: &str) -> Result<Action, ReconcileError> {
         let Some(seed) = read(&self.manager.all::<Seed>(), name).await? else {
             return Ok(Action::Done);
         };
-        // a read of our own writes: the informer may not have seen the installations of the last run
-        let installations: Vec<ControllerInstallation> = self
-            .api()
-            .list(&kube::api::ListParams::default().fields(&format!("spec.seedRef.name={name}")))
-            .await?
-            .items;
+        let shoot = match seed.labels().contains_key(label::SEED_SELF_HOSTED) {
+            true => Some(self.manager.within::<Shoot>(GARDEN_NAMESPACE).get(name).await?),
+            false => None,
+        };
+        let installations = match &shoot {
+            Some(shoot) => self.installations_of(shoot).await?,
+            None => {
+                let own = format!("spec.seedRef.name={name}");
+                self.installations(&ListParams::default().fields(&own)).await?
+            }
+        };
         let (shoots, buckets, entries) = (cloned(&self.shoots), cloned(&self.buckets), cloned(&self.entries));
-        let all = cloned(&self.registrations);
+        let registrations = cloned(&self.registrations);
+        let self_hosted = shoot.as_ref().map(|shoot| SelfHosted {
+            shoot,
+            buckets: &buckets,
+            entries: &entries,
+            registrations: &registrations,
+            installations: &installations,
+        });
         let landscape = Landscape {
             seed: &seed,
             shoots: &shoots,
             buckets: &buckets,
             entries: &entries,
-            registrations: &all,
+            registrations: &registrations,
+            installations: &installations,
+            self_hosted: self_hosted.as_ref(),
+        };
+        let chosen = Chosen {
+            wanted: registrations::wanted(&landscape).map_err(ReconcileError::Blocked)?,
+            needed_by_shoot: self_hosted.as_ref().map(SelfHosted::needed).unwrap_or_default(),
+            registrations: &registrations,
             installations: &installations,
         };
-        let wanted = registrations::wanted(&landscape).map_err(ReconcileError::Blocked)?;
-        let of = |registration: &str| {
-            installations
-                .iter()
-                .find(|own| own.spec.registration_ref.name.as_deref() == Some(registration))
+        let owner = Owner {
+            seed: Some(&seed),
+            shoot: shoot.as_ref(),
         };
-        for registration in all
+        self.apply(&owner, &chosen).await
+    }
+
+    async fn reconcile_shoot(&self, key: &ObjectRef) -> Result<Action, ReconcileError> {
+        let shoots = self.manager.within::<Shoot>(&key.namespace);
+        let Some(shoot) = read(&shoots, &key.name).await?.filter(Shoot::is_self_hosted) else {
+            return Ok(Action::Done);
+        };
+        let installations = self.installations_of(&shoot).await?;
+        let (buckets, entries) = (cloned(&self.buckets), cloned(&self.entries));
+        let registrations = cloned(&self.registrations);
+        let own = SelfHosted {
+            shoot: &shoot,
+            buckets: &buckets,
+            entries: &entries,
+            registrations: &registrations,
+            installations: &installations,
+        };
+        let chosen = Chosen {
+            wanted: own.wanted().map_err(ReconcileError::Blocked)?,
+            needed_by_shoot: own.needed(),
+            registrations: &registrations,
+            installations: &installations,
+        };
+        let owner = Owner {
+            seed: None,
+            shoot: Some(&shoot),
+        };
+        self.apply(&owner, &chosen).await
+    }
+
+    /// Has the installations be as they were chosen.
+    async fn apply(&self, owner: &Owner<'_>, chosen: &Chosen<'_>) -> Result<Action, ReconcileError> {
+        let existing: BTreeMap<&str, &ControllerInstallation> = chosen
+            .installations
             .iter()
-            .filter(|registration| wanted.contains(&registration.name_any()))
+            .map(|own| (own.spec.registration_ref.name.as_deref().unwrap_or_default(), own))
+            .collect();
+        let step_of = |registration: &str| {
+            step(
+                owner.keeper(),
+                chosen.wanted.contains(registration),
+                chosen.needed_by_shoot.contains(registration),
+                existing.get(registration).copied(),
+            )
+        };
+        for registration in chosen
+            .registrations
+            .iter()
+            .filter(|registration| chosen.wanted.contains(&registration.name_any()))
         {
-            self.install(&seed, registration, of(&registration.name_any())).await?;
+            let name = registration.name_any();
+            let own = existing.get(name.as_str()).copied();
+            if registration.metadata.deletion_timestamp.is_some() {
+                continue;
+            }
+            if own.is_some_and(|own| own.metadata.deletion_timestamp.is_some()) {
+                return Err(ReconcileError::Blocked(format!(
+                    "cannot deploy new ControllerInstallation for {name:?} because the deletion of the old ControllerInstallation is still pending",
+                )));
+            }
+            match (step_of(&name), own) {
+                (Step::Install, own) => self.install(owner, registration, own).await?,
+                (step, Some(own)) => self.change(owner, step, own).await?,
+                (_, None) => {}
+            }
         }
-        for installation in &installations {
-            let registration = installation.spec.registration_ref.name.clone().unwrap_or_default();
-            if !wanted.contains(&registration) && installation.metadata.deletion_timestamp.is_none() {
-                apply::delete(&self.api(), &installation.name_any()).await?;
+        for installation in chosen.installations {
+            let registration = installation.spec.registration_ref.name.as_deref().unwrap_or_default();
+            if !chosen.wanted.contains(registration) && installation.metadata.deletion_timestamp.is_none() {
+                self.change(owner, step_of(registration), installation).await?;
             }
         }
         Ok(Action::Done)
     }
 
+    /// Does what is to be done about an installation besides bringing it up to date.
+    async fn change(
+        &self,
+        owner: &Owner<'_>,
+        step: Step,
+        installation: &ControllerInstallation,
+    ) -> Result<(), ReconcileError> {
+        let api = self.api();
+        match step {
+            Step::Install | Step::Leave => {}
+            Step::HandOver => {
+                apply::patch(&api, installation, |own| drop(own.labels_mut().remove(SEED_REF_NAME))).await?;
+            }
+            Step::ShowToSeed => {
+                let seed = owner.seed.map(|seed| ObjectReference {
+                    name: seed.metadata.name.clone(),
+                    ..ObjectReference::default()
+                });
+                apply::patch(&api, installation, |own| own.spec.seed_ref.clone_from(&seed)).await?;
+            }
+            Step::HideFromSeed => {
+                apply::patch(&api, installation, |own| own.spec.seed_ref = None).await?;
+            }
+            Step::Remove => {
+                apply::delete(&api, &installation.name_any()).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// `[GCM-31]`.
     async fn install(
         &self,
-        seed: &Seed,
+        owner: &Owner<'_>,
         registration: &ControllerRegistration,
         existing: Option<&ControllerInstallation>,
     ) -> Result<(), ReconcileError> {
-        if registration.metadata.deletion_timestamp.is_some() {
-            return Ok(());
-        }
-        if existing.is_some_and(|own| own.metadata.deletion_timestamp.is_some()) {
-            return Err(ReconcileError::Blocked(format!(
-                "cannot deploy new ControllerInstallation for {:?} because the deletion of the old ControllerInstallation is still pending",
-                registration.name_any()
-            )));
-        }
         let referenced = registration
             .spec
             .deployment
@@ -238,10 +446,8 @@ impl Reconciler {
             Some(deployment) => self.resources(deployment).await?,
             None => Vec::new(),
         };
-        let mut labels = BTreeMap::from([
-            (SEED_HASH.to_owned(), hash(&seed.spec)),
-            (REGISTRATION_HASH.to_owned(), hash(&registration.spec)),
-        ]);
+        let mut labels = owner.labels();
+        labels.insert(REGISTRATION_HASH.to_owned(), hash(&registration.spec));
         if let Some(deployment) = &deployment {
             labels.insert(
                 DEPLOYMENT_HASH.to_owned(),
@@ -249,8 +455,11 @@ impl Reconciler {
             );
         }
         let security = registration.annotations().get(POD_SECURITY).cloned();
+        // what a seed made for a self-hosted shoot becomes the shoot's
+        let adopts = owner.keeper() == Keeper::Shoot;
         let is_as_wanted = existing.is_some_and(|own| {
             labels.iter().all(|(key, value)| own.labels().get(key) == Some(value))
+                && !(adopts && own.labels().contains_key(SEED_REF_NAME))
                 && own.annotations().get(POD_SECURITY) == security.as_ref()
                 && own.spec.resource_refs == resources
         });
@@ -258,6 +467,9 @@ impl Reconciler {
             return Ok(());
         }
         let change = |installation: &mut ControllerInstallation| {
+            if adopts {
+                installation.labels_mut().remove(SEED_REF_NAME);
+            }
             installation.labels_mut().extend(labels.clone());
             match &security {
                 Some(security) => drop(
@@ -267,7 +479,13 @@ impl Reconciler {
                 ),
                 None => drop(installation.annotations_mut().remove(POD_SECURITY)),
             }
-            installation.spec.seed_ref = Some(reference(&seed.metadata));
+            if let Some(seed) = owner.seed {
+                installation.spec.seed_ref = Some(reference(&seed.metadata));
+            }
+            installation.spec.shoot_ref = owner.shoot.map(|shoot| ObjectReference {
+                namespace: shoot.metadata.namespace.clone(),
+                ..reference(&shoot.metadata)
+            });
             installation.spec.registration_ref = reference(&registration.metadata);
             installation.spec.deployment_ref = deployment.as_ref().map(|own| reference(&own.metadata));
             installation.spec.resource_refs.clone_from(&resources);

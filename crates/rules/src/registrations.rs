@@ -1,12 +1,17 @@
-//! Which extensions a seed needs, and which registrations bring them `[EXT-101]` `[EXT-102]` `[GCM-30]`.
+//! Which extensions a seed needs, and which registrations bring them `[EXT-101]` `[EXT-102]` `[GCM-30]`. Those of self-hosted shoots are in
+//! [`self_hosted`].
 
-use std::collections::BTreeSet;
+pub mod self_hosted;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_apimachinery::selector::LabelSelector;
 use gardener_apis::core::v1beta1::{
     BackupBucket, BackupEntry, ControllerInstallation, ControllerRegistration, ControllerResource, Seed, Shoot,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+pub use self_hosted::SelfHosted;
 
 /// A kind of extension object and its type, e.g. `Infrastructure` and `local`.
 pub type KindType = (String, String);
@@ -110,6 +115,8 @@ pub struct Landscape<'a> {
     pub registrations: &'a [ControllerRegistration],
     /// The seed's installations.
     pub installations: &'a [ControllerInstallation],
+    /// The self-hosted shoot that the seed is, if it is one.
+    pub self_hosted: Option<&'a SelfHosted<'a>>,
 }
 
 fn name(metadata: &ObjectMeta) -> &str {
@@ -150,91 +157,193 @@ fn extension_types(
     types
 }
 
-/// Kinds and types that a seed needs `[EXT-101]`.
+/// Kinds and types that one shoot needs, on its seed or, if it is self-hosted, by itself `[EXT-101]`.
+pub fn required_of_shoot(
+    shoot: &Shoot,
+    seed: Option<&Seed>,
+    registrations: &[ControllerRegistration],
+) -> BTreeSet<KindType> {
+    let mut required = Required::default();
+    let pool = shoot
+        .spec
+        .provider
+        .workers
+        .iter()
+        .find_map(|pool| pool.control_plane.as_ref());
+    let backup = match pool {
+        Some(control_plane) => control_plane.backup.as_ref(),
+        None => seed.and_then(|seed| seed.spec.backup.as_ref()),
+    };
+    if let Some(backup) = backup {
+        required.need("BackupBucket", &backup.provider);
+        required.need("BackupEntry", &backup.provider);
+    }
+    if let Some(seed) = seed {
+        required.need("ControlPlane", &seed.spec.provider.r#type);
+    }
+    let provider = shoot.spec.provider.r#type.as_str();
+    if !shoot.is_workerless() {
+        for kind in PROVIDER_KINDS {
+            required.need(kind, provider);
+        }
+        if let Some(networking) = shoot.spec.networking.as_ref().and_then(|own| own.r#type.as_deref()) {
+            required.need("Network", networking);
+        }
+        for worker in &shoot.spec.provider.workers {
+            if let Some(image) = &worker.machine.image {
+                required.need("OperatingSystemConfig", &image.name);
+            }
+            for runtime in worker.cri.iter().flat_map(|cri| &cri.container_runtimes) {
+                required.need("ContainerRuntime", &runtime.r#type);
+            }
+        }
+    }
+    let exposure = pool.and_then(|control_plane| control_plane.exposure.as_ref()?.extension.as_ref());
+    if let Some(extension) = exposure {
+        let own = extension.r#type.as_deref().unwrap_or(provider);
+        required.need("SelfHostedShootExposure", own);
+    }
+    if let Some(provider) = shoot.spec.primary_dns_provider().and_then(|own| own.r#type.as_deref()) {
+        required.need("DNSRecord", provider);
+    }
+    for own_type in extension_types(&shoot.spec.extensions, registrations, "shoot", shoot.is_workerless()) {
+        required.need("Extension", &own_type);
+    }
+    required.0
+}
+
+/// The kinds that every provider has.
+const PROVIDER_KINDS: [&str; 3] = ["ControlPlane", "Infrastructure", "Worker"];
+
+/// What is needed, without what nobody has to bring.
+#[derive(Default)]
+struct Required(BTreeSet<KindType>);
+
+impl Required {
+    fn need(&mut self, kind: &str, own_type: &str) {
+        if !own_type.is_empty() && own_type != "unmanaged" {
+            self.0.insert((kind.to_owned(), own_type.to_owned()));
+        }
+    }
+
+    /// What buckets and entries need that belong to somebody. The type of an entry is its bucket's.
+    fn backups<'a>(
+        &mut self,
+        buckets: &'a [BackupBucket],
+        entries: &[BackupEntry],
+        (of_bucket, of_entry): (impl Fn(&BackupBucket) -> bool, impl Fn(&BackupEntry) -> bool),
+    ) {
+        let own: BTreeMap<&'a str, &'a BackupBucket> =
+            buckets.iter().map(|bucket| (name(&bucket.metadata), bucket)).collect();
+        for bucket in buckets.iter().filter(|bucket| of_bucket(bucket)) {
+            self.need("BackupBucket", &bucket.spec.provider.r#type);
+        }
+        for entry in entries.iter().filter(|entry| of_entry(entry)) {
+            if let Some(bucket) = own.get(entry.spec.bucket_name.as_str()) {
+                self.need("BackupEntry", &bucket.spec.provider.r#type);
+            }
+        }
+    }
+}
+
+/// Kinds and types that a seed needs `[EXT-101]`. What it needs only as the self-hosted shoot that it is, is the shoot's to bring `[GCM-31]`.
 pub fn required(landscape: &Landscape<'_>) -> BTreeSet<KindType> {
     let seed = landscape.seed;
     let own = name(&seed.metadata);
-    let mut required = BTreeSet::new();
-    let mut need = |kind: &str, own_type: &str| {
-        if !own_type.is_empty() && own_type != "unmanaged" {
-            required.insert((kind.to_owned(), own_type.to_owned()));
-        }
-    };
-    for bucket in landscape
-        .buckets
-        .iter()
-        .filter(|bucket| bucket.spec.seed_name.as_deref() == Some(own))
-    {
-        need("BackupBucket", &bucket.spec.provider.r#type);
-    }
-    for entry in landscape
-        .entries
-        .iter()
-        .filter(|entry| entry.spec.seed_name.as_deref() == Some(own))
-    {
-        if let Some(bucket) = landscape
-            .buckets
-            .iter()
-            .find(|bucket| name(&bucket.metadata) == entry.spec.bucket_name)
-        {
-            need("BackupEntry", &bucket.spec.provider.r#type);
-        }
-    }
-    let seed_type = seed.spec.provider.r#type.as_str();
+    let mut backups = Required::default();
+    backups.backups(
+        landscape.buckets,
+        landscape.entries,
+        (
+            |bucket| bucket.spec.seed_name.as_deref() == Some(own),
+            |entry| entry.spec.seed_name.as_deref() == Some(own),
+        ),
+    );
+    let mut hosted = Required::default();
     for shoot in landscape.shoots.iter().filter(|shoot| is_on(own, shoot)) {
-        if let Some(backup) = &seed.spec.backup {
-            need("BackupBucket", &backup.provider);
-            need("BackupEntry", &backup.provider);
-        }
-        need("ControlPlane", seed_type);
-        if !shoot.is_workerless() {
-            for kind in ["ControlPlane", "Infrastructure", "Worker"] {
-                need(kind, &shoot.spec.provider.r#type);
-            }
-            if let Some(networking) = shoot.spec.networking.as_ref().and_then(|own| own.r#type.as_deref()) {
-                need("Network", networking);
-            }
-            for worker in &shoot.spec.provider.workers {
-                if let Some(image) = &worker.machine.image {
-                    need("OperatingSystemConfig", &image.name);
-                }
-                for runtime in worker.cri.iter().flat_map(|cri| &cri.container_runtimes) {
-                    need("ContainerRuntime", &runtime.r#type);
-                }
-            }
-        }
-        if let Some(provider) = shoot.spec.primary_dns_provider().and_then(|own| own.r#type.as_deref()) {
-            need("DNSRecord", provider);
-        }
-        for own_type in extension_types(
-            &shoot.spec.extensions,
-            landscape.registrations,
-            "shoot",
-            shoot.is_workerless(),
-        ) {
-            need("Extension", &own_type);
+        hosted
+            .0
+            .extend(required_of_shoot(shoot, Some(seed), landscape.registrations));
+        for dns in seed.spec.dns.internal.iter().chain(&seed.spec.dns.defaults) {
+            hosted.need("DNSRecord", &dns.r#type);
         }
     }
-    for dns in seed.spec.dns.internal.iter().chain(&seed.spec.dns.defaults) {
-        if landscape.shoots.iter().any(|shoot| is_on(own, shoot)) {
-            need("DNSRecord", &dns.r#type);
-        }
-    }
+    let mut itself = Required::default();
     if seed.metadata.deletion_timestamp.is_none() {
         if let Some(provider) = &seed.spec.dns.provider {
-            need("DNSRecord", &provider.r#type);
+            itself.need("DNSRecord", &provider.r#type);
         }
-        for kind in ["ControlPlane", "Infrastructure", "Worker"] {
-            need(kind, seed_type);
+        for kind in PROVIDER_KINDS {
+            itself.need(kind, &seed.spec.provider.r#type);
         }
         if let Some(backup) = &seed.spec.backup {
-            need("BackupBucket", &backup.provider);
+            itself.need("BackupBucket", &backup.provider);
         }
         for own_type in extension_types(&seed.spec.extensions, landscape.registrations, "seed", false) {
-            need("Extension", &own_type);
+            itself.need("Extension", &own_type);
         }
     }
+    if let Some(shoot) = landscape.self_hosted {
+        let of_shoot = shoot.required();
+        backups.0.retain(|own| !of_shoot.contains(own));
+    }
+    let mut required = backups.0;
+    required.extend(hosted.0);
+    required.extend(itself.0);
     required
+}
+
+/// Names of the registrations that bring any of these.
+fn bringing(registrations: &[ControllerRegistration], needed: &BTreeSet<KindType>) -> BTreeSet<String> {
+    let brings = |own: &ControllerResource| needed.contains(&(own.kind.clone(), own.r#type.clone()));
+    let found = registrations.iter().filter(|own| own.spec.resources.iter().any(brings));
+    found.map(|own| name(&own.metadata).to_owned()).collect()
+}
+
+/// The same, if each of them is brought by somebody.
+fn all_brought(
+    registrations: &[ControllerRegistration],
+    needed: &BTreeSet<KindType>,
+) -> Result<BTreeSet<String>, String> {
+    let brought: BTreeSet<(&str, &str)> = registrations
+        .iter()
+        .flat_map(|own| &own.spec.resources)
+        .map(|own| (own.kind.as_str(), own.r#type.as_str()))
+        .collect();
+    for (kind, own_type) in needed {
+        if !brought.contains(&(kind.as_str(), own_type.as_str())) {
+            return Err(format!(
+                "need to install an extension controller for \"{kind}/{own_type}\" but no appropriate ControllerRegistration found"
+            ));
+        }
+    }
+    Ok(bringing(registrations, needed))
+}
+
+/// Names of the registrations whose policy wants them.
+fn by_policy(
+    registrations: &[ControllerRegistration],
+    in_deletion: bool,
+    has_shoots: bool,
+) -> impl Iterator<Item = String> {
+    registrations.iter().filter_map(move |registration| {
+        let deployment = registration.spec.deployment.as_ref();
+        let policy = deployment.and_then(|own| own.policy.as_deref()).unwrap_or("OnDemand");
+        let lives = registration.metadata.deletion_timestamp.is_none();
+        let always = policy == "Always" && !in_deletion;
+        let wanted = lives && (always || (policy == "AlwaysExceptNoShoots" && has_shoots));
+        wanted.then(|| name(&registration.metadata).to_owned())
+    })
+}
+
+/// Names of the registrations whose installations say that they are still required.
+fn installed_and_required(installations: &[ControllerInstallation]) -> impl Iterator<Item = String> {
+    let required = |own: &&ControllerInstallation| {
+        let mut conditions = own.status.conditions.iter();
+        conditions.any(|condition| condition.r#type == "Required" && condition.status == "True")
+    };
+    let found = installations.iter().filter(required);
+    found.filter_map(|own| own.spec.registration_ref.name.clone())
 }
 
 /// Names of the registrations that are wanted on a seed.
@@ -244,45 +353,12 @@ pub fn required(landscape: &Landscape<'_>) -> BTreeSet<KindType> {
 pub fn wanted(landscape: &Landscape<'_>) -> Result<BTreeSet<String>, String> {
     let seed = landscape.seed;
     let has_shoots = landscape.shoots.iter().any(|shoot| is_on(name(&seed.metadata), shoot));
-    let mut wanted = BTreeSet::new();
-    for (kind, own_type) in required(landscape) {
-        let bring = |registration: &&ControllerRegistration| {
-            registration
-                .spec
-                .resources
-                .iter()
-                .any(|own| own.kind == kind && own.r#type == own_type)
-        };
-        let found: Vec<&ControllerRegistration> = landscape.registrations.iter().filter(bring).collect();
-        if found.is_empty() {
-            return Err(format!(
-                "need to install an extension controller for \"{kind}/{own_type}\" but no appropriate ControllerRegistration found"
-            ));
-        }
-        wanted.extend(
-            found
-                .into_iter()
-                .map(|registration| name(&registration.metadata).to_owned()),
-        );
-    }
-    for registration in landscape.registrations {
-        let deployment = registration.spec.deployment.as_ref();
-        let policy = deployment.and_then(|own| own.policy.as_deref()).unwrap_or("OnDemand");
-        let lives = registration.metadata.deletion_timestamp.is_none();
-        let always = policy == "Always" && seed.metadata.deletion_timestamp.is_none();
-        if lives && (always || (policy == "AlwaysExceptNoShoots" && has_shoots)) {
-            wanted.insert(name(&registration.metadata).to_owned());
-        }
-    }
-    for installation in landscape.installations {
-        if installation
-            .status
-            .conditions
-            .iter()
-            .any(|condition| condition.r#type == "Required" && condition.status == "True")
-        {
-            wanted.extend(installation.spec.registration_ref.name.clone());
-        }
+    let in_deletion = seed.metadata.deletion_timestamp.is_some();
+    let mut wanted = all_brought(landscape.registrations, &required(landscape))?;
+    // a self-hosted shoot looks after these itself
+    if landscape.self_hosted.is_none() {
+        wanted.extend(by_policy(landscape.registrations, in_deletion, has_shoots));
+        wanted.extend(installed_and_required(landscape.installations));
     }
     let labels = seed.metadata.labels.clone().unwrap_or_default();
     wanted.retain(|own| {
@@ -340,6 +416,7 @@ mod tests {
             entries: &[],
             registrations,
             installations: &[],
+            self_hosted: None,
         }
     }
 

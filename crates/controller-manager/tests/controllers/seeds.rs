@@ -247,3 +247,101 @@ async fn gcm_32_roles_of_extensions_are_bound() {
     assert_eq!(binding["metadata"]["ownerReferences"][0]["blockOwnerDeletion"], false);
     stop.cancel();
 }
+
+/// Registration, seed, shoot and owner's label of each installation that is not in deletion.
+async fn installed(garden: &Garden) -> Vec<(String, Value, Value, Value)> {
+    let mut all = Vec::new();
+    for name in garden.names(INSTALLATION, "").await {
+        let own = garden.get(CORE, "ControllerInstallation", "", &name).await.unwrap();
+        if own["metadata"]["deletionTimestamp"].is_null() {
+            let registration = own["spec"]["registrationRef"]["name"].as_str().unwrap_or_default();
+            all.push((
+                registration.to_owned(),
+                own["spec"]["seedRef"]["name"].clone(),
+                own["spec"]["shootRef"]["name"].clone(),
+                own["metadata"]["labels"]["seed-ref-name"].clone(),
+            ));
+        }
+    }
+    all.sort_by(|one, other| one.0.cmp(&other.0));
+    all
+}
+
+#[tokio::test(start_paused = true)]
+async fn gcm_31_self_hosted_shoots_have_installations() {
+    let garden = Garden::with_project().await;
+    let registration = |name: &str, resources: &[(&str, &str)]| {
+        let resources: Vec<Value> = resources
+            .iter()
+            .map(|(kind, own)| json!({"kind": kind, "type": own, "primary": false}))
+            .collect();
+        json!({"apiVersion": CORE, "kind": "ControllerRegistration", "metadata": {"name": name}, "spec": {"resources": resources}})
+    };
+    for own in [
+        registration("exposure", &[("SelfHostedShootExposure", "local")]),
+        registration("extra", &[("Extension", "extra")]),
+    ] {
+        garden.create(own).await.unwrap();
+    }
+    let mut own = shoot("one");
+    own["metadata"]["namespace"] = json!("garden");
+    own["spec"]["provider"]["workers"][0]["controlPlane"] = json!({"exposure": {"extension": {}}});
+    own["spec"]["seedName"] = Value::Null;
+    garden.put(vec![own]).await;
+    let stop = garden.start_manager();
+    garden.pass("10s").await;
+    let (none, one) = (Value::Null, json!("one"));
+    let of = |name: &str, seed: &Value, shoot: &Value, label: &Value| {
+        (name.to_owned(), seed.clone(), shoot.clone(), label.clone())
+    };
+    assert_eq!(
+        installed(&garden).await,
+        [of("all", &none, &one, &none), of("exposure", &none, &one, &none),]
+    );
+    let all = garden.names(INSTALLATION, "").await;
+    let first = garden.get(CORE, "ControllerInstallation", "", &all[0]).await.unwrap();
+    assert_eq!(first["spec"]["shootRef"]["namespace"], "garden");
+    assert!(!first["spec"]["shootRef"]["resourceVersion"].is_null());
+    assert_eq!(
+        first["metadata"]["labels"]["shoot-spec-hash"].as_str().map(str::len),
+        Some(16)
+    );
+    assert!(first["metadata"]["labels"]["seed-spec-hash"].is_null());
+    // the shoot becomes a seed: what the seed needs, too, is shown to it, and what only it needs is its own
+    let mut seed = seed("one");
+    seed["metadata"]["labels"] = json!({"seed.gardener.cloud/self-hosted-shoot-cluster": "true"});
+    seed["spec"]["extensions"] = json!([{"type": "extra"}]);
+    garden.put(vec![seed]).await;
+    garden.pass("10s").await;
+    assert_eq!(
+        installed(&garden).await,
+        [
+            of("all", &one, &one, &none),
+            of("dns", &one, &one, &one),
+            of("exposure", &none, &one, &none),
+            of("extra", &one, &one, &one),
+        ]
+    );
+    // the shoot needs it now, and takes it over; the seed no longer does, and does not see it then
+    let extend = async |kind: &str, namespace: &str, list: Value| {
+        let mut own = garden.get(CORE, kind, namespace, "one").await.unwrap();
+        own["spec"]["extensions"] = list;
+        garden.put(vec![own]).await;
+        garden.pass("10s").await;
+    };
+    extend("Shoot", "garden", json!([{"type": "extra"}])).await;
+    assert_eq!(installed(&garden).await[3], of("extra", &one, &one, &none));
+    extend("Seed", "", json!([])).await;
+    assert_eq!(installed(&garden).await[3], of("extra", &none, &one, &none));
+    // nobody needs it
+    extend("Shoot", "garden", json!([])).await;
+    assert_eq!(
+        installed(&garden).await,
+        [
+            of("all", &one, &one, &none),
+            of("dns", &one, &one, &one),
+            of("exposure", &none, &one, &none),
+        ]
+    );
+    stop.cancel();
+}

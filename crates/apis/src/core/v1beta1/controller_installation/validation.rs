@@ -63,7 +63,7 @@ pub fn validate_controller_installation_update(
         &name(&old.spec.registration_ref),
         &path.child("registrationRef.name"),
     ));
-    // a seed may be added or taken away, but not exchanged
+    // a seed that is a self-hosted shoot sees the shoot's installations as long as it needs them
     if let (Some(seed), Some(before)) = (&new.spec.seed_ref, &old.spec.seed_ref) {
         errors.extend(immutable(&name(seed), &name(before), &path.child("seedRef.name")));
     }

@@ -148,7 +148,8 @@ mod tests {
     use super::*;
 
     fn key(resource: &str) -> Key {
-        Key::new(Topic::new("", resource), "garden/n/x")
+        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+        Key::new(Topic::new(group, resource), "garden/n/x")
     }
 
     async fn put(store: &Arc<dyn Store>, resource: &str, value: &'static str) {
@@ -183,9 +184,15 @@ mod tests {
         assert_eq!(std::fs::metadata(&keys).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(store.get(&key("secrets")).unwrap().value.starts_with(b"{\"old\""));
         put(&store, "secrets", "{\"secret\":1}").await;
+        put(&store, "internalsecrets.core.gardener.cloud", "{\"internal\":1}").await;
+        put(&store, "shootstates.core.gardener.cloud", "{\"state\":1}").await;
         put(&store, "configmaps", "{\"public\":1}").await;
+        put(&store, "shoots.core.gardener.cloud", "{\"shoot\":1}").await;
         close(store).await;
-        assert!(on_disk("public") && !on_disk("\"secret\":1"));
+        assert!(on_disk("\"public\":1") && on_disk("\"shoot\":1"));
+        for kept in ["\"secret\":1", "\"internal\":1", "\"state\":1"] {
+            assert!(!on_disk(kept), "{kept}");
+        }
 
         let text = std::fs::read_to_string(&keys).unwrap();
         let store = storage.open().unwrap();

@@ -6,7 +6,7 @@ mod bootstrapping;
 
 use std::collections::BTreeMap;
 
-use gardener_apis::core::v1beta1::{BackupBucket, Project, Seed, Shoot};
+use gardener_apis::core::v1beta1::{BackupBucket, InternalSecret, Project, Seed, Shoot};
 use gardener_apiserver::UserInfo;
 use gardener_garden_authorizer::bootstrap::{self, Bootstrapped};
 use gardener_landscape::manifests;
@@ -16,7 +16,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
 
@@ -241,6 +241,28 @@ async fn auth_4_gardenlets_ask_for_nothing_else() {
     let maps = |client: &Client| Api::<ConfigMap>::namespaced(client.clone(), "garden-local");
     assert!(maps(&own).get("local.ca-cluster").await.is_ok());
     assert_eq!(refusal(maps(&other).get("local.ca-cluster").await).0, 403);
+    // internal secrets: nobody but who runs the shoot, and only by their names [AUTH-4], [AUTH-53]
+    let internal = |client: &Client| Api::<InternalSecret>::namespaced(client.clone(), "garden-local");
+    let by_roles = |user: &str| landscape.server().client("garden", UserInfo::new(user, &[]));
+    let add = json!({"spec": {"members": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "admin", "role": "admin"}]}});
+    let projects: Api<Project> = Api::all(landscape.garden());
+    projects
+        .patch("local", &PatchParams::default(), &Patch::Merge(add))
+        .await
+        .unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(10)).await;
+    let (member, stranger) = (by_roles("admin"), by_roles("stranger"));
+    assert!(internal(&own).get("local.ca-client").await.is_ok());
+    for client in [&other, &member, &stranger] {
+        assert_eq!(refusal(internal(client).get("local.ca-client").await).0, 403);
+        assert_eq!(refusal(internal(client).list(&everybodys).await).0, 403);
+    }
+    assert_eq!(refusal(internal(&own).list(&everybodys).await).0, 403);
+    let all_of_them = Api::<InternalSecret>::all(own.clone());
+    assert_eq!(refusal(all_of_them.list(&everybodys).await).0, 403);
+    // the same member reads secrets of the project
+    let project_secrets = Api::<Secret>::namespaced(member, "garden-local");
+    assert!(project_secrets.list(&everybodys).await.is_ok());
     let copies = |client: &Client| Api::<Secret>::namespaced(client.clone(), "seed-local");
     assert!(!copies(&own).list(&everybodys).await.unwrap().items.is_empty());
     assert_eq!(refusal(copies(&other).list(&everybodys).await).0, 403);

@@ -7,6 +7,7 @@ mod authorizer;
 mod idle;
 mod kill;
 mod landscape;
+mod large;
 mod many;
 mod noop;
 mod process;
@@ -43,6 +44,8 @@ enum Measurement {
     Api(api::Arguments),
     /// How long it takes to decide what a gardenlet may do.
     Authorizer(authorizer::Arguments),
+    /// What writes of large objects cost, and whether they cost more than twice as much at twice the size.
+    Large(large::Arguments),
     /// The processor time of a landscape that has nothing to do.
     Idle(idle::Arguments),
     /// Kills the process again and again, and looks whether anything that was acknowledged is lost.
@@ -93,6 +96,7 @@ async fn measure(cli: &Cli) -> anyhow::Result<Vec<Figure>> {
         Measurement::Noop => noop::measure(&binary()?).await,
         Measurement::Api(arguments) => api::measure(&binary()?, arguments).await,
         Measurement::Authorizer(arguments) => authorizer::measure(arguments),
+        Measurement::Large(arguments) => large::measure(&binary()?, arguments).await,
         Measurement::Idle(arguments) => idle::measure(&binary()?, arguments).await,
         Measurement::Kill(arguments) => kill::measure(&binary()?, arguments).await,
     }

@@ -31,14 +31,22 @@ fn subject(member: &ProjectMember) -> Subject {
     }
 }
 
-/// Members with one of the given roles, each once, in the order of the project.
+/// Members with one of the given roles, each once, in the order of the project. Costs n log n for n members.
 fn members(project: &Project, roles: &[&str]) -> Vec<Subject> {
     let mut subjects: Vec<Subject> = Vec::new();
+    let mut seen = BTreeSet::new();
     for member in &project.spec.members {
         let has = |role: &str| roles.contains(&role);
         if has(&member.role) || member.roles.iter().any(|role| has(role)) {
             let own = subject(member);
-            if !subjects.contains(&own) {
+            let text = |value: &Option<String>| value.clone().unwrap_or_default();
+            let same = (
+                text(&own.api_group),
+                own.kind.clone(),
+                text(&own.namespace),
+                own.name.clone(),
+            );
+            if seen.insert(same) {
                 subjects.push(own);
             }
         }

@@ -1,5 +1,7 @@
 //! Cloud profiles keep what is used, [ADM-55], [VER-33].
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apis::core::v1beta1::*;
@@ -100,17 +102,17 @@ fn named(child: &NamespacedCloudProfile) -> String {
 
 /// What a change takes away: Kubernetes versions, and versions of images.
 struct Removed {
-    kubernetes: Vec<String>,
-    images: Vec<(String, String)>,
+    kubernetes: BTreeSet<String>,
+    images: BTreeSet<(String, String)>,
 }
 
 impl Removed {
     fn of(new: &CloudProfileSpec, old: &CloudProfileSpec) -> Self {
-        let kept = |version: &&ExpirableVersion| {
-            let mut versions = new.kubernetes.versions.iter();
-            versions.any(|kept| kept.version == version.version)
+        let kubernetes = |spec: &CloudProfileSpec| -> BTreeSet<String> {
+            let versions = spec.kubernetes.versions.iter();
+            versions.map(|version| version.version.clone()).collect()
         };
-        let images = |spec: &CloudProfileSpec| -> Vec<(String, String)> {
+        let images = |spec: &CloudProfileSpec| -> BTreeSet<(String, String)> {
             let versions = |image: &MachineImage| -> Vec<(String, String)> {
                 let versions = image.versions.iter();
                 versions
@@ -119,19 +121,9 @@ impl Removed {
             };
             spec.machine_images.iter().flat_map(versions).collect()
         };
-        let left = images(new);
         Self {
-            kubernetes: old
-                .kubernetes
-                .versions
-                .iter()
-                .filter(|version| !kept(version))
-                .map(|version| version.version.clone())
-                .collect(),
-            images: images(old)
-                .into_iter()
-                .filter(|version| !left.contains(version))
-                .collect(),
+            kubernetes: &kubernetes(old) - &kubernetes(new),
+            images: &images(old) - &images(new),
         }
     }
 
@@ -140,7 +132,7 @@ impl Removed {
     }
 
     fn kubernetes_is_used(&self, version: &str, profile: &str, by: &str) -> Option<String> {
-        self.kubernetes.iter().any(|removed| removed == version).then(|| {
+        self.kubernetes.contains(version).then(|| {
             format!(
                 "unable to delete Kubernetes version {version:?} from CloudProfile {profile:?} - version is still in use by {by}"
             )
@@ -148,8 +140,8 @@ impl Removed {
     }
 
     fn image_is_used(&self, name: &str, version: &str, profile: &str, by: &str) -> Option<String> {
-        let mut removed = self.images.iter();
-        removed.any(|(image, removed)| image == name && removed == version).then(|| {
+        let removed = self.images.contains(&(name.to_owned(), version.to_owned()));
+        removed.then(|| {
             format!(
                 "unable to delete Machine image version '{name}/{version}' from CloudProfile {profile:?} - version is still in use by {by}"
             )

@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "c.unrestrictedSubjects[1].kind: Unsupported value: \"Robot\": supported values: \"Group\", \"ServiceAccount\", \"User\"",
+                "c.unrestrictedSubjects[1].kind: Unsupported value: \"Robot\": supported values: \"User\", \"Group\", \"ServiceAccount\"",
                 "c.unrestrictedSubjects[1].name: Invalid value: \"\": name must not be empty",
                 "c.unrestrictedSubjects[2].namespace: Invalid value: \"\": name must not be empty",
                 "c.unrestrictedSubjects[2].apiGroup: Invalid value: \"x\": apiGroup must be empty",

@@ -8,7 +8,7 @@ use super::super::{NamedResourceReference, ShootSpec};
 use super::{components, kubernetes, networking, schedule, workerless, workers};
 use crate::constants::GARDEN_NAMESPACE;
 use crate::core::v1beta1::Extension;
-use crate::validation::{go_kind, invalid_each, seed_selector, shown, tolerations};
+use crate::validation::{go_kind, invalid_each, repeats, seed_selector, shown, tolerations};
 use crate::versions;
 
 /// Checks a shoot's spec at a path. `in_template`: the spec of a ManagedSeedSet's shoot template, where a binding's
@@ -208,11 +208,12 @@ pub(crate) fn extensions(extensions: &[Extension], path: &Path) -> ErrorList {
 /// seeds have none; upstream's own suites refer to them.
 pub(crate) fn resources(resources: &[NamedResourceReference], path: &Path, identities: bool) -> ErrorList {
     let mut errors = ErrorList::new();
-    for (i, resource) in resources.iter().enumerate() {
+    let repeated = repeats(resources.iter().map(|resource| &resource.name));
+    for ((i, resource), repeated) in resources.iter().enumerate().zip(repeated) {
         let at = path.index(i);
         if resource.name.is_empty() {
             errors.push(Error::required(&at.child("name"), "field must not be empty"));
-        } else if resources.iter().take(i).any(|earlier| earlier.name == resource.name) {
+        } else if repeated {
             errors.push(Error::duplicate(&at.child("name"), resource.name.as_str()));
         }
         let reference = &resource.resource_ref;

@@ -11,7 +11,7 @@ use super::super::{MachineControllerManagerSettings, ShootSpec, Worker};
 use super::{kubelet, workerless};
 use crate::Duration;
 use crate::constants::{GARDEN_NAMESPACE, TAINT_CRITICAL_COMPONENTS_NOT_READY};
-use crate::validation::{ca_bundle, invalid_each, is_volume_size, non_negative};
+use crate::validation::{ca_bundle, invalid_each, is_volume_size, non_negative, repeats};
 use crate::versions;
 
 /// The longest name of a pool and of a data volume, in bytes.
@@ -32,9 +32,10 @@ pub(super) fn validate_provider(spec: &ShootSpec, meta: &ObjectMeta, in_template
     }
     let workers = &spec.provider.workers;
     let at = path.child("workers");
-    for (i, worker) in workers.iter().enumerate() {
+    let repeated = repeats(workers.iter().map(|worker| &worker.name));
+    for ((i, worker), repeated) in workers.iter().enumerate().zip(repeated) {
         errors.extend(validate_worker(worker, spec, in_template, &at.index(i)));
-        if workers.iter().take(i).any(|earlier| earlier.name == worker.name) {
+        if repeated {
             errors.push(Error::duplicate(&at.index(i).child("name"), worker.name.as_str()));
         }
     }

@@ -31,13 +31,11 @@ pub enum ConfigurationError {
     #[error("plugin {0:?} takes no configuration")]
     None(String),
     /// It is of another kind.
-    #[error("plugin {plugin:?}: expected kind {own:?} of {expected:?}, but it is kind {kind:?} of {api_version:?}")]
+    #[error("plugin {plugin:?}: expected kind {expected}, but it is kind {kind:?} of {api_version:?}")]
     Kind {
         /// The plugin.
         plugin: String,
-        /// Its kind.
-        own: &'static str,
-        /// Its API version.
+        /// Its kind and API version.
         expected: String,
         /// What the document says.
         api_version: String,
@@ -160,7 +158,7 @@ fn read<T: DeserializeOwned>(plugin: &str, group: &str, document: &Value) -> Res
 
 fn read_kind<T: DeserializeOwned>(
     plugin: &str,
-    own: &'static str,
+    own: &str,
     expected: &str,
     document: &Value,
 ) -> Result<T, ConfigurationError> {
@@ -175,8 +173,7 @@ fn read_kind<T: DeserializeOwned>(
     if api_version != expected || kind != own {
         return Err(ConfigurationError::Kind {
             plugin: plugin.to_owned(),
-            own,
-            expected: expected.to_owned(),
+            expected: format!("{own:?} of {expected:?}"),
             api_version,
             kind,
         });

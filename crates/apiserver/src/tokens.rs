@@ -1,4 +1,4 @@
-//! Service account tokens: JWTs signed with ECDSA (ES256, ES384) or RSA (RS256), and the keys they are signed with.
+//! Tokens of service accounts and other issuers: JWTs signed with ECDSA (ES256, ES384) or RSA (RS256), and the keys they are signed with.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -277,11 +277,11 @@ impl SigningKey {
         Ok(Self { pair, random, public })
     }
 
-    /// Signs claims.
+    /// Signs claims: a service account's ([`Claims`]), or those of another issuer.
     ///
     /// # Errors
     /// When the operating system gives no randomness.
-    pub fn sign(&self, claims: &Claims) -> Result<String, KeyError> {
+    pub fn sign<C: Serialize>(&self, claims: &C) -> Result<String, KeyError> {
         let header = json!({"alg": self.public.algorithm.name(), "kid": self.public.id, "typ": "JWT"}).to_string();
         let claims = serde_json::to_vec(claims).map_err(|error| KeyError(error.to_string()))?;
         let signed = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims));

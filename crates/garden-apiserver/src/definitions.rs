@@ -21,6 +21,7 @@ use crate::features::Features;
 use crate::kind::TypedStrategy;
 use crate::kinds::Binding;
 use crate::kubeconfig::{Access, EntryPoint, Kubeconfig};
+use crate::workload_identity_tokens::{Token, TokenIssuer};
 
 const DISCOVERY: &str = include_str!("../recorded/discovery.json");
 const TABLES: &str = include_str!("../recorded/tables.json");
@@ -60,6 +61,8 @@ pub struct Options {
     pub credentials_rotation: Duration,
     /// What is switched on [GAPI-7].
     pub features: Features,
+    /// Who signs the tokens of WorkloadIdentities; without one there are none.
+    pub workload_identities: Option<Arc<TokenIssuer>>,
 }
 
 impl Default for Options {
@@ -71,6 +74,7 @@ impl Default for Options {
             viewer_kubeconfig_max: day,
             credentials_rotation: 90 * day,
             features: Features::default(),
+            workload_identities: None,
         }
     }
 }
@@ -167,6 +171,10 @@ fn strategy(resource: &str, options: &Options) -> Option<Arc<dyn Strategy>> {
 
 fn subresources(resource: &str, options: &Options) -> BTreeMap<&'static str, Arc<dyn Subresource>> {
     let mut own: BTreeMap<&'static str, Arc<dyn Subresource>> = BTreeMap::new();
+    if resource == "workloadidentities" {
+        let issuer = options.workload_identities.clone();
+        own.insert("token", Arc::new(Token { issuer }));
+    }
     if resource == "shoots" {
         own.insert("binding", Arc::new(Binding));
         for (name, access, longest) in [

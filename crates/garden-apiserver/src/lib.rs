@@ -16,7 +16,9 @@ mod lookup;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod workload_identity_tokens;
 
 pub use definitions::{Options, RecordedError, definitions, openapi_documents};
 pub use features::{Feature, Features};
 pub use kind::{GardenKind, TypedStrategy};
+pub use workload_identity_tokens::TokenIssuer;

@@ -1,12 +1,15 @@
 //! Flags about the garden's kinds, which both servers have: kubeconfigs for shoots, rotations that are due, feature gates.
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration as Std;
 
 use clap::Args;
 use gardener_apimachinery::duration::Duration;
 use gardener_apimachinery::meta::parse_bool;
 use gardener_apis::core::v1beta1::supports_feature_gate;
-use gardener_garden_apiserver::{Feature, Features, Options};
+use gardener_apiserver::tokens::SigningKey;
+use gardener_garden_apiserver::{Feature, Features, Options, TokenIssuer};
 use gardener_kube_apiserver::VERSION;
 
 const HOUR: Std = Std::from_secs(3600);
@@ -25,6 +28,18 @@ pub struct GardenFlags {
     /// How often a shoot's credentials should be rotated; who writes the shoot is told when they were not.
     #[arg(long, default_value = "2160h0m0s", value_name = "DURATION")]
     pub shoot_credentials_rotation_interval: Duration,
+    /// The private key that tokens of WorkloadIdentities are signed with, in PEM form. Without one there are no such tokens.
+    #[arg(long, value_name = "FILE")]
+    pub workload_identity_signing_key_file: Option<PathBuf>,
+    /// The issuer that tokens of WorkloadIdentities name, a URL.
+    #[arg(long, value_name = "URL")]
+    pub workload_identity_token_issuer: Option<String>,
+    /// The shortest validity of tokens of WorkloadIdentities; shorter wishes are prolonged.
+    #[arg(long, default_value = "1h0m0s", value_name = "DURATION")]
+    pub workload_identity_token_min_expiration: Duration,
+    /// The longest validity of tokens of WorkloadIdentities; longer wishes are cut.
+    #[arg(long, default_value = "48h0m0s", value_name = "DURATION")]
+    pub workload_identity_token_max_expiration: Duration,
     /// Switches of features, name=true or name=false: CloudProfileCapabilities (on by itself), InPlaceNodeUpdates, LiveControlPlaneMigration,
     /// VersionClassificationLifecycle, DisableNginxIngressInShoot, AllAlpha, AllBeta; those of Kubernetes have no effect.
     #[arg(long, value_delimiter = ',', value_name = "NAME=BOOL")]
@@ -50,6 +65,16 @@ impl GardenFlags {
                 self.shoot_credentials_rotation_interval,
                 (24 * HOUR, "24 hours"),
             ),
+            (
+                "workload-identity-token-min-expiration",
+                self.workload_identity_token_min_expiration,
+                (HOUR / 6, "10 minutes"),
+            ),
+            (
+                "workload-identity-token-max-expiration",
+                self.workload_identity_token_max_expiration,
+                (HOUR / 6, "10 minutes"),
+            ),
         ];
         let wrong = flags
             .into_iter()
@@ -58,7 +83,30 @@ impl GardenFlags {
             .map(|(flag, _, (_, least))| format!("--{flag} must be between {least} and 2^32 seconds"))
             .collect();
         errors.extend(self.features().err());
+        errors.extend(self.token_issuer().err());
         errors
+    }
+
+    /// Who signs the tokens of WorkloadIdentities, if anybody does.
+    ///
+    /// # Errors
+    /// The key cannot be read, or the issuer is no `https` URL.
+    fn token_issuer(&self) -> Result<Option<TokenIssuer>, String> {
+        let Some(path) = &self.workload_identity_signing_key_file else {
+            return Ok(None);
+        };
+        let flag = "--workload-identity-signing-key-file";
+        let pem = std::fs::read_to_string(path).map_err(|why| format!("{flag} cannot be read: {why}"))?;
+        let key = SigningKey::from_pem(&pem).map_err(|why| format!("{flag} does not contain valid key, err: {why}"))?;
+        let issuer = self.workload_identity_token_issuer.clone().unwrap_or_default();
+        if !issuer.starts_with("https://") {
+            return Err("--workload-identity-token-issuer must be a URL that begins with https://".to_owned());
+        }
+        let validity = (
+            self.workload_identity_token_min_expiration.to_std(),
+            self.workload_identity_token_max_expiration.to_std(),
+        );
+        Ok(Some(TokenIssuer { key, issuer, validity }))
     }
 
     /// The features that are on, and the names of the gates that have no effect here.
@@ -102,6 +150,7 @@ impl GardenFlags {
             viewer_kubeconfig_max: self.shoot_viewer_kubeconfig_max_expiration.to_std(),
             credentials_rotation: self.shoot_credentials_rotation_interval.to_std(),
             features,
+            workload_identities: self.token_issuer().ok().flatten().map(Arc::new),
             ..Options::default()
         }
     }
@@ -132,6 +181,14 @@ mod tests {
             (
                 "--shoot-credentials-rotation-interval=1h",
                 "between 24 hours and 2^32 seconds",
+            ),
+            (
+                "--workload-identity-token-min-expiration=9m",
+                "between 10 minutes and 2^32 seconds",
+            ),
+            (
+                "--workload-identity-signing-key-file=/nowhere/key.pem",
+                "--workload-identity-signing-key-file cannot be read",
             ),
         ] {
             let errors = read(wrong).errors();

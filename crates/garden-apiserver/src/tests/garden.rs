@@ -22,7 +22,7 @@ pub(crate) struct Garden {
     definitions: Vec<Arc<Definition>>,
     plugins: Vec<Arc<dyn Admission>>,
     /// Who asks.
-    pub(super) user: UserInfo,
+    pub(crate) user: UserInfo,
     /// What that user may not do: verb, resource and name.
     pub(super) forbidden: Vec<(&'static str, &'static str, &'static str)>,
     /// What time it is.
@@ -123,7 +123,7 @@ impl Garden {
             .unwrap_or_else(|| panic!("{resource} {name}"))
     }
 
-    fn context<'c>(&'c self) -> Context<'c> {
+    pub(crate) fn context<'c>(&'c self) -> Context<'c> {
         Context {
             user: &self.user,
             cluster: "garden",

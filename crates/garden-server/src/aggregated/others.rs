@@ -13,17 +13,13 @@ pub(super) const OTHERS: Others = Others {
 
 const SWITCHES: [&str; 2] = ["alsologtostderr", "logtostderr"];
 
-const VALUES: [&str; 10] = [
+const VALUES: [&str; 6] = [
     "audit-log-path",
     "audit-policy-file",
     "audit-webhook-batch-initial-backoff",
     "audit-webhook-config-file",
     "default-watch-cache-size",
     "emulated-version",
-    "workload-identity-signing-key-file",
-    "workload-identity-token-issuer",
-    "workload-identity-token-max-expiration",
-    "workload-identity-token-min-expiration",
 ];
 
 const REFUSED: [&str; 2] = ["egress-selector-config-file", "etcd-servers-overrides"];

@@ -19,7 +19,7 @@ fn flags_are_read_as_upstream_reads_them() {
     let (flags, without_effect) = read(&format!(
         "{NEEDED} --authorization-always-allow-paths=/healthz --authentication-kubeconfig=k --authorization-kubeconfig=k --kubeconfig=k \
          --log-level=info --log-format=json --secure-port=8443 --shoot-admin-kubeconfig-max-expiration=1h0m0s --goaway-chance=0.001500 \
-         --workload-identity-token-issuer=https://issuer --workload-identity-signing-key-file=/key --http2-max-streams-per-connection=1000 \
+         --workload-identity-token-issuer=https://issuer --http2-max-streams-per-connection=1000 \
          --etcd-cafile=ca --etcd-certfile=c --etcd-keyfile=k --livez-grace-period=1m --profiling=false --shutdown-delay-duration=15s \
          --tls-cipher-suites=a,b --tls-min-version=VersionTLS12 --feature-gates=InPlaceNodeUpdates=true,WatchList=false --audit-policy-file=p -v 2"
     ))

@@ -171,12 +171,6 @@ pub fn validate_oci_repository(repository: &OCIRepository, path: &Path) -> Error
     errors
 }
 
-/// Checks a change of a controller deployment.
-pub fn validate_controller_deployment_update(new: &ControllerDeployment, old: &ControllerDeployment) -> ErrorList {
-    let _ = old;
-    validate_controller_deployment(new)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -98,7 +98,7 @@ pub fn validate_gardenlet_deployment(
         ];
         for (name, _) in parts.iter().filter(|(_, part)| part.as_deref() == Some("")) {
             let why = format!("{name} must not be empty if specified");
-            errors.push(Error::invalid(&at.child(*name), "", why));
+            errors.push(Error::invalid(&at.child(name), "", why));
         }
         if image.ref_.is_some() && (image.repository.is_some() || image.tag.is_some()) {
             errors.push(Error::forbidden(&at, "ref and repository/tag are mutually exclusive"));

@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, SignatureScheme};
 
-use crate::trust::Authorities;
+use crate::trust::{self, Authorities};
 
 /// The cryptography of all connections.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
@@ -50,7 +50,12 @@ impl Signatures {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+        let verified = rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms);
+        // certificates of the first version, as plain `openssl x509 -req` makes them, are not read there; their keys are keys like others
+        match trust::key_of_first_version(certificate).filter(|_| verified.is_err()) {
+            Some(key) => rustls::crypto::verify_tls13_signature_with_raw_key(message, &key, signature, algorithms),
+            None => verified,
+        }
     }
 
     pub(crate) fn schemes(&self) -> Vec<SignatureScheme> {

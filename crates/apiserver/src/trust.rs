@@ -7,13 +7,14 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::FromDer;
+use x509_parser::x509::X509Version;
 
 use crate::tls::Signatures;
 
@@ -202,7 +203,33 @@ impl Clients {
         }
         let chains = self.chains.as_ref();
         chains.is_some_and(|chains| chains.verify_client_cert(own, others, now).is_ok())
+            || self
+                .listed
+                .iter()
+                .any(|authority| signed_in_first_version(own, authority, now))
     }
+}
+
+/// A certificate of X.509's first version, which has no extensions. Go reads it, rustls does not.
+fn first_version<'c>(certificate: &'c CertificateDer<'_>) -> Option<X509Certificate<'c>> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    (parsed.version() == X509Version::V1).then_some(parsed)
+}
+
+/// The key of a certificate of the first version.
+pub(crate) fn key_of_first_version(certificate: &CertificateDer<'_>) -> Option<SubjectPublicKeyInfoDer<'static>> {
+    first_version(certificate).map(|parsed| SubjectPublicKeyInfoDer::from(parsed.public_key().raw.to_vec()))
+}
+
+/// Whether an authority signed a certificate of the first version that can be used now.
+fn signed_in_first_version(own: &CertificateDer<'_>, authority: &CertificateDer<'_>, now: UnixTime) -> bool {
+    let (Some(parsed), Ok((_, issuer))) = (first_version(own), X509Certificate::from_der(authority)) else {
+        return false;
+    };
+    issuer.is_ca()
+        && parsed.issuer() == issuer.subject()
+        && parsed.verify_signature(Some(issuer.public_key())).is_ok()
+        && usable(own, now, Purpose::Client).is_ok()
 }
 
 #[cfg(test)]
@@ -266,5 +293,45 @@ mod tests {
         assert!(clients(&client, &client) && clients(&authority.certificate, &client));
         assert!(!clients(&server, &server) && !clients(&server, &client));
         assert!(Authorities::of_bundle(b"no certificate").is_none());
+    }
+
+    /// Made by `openssl req -x509` and `openssl x509 -req`, which makes certificates of the first version; good until the year 2126.
+    const AUTHORITY: &str = "-----BEGIN CERTIFICATE-----\n\
+        MIIBfzCCASWgAwIBAgIURH55K3nv14z0hPpLE/aZaW8hS18wCgYIKoZIzj0EAwIw\n\
+        FDESMBAGA1UEAwwJYXV0aG9yaXR5MCAXDTI2MTEyMjEzMTEwOFoYDzIxMjYxMDI5\n\
+        MTMxMTA4WjAUMRIwEAYDVQQDDAlhdXRob3JpdHkwWTATBgcqhkjOPQIBBggqhkjO\n\
+        PQMBBwNCAARALqJj9NwoZpxwoyUhnFikdXeJF/1yJr0kFch5BqqH42PTATBmZwL5\n\
+        Q/7OZnGL2wFqzILBi5zzsai4XjpvD2fno1MwUTAdBgNVHQ4EFgQUpHmpxTOKhLdJ\n\
+        TF5U8V2hd72prEYwHwYDVR0jBBgwFoAUpHmpxTOKhLdJTF5U8V2hd72prEYwDwYD\n\
+        VR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiBC1ZiPfMePOuUdmixI5jH1\n\
+        z7KzCJmbNJsQIRTAuJOhxQIhAKLilmxx8l0gr0GDKNZw0rZ5yggjlI2VzPhclu0r\n\
+        W17d\n\
+        -----END CERTIFICATE-----\n\
+";
+    const FIRST_VERSION: &str = "-----BEGIN CERTIFICATE-----\n\
+        MIIBODCB4AIUS8UUIfSYl/RDYWLnfnAP7zxQpRIwCgYIKoZIzj0EAwIwFDESMBAG\n\
+        A1UEAwwJYXV0aG9yaXR5MCAXDTI2MTEyMjEzMTEwOFoYDzIxMjYxMDI5MTMxMTA4\n\
+        WjApMRcwFQYDVQQKDA5zeXN0ZW06bWFzdGVyczEOMAwGA1UEAwwFYWxpY2UwWTAT\n\
+        BgcqhkjOPQIBBggqhkjOPQMBBwNCAAQEEPv74T8y8pVMYbTHG62QTvI/UTOQsgGW\n\
+        uzgq7Tu4FVD9Um0MwHXtdwjJpL9UfS/sOWmYu8KFBCCJQfBhfqwMMAoGCCqGSM49\n\
+        BAMCA0cAMEQCIHmbc0KUcPa2XVU8ngaK2TztKU/xq+K+hqsDuAK9ggTwAiAZ3BLi\n\
+        k0CO27Mf0VvhJldZgmhhno1lwaXZG+uTjd4h4g==\n\
+        -----END CERTIFICATE-----\n\
+";
+
+    #[test]
+    fn certificates_of_the_first_version_are_believed_too() {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let believed = |bundle: &str, when: i64| {
+            let clients = Authorities::of_bundle(bundle.as_bytes()).unwrap().of_clients(&provider);
+            clients.believe(&der(FIRST_VERSION), &[], at(when))
+        };
+        assert!(believed(AUTHORITY, NOW));
+        assert!(!believed(AUTHORITY, NOW - 100 * 24 * 3600), "it is not valid yet");
+        assert!(!believed(AUTHORITY, 5_000_000_000), "it has expired");
+        let same_name = gardener_pki::authority("authority", NOW, DAY).unwrap();
+        assert!(!believed(&same_name.certificate, NOW), "another key has signed it");
+        assert!(key_of_first_version(&der(FIRST_VERSION)).is_some());
+        assert!(key_of_first_version(&der(AUTHORITY)).is_none());
     }
 }

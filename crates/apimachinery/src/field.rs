@@ -307,6 +307,8 @@ fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => go_quote(text),
         Value::Null => "null".to_owned(),
+        // Go prints 1.0 as 1
+        Value::Number(number) if number.is_f64() => number.as_f64().unwrap_or_default().to_string(),
         other => other.to_string(),
     }
 }

@@ -25,6 +25,21 @@ pub fn shown<T: Serialize>(value: &T) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
+/// A value as Go writes it in JSON: `<`, `>` and `&` stand as escapes.
+pub fn go_json<T: Serialize>(value: &T) -> String {
+    let text = serde_json::to_string(value).unwrap_or_default();
+    let escapes = [
+        ('<', "\\u003c"),
+        ('>', "\\u003e"),
+        ('&', "\\u0026"),
+        ('\u{2028}', "\\u2028"),
+        ('\u{2029}', "\\u2029"),
+    ];
+    escapes
+        .iter()
+        .fold(text, |text, (plain, escape)| text.replace(*plain, escape))
+}
+
 /// A finding when a field has changed.
 pub fn immutable<T: Serialize + PartialEq>(new: &T, old: &T, path: &Path) -> ErrorList {
     if new == old {
@@ -165,7 +180,8 @@ pub fn ip_families(families: &[String], path: &Path) -> ErrorList {
     for (i, family) in families.iter().enumerate() {
         if !matches!(family.as_str(), "IPv4" | "IPv6") {
             errors.push(Error::not_supported(&path.index(i), family.as_str(), &["IPv4", "IPv6"]));
-        } else if families.iter().take(i).any(|earlier| earlier == family) {
+        }
+        if families.iter().take(i).any(|earlier| earlier == family) {
             errors.push(Error::duplicate(&path.index(i), family.as_str()));
         }
     }
@@ -320,9 +336,15 @@ fn changes(old: &Value, new: &Value, at: &str) -> Vec<String> {
 
 /// A struct as Go prints it in a finding whose type has no JSON names: its fields in their order.
 pub fn go_struct(fields: &[(&str, Value)]) -> String {
+    let fields: Vec<(&str, String)> = fields.iter().map(|(name, value)| (*name, go_json(value))).collect();
+    go_members(&fields)
+}
+
+/// As [`go_struct`], of values that are written already, such as structs in structs.
+pub fn go_members(fields: &[(&str, String)]) -> String {
     let fields: Vec<String> = fields
         .iter()
-        .map(|(name, value)| format!("{}:{value}", Value::from(*name)))
+        .map(|(name, value)| format!("\"{name}\":{value}"))
         .collect();
     format!("{{{}}}", fields.join(","))
 }

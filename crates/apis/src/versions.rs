@@ -8,28 +8,25 @@ use semver::Version;
 
 pub use constraint::{Constraint, ParseConstraintError};
 
-/// Parses a version that may leave out minor and patch and may start with `v`: `1.36`, `v1.36.0`.
+/// Parses a version that may leave out minor and patch and may start with `v`: `1.36`, `v1.36.0`, `1.8-foo`, [VER-26].
 pub fn parse(text: &str) -> Option<Version> {
     let text = text.strip_prefix('v').unwrap_or(text);
-    if let Ok(version) = Version::parse(text) {
-        return Some(version);
+    let end = text.find(['-', '+']).unwrap_or(text.len());
+    let (numbers, suffix) = text.split_at_checked(end)?;
+    let mut parts = [0; 3];
+    let given = numbers.split('.').count();
+    if given > parts.len() {
+        return None;
     }
-    let numbers: Option<Vec<u64>> = text
-        .split('.')
-        .map(|part| {
-            if part.chars().all(|c| c.is_ascii_digit()) {
-                part.parse().ok()
-            } else {
-                None
-            }
-        })
-        .collect();
-    match numbers?.as_slice() {
-        [major] => Some(Version::new(*major, 0, 0)),
-        [major, minor] => Some(Version::new(*major, *minor, 0)),
-        [major, minor, patch] => Some(Version::new(*major, *minor, *patch)),
-        _ => None,
+    for (part, text) in parts.iter_mut().zip(numbers.split('.')) {
+        if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        *part = text.parse().ok()?;
     }
+    let [major, minor, patch] = parts;
+    // the rest is as in a version that leaves out nothing
+    Version::parse(&format!("{major}.{minor}.{patch}{suffix}")).ok()
 }
 
 /// A version without what stands behind its numbers: every `v` is taken out, and what follows the first `-`, `+` or `~` is cut off, [VER-71].
@@ -66,7 +63,8 @@ mod tests {
         assert_eq!(parse("1.36"), Some(Version::new(1, 36, 0)));
         assert_eq!(parse("v1.36.2"), Some(Version::new(1, 36, 2)));
         assert_eq!(parse("15.06.1"), Some(Version::new(15, 6, 1)));
-        for bad in ["", "one", "1.", "1.2.3.4", "1.x"] {
+        assert_eq!(parse("1.8-foo"), parse("v1.8.0-foo"));
+        for bad in ["", "one", "1.", "1.2.3.4", "1.x", "1.8-", "1.8+", "+1.8.0"] {
             assert_eq!(parse(bad), None, "{bad}");
         }
         assert!(at_least("1.34.0", 34) && at_least("2.0.0", 34) && !at_least("1.33.9", 34));

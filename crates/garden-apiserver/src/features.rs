@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
-use gardener_apis::core::v1beta1::{
-    CloudProfile, ExpirableVersion, MachineImage, NamespacedCloudProfile, Shoot, Worker,
-};
+use gardener_apis::core::v1beta1::{ProfileRules, Shoot, Worker};
+use k8s_openapi::jiff::Timestamp;
 
 /// A feature that can be switched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,6 +68,15 @@ impl Features {
     pub fn has(&self, feature: Feature) -> bool {
         self.0.contains(&feature)
     }
+
+    /// What they mean for cloud profiles [VER-30], [VER-31].
+    pub(crate) fn profile_rules(&self, now: Timestamp) -> ProfileRules {
+        ProfileRules {
+            now,
+            lifecycles: self.has(Feature::VersionClassificationLifecycle),
+            capabilities: self.has(Feature::CloudProfileCapabilities),
+        }
+    }
 }
 
 /// What a shoot has that is not switched on [VAL-P20], [VAL-A2]. What it had may stay.
@@ -92,48 +100,6 @@ pub(crate) fn shoot(shoot: &Shoot, old: Option<&Shoot>, features: &Features) -> 
         errors.push(Error::forbidden(&Path::new("spec.addons.nginxIngress.enabled"), why));
     }
     errors
-}
-
-fn lifecycle(has: bool, path: &Path) -> Option<Error> {
-    has.then(|| {
-        let why = "lifecycles are not allowed with disabled VersionClassificationLifecycle feature gate";
-        Error::forbidden(&path.child("lifecycle"), why)
-    })
-}
-
-fn lifecycles(versions: &[ExpirableVersion], images: &[MachineImage], features: &Features) -> ErrorList {
-    if features.has(Feature::VersionClassificationLifecycle) {
-        return ErrorList::new();
-    }
-    let kubernetes = Path::new("spec.kubernetes.versions");
-    let versions = versions.iter().enumerate();
-    let mut errors: ErrorList = versions
-        .filter_map(|(i, version)| lifecycle(!version.lifecycle.is_empty(), &kubernetes.index(i)))
-        .collect();
-    for (i, image) in images.iter().enumerate() {
-        let path = Path::new("spec.machineImages").index(i).child("versions");
-        let versions = image.versions.iter().enumerate();
-        errors.extend(versions.filter_map(|(j, version)| lifecycle(!version.lifecycle.is_empty(), &path.index(j))));
-    }
-    errors
-}
-
-/// What a cloud profile has that is not switched on [VER-30], [VER-31].
-pub(crate) fn cloud_profile(profile: &CloudProfile, features: &Features) -> ErrorList {
-    let spec = &profile.spec;
-    let mut errors = lifecycles(&spec.kubernetes.versions, &spec.machine_images, features);
-    if !spec.machine_capabilities.is_empty() && !features.has(Feature::CloudProfileCapabilities) {
-        let why = "machineCapabilities are not allowed with disabled CloudProfileCapabilities feature gate";
-        errors.push(Error::forbidden(&Path::new("spec.machineCapabilities"), why));
-    }
-    errors
-}
-
-/// What a namespaced cloud profile has that is not switched on.
-pub(crate) fn namespaced_cloud_profile(profile: &NamespacedCloudProfile, features: &Features) -> ErrorList {
-    let spec = &profile.spec;
-    let versions = spec.kubernetes.as_ref().map(|own| own.versions.as_slice());
-    lifecycles(versions.unwrap_or_default(), &spec.machine_images, features)
 }
 
 #[cfg(test)]
@@ -162,18 +128,16 @@ mod tests {
         assert!(
             shoot(&in_place, Some(&in_place), &off).is_empty() && shoot(&in_place, Some(&in_place), &on).is_empty()
         );
-        let profile: CloudProfile = serde_json::from_value(json!({"spec": {
-            "machineCapabilities": [{"name": "architecture", "values": ["amd64"]}],
-            "kubernetes": {"versions": [{"version": "1.34.1", "lifecycle": [{"classification": "supported"}]}]},
-            "machineImages": [{"name": "a", "versions": [{"version": "1.0.0"}, {"version": "2.0.0", "lifecycle": [{"classification": "preview"}]}]}],
-        }}))
-        .unwrap();
-        let paths = [
-            "spec.kubernetes.versions[0].lifecycle",
-            "spec.machineImages[0].versions[1].lifecycle",
-        ];
-        assert_eq!(found(cloud_profile(&profile, &off)), paths);
-        assert_eq!(found(cloud_profile(&profile, &none)).len(), 3);
-        assert!(cloud_profile(&profile, &on).is_empty());
+        let now = Timestamp::UNIX_EPOCH;
+        let rules = |features: &Features| {
+            (
+                features.profile_rules(now).lifecycles,
+                features.profile_rules(now).capabilities,
+            )
+        };
+        assert_eq!(
+            [rules(&on), rules(&off), rules(&none)],
+            [(true, true), (false, true), (false, false)]
+        );
     }
 }

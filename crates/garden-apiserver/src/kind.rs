@@ -50,9 +50,23 @@ pub trait GardenKind:
         crate::generation::content_changed(self, old) || crate::generation::deletion_begins(self, old)
     }
     /// What is wrong with a new object.
-    fn check(&self, context: &Context<'_>) -> ErrorList;
+    fn check(&self, context: &Context<'_>) -> ErrorList {
+        ErrorList::new()
+    }
     /// What is wrong with a change.
-    fn check_update(&self, old: &Self, context: &Context<'_>) -> ErrorList;
+    fn check_update(&self, old: &Self, context: &Context<'_>) -> ErrorList {
+        ErrorList::new()
+    }
+    /// What is wrong with a new object, or with a change, given the features that are on. Kinds with rules that depend on
+    /// features in the middle of others have this one instead of the two above.
+    fn check_with(&self, old: Option<&Self>, context: &Context<'_>, features: &Features) -> ErrorList {
+        let mut errors = match old {
+            None => self.check(context),
+            Some(old) => self.check_update(old, context),
+        };
+        errors.extend(self.gated(old, features));
+        errors
+    }
     /// What is wrong with a change of the status.
     fn check_status(&self, old: &Self, context: &Context<'_>) -> ErrorList {
         ErrorList::new()
@@ -162,11 +176,7 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
     fn validate(&self, context: &Context<'_>, object: &Value) -> ErrorList {
         decode::<K>(object).map_or_else(
             |_| ErrorList::new(),
-            |kind| {
-                let mut errors = Self::beyond_metadata(kind.check(context), object);
-                errors.extend(kind.gated(None, &self.features));
-                errors
-            },
+            |kind| Self::beyond_metadata(kind.check_with(None, context, &self.features), object),
         )
     }
 
@@ -189,9 +199,8 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
             return ErrorList::new();
         };
         let own = meta::validate_update(object, old);
-        let mut errors = Self::beyond_metadata(kind.check_update(&before, context), object);
+        let mut errors = Self::beyond_metadata(kind.check_with(Some(&before), context, &self.features), object);
         errors.retain(|error| !own.contains(error));
-        errors.extend(kind.gated(Some(&before), &self.features));
         errors
     }
 

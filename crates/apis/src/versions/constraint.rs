@@ -13,7 +13,7 @@ pub struct Constraint {
 
 /// Why a text is no constraint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("improper constraint: {0}")]
+#[error("improper constraint: {0:?}")]
 pub struct ParseConstraintError(String);
 
 /// One condition: the version is in a range, or, where `not` is set, outside of it.

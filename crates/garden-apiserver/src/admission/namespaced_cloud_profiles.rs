@@ -50,7 +50,7 @@ impl Admission for NamespacedCloudProfileValidator {
             return Err(ApiError::internal(field::aggregate(&errors)));
         }
         let whole = merged(&parent.spec, &profile.spec);
-        let errors = validate_merged_cloud_profile(&whole, &Path::new("status.cloudProfileSpec"));
+        let errors = validate_merged_cloud_profile(&whole, check.rules(), &Path::new("status.cloudProfileSpec"));
         if errors.is_empty() {
             return Ok(());
         }
@@ -78,6 +78,15 @@ fn image_version<'i>(images: &'i [MachineImage], name: &str, version: &str) -> O
 }
 
 impl Check<'_> {
+    /// Here features are no question: what is off was refused when the profile, and its parent, were validated.
+    fn rules(&self) -> ProfileRules {
+        ProfileRules {
+            now: self.now,
+            lifecycles: true,
+            capabilities: true,
+        }
+    }
+
     /// Whether a date is over that was not there before. Creation drops such entries [GAPI-39].
     fn moves_back(&self, stage: Stage, date: Option<&Time>, before: Option<Option<&Time>>) -> bool {
         self.old.is_some() && stage == Stage::Expired && before != Some(date)
@@ -110,7 +119,7 @@ impl Check<'_> {
 
     /// Machine images: only the end of versions that the parent has; own ones as a whole.
     fn images(&self) -> ErrorList {
-        let capabilities = !self.parent.machine_capabilities.is_empty();
+        let defined = self.parent.capabilities();
         let mut errors = ErrorList::new();
         for (i, own) in self.profile.spec.machine_images.iter().enumerate() {
             let path = Path::new("spec.machineImages").index(i);
@@ -125,11 +134,16 @@ impl Check<'_> {
                     ),
                 ));
             }
+            if of_parent.is_none() {
+                errors.extend(validate_additional_image(own, &defined, &path));
+                errors.extend(validate_image_details(own, &defined, self.rules(), &path));
+                continue;
+            }
             for (j, version) in own.versions.iter().enumerate() {
                 let path = path.child("versions").index(j);
                 match image_version(&self.parent.machine_images, &own.name, &version.version) {
                     Some(_) => errors.extend(self.overridden(&own.name, version, &path)),
-                    None => errors.extend(validate_whole_image_version(version, capabilities, &path)),
+                    None => errors.extend(validate_additional_image_version(own, version, &defined, &path)),
                 }
             }
         }

@@ -15,7 +15,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::features::{self, Features};
+use crate::features::Features;
 use crate::generation::{becomes_true, content_changed, deletion_begins, operation_bumps};
 use crate::kind::GardenKind;
 use crate::rows::{self, NONE, PENDING, UNKNOWN, age, or};
@@ -168,19 +168,22 @@ impl GardenKind for CloudProfile {
     fn prepare_create(&mut self, context: &Context<'_>) {
         drop_inactive_versions(self, context.now);
     }
-    fn check(&self, context: &Context<'_>) -> ErrorList {
-        let mut errors = validate_cloud_profile(self);
-        errors.extend(validate_supported_versions(&self.spec, context.now));
-        errors
+    fn prepare_update(&mut self, old: &Self, _: &Context<'_>) {
+        sync_architectures(&mut self.spec, Some(&old.spec));
     }
-    fn check_update(&self, old: &Self, context: &Context<'_>) -> ErrorList {
-        let mut errors = validate_cloud_profile_update(self, old);
-        errors.extend(validate_supported_versions(&self.spec, context.now));
-        errors.extend(validate_added_versions(&self.spec, &old.spec, context.now));
-        errors
+    fn check_with(&self, old: Option<&Self>, context: &Context<'_>, features: &Features) -> ErrorList {
+        let rules = features.profile_rules(context.now);
+        match old {
+            None => validate_cloud_profile(self, rules),
+            Some(old) => {
+                let mut errors = validate_cloud_profile_update(self, old, rules);
+                errors.extend(validate_added_versions(&self.spec, &old.spec, context.now));
+                errors
+            }
+        }
     }
-    fn gated(&self, _: Option<&Self>, features: &Features) -> ErrorList {
-        features::cloud_profile(self, features)
+    fn canonicalize(&mut self) {
+        sync_architectures(&mut self.spec, None);
     }
     fn cells(&self, now: Timestamp) -> Vec<Value> {
         vec![self.spec.r#type.as_str().into(), age(now, &self.metadata)]
@@ -196,14 +199,18 @@ impl GardenKind for NamespacedCloudProfile {
     fn quantities(&mut self) -> Vec<&mut Quantity> {
         machine_amounts(&mut self.spec.machine_types, &mut self.spec.volume_types)
     }
-    fn check(&self, _: &Context<'_>) -> ErrorList {
-        validate_namespaced_cloud_profile(self)
+    fn prepare_create(&mut self, context: &Context<'_>) {
+        drop_inactive_overrides(self, None, context.now);
     }
-    fn check_update(&self, old: &Self, _: &Context<'_>) -> ErrorList {
-        validate_namespaced_cloud_profile_update(self, old)
+    fn prepare_update(&mut self, old: &Self, context: &Context<'_>) {
+        drop_inactive_overrides(self, Some(old), context.now);
     }
-    fn gated(&self, _: Option<&Self>, features: &Features) -> ErrorList {
-        features::namespaced_cloud_profile(self, features)
+    fn check_with(&self, old: Option<&Self>, context: &Context<'_>, features: &Features) -> ErrorList {
+        let rules = features.profile_rules(context.now);
+        match old {
+            None => validate_namespaced_cloud_profile(self, rules),
+            Some(old) => validate_namespaced_cloud_profile_update(self, old, rules),
+        }
     }
     fn cells(&self, now: Timestamp) -> Vec<Value> {
         vec![
@@ -425,6 +432,11 @@ impl GardenKind for InternalSecret {
     const UNCONDITIONAL: bool = true;
     fn set_defaults(&mut self, _: u64) {
         merge_string_data(self);
+    }
+    fn prepare_update(&mut self, old: &Self, _: &Context<'_>) {
+        if self.r#type.as_deref().unwrap_or_default().is_empty() {
+            self.r#type.clone_from(&old.r#type);
+        }
     }
     fn check(&self, _: &Context<'_>) -> ErrorList {
         validate_internal_secret(self)

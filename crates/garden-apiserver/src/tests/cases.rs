@@ -474,9 +474,20 @@ async fn adm_32_pools_get_what_is_offered() {
         refused(garden.update(ONE, "", pool(patch)).await, 403, why);
     }
     // [ADM-32i]
-    let zones = || change(json!({"spec": {"controlPlane": {"zones": ["z"]}}}));
+    let pinned = json!({"controlPlane": {"zones": ["z"]}});
+    let zones = |more: Value| {
+        let mut two = shoot(json!({"metadata": {"name": "two"}, "spec": pinned}));
+        merge(&mut two, more);
+        two
+    };
+    // [VAL-U16]
     refused(
-        garden.update(ONE, "", zones()).await,
+        garden.update(ONE, "", change(json!({"spec": pinned}))).await,
+        422,
+        "spec.controlPlane.zones: Forbidden: field is immutable",
+    );
+    refused(
+        garden.create(zones(json!({}))).await,
         403,
         "spec.controlPlane.zones can only be set when the CloudProfile has",
     );
@@ -486,14 +497,8 @@ async fn adm_32_pools_get_what_is_offered() {
         ("", "local"),
         json!({"spec": {"controlPlane": {"allowZonePinning": true}}}),
     );
-    set(
-        &mut garden,
-        "shoots",
-        ("garden-dev", "one"),
-        json!({"spec": {"seedName": "s1"}}),
-    );
     refused(
-        garden.update(ONE, "", zones()).await,
+        garden.create(zones(json!({"spec": {"seedName": "s1"}}))).await,
         403,
         "spec.controlPlane.zones[0]: Invalid value: \"z\": zone is not available in seed \"s1\"",
     );

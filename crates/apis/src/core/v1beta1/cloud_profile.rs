@@ -9,10 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::*;
 use crate::Duration;
 
+mod capabilities;
 mod defaults;
 mod stage;
 mod validation;
 
+pub use capabilities::*;
 pub use defaults::*;
 pub use stage::Stage;
 pub use validation::*;

@@ -53,7 +53,8 @@ pub fn drop_inactive_versions(profile: &mut CloudProfile, now: Timestamp) {
         .versions
         .retain(|version| version.stage(now).is_active());
     for image in &mut profile.spec.machine_images {
-        image.versions.retain(|version| version.stage(now).is_active());
+        // images may be there before their time
+        image.versions.retain(|version| version.stage(now) != Stage::Expired);
     }
 }
 

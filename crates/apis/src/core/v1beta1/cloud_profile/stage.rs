@@ -92,7 +92,24 @@ impl ExpirableVersion {
     }
 }
 
+impl MachineImage {
+    /// What the versions have in common with those of Kubernetes.
+    pub fn expirable_versions(&self) -> Vec<ExpirableVersion> {
+        self.versions.iter().map(MachineImageVersion::expirable).collect()
+    }
+}
+
 impl MachineImageVersion {
+    /// What the version has in common with those of Kubernetes.
+    pub fn expirable(&self) -> ExpirableVersion {
+        ExpirableVersion {
+            classification: self.classification.clone(),
+            expiration_date: self.expiration_date.clone(),
+            lifecycle: self.lifecycle.clone(),
+            version: self.version.clone(),
+        }
+    }
+
     /// The times at which the version comes into another stage.
     pub fn turns(&self) -> Vec<Timestamp> {
         turns(self.expiration_date.as_ref().map(|date| date.0), &self.lifecycle)

@@ -1,66 +1,103 @@
 //! Validation of cloud profiles, [VAL-CP1] – [VAL-CP18].
+//!
+//! In parts: what profiles list as versions, images, machines and capabilities.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod capabilities;
+mod images;
+mod machines;
+mod stages;
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::{meta, names};
 use k8s_openapi::jiff::Timestamp;
-use serde_json::{Value, json};
 
 use super::*;
-use crate::validation::{
-    ca_bundle, invalid_each, non_negative_quantity, object_meta, object_meta_update, repeats, seed_selector,
-};
+use crate::validation::{ca_bundle, go_json, go_members, object_meta, object_meta_update, repeats, seed_selector};
 use crate::versions;
+use stages::{Supported, expirable_version};
 
-const CLASSIFICATIONS: [&str; 4] = ["deprecated", "expired", "preview", "supported"];
+pub use images::{
+    validate_additional_image, validate_additional_image_version, validate_image_details, validate_machine_images,
+};
+pub(in crate::core::v1beta1) use machines::{validate_machine_types, validate_volume_types};
+
+const ARCHITECTURE: &str = "architecture";
 const ARCHITECTURES: [&str; 2] = ["amd64", "arm64"];
+const UNDEFINED: &str = "must not provide capabilities without global definition";
+
+/// What the rules for profiles depend on beside the profile.
+#[derive(Clone, Copy, Debug)]
+pub struct ProfileRules {
+    /// The present: versions come into other stages.
+    pub now: Timestamp,
+    /// Whether versions may have lifecycles, [VER-12].
+    pub lifecycles: bool,
+    /// Whether profiles may define capabilities.
+    pub capabilities: bool,
+}
 
 /// Checks a cloud profile that is to be created or stored again.
-pub fn validate_cloud_profile(profile: &CloudProfile) -> ErrorList {
-    let mut errors = object_meta(&profile.metadata, false, gardener_apimachinery::names::dns_subdomain);
-    errors.extend(validate_cloud_profile_spec(&profile.spec, &Path::new("spec")));
+pub fn validate_cloud_profile(profile: &CloudProfile, rules: ProfileRules) -> ErrorList {
+    let mut errors = object_meta(&profile.metadata, false, names::dns_subdomain);
+    errors.extend(validate_cloud_profile_spec(&profile.spec, rules, &Path::new("spec")));
     errors
 }
 
 /// Checks the content of a cloud profile.
-pub fn validate_cloud_profile_spec(spec: &CloudProfileSpec, path: &Path) -> ErrorList {
+pub fn validate_cloud_profile_spec(spec: &CloudProfileSpec, rules: ProfileRules, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     if spec.r#type.is_empty() {
         errors.push(Error::required(&path.child("type"), "must provide a provider type"));
     }
-    errors.extend(capabilities(spec, path));
-    errors.extend(kubernetes_versions(
-        &spec.kubernetes,
-        &path.child("kubernetes.versions"),
+    let defined = spec.capabilities();
+    errors.extend(capabilities::definitions(
+        &spec.machine_capabilities,
+        rules,
+        &path.child("machineCapabilities"),
     ));
-    errors.extend(validate_machine_images(
+    errors.extend(kubernetes_settings(&spec.kubernetes, rules, &path.child("kubernetes")));
+    errors.extend(images::whole_profiles_images(
         &spec.machine_images,
-        true,
-        !spec.machine_capabilities.is_empty(),
+        &defined,
+        rules,
         &path.child("machineImages"),
     ));
-    if spec.machine_types.is_empty() {
-        errors.push(Error::required(
-            &path.child("machineTypes"),
-            "must provide at least one machine type",
-        ));
-    }
-    errors.extend(validate_machine_types(
+    errors.extend(machines::whole_profiles_types(
         &spec.machine_types,
-        spec.machine_capabilities.is_empty(),
+        &defined,
         &path.child("machineTypes"),
     ));
     errors.extend(validate_volume_types(&spec.volume_types, &path.child("volumeTypes")));
     errors.extend(regions(&spec.regions, &path.child("regions")));
+    errors.extend(bastion(spec, &defined, rules.now, &path.child("bastion")));
+    errors.extend(validate_limits(spec.limits.as_ref(), &path.child("limits")));
     if let Some(selector) = &spec.seed_selector {
         errors.extend(seed_selector(selector, &path.child("seedSelector")));
     }
     if let Some(bundle) = &spec.ca_bundle {
         errors.extend(ca_bundle(bundle, &path.child("caBundle")));
     }
-    errors.extend(bastion(spec, &path.child("bastion")));
-    errors.extend(validate_limits(spec.limits.as_ref(), &path.child("limits")));
+    errors
+}
+
+/// Checks what a namespaced profile and its parent make together.
+pub fn validate_merged_cloud_profile(spec: &CloudProfileSpec, rules: ProfileRules, path: &Path) -> ErrorList {
+    let defined = spec.capabilities();
+    let mut errors = kubernetes_settings(&spec.kubernetes, rules, &path.child("kubernetes"));
+    if !spec.machine_images.is_empty() {
+        let path = path.child("machineImages");
+        errors.extend(images::whole_profiles_images(
+            &spec.machine_images,
+            &defined,
+            rules,
+            &path,
+        ));
+    }
+    if !spec.machine_types.is_empty() {
+        let path = path.child("machineTypes");
+        errors.extend(machines::whole_profiles_types(&spec.machine_types, &defined, &path));
+    }
+    errors.extend(validate_volume_types(&spec.volume_types, &path.child("volumeTypes")));
     errors
 }
 
@@ -73,367 +110,128 @@ fn is_kubernetes_version(text: &str) -> bool {
             .all(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit()))
 }
 
-/// A version as upstream's internal type prints it.
-fn shown_version(version: &ExpirableVersion) -> Value {
-    json!({
-        "Version": version.version,
-        "ExpirationDate": version.expiration_date,
-        "Classification": version.classification,
-        "Lifecycle": if version.lifecycle.is_empty() { Value::Null } else { crate::validation::shown(&version.lifecycle) },
-    })
+/// A version as upstream's internal type is shown.
+fn shown_version(version: &ExpirableVersion) -> String {
+    let stage = |stage: &LifecycleStage| {
+        go_members(&[
+            ("Classification", go_json(&stage.classification)),
+            ("StartTime", go_json(&stage.start_time)),
+        ])
+    };
+    let stages: Vec<String> = version.lifecycle.iter().map(stage).collect();
+    let stages = match stages.is_empty() {
+        true => "null".to_owned(),
+        false => format!("[{}]", stages.join(",")),
+    };
+    go_members(&[
+        ("Version", go_json(&version.version)),
+        ("ExpirationDate", go_json(&version.expiration_date)),
+        ("Classification", go_json(&version.classification)),
+        ("Lifecycle", stages),
+    ])
 }
 
-/// [VAL-CP2] – [VAL-CP6].
-fn kubernetes_versions(settings: &KubernetesSettings, path: &Path) -> ErrorList {
+/// The latest of some versions; none if one of them is no version, or there is none.
+fn latest(list: &[ExpirableVersion]) -> Option<&ExpirableVersion> {
+    let mut latest: Option<(semver::Version, &ExpirableVersion)> = None;
+    for own in list {
+        let version = versions::parse(&own.version)?;
+        if latest
+            .as_ref()
+            .is_none_or(|(before, _)| version.cmp_precedence(before).is_gt())
+        {
+            latest = Some((version, own));
+        }
+    }
+    latest.map(|(_, own)| own)
+}
+
+/// [VAL-CP2] – [VAL-CP6], [VER-20], [VER-23], [VER-24].
+fn kubernetes_settings(settings: &KubernetesSettings, rules: ProfileRules, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
+    let at = path.child("versions");
     let list = &settings.versions;
     if list.is_empty() {
-        errors.push(Error::required(path, "must provide at least one Kubernetes version"));
-        errors.push(Error::invalid(
-            path,
+        errors.push(Error::required(&at, "must provide at least one Kubernetes version"));
+    }
+    match latest(list) {
+        None => errors.push(Error::invalid(
+            &at,
             "",
             "failed to determine the latest kubernetes version from the cloud profile",
-        ));
-        return errors;
+        )),
+        Some(latest) => {
+            let at = at.key("");
+            let version = &latest.version;
+            if latest.expiration_date.is_some() {
+                errors.push(Error::invalid(
+                    &at.child("expirationDate"),
+                    crate::validation::shown(&latest.expiration_date),
+                    format!("expiration date of latest kubernetes version ('{version}') must not be set"),
+                ));
+            }
+            if latest
+                .lifecycle
+                .last()
+                .is_some_and(|last| last.classification == "expired")
+            {
+                errors.push(Error::invalid(
+                    &at.child("lifecycle"),
+                    // upstream shows the date, which a version with a lifecycle does not have
+                    crate::validation::shown(&latest.expiration_date),
+                    format!("classification expired of latest kubernetes version ('{version}') must not be set"),
+                ));
+            }
+        }
     }
-    let latest = list
-        .iter()
-        .filter(|version| is_kubernetes_version(&version.version))
-        .max_by(|one, other| versions::compare(&one.version, &other.version));
-    if let Some(latest) = latest
-        && latest.expiration_date.is_some()
-    {
-        errors.push(Error::invalid(
-            &path.key("").child("expirationDate"),
-            crate::validation::shown(&latest.expiration_date),
-            format!(
-                "expiration date of latest kubernetes version ('{}') must not be set",
-                latest.version
-            ),
-        ));
+    errors.extend(validate_kubernetes_versions(list, rules, path));
+    let supported = Supported::of(list);
+    for (i, version) in list.iter().enumerate() {
+        errors.extend(supported.once(version, rules.now, &at.index(i)));
     }
+    errors
+}
+
+/// Checks a list of Kubernetes versions, each on its own, [VER-21].
+pub(in crate::core::v1beta1) fn validate_kubernetes_versions(
+    list: &[ExpirableVersion],
+    rules: ProfileRules,
+    path: &Path,
+) -> ErrorList {
+    let mut errors = ErrorList::new();
     let repeated = repeats(list.iter().map(|version| &version.version));
     for ((i, version), repeated) in list.iter().enumerate().zip(repeated) {
-        let at = path.index(i);
+        let at = path.child("versions").index(i);
         if !is_kubernetes_version(&version.version) {
-            errors.push(Error::invalid(
+            errors.push(Error::literal(
                 &at,
                 shown_version(version),
                 "all Kubernetes versions must match the regex ^([0-9]+\\.){2}[0-9]+$",
             ));
-        }
-        if repeated {
+        } else if repeated {
             errors.push(Error::duplicate(&at.child("version"), version.version.as_str()));
         }
-        errors.extend(classification(version.classification.as_deref(), &at));
-        errors.extend(lifecycle(&version.lifecycle, &at));
+        errors.extend(expirable_version(version, rules, &at));
     }
     errors
 }
 
-/// [VAL-CP5].
-fn classification(value: Option<&str>, path: &Path) -> ErrorList {
-    match value {
-        Some("expired") => {
-            vec![Error::forbidden(
-                &path.child("classification"),
-                "cannot specify `classification` expired",
-            )]
-        }
-        Some(value) if !CLASSIFICATIONS.contains(&value) => {
-            vec![Error::not_supported(
-                &path.child("classification"),
-                value,
-                &CLASSIFICATIONS,
-            )]
-        }
-        _ => ErrorList::new(),
+/// What is wrong with a qualified name without prefix.
+fn unprefixed(name: &str) -> Vec<String> {
+    let found = names::qualified_name(name);
+    if found.is_empty() && name.contains('/') {
+        return vec![format!("name '{name}' must not contain a prefix")];
     }
+    found
 }
 
-/// [VAL-CP6] with the feature off.
-fn lifecycle(stages: &[LifecycleStage], path: &Path) -> ErrorList {
-    if stages.is_empty() {
-        ErrorList::new()
-    } else {
-        vec![Error::forbidden(
-            &path.child("lifecycle"),
-            "lifecycles are not allowed with disabled VersionClassificationLifecycle feature gate",
-        )]
-    }
-}
-
-/// Checks machine images, [VAL-CP7] – [VAL-CP9]. `complete`: they are a whole profile's, not additions to one.
-pub(in crate::core::v1beta1) fn validate_machine_images(
-    images: &[MachineImage],
-    complete: bool,
-    capabilities: bool,
-    path: &Path,
-) -> ErrorList {
-    let mut errors = ErrorList::new();
-    if complete && images.is_empty() {
-        errors.push(Error::required(path, "must provide at least one machine image"));
-    }
-    if complete {
-        for image in images {
-            if let Some(bad) = image
-                .versions
-                .iter()
-                .find(|version| versions::parse(&version.version).is_none())
-            {
-                errors.push(Error::invalid(
-                    path,
-                    Value::Null,
-                    format!(
-                        "failed to determine latest machine image version for image '{}': error while parsing expirable version '{}': invalid semantic version",
-                        image.name, bad.version
-                    ),
-                ));
-                break;
-            }
-        }
-    }
-    let repeated = repeats(images.iter().map(|image| &image.name));
-    for ((i, image), repeated) in images.iter().enumerate().zip(repeated) {
-        let at = path.index(i);
-        if repeated {
-            errors.push(Error::duplicate(&at, image.name.as_str()));
-        }
-        if image.name.is_empty() {
-            errors.push(Error::required(
-                &at.child("name"),
-                "machine image name must not be empty",
-            ));
-        } else {
-            errors.extend(unprefixed(&image.name, &at.child("name")));
-        }
-        if complete && image.versions.is_empty() {
-            errors.push(Error::required(
-                &at.child("versions"),
-                format!(
-                    "must provide at least one version for the machine image '{}'",
-                    image.name
-                ),
-            ));
-        }
-        match image.update_strategy.as_deref() {
-            None if complete => {
-                errors.push(Error::required(
-                    &at.child("updateStrategy"),
-                    "must provide an update strategy",
-                ));
-            }
-            Some(strategy) if !matches!(strategy, "patch" | "minor" | "major") => {
-                errors.push(Error::not_supported(
-                    &at.child("updateStrategy"),
-                    strategy,
-                    &["major", "minor", "patch"],
-                ));
-            }
-            _ => {}
-        }
-        let repeated = repeats(image.versions.iter().map(|version| &version.version));
-        for ((j, version), repeated) in image.versions.iter().enumerate().zip(repeated) {
-            let at = at.child("versions").index(j);
-            if repeated {
-                errors.push(Error::duplicate(&at, format!("{}@{}", image.name, version.version)));
-            }
-            errors.extend(image_version(version, complete, capabilities, &at));
-        }
-    }
-    errors
-}
-
-/// Checks a version that a profile lists by itself: it says all that nodes need.
-pub fn validate_whole_image_version(version: &MachineImageVersion, capabilities: bool, path: &Path) -> ErrorList {
-    image_version(version, true, capabilities, path)
-}
-
-/// Checks what a namespaced profile and its parent make together.
-pub fn validate_merged_cloud_profile(spec: &CloudProfileSpec, path: &Path) -> ErrorList {
-    let capabilities = !spec.machine_capabilities.is_empty();
-    let mut errors = kubernetes_versions(&spec.kubernetes, &path.child("kubernetes.versions"));
-    if !spec.machine_images.is_empty() {
-        let path = path.child("machineImages");
-        errors.extend(validate_machine_images(&spec.machine_images, true, capabilities, &path));
-    }
-    if !spec.machine_types.is_empty() {
-        let path = path.child("machineTypes");
-        errors.extend(validate_machine_types(&spec.machine_types, !capabilities, &path));
-    }
-    errors.extend(validate_volume_types(&spec.volume_types, &path.child("volumeTypes")));
-    errors
-}
-
-fn image_version(version: &MachineImageVersion, complete: bool, capabilities: bool, path: &Path) -> ErrorList {
-    let mut errors = ErrorList::new();
-    if version.version.is_empty() {
-        errors.push(Error::required(
-            &path.child("version"),
-            "machine image version must not be empty",
-        ));
-    } else if versions::parse(&version.version).is_none() {
-        errors.push(Error::invalid(
-            &path.child("version"),
-            version.version.as_str(),
-            "could not parse version. Use a semantic version. In case there is no semantic version for this image use the extensibility provider (define mapping in the CloudProfile) to map to the actual non semantic version",
-        ));
-    }
-    errors.extend(classification(version.classification.as_deref(), path));
-    errors.extend(lifecycle(&version.lifecycle, path));
-    if complete && version.cri.is_empty() {
-        errors.push(Error::required(
-            &path.child("cri"),
-            "must provide at least one supported container runtime",
-        ));
-    }
-    for (k, cri) in version.cri.iter().enumerate() {
-        let at = path.child("cri").index(k);
-        if cri.name != "containerd" {
-            errors.push(Error::not_supported(
-                &at.child("name"),
-                cri.name.as_str(),
-                &["containerd"],
-            ));
-        }
-        if version.cri.iter().take(k).any(|earlier| earlier.name == cri.name) {
-            errors.push(Error::duplicate(&at, cri.name.as_str()));
-        }
-        for (l, runtime) in cri.container_runtimes.iter().enumerate() {
-            let at = at.child("containerRuntimes").index(l);
-            errors.extend(unprefixed(&runtime.r#type, &at.child("type")));
-            if cri
-                .container_runtimes
-                .iter()
-                .take(l)
-                .any(|earlier| earlier.r#type == runtime.r#type)
-            {
-                errors.push(Error::duplicate(&at.child("type"), runtime.r#type.as_str()));
-            }
-        }
-    }
-    if complete && !capabilities && version.architectures.is_empty() {
-        errors.push(Error::required(
-            &path.child("architectures"),
-            "must provide at least one architecture",
-        ));
-    }
-    for (k, architecture) in version.architectures.iter().enumerate() {
-        if !ARCHITECTURES.contains(&architecture.as_str()) {
-            errors.push(Error::not_supported(
-                &path.child("architectures").index(k),
-                architecture.as_str(),
-                &ARCHITECTURES,
-            ));
-        }
-    }
-    if let Some(constraint) = &version.kubelet_version_constraint
-        && let Err(why) = versions::Constraint::parse(constraint)
-    {
-        errors.push(Error::invalid(
-            &path.child("kubeletVersionConstraint"),
-            constraint.as_str(),
-            format!("cannot parse the kubeletVersionConstraint: {why}"),
-        ));
-    }
-    if let Some(least) = version
-        .in_place_updates
-        .as_ref()
-        .and_then(|updates| updates.min_version_for_update.as_ref())
-        && versions::parse(least).is_none()
-    {
-        errors.push(Error::invalid(
-            &path.child("inPlaceUpdates.minVersionForInPlaceUpdate"),
-            least.as_str(),
-            "could not parse version. Use a semantic version.",
-        ));
-    }
-    errors
-}
-
-/// A qualified name without prefix.
-fn unprefixed(name: &str, path: &Path) -> ErrorList {
-    let mut errors = invalid_each(path, name, names::qualified_name(name));
-    if name.contains('/') {
-        errors.push(Error::invalid(path, name, "must not contain a prefix"));
-    }
-    errors
-}
-
-/// Checks machine types, [VAL-CP10].
-pub(in crate::core::v1beta1) fn validate_machine_types(
-    types: &[MachineType],
-    architecture: bool,
-    path: &Path,
-) -> ErrorList {
-    let mut errors = ErrorList::new();
-    for (i, machine) in types.iter().enumerate() {
-        let at = path.index(i);
-        if machine.name.is_empty() {
-            errors.push(Error::required(&at.child("name"), "must provide a name"));
-        } else {
-            errors.extend(unprefixed(&machine.name, &at.child("name")));
-        }
-        if types.iter().take(i).any(|earlier| earlier.name == machine.name) {
-            errors.push(Error::duplicate(&at.child("name"), machine.name.as_str()));
-        }
-        errors.extend(non_negative_quantity(&machine.cpu, &at.child("cpu")));
-        errors.extend(non_negative_quantity(&machine.gpu, &at.child("gpu")));
-        errors.extend(non_negative_quantity(&machine.memory, &at.child("memory")));
-        match machine.architecture.as_deref() {
-            None if architecture => {
-                errors.push(Error::required(
-                    &at.child("architecture"),
-                    "must provide an architecture",
-                ));
-            }
-            Some(value) if !ARCHITECTURES.contains(&value) => {
-                errors.push(Error::not_supported(&at.child("architecture"), value, &ARCHITECTURES));
-            }
-            _ => {}
-        }
-        if let Some(storage) = &machine.storage {
-            let at = at.child("storage");
-            match (&storage.size, &storage.min_size) {
-                (None, None) => errors.push(Error::invalid(
-                    &at,
-                    Value::Null,
-                    "must either configure \"size\" or \"minSize\"",
-                )),
-                (Some(_), Some(_)) => errors.push(Error::invalid(
-                    &at,
-                    Value::Null,
-                    "not allowed to configure both \"size\" and \"minSize\"",
-                )),
-                (Some(size), None) => errors.extend(non_negative_quantity(size, &at.child("size"))),
-                (None, Some(size)) => errors.extend(non_negative_quantity(size, &at.child("minSize"))),
-            }
-        }
-    }
-    errors
-}
-
-/// Checks volume types, [VAL-CP11].
-pub(in crate::core::v1beta1) fn validate_volume_types(types: &[VolumeType], path: &Path) -> ErrorList {
-    let mut errors = ErrorList::new();
-    for (i, volume) in types.iter().enumerate() {
-        let at = path.index(i);
-        for (field, value, what) in [("name", &volume.name, "a name"), ("class", &volume.class, "a class")] {
-            let at = at.child(field);
-            if value.is_empty() {
-                errors.push(Error::required(&at, format!("must provide {what}")));
-            } else {
-                errors.extend(unprefixed(value, &at));
-            }
-        }
-        if !volume.name.is_empty() && types.iter().take(i).any(|earlier| earlier.name == volume.name) {
-            errors.push(Error::duplicate(&at.child("name"), volume.name.as_str()));
-        }
-        if let Some(size) = &volume.min_size {
-            errors.extend(non_negative_quantity(size, &at.child("minSize")));
-        }
-    }
-    errors
+/// A finding when a name is not qualified, or has a prefix; `what` it names.
+fn unprefixed_name(what: &str, name: &str, path: &Path) -> Option<Error> {
+    let found = unprefixed(name);
+    (!found.is_empty()).then(|| {
+        let found = found.join(" ");
+        Error::invalid(path, name, format!("{what} must be a qualified name: [{found}]"))
+    })
 }
 
 /// [VAL-CP12].
@@ -463,46 +261,69 @@ fn regions(regions: &[Region], path: &Path) -> ErrorList {
 }
 
 /// [VAL-CP14].
-fn bastion(spec: &CloudProfileSpec, path: &Path) -> ErrorList {
+fn bastion(spec: &CloudProfileSpec, defined: &Capabilities, now: Timestamp, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let Some(bastion) = &spec.bastion else { return errors };
     if bastion.machine_image.is_none() && bastion.machine_type.is_none() {
-        errors.push(Error::invalid(
+        errors.push(Error::literal(
             path,
-            Value::Null,
+            go_members(&[("MachineImage", "null".into()), ("MachineType", "null".into())]),
             "bastion section needs a machine type or machine image",
         ));
     }
-    if let Some(machine) = &bastion.machine_type
-        && !spec.machine_types.iter().any(|known| known.name == machine.name)
-    {
-        errors.push(Error::invalid(
-            &path.child("machineType.name"),
-            machine.name.as_str(),
-            "machine type not found in spec.machineTypes",
-        ));
+    let mut architecture = None;
+    if let Some(own) = &bastion.machine_type {
+        match spec.machine_types.iter().find(|known| known.name == own.name) {
+            Some(machine) => architecture = Some(machine.architecture_of(&spec.machine_capabilities)),
+            None => errors.push(Error::invalid(
+                &path.child("machineType.name"),
+                own.name.as_str(),
+                "machine type not found in spec.machineTypes",
+            )),
+        }
     }
     if let Some(image) = &bastion.machine_image {
-        match spec.machine_images.iter().find(|known| known.name == image.name) {
-            None => errors.push(Error::invalid(
-                &path.child("machineImage.name"),
-                image.name.as_str(),
-                "image name not found in spec.machineImages",
-            )),
-            Some(known) => {
-                if let Some(version) = &image.version
-                    && !known.versions.iter().any(|known| known.version == *version)
-                {
-                    errors.push(Error::invalid(
-                        &path.child("machineImage.version"),
-                        version.as_str(),
-                        "image version not found in spec.machineImages",
-                    ));
+        let path = path.child("machineImage");
+        errors.extend(bastion_image(spec, image, defined, architecture.as_deref(), now, &path));
+    }
+    errors
+}
+
+fn bastion_image(
+    spec: &CloudProfileSpec,
+    image: &BastionMachineImage,
+    defined: &Capabilities,
+    architecture: Option<&str>,
+    now: Timestamp,
+    path: &Path,
+) -> Option<Error> {
+    let Some(known) = spec.machine_images.iter().find(|known| known.name == image.name) else {
+        let why = "image name not found in spec.machineImages";
+        return Some(Error::invalid(&path.child("name"), image.name.as_str(), why));
+    };
+    let (candidates, path): (Vec<&MachineImageVersion>, Path) = match &image.version {
+        None => (known.versions.iter().collect(), path.child("name")),
+        Some(version) => {
+            let path = path.child("version");
+            match known.versions.iter().find(|known| known.version == *version) {
+                Some(known) => (vec![known], path),
+                None => {
+                    let why = "image version not found in spec.machineImages";
+                    return Some(Error::invalid(&path, version.as_str(), why));
                 }
             }
         }
+    };
+    let fits = |version: &&MachineImageVersion| {
+        architecture.is_none_or(|architecture| version.supports_architecture(defined, architecture))
+            && stages::is_classified_supported(&version.expirable(), now)
+    };
+    if candidates.iter().any(fits) {
+        return None;
     }
-    errors
+    let architecture = architecture.unwrap_or("<nil>");
+    let why = format!("no image with classification supported and arch {architecture:?} found");
+    Some(Error::invalid(&path, image.name.as_str(), why))
 }
 
 /// [VAL-CP15].
@@ -519,90 +340,27 @@ pub(in crate::core::v1beta1) fn validate_limits(limits: Option<&Limits>, path: &
     }
 }
 
-/// [VAL-CP16]: capabilities need a definition, which names the architectures.
-fn capabilities(spec: &CloudProfileSpec, path: &Path) -> ErrorList {
-    let mut errors = ErrorList::new();
-    let at = path.child("machineCapabilities");
-    let defined = &spec.machine_capabilities;
-    if defined.is_empty() {
-        for (i, machine) in spec.machine_types.iter().enumerate() {
-            if !machine.capabilities.is_empty() {
-                errors.push(Error::forbidden(
-                    &path.child("machineTypes").index(i).child("capabilities"),
-                    "must not provide capabilities without global definition",
-                ));
-            }
-        }
-        for (i, image) in spec.machine_images.iter().enumerate() {
-            for (j, version) in image.versions.iter().enumerate() {
-                if !version.capability_flavors.is_empty() {
-                    errors.push(Error::forbidden(
-                        &path
-                            .child("machineImages")
-                            .index(i)
-                            .child("versions")
-                            .index(j)
-                            .child("capabilityFlavors"),
-                        "must not provide capabilities without global definition",
-                    ));
-                }
-            }
-        }
-        return errors;
-    }
-    for (i, capability) in defined.iter().enumerate() {
-        let at = at.index(i);
-        if defined.iter().take(i).any(|earlier| earlier.name == capability.name) {
-            errors.push(Error::duplicate(&at.child("name"), capability.name.as_str()));
-        }
-        if capability.name.starts_with("gardener-") {
-            errors.push(Error::forbidden(
-                &at.child("name"),
-                "the \"gardener-\" prefix is reserved for Gardener-core capabilities",
-            ));
-        }
-        errors.extend(unprefixed(&capability.name, &at.child("name")));
-        if capability.values.is_empty() {
-            errors.push(Error::required(&at.child("values"), "must provide at least one value"));
-        }
-        for (j, value) in capability.values.iter().enumerate() {
-            errors.extend(unprefixed(value, &at.child("values").index(j)));
-            if capability.name == "architecture" && !ARCHITECTURES.contains(&value.as_str()) {
-                errors.push(Error::not_supported(
-                    &at.child("values").index(j),
-                    value.as_str(),
-                    &ARCHITECTURES,
-                ));
-            }
-        }
-    }
-    if !defined.iter().any(|capability| capability.name == "architecture") {
-        errors.push(Error::required(&at, "architecture capability is required"));
-    }
-    for (i, machine) in spec.machine_types.iter().enumerate() {
-        for (key, values) in &machine.capabilities {
-            let at = path.child("machineTypes").index(i).child("capabilities").child(key);
-            match defined.iter().find(|capability| capability.name == *key) {
-                None => {
-                    let known: Vec<&str> = defined.iter().map(|capability| capability.name.as_str()).collect();
-                    errors.push(Error::not_supported(&at, key.as_str(), &known));
-                }
-                Some(capability) => {
-                    for value in values.iter().filter(|value| !capability.values.contains(value)) {
-                        errors.push(Error::not_supported(&at, value.as_str(), &capability.values));
-                    }
-                }
-            }
-        }
-    }
-    errors
-}
-
 /// Checks a change of a cloud profile.
-pub fn validate_cloud_profile_update(new: &CloudProfile, old: &CloudProfile) -> ErrorList {
+pub fn validate_cloud_profile_update(new: &CloudProfile, old: &CloudProfile, rules: ProfileRules) -> ErrorList {
     let mut errors = object_meta_update(&new.metadata, &old.metadata);
-    errors.extend(validate_cloud_profile(new));
-    errors.extend(limits_update(new.spec.limits.as_ref(), old.spec.limits.as_ref()));
+    errors.extend(validate_cloud_profile(new, rules));
+    let (spec, before) = (&new.spec, &old.spec);
+    errors.extend(limits_update(spec.limits.as_ref(), before.limits.as_ref()));
+    let path = Path::new("spec");
+    errors.extend(stages::none_turned_unavailable(
+        &spec.kubernetes.versions,
+        &before.kubernetes.versions,
+        rules.now,
+        &path.child("kubernetes.versions"),
+    ));
+    for (i, image) in spec.machine_images.iter().enumerate() {
+        let before = before.machine_images.iter().rfind(|before| before.name == image.name);
+        if let Some(before) = before {
+            let path = path.child("machineImages").index(i).child("versions");
+            let (new, old) = (image.expirable_versions(), before.expirable_versions());
+            errors.extend(stages::none_turned_unavailable(&new, &old, rules.now, &path));
+        }
+    }
     errors
 }
 
@@ -623,47 +381,11 @@ fn image_list(image: &MachineImage, now: Timestamp) -> Versions<'_> {
         .collect()
 }
 
-/// Checks that of every minor version only one is supported, [VAL-CP4], [VER-24]. Costs n log n for n versions of a list.
-pub fn validate_supported_versions(spec: &CloudProfileSpec, now: Timestamp) -> ErrorList {
-    let mut errors = ErrorList::new();
-    let mut check = |list: &Versions<'_>, path: &Path| {
-        let supported = |class: &Option<&str>| *class == Some("supported");
-        let parsed: Vec<_> = list
-            .iter()
-            .map(|(text, class, _)| supported(class).then(|| versions::parse(text)).flatten())
-            .collect();
-        // the first of each minor version, and whether there is another one than that
-        let mut minors = BTreeMap::new();
-        for own in parsed.iter().flatten() {
-            let (first, others) = minors.entry((own.major, own.minor)).or_insert((own, false));
-            *others |= *first != own;
-        }
-        for (i, ((text, _, over), own)) in list.iter().zip(&parsed).enumerate() {
-            let rivals = own.as_ref().and_then(|own| minors.get(&(own.major, own.minor)));
-            if !over && rivals.is_some_and(|(_, others)| *others) {
-                errors.push(Error::forbidden(
-                    &path.index(i),
-                    format!(
-                        "unable to add version {text:?} with classification \"supported\". Only one \"supported\" version is allowed per minor version"
-                    ),
-                ));
-            }
-        }
-    };
-    let path = Path::new("spec");
-    check(&kubernetes_list(spec, now), &path.child("kubernetes.versions"));
-    for (i, image) in spec.machine_images.iter().enumerate() {
-        let path = path.child("machineImages").index(i).child("versions");
-        check(&image_list(image, now), &path);
-    }
-    errors
-}
-
 /// Checks that no version is added that is over already, [VER-32].
 pub fn validate_added_versions(new: &CloudProfileSpec, old: &CloudProfileSpec, now: Timestamp) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut check = |new: &Versions<'_>, old: &Versions<'_>, path: &Path| {
-        let old: BTreeSet<&str> = old.iter().map(|(text, ..)| *text).collect();
+        let old: std::collections::BTreeSet<&str> = old.iter().map(|(text, ..)| *text).collect();
         for (i, (text, _, over)) in new.iter().enumerate() {
             if *over && !old.contains(text) {
                 errors.push(Error::forbidden(
@@ -702,15 +424,27 @@ pub(in crate::core::v1beta1) fn limits_update(new: Option<&Limits>, old: Option<
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
-    fn texts(value: serde_json::Value) -> Vec<String> {
+    fn rules() -> ProfileRules {
+        ProfileRules {
+            now: "2026-06-01T00:00:00Z".parse().unwrap(),
+            lifecycles: false,
+            capabilities: true,
+        }
+    }
+
+    fn found(value: serde_json::Value, rules: ProfileRules) -> Vec<String> {
         let mut profile: CloudProfile = serde_json::from_value(value).unwrap();
         default_cloud_profile(&mut profile);
-        validate_cloud_profile(&profile)
-            .iter()
-            .map(ToString::to_string)
-            .collect()
+        let errors = validate_cloud_profile(&profile, rules);
+        errors.iter().map(ToString::to_string).collect()
+    }
+
+    fn texts(value: serde_json::Value) -> Vec<String> {
+        found(value, rules())
     }
 
     /// With rules that compare each version with each other this takes minutes.
@@ -722,11 +456,12 @@ mod tests {
         let spec: CloudProfileSpec = serde_json::from_value(json!({"kubernetes": {"versions": versions},
             "machineImages": [{"name": "os", "versions": versions}]}))
         .unwrap();
-        let now = "2026-06-01T00:00:00Z".parse().unwrap();
-        assert_eq!(validate_supported_versions(&spec, now), []);
-        assert_eq!(validate_added_versions(&spec, &spec, now), []);
-        let found = validate_cloud_profile_spec(&spec, &Path::new("spec"));
-        assert!(!found.iter().any(|error| error.to_string().contains("Duplicate")));
+        assert_eq!(validate_added_versions(&spec, &spec, rules().now), []);
+        let found = validate_cloud_profile_spec(&spec, rules(), &Path::new("spec"));
+        let of_versions = |error: &Error| {
+            error.detail.starts_with("unable to add version") || error.to_string().contains("Duplicate")
+        };
+        assert!(!found.iter().any(of_versions));
     }
 
     #[test]
@@ -736,7 +471,12 @@ mod tests {
                 "machineImages": [{"name": "os", "versions": images}]}))
             .unwrap()
         };
-        let now = "2026-06-01T00:00:00Z".parse().unwrap();
+        let now = rules().now;
+        let validate_supported_versions = |spec: &CloudProfileSpec| -> ErrorList {
+            let errors = validate_cloud_profile_spec(spec, rules(), &Path::new("spec"));
+            let is_it = |error: &Error| error.detail.starts_with("unable to add version");
+            errors.into_iter().filter(is_it).collect()
+        };
         let supported = |version: &str| json!({"version": version, "classification": "supported"});
         let mut over = supported("1.31.3");
         over["expirationDate"] = json!("2026-01-01T00:00:00Z");
@@ -751,7 +491,7 @@ mod tests {
             json!([]),
         );
         assert_eq!(
-            fields(validate_supported_versions(&both, now)),
+            fields(validate_supported_versions(&both)),
             ["spec.kubernetes.versions[0]", "spec.kubernetes.versions[1]"],
             "VA-16"
         );
@@ -760,7 +500,7 @@ mod tests {
             json!([supported("1.0.0"), supported("1.0.1")]),
         );
         assert_eq!(
-            fields(validate_supported_versions(&with_dead, now)),
+            fields(validate_supported_versions(&with_dead)),
             [
                 "spec.kubernetes.versions[0]",
                 "spec.machineImages[0].versions[0]",
@@ -798,7 +538,7 @@ mod tests {
             "machineTypes": [{"name": "m", "cpu": "-1", "gpu": "0", "memory": "1Gi"}],
             "volumeTypes": [{"name": "", "class": ""}], "regions": [{"name": ""}]}}));
         let heads = [
-            "spec.kubernetes.versions[0]: Invalid value: {",
+            "spec.kubernetes.versions[0]: Invalid value: {\"Version\":\"1.36\",\"ExpirationDate\":null,\"Classification\":null,\"Lifecycle\":null}: all",
             "spec.kubernetes.versions[1].classification: Unsupported value: \"ancient\": supported values: \"deprecated\", \"expired\", \"preview\", \"supported\"",
             "spec.machineImages: Invalid value: null: failed to determine latest machine image version for image 'i': error while parsing expirable version 'one': invalid semantic version",
             "spec.machineImages[0].versions[0].version: Invalid value: \"one\": could not parse version. Use a semantic version.",
@@ -822,5 +562,159 @@ mod tests {
             {"version": "1.36.0"}, {"version": "1.36.1", "expirationDate": "2090-01-01T00:00:00Z"}]}}}));
         let expected = "spec.kubernetes.versions[].expirationDate";
         assert!(found.iter().any(|text| text.starts_with(expected)), "{found:#?}");
+    }
+
+    /// A profile that is right, with some members laid over it.
+    fn profile(members: serde_json::Value) -> serde_json::Value {
+        let mut profile = json!({"metadata": {"name": "a"}, "spec": {"type": "local",
+            "kubernetes": {"versions": [{"version": "1.36.0"}]},
+            "machineImages": [{"name": "os", "versions": [{"version": "1.0.0"}]}],
+            "machineTypes": [{"name": "m", "cpu": "1", "gpu": "0", "memory": "1Gi"}],
+            "regions": [{"name": "r"}]}});
+        for (name, value) in members.as_object().unwrap() {
+            profile["spec"][name] = value.clone();
+        }
+        profile
+    }
+
+    #[test]
+    fn val_cp_words_of_upstream() {
+        let two = json!([{"name": "architecture", "values": ["amd64", "arm64"]}, {"name": "foo", "values": ["bar"]}]);
+        let image = |version: serde_json::Value| json!([{"name": "os", "versions": [version]}]);
+        let machine = |members: serde_json::Value| {
+            let mut machine = json!({"name": "m", "cpu": "1", "gpu": "0", "memory": "1Gi"});
+            machine
+                .as_object_mut()
+                .unwrap()
+                .extend(members.as_object().unwrap().clone());
+            json!([machine])
+        };
+        let flavored = json!({"version": "1.0.0", "capabilityFlavors": [{"architecture": ["amd64"]}]});
+        let at = "spec.machineImages[0].versions[0]";
+        let cases: Vec<(&str, serde_json::Value, Vec<String>)> = vec![
+            ("VER-26", json!({"machineImages": image(json!({"version": ""}))}), vec![
+                "spec.machineImages: Invalid value: null: failed to determine latest machine image version for image 'os': error while parsing expirable version '': invalid semantic version".into(),
+                format!("{at}.version: Required value"),
+                format!("{at}.version: Invalid value: \"\": could not parse version. Use a semantic version. In case there is no semantic version for this image use the extensibility provider (define mapping in the CloudProfile) to map to the actual non semantic version"),
+            ]),
+            ("VER-26", json!({"machineImages": [{"name": "os", "versions": [{"version": "1.0.0"}, {"version": "1.0.0"}]}]}),
+                vec!["spec.machineImages[0].versions[1]: Duplicate value: \"os-1.0.0\"".into()]),
+            ("VER-28", json!({"machineImages": image(json!({"version": "1.0.0", "kubeletVersionConstraint": "invalid-version"}))}),
+                vec![format!("{at}.kubeletVersionConstraint: Invalid value: \"invalid-version\": cannot parse the kubeletVersionConstraint: improper constraint: \"invalid-version\"")]),
+            ("VER-29", json!({"machineImages": image(json!({"version": "1.0.0", "inPlaceUpdates": {"minVersionForUpdate": "x"}}))}),
+                vec![format!("{at}.minVersionForInPlaceUpdate: Invalid value: \"x\": could not parse version. Use a semantic version.")]),
+            ("VER-30", json!({"machineImages": image(json!({"version": "1.0.0", "capabilityFlavors": [{"foo": ["bar"]}]}))}),
+                vec![format!("{at}.capabilityFlavors: Forbidden: must not provide capabilities without global definition")]),
+            ("VER-30", json!({"machineCapabilities": two}),
+                vec![format!("{at}.capabilityFlavors: Required value: must provide at least one image flavor when multiple architectures are defined in spec.machineCapabilities")]),
+            ("VER-30", json!({"machineCapabilities": two, "machineImages": image(json!({"version": "1.0.0", "architectures": ["arm64"],
+                "capabilityFlavors": [{"foo": ["bar", "baz"]}, {"architecture": ["amd64"], "qux": ["x"]}]}))}), vec![
+                format!("{at}.capabilityFlavors[0].architecture: Required value: must specify one architecture explicitly as multiple architectures are defined in spec.machineCapabilities"),
+                format!("{at}.architectures: Invalid value: [\"arm64\"]: architecture field values set (arm64) conflict with the capability architectures (amd64)"),
+                format!("{at}.capabilityFlavors[0].foo[1]: Unsupported value: \"baz\": supported values: \"bar\""),
+                format!("{at}.capabilityFlavors[1]: Unsupported value: \"qux\": supported values: \"architecture\", \"foo\""),
+            ]),
+            ("VER-30", json!({"machineCapabilities": two, "machineImages": image(flavored.clone()),
+                "machineTypes": machine(json!({"architecture": "arm64", "capabilities": {"architecture": ["amd64"], "foo": ["x"]}}))}), vec![
+                "spec.machineTypes[0].architecture: Invalid value: \"amd64\": machine type architecture (arm64) conflicts with the capability architecture (amd64)".into(),
+                "spec.machineTypes[0].capabilities.foo[0]: Unsupported value: \"x\": supported values: \"bar\"".into(),
+            ]),
+            ("VAL-CP16", json!({"machineCapabilities": [{"name": "", "values": []}]}), vec![
+                "spec.machineCapabilities.architecture: Required value: architecture capability is required".into(),
+                "spec.machineCapabilities: Required value: capability keys must not be empty".into(),
+                "spec.machineCapabilities[]: Required value: capability values must not be empty".into(),
+            ]),
+            ("VAL-CP16", json!({"machineCapabilities": [{"name": "architecture", "values": ["mips"]}]}),
+                vec!["spec.machineCapabilities.architecture: Invalid value: \"mips\": allowed architectures are: amd64, arm64".into()]),
+            ("VAL-CP10", json!({"machineTypes": machine(json!({"storage": {"class": "a<b"}}))}),
+                vec!["spec.machineTypes[0].storage: Invalid value: {\"Class\":\"a\\u003cb\",\"StorageSize\":null,\"Type\":\"\",\"MinSize\":null}: must either configure \"size\" or \"minSize\"".into()]),
+            ("VAL-CP11", json!({"volumeTypes": [{"name": "x/y", "class": "c"}]}),
+                vec!["spec.volumeTypes[0].name: Invalid value: \"x/y\": volume type name must be a qualified name: [name 'x/y' must not contain a prefix]".into()]),
+            ("VAL-CP14", json!({"bastion": {}}),
+                vec!["spec.bastion: Invalid value: {\"MachineImage\":null,\"MachineType\":null}: bastion section needs a machine type or machine image".into()]),
+            ("VAL-CP14", json!({"bastion": {"machineImage": {"name": "os"}, "machineType": {"name": "m"}}}),
+                vec!["spec.bastion.machineImage.name: Invalid value: \"os\": no image with classification supported and arch \"amd64\" found".into()]),
+        ];
+        for (rule, members, expected) in cases {
+            assert_eq!(texts(profile(members.clone())), expected, "{rule} {members}");
+        }
+    }
+
+    #[test]
+    fn ver_31_lifecycles() {
+        let on = ProfileRules {
+            lifecycles: true,
+            ..rules()
+        };
+        let with = |lifecycle: serde_json::Value| {
+            profile(
+                json!({"kubernetes": {"versions": [{"version": "1.36.0"}, {"version": "1.35.0", "lifecycle": lifecycle}]}}),
+            )
+        };
+        let at = "spec.kubernetes.versions[1].lifecycle";
+        assert_eq!(
+            found(with(json!([{"classification": "supported"}])), rules()),
+            [format!(
+                "{at}: Forbidden: lifecycles are not allowed with disabled VersionClassificationLifecycle feature gate"
+            )]
+        );
+        let lifecycle = json!([{"classification": "supported", "startTime": "2026-01-02T00:00:00Z"},
+            {"classification": "preview", "startTime": "2026-01-01T00:00:00Z"}, {"classification": "supported"}, {"classification": "x", "startTime": "2026-01-01T00:00:00Z"}]);
+        let order = "lifecycle classifications not in expected order (preview, supported, deprecated, expired)";
+        assert_eq!(
+            found(with(lifecycle), on),
+            [
+                format!(
+                    "{at}[3].classification: Unsupported value: \"x\": supported values: \"deprecated\", \"expired\", \"preview\", \"supported\""
+                ),
+                format!("{at}[2].classification: Duplicate value: \"supported\""),
+                format!(
+                    "{at}[1].classification: Invalid value: \"preview\": {order}: preview must be before supported"
+                ),
+                format!("{at}[3].classification: Invalid value: \"x\": {order}: x must be before supported"),
+                format!(
+                    "{at}[1]: Invalid value: \"2026-01-01 00:00:00 +0000 UTC\": lifecycle start times must be monotonically increasing"
+                ),
+                format!(
+                    "{at}[2]: Required value: only the leading lifecycle elements can have the start time optional"
+                ),
+            ]
+        );
+        let versions = |classification: &str, start: &str| -> CloudProfile {
+            let lifecycle = json!([{"classification": classification, "startTime": start}]);
+            serde_json::from_value(with(lifecycle)).unwrap()
+        };
+        let (past, future) = ("2026-01-01T00:00:00Z", "2090-01-01T00:00:00Z");
+        let update = validate_cloud_profile_update(&versions("preview", future), &versions("preview", past), on);
+        assert!(
+            update
+                .iter()
+                .any(|error| error.detail.starts_with("a version cannot be turned unavailable")),
+            "VER-31"
+        );
+    }
+
+    #[test]
+    fn val_cp16_architectures_follow_capabilities() {
+        let of = |members: serde_json::Value| -> CloudProfileSpec {
+            serde_json::from_value::<CloudProfile>(profile(members)).unwrap().spec
+        };
+        let two = json!([{"name": "architecture", "values": ["arm64", "amd64"]}]);
+        let mut begun = of(json!({"machineCapabilities": two}));
+        sync_architectures(&mut begun, Some(&of(json!({}))));
+        let flavors = json!(begun.machine_images[0].versions[0].capability_flavors);
+        assert_eq!(flavors, json!([{"architecture": ["amd64"]}]));
+        assert_eq!(begun.machine_images[0].versions[0].architectures, ["amd64"]);
+        assert_eq!(begun.machine_types[0].architecture.as_deref(), Some("amd64"));
+        let mut later = of(json!({"machineCapabilities": two}));
+        sync_architectures(&mut later, Some(&begun));
+        assert!(later.machine_images[0].versions[0].capability_flavors.is_empty());
+        assert_eq!(later.machine_images[0].versions[0].architectures, ["amd64", "arm64"]);
+        assert_eq!(later.machine_types[0].architecture, None);
+        let mut ended = begun.clone();
+        ended.machine_capabilities.clear();
+        sync_architectures(&mut ended, Some(&begun));
+        assert!(ended.machine_images[0].versions[0].capability_flavors.is_empty());
+        assert!(ended.machine_types[0].capabilities.is_empty());
     }
 }

@@ -4,12 +4,13 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 
 use super::*;
 use crate::core::v1beta1::cloud_profile::{
-    limits_update, validate_limits, validate_machine_images, validate_machine_types, validate_volume_types,
+    Capabilities, ProfileRules, validate_kubernetes_versions, validate_limits, validate_machine_images,
+    validate_machine_types, validate_volume_types,
 };
-use crate::validation::{ca_bundle, immutable, object_meta, object_meta_update};
+use crate::validation::{IMMUTABLE, ca_bundle, go_json, go_members, object_meta, object_meta_update};
 
 /// Checks a namespaced cloud profile that is to be created or stored again.
-pub fn validate_namespaced_cloud_profile(profile: &NamespacedCloudProfile) -> ErrorList {
+pub fn validate_namespaced_cloud_profile(profile: &NamespacedCloudProfile, rules: ProfileRules) -> ErrorList {
     let mut errors = object_meta(&profile.metadata, true, gardener_apimachinery::names::dns_subdomain);
     let spec = &profile.spec;
     let path = Path::new("spec");
@@ -28,42 +29,33 @@ pub fn validate_namespaced_cloud_profile(profile: &NamespacedCloudProfile) -> Er
     }
     if let Some(kubernetes) = &spec.kubernetes {
         for (i, version) in kubernetes.versions.iter().enumerate() {
-            let at = path.child("kubernetes.versions").index(i);
-            if kubernetes
-                .versions
-                .iter()
-                .take(i)
-                .any(|earlier| earlier.version == version.version)
-            {
-                errors.push(Error::duplicate(&at.child("version"), version.version.as_str()));
-            }
             if version.classification.is_some() {
                 errors.push(Error::forbidden(
-                    &at.child("classification"),
+                    &path.child("kubernetes.versions").index(i).child("classification"),
                     "must not provide a classification to a Kubernetes version in NamespacedCloudProfile",
                 ));
             }
-            if semver::Version::parse(&version.version).is_err() {
-                errors.push(Error::invalid(
-                    &at,
-                    version.version.as_str(),
-                    "all Kubernetes versions must match the regex ^([0-9]+\\.){2}[0-9]+$",
-                ));
-            }
         }
+        errors.extend(validate_kubernetes_versions(
+            &kubernetes.versions,
+            rules,
+            &path.child("kubernetes"),
+        ));
     }
+    // what the parent defines is looked at when the two are merged
+    let defined = Capabilities::new();
     errors.extend(validate_machine_images(
         &spec.machine_images,
-        false,
+        &defined,
         true,
         &path.child("machineImages"),
     ));
+    errors.extend(validate_volume_types(&spec.volume_types, &path.child("volumeTypes")));
     errors.extend(validate_machine_types(
         &spec.machine_types,
-        false,
+        &defined,
         &path.child("machineTypes"),
     ));
-    errors.extend(validate_volume_types(&spec.volume_types, &path.child("volumeTypes")));
     if let Some(bundle) = &spec.ca_bundle {
         errors.extend(ca_bundle(bundle, &path.child("caBundle")));
     }
@@ -75,10 +67,15 @@ pub fn validate_namespaced_cloud_profile(profile: &NamespacedCloudProfile) -> Er
 pub fn validate_namespaced_cloud_profile_update(
     new: &NamespacedCloudProfile,
     old: &NamespacedCloudProfile,
+    rules: ProfileRules,
 ) -> ErrorList {
     let mut errors = object_meta_update(&new.metadata, &old.metadata);
-    errors.extend(immutable(&new.spec.parent, &old.spec.parent, &Path::new("spec.parent")));
-    errors.extend(limits_update(new.spec.limits.as_ref(), old.spec.limits.as_ref()));
-    errors.extend(validate_namespaced_cloud_profile(new));
+    let parent = &new.spec.parent;
+    if *parent != old.spec.parent {
+        let shown = go_members(&[("Kind", go_json(&parent.kind)), ("Name", go_json(&parent.name))]);
+        errors.push(Error::literal(&Path::new("spec.parent"), shown, IMMUTABLE));
+    }
+    errors.extend(validate_limits(new.spec.limits.as_ref(), &Path::new("spec.limits")));
+    errors.extend(validate_namespaced_cloud_profile(new, rules));
     errors
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
+use gardener_apimachinery::quantity::Amount;
 use gardener_apimachinery::{meta, names};
 use ipnet::IpNet;
 
@@ -10,8 +11,8 @@ use super::*;
 use crate::constants::operation;
 use crate::core::v1beta1::shoot::validation::spec_parts;
 use crate::validation::{
-    Credentials, cidr, credentials_ref, family, immutable, invalid_each, ip_families, non_negative_quantity,
-    object_meta, object_meta_update, operation_annotation, overlap,
+    Credentials, cidr, credentials_ref, family, go_json, go_members, immutable, invalid_each, ip_families,
+    non_negative_quantity, object_meta, object_meta_update, operation_annotation, overlap,
 };
 
 const OPERATIONS: [&str; 4] = [
@@ -33,7 +34,12 @@ const RESERVED: [(&str, &str); 6] = [
 
 /// The reserved range that a range touches, with its name, [VAL-SD3], [ADM-30].
 pub fn reserved_range(net: &IpNet) -> Option<String> {
-    RESERVED.iter().find_map(|(range, name)| {
+    reserved_ranges(net).next()
+}
+
+/// The reserved ranges that a range touches, with their names.
+fn reserved_ranges(net: &IpNet) -> impl Iterator<Item = String> {
+    RESERVED.iter().filter_map(|(range, name)| {
         let reserved: IpNet = range.parse().ok()?;
         overlap(net, &reserved).then(|| format!("{name} ({range})"))
     })
@@ -51,10 +57,10 @@ pub fn validate_seed(seed: &Seed) -> ErrorList {
 pub fn validate_seed_spec(spec: &SeedSpec, in_template: bool, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let provider = path.child("provider");
-    if spec.provider.r#type.is_empty() && !in_template {
+    if !in_template && spec.provider.r#type.is_empty() {
         errors.push(Error::required(&provider.child("type"), "must provide a provider type"));
     }
-    if spec.provider.region.is_empty() && !in_template {
+    if !in_template && spec.provider.region.is_empty() {
         errors.push(Error::required(
             &provider.child("region"),
             "must provide a provider region",
@@ -64,6 +70,7 @@ pub fn validate_seed_spec(spec: &SeedSpec, in_template: bool, path: &Path) -> Er
     for (i, zone) in zones.iter().enumerate() {
         if zones.iter().take(i).any(|earlier| earlier == zone) {
             errors.push(Error::duplicate(&provider.child("zones").index(i), zone.as_str()));
+            break;
         }
     }
     errors.extend(networks(&spec.networks, in_template, &path.child("networks")));
@@ -89,99 +96,114 @@ pub fn validate_seed_spec(spec: &SeedSpec, in_template: bool, path: &Path) -> Er
         errors.extend(settings(config, zones, &path.child("settings")));
     }
     errors.extend(ingress(spec, in_template, &path.child("ingress")));
-    errors.extend(dns(spec, in_template, &path.child("dns")));
+    errors.extend(dns(spec, &path.child("dns")));
     errors.extend(spec_parts::extensions(&spec.extensions, &path.child("extensions")));
     errors.extend(spec_parts::resources(&spec.resources, &path.child("resources"), true));
     errors
 }
 
+/// A range of a seed's networks, as it is written and as it is meant.
+struct Range<'a> {
+    path: Path,
+    text: &'a str,
+    net: IpNet,
+}
+
+impl Range<'_> {
+    /// Findings for ranges that overlap this one.
+    fn overlapped_by<'r>(&self, others: impl Iterator<Item = &'r Range<'r>>) -> ErrorList {
+        let (path, text) = (go_quote(self.path.as_str()), go_quote(self.text));
+        let others = others.filter(|other| overlap(&self.net, &other.net));
+        others
+            .map(|other| {
+                Error::invalid(
+                    &other.path,
+                    other.text,
+                    format!("must not overlap with {path} ({text})"),
+                )
+            })
+            .collect()
+    }
+}
+
+/// Findings for ranges of a list that overlap.
+fn overlapping(ranges: &[&Range<'_>]) -> ErrorList {
+    let ranges = ranges.iter().enumerate();
+    let ranges = ranges.clone().map(|(i, range)| {
+        let later = ranges.clone().skip(i + 1).map(|(_, later)| *later);
+        range.overlapped_by(later)
+    });
+    ranges.flatten().collect()
+}
+
 /// [VAL-SD3], [VAL-SD4].
 fn networks(networks: &SeedNetworks, in_template: bool, path: &Path) -> ErrorList {
     let mut errors = ip_families(&networks.ip_families, &path.child("ipFamilies"));
-    let mut ranges: Vec<(String, &str)> = Vec::new();
-    if let Some(nodes) = &networks.nodes {
-        ranges.push(("nodes".into(), nodes));
-    }
-    for (name, range) in [("pods", &networks.pods), ("services", &networks.services)] {
-        if !range.is_empty() || !in_template {
-            ranges.push((name.into(), range));
-        }
-    }
-    if let Some(defaults) = &networks.shoot_defaults {
-        for (name, range) in [("pods", &defaults.pods), ("services", &defaults.services)] {
-            if let Some(range) = range {
-                ranges.push((format!("shootDefaults.{name}"), range));
-            }
-        }
-    }
-    let mut nets: Vec<(String, IpNet)> = Vec::new();
-    let parse_errors: ErrorList = ranges
-        .iter()
-        .filter_map(|(name, text)| match cidr(text, &path.child(name)) {
-            Ok(net) => {
-                nets.push((name.clone(), net));
-                None
-            }
-            Err(error) => Some(error),
-        })
-        .collect();
-    let unreadable = !parse_errors.is_empty();
-    errors.extend(parse_errors);
-    if unreadable {
+    if !errors.is_empty() {
         return errors;
     }
-    if let [only] = networks.ip_families.as_slice() {
-        let wrong: ErrorList = nets
-            .iter()
-            .filter(|(_, net)| family(net) != only)
-            .map(|(name, net)| {
-                Error::invalid(
-                    &path.child(name),
-                    net.to_string(),
-                    format!("must be a valid {only} address"),
-                )
-            })
-            .collect();
-        let mixed = !wrong.is_empty();
-        errors.extend(wrong);
-        if mixed {
-            return errors;
-        }
-    }
-    let own: Vec<&(String, IpNet)> = nets
+    let given = |text: &&String| !in_template || !text.is_empty();
+    let defaults = networks.shoot_defaults.as_ref();
+    let texts = [
+        ("pods", Some(&networks.pods).filter(given), "pod"),
+        ("services", Some(&networks.services).filter(given), "service"),
+        ("nodes", networks.nodes.as_ref(), "node"),
+        ("shootDefaults.pods", defaults.and_then(|own| own.pods.as_ref()), "pod"),
+        (
+            "shootDefaults.services",
+            defaults.and_then(|own| own.services.as_ref()),
+            "service",
+        ),
+    ];
+    let texts = texts
         .iter()
-        .filter(|(name, _)| !name.starts_with("shootDefaults"))
-        .collect();
-    for (i, (name, net)) in own.iter().enumerate() {
-        for (other_name, other) in own.iter().skip(i + 1) {
-            if overlap(net, other) {
-                errors.push(Error::invalid(
-                    &path.child(other_name),
-                    other.to_string(),
-                    format!(
-                        "must not overlap with {} ({})",
-                        go_quote(path.child(name).as_str()),
-                        go_quote(&net.to_string())
-                    ),
-                ));
+        .filter_map(|(name, text, what)| Some((*name, text.as_ref()?.as_str(), *what)));
+    let mut ranges: Vec<(&str, &str, Range<'_>)> = Vec::new();
+    let mut unreadable = ErrorList::new();
+    for (name, text, what) in texts {
+        let path = path.child(name);
+        match cidr(text, &path) {
+            Err(error) => unreadable.push(error),
+            Ok(net) => {
+                let net = net.trunc();
+                if name == "services" && net.addr().is_ipv4() && net.prefix_len() < 8 {
+                    errors.push(Error::invalid(&path, net.to_string(), "cannot be larger than /8"));
+                }
+                ranges.push((name, what, Range { path, text, net }));
             }
         }
     }
-    for (name, net) in &nets {
-        if name.ends_with("services") && net.prefix_len() < 8 {
+    errors.extend(unreadable);
+    let primary = networks.ip_families.first().map_or("IPv4", String::as_str);
+    if networks.ip_families.len() != 2 {
+        for (_, _, range) in ranges.iter().filter(|(_, _, range)| family(&range.net) != primary) {
             errors.push(Error::invalid(
-                &path.child(name),
-                net.to_string(),
-                "cannot be larger than /8",
+                &range.path,
+                range.net.addr().to_string(),
+                format!("must be a valid {primary} address"),
             ));
         }
-        if let Some(range) = reserved_range(net) {
-            let what = name.rsplit('.').next().unwrap_or(name).trim_end_matches('s');
-            errors.push(Error::invalid(
-                &path.child(name),
-                net.to_string(),
-                format!("{what} network intersects with {range}"),
-            ));
+    }
+    if !errors.is_empty() {
+        return errors;
+    }
+    let of = |defaults: bool| {
+        let ranges = ranges.iter();
+        let ranges = ranges.filter(move |(name, _, _)| name.starts_with("shootDefaults") == defaults);
+        ranges.map(|(_, _, range)| range).collect::<Vec<_>>()
+    };
+    let own = of(false);
+    let (defaults, defaults_v6): (Vec<_>, Vec<_>) = of(true).into_iter().partition(|range| range.net.addr().is_ipv4());
+    errors.extend(overlapping(&own));
+    errors.extend(overlapping(&defaults));
+    errors.extend(overlapping(&defaults_v6));
+    for range in own {
+        errors.extend(range.overlapped_by(defaults_v6.iter().copied()));
+    }
+    for (_, what, range) in &ranges {
+        for reserved in reserved_ranges(&range.net) {
+            let why = format!("{what} network intersects with {reserved}");
+            errors.push(Error::invalid(&range.path, range.text, why));
         }
     }
     errors
@@ -195,7 +217,8 @@ fn backup(backup: &Backup, spec: &SeedSpec, path: &Path) -> ErrorList {
             &path.child("provider"),
             "must provide a backup cloud provider name",
         ));
-    } else if backup.provider != spec.provider.r#type && backup.region.as_deref().unwrap_or_default().is_empty() {
+    }
+    if backup.provider != spec.provider.r#type && backup.region.as_deref().unwrap_or_default().is_empty() {
         errors.push(Error::invalid(
             &path.child("region"),
             "",
@@ -209,7 +232,7 @@ fn backup(backup: &Backup, spec: &SeedSpec, path: &Path) -> ErrorList {
         )),
         Some(reference) => errors.extend(credentials_ref(
             reference,
-            Credentials::SecretOrWorkloadIdentity,
+            Credentials::AnySecretOrWorkloadIdentity,
             true,
             &path.child("credentialsRef"),
         )),
@@ -267,7 +290,7 @@ fn settings(settings: &SeedSettings, zones: &[String], path: &Path) -> ErrorList
                 errors.push(Error::required(&at.child("resources"), "cannot be empty"));
             }
             for (name, quantity) in &config.resources {
-                errors.extend(non_negative_quantity(quantity, &at.child("resources").child(name)));
+                errors.extend(resource_amount(name, quantity, &at.child("resources").child(name)));
             }
             errors.extend(pod_tolerations(&config.tolerations, &at.child("tolerations")));
         }
@@ -278,6 +301,9 @@ fn settings(settings: &SeedSettings, zones: &[String], path: &Path) -> ErrorList
             &balancers.annotations,
             &at.child("annotations"),
         ));
+        if let Some(class) = &balancers.class {
+            errors.extend(invalid_each(&at.child("class"), class, names::qualified_name(class)));
+        }
         errors.extend(traffic_policy(balancers.external_traffic_policy.as_ref(), &at));
         let at = at.child("zones");
         if !balancers.zones.is_empty() && zones.len() <= 1 {
@@ -298,6 +324,12 @@ fn settings(settings: &SeedSettings, zones: &[String], path: &Path) -> ErrorList
             errors.extend(traffic_policy(zone.external_traffic_policy.as_ref(), &at));
         }
     }
+    if let Some(autoscaler) = &settings.vertical_pod_autoscaler {
+        errors.extend(spec_parts::vpa_max_allowed(
+            &autoscaler.max_allowed,
+            &path.child("verticalPodAutoscaler.maxAllowed"),
+        ));
+    }
     if let Some(selection) = &settings.zone_selection {
         let at = path.child("zoneSelection");
         if zones.is_empty() {
@@ -310,7 +342,7 @@ fn settings(settings: &SeedSettings, zones: &[String], path: &Path) -> ErrorList
             errors.push(Error::not_supported(
                 &at.child("mode"),
                 selection.mode.as_str(),
-                &["Enforce", "Prefer"],
+                &["Prefer", "Enforce"],
             ));
         }
     }
@@ -326,15 +358,28 @@ fn settings(settings: &SeedSettings, zones: &[String], path: &Path) -> ErrorList
         ));
     }
     if let Some(autoscaler) = &settings.vertical_pod_autoscaler {
-        let at = path.child("verticalPodAutoscaler");
-        errors.extend(spec_parts::vpa_max_allowed(
-            &autoscaler.max_allowed,
-            &at.child("maxAllowed"),
-        ));
         errors.extend(spec_parts::vpa_feature_gates(
             &autoscaler.feature_gates,
-            &at.child("featureGates"),
+            &path.child("verticalPodAutoscaler.featureGates"),
         ));
+    }
+    errors
+}
+
+/// An amount of a resource of pods: not negative, and whole where the resource is counted.
+fn resource_amount(name: &str, quantity: &Quantity, path: &Path) -> ErrorList {
+    let mut errors = non_negative_quantity(quantity, path);
+    let counted = match name {
+        "pods" | "resourcequotas" | "services" | "replicationcontrollers" | "secrets" | "configmaps" => true,
+        "persistentvolumeclaims" | "services.nodeports" | "services.loadbalancers" => true,
+        _ => name.contains('/') && !name.contains("kubernetes.io/") && !name.starts_with("requests."),
+    };
+    let whole = quantity
+        .0
+        .parse::<Amount>()
+        .is_ok_and(|amount| amount.milli_value() % 1000 == 0);
+    if counted && errors.is_empty() && !whole {
+        errors.push(Error::invalid(path, quantity.0.as_str(), "must be an integer"));
     }
     errors
 }
@@ -355,22 +400,57 @@ fn pod_tolerations(tolerations: &[k8s_openapi::api::core::v1::Toleration], path:
                 "operator must be Exists when `key` is empty, which means \"match all values and all keys\"",
             ));
         }
+        let effect = toleration.effect.as_deref().unwrap_or_default();
+        if toleration.toleration_seconds.is_some() && effect != "NoExecute" {
+            errors.push(Error::invalid(
+                &at.child("effect"),
+                effect,
+                "effect must be 'NoExecute' when `tolerationSeconds` is set",
+            ));
+        }
         let value = toleration.value.as_deref().unwrap_or_default();
         match operator {
-            "" | "Equal" => errors.extend(invalid_each(&at.child("operator"), value, names::label_value(value))),
+            "" | "Equal" => {
+                let found = names::label_value(value);
+                if !found.is_empty() {
+                    errors.push(Error::invalid(&at.child("operator"), value, found.join(";")));
+                }
+            }
             "Exists" => {
                 if !value.is_empty() {
-                    errors.push(Error::invalid(
+                    errors.push(Error::literal(
                         &at.child("operator"),
-                        value,
+                        shown_toleration(toleration),
                         "value must be empty when `operator` is 'Exists'",
                     ));
                 }
             }
             other => errors.push(Error::not_supported(&at.child("operator"), other, &["Equal", "Exists"])),
         }
+        const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+        if !effect.is_empty() && !EFFECTS.contains(&effect) {
+            errors.push(Error::not_supported(&at.child("effect"), effect, &EFFECTS));
+        }
     }
     errors
+}
+
+/// A toleration with its members in the order that the API has.
+fn shown_toleration(toleration: &k8s_openapi::api::core::v1::Toleration) -> String {
+    let texts = [
+        ("key", &toleration.key),
+        ("operator", &toleration.operator),
+        ("value", &toleration.value),
+        ("effect", &toleration.effect),
+    ];
+    let texts = texts
+        .into_iter()
+        .filter(|(_, text)| text.as_ref().is_some_and(|text| !text.is_empty()));
+    let mut members: Vec<(&str, String)> = texts.map(|(name, text)| (name, go_json(text))).collect();
+    if let Some(seconds) = toleration.toleration_seconds {
+        members.push(("tolerationSeconds", seconds.to_string()));
+    }
+    go_members(&members)
 }
 
 /// [VAL-SD13].
@@ -383,9 +463,7 @@ fn ingress(spec: &SeedSpec, in_template: bool, path: &Path) -> ErrorList {
         return errors;
     };
     if ingress.domain.is_empty() {
-        if !in_template {
-            errors.push(Error::required(&path.child("domain"), "cannot be empty"));
-        }
+        errors.push(Error::required(&path.child("domain"), "cannot be empty"));
     } else {
         errors.extend(invalid_each(
             &path.child("domain"),
@@ -404,11 +482,11 @@ fn ingress(spec: &SeedSpec, in_template: bool, path: &Path) -> ErrorList {
 }
 
 /// [VAL-SD14] – [VAL-SD16].
-fn dns(spec: &SeedSpec, in_template: bool, path: &Path) -> ErrorList {
+fn dns(spec: &SeedSpec, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let at = path.child("provider");
     match &spec.dns.provider {
-        None if spec.ingress.is_some() && !in_template => {
+        None if spec.ingress.is_some() => {
             errors.push(Error::required(
                 &at,
                 "ingress controller requires dns.provider to be set",
@@ -426,7 +504,7 @@ fn dns(spec: &SeedSpec, in_template: bool, path: &Path) -> ErrorList {
                 )),
                 Some(reference) => errors.extend(credentials_ref(
                     reference,
-                    Credentials::SecretOrWorkloadIdentity,
+                    Credentials::AnySecretOrWorkloadIdentity,
                     true,
                     &at.child("credentialsRef"),
                 )),
@@ -458,9 +536,6 @@ fn dns(spec: &SeedSpec, in_template: bool, path: &Path) -> ErrorList {
 
 fn dns_config(config: &SeedDNSProviderConfig, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    if config.r#type.is_empty() {
-        errors.push(Error::required(&path.child("type"), "cannot be empty"));
-    }
     if config.domain.is_empty() {
         errors.push(Error::required(&path.child("domain"), "cannot be empty"));
     } else {
@@ -470,9 +545,12 @@ fn dns_config(config: &SeedDNSProviderConfig, path: &Path) -> ErrorList {
             names::dns_subdomain(&config.domain),
         ));
     }
+    if config.r#type.is_empty() {
+        errors.push(Error::required(&path.child("type"), "cannot be empty"));
+    }
     errors.extend(credentials_ref(
         &config.credentials_ref,
-        Credentials::SecretOrWorkloadIdentity,
+        Credentials::AnySecretOrWorkloadIdentity,
         true,
         &path.child("credentialsRef"),
     ));
@@ -490,39 +568,21 @@ pub fn validate_seed_update(new: &Seed, old: &Seed) -> ErrorList {
     let path = Path::new("spec");
     let (spec, before) = (&new.spec, &old.spec);
     let networks = path.child("networks");
+    let (now, then) = (&spec.networks, &before.networks);
     errors.extend(immutable(
-        &spec.networks.pods,
-        &before.networks.pods,
-        &networks.child("pods"),
+        &now.ip_families,
+        &then.ip_families,
+        &networks.child("ipFamilies"),
     ));
-    errors.extend(immutable(
-        &spec.networks.services,
-        &before.networks.services,
-        &networks.child("services"),
-    ));
-    if before.networks.nodes.is_some() {
-        errors.extend(immutable(
-            &spec.networks.nodes,
-            &before.networks.nodes,
-            &networks.child("nodes"),
-        ));
+    errors.extend(immutable(&now.pods, &then.pods, &networks.child("pods")));
+    errors.extend(immutable(&now.services, &then.services, &networks.child("services")));
+    if then.nodes.is_some() {
+        errors.extend(immutable(&now.nodes, &then.nodes, &networks.child("nodes")));
     }
-    if !before.networks.ip_families.is_empty() {
+    if let (Some(ingress), Some(earlier)) = (&spec.ingress, &before.ingress) {
         errors.extend(immutable(
-            &spec.networks.ip_families,
-            &before.networks.ip_families,
-            &networks.child("ipFamilies"),
-        ));
-    }
-    if let Some(earlier) = &before.ingress {
-        let domain = spec
-            .ingress
-            .as_ref()
-            .map(|ingress| ingress.domain.as_str())
-            .unwrap_or_default();
-        errors.extend(immutable(
-            &domain,
-            &earlier.domain.as_str(),
+            &ingress.domain,
+            &earlier.domain,
             &path.child("ingress.domain"),
         ));
     }
@@ -616,7 +676,7 @@ mod tests {
             ),
             (
                 json!({"pods": "fd00::/64", "services": "10.1.0.0/16"}),
-                "spec.networks.pods: Invalid value: \"fd00::/64\": must be a valid IPv4 address",
+                "spec.networks.pods: Invalid value: \"fd00::\": must be a valid IPv4 address",
             ),
             (
                 json!({"pods": "244.1.0.0/16", "services": "10.1.0.0/16"}),
@@ -626,6 +686,22 @@ mod tests {
                 json!({"pods": "11.0.0.0/8", "services": "64.0.0.0/7"}),
                 "cannot be larger than /8",
             ),
+            (
+                json!({"pods": "11.0.0.0/8", "services": "fd00::1/64", "ipFamilies": ["IPv4"]}),
+                "spec.networks.services: Invalid value: \"fd00::\": must be a valid IPv4 address",
+            ),
+            (
+                json!({"pods": "240.0.0.0/7", "services": "10.1.0.0/16"}),
+                "spec.networks.pods: Invalid value: \"240.0.0.0/7\": pod network intersects with reserved seed pod network mapping range (241.0.0.0/8)",
+            ),
+            (
+                json!({"pods": "10.0.0.0/16", "services": "10.1.0.0/16", "ipFamilies": ["IPv5", "IPv5"]}),
+                "spec.networks.ipFamilies[1]: Duplicate value: \"IPv5\"",
+            ),
+            (
+                json!({"pods": "10.0.0.0/16", "services": "10.1.0.0/16", "shootDefaults": {"pods": "10.2.0.1/16", "services": "10.2.1.0/24"}}),
+                "spec.networks.shootDefaults.services: Invalid value: \"10.2.1.0/24\": must not overlap with \"spec.networks.shootDefaults.pods\" (\"10.2.0.1/16\")",
+            ),
         ] {
             let found = check(networks);
             assert!(
@@ -633,5 +709,68 @@ mod tests {
                 "{expected}: {found:#?}"
             );
         }
+    }
+
+    #[test]
+    fn val_sd_words_of_upstream() {
+        let credentials = json!({"apiVersion": "v1", "kind": "Secret", "name": "a", "namespace": "b"});
+        let seed = |members: serde_json::Value| -> Seed {
+            let mut seed = json!({"metadata": {"name": "a"}, "spec": {
+                "provider": {"type": "p", "region": "r", "zones": ["a", "b"]},
+                "networks": {"pods": "10.0.0.0/16", "services": "10.1.0.0/16", "nodes": "10.2.0.0/16"},
+                "ingress": {"domain": "i.example.com", "controller": {"kind": "nginx"}},
+                "dns": {"provider": {"type": "d", "credentialsRef": credentials},
+                    "internal": {"type": "d", "domain": "d.example.com", "credentialsRef": credentials}}}});
+            for (pointer, value) in members.as_object().unwrap() {
+                seed["spec"][pointer] = value.clone();
+            }
+            let mut seed = serde_json::from_value(seed).unwrap();
+            default_seed(&mut seed);
+            seed
+        };
+        let internal = |reference: serde_json::Value, kind: &str| {
+            json!({"provider": {"type": "d", "credentialsRef": credentials},
+                "internal": {"type": kind, "domain": "D", "credentialsRef": reference}})
+        };
+        let settings = |toleration: serde_json::Value| json!({"excessCapacityReservation": {"configs": [{"resources": {"pods": "1500m"}, "tolerations": [toleration]}]}});
+        let label = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+        let config = "spec.settings.excessCapacityReservation.configs[0]";
+        let cases: Vec<(&str, serde_json::Value, Vec<String>)> = vec![
+            ("VAL-SD2", json!({"provider": {"type": "p", "region": "r", "zones": ["a", "a", "a"]}}),
+                vec!["spec.provider.zones[1]: Duplicate value: \"a\"".into()]),
+            ("VAL-SD5", json!({"backup": {"provider": "", "credentialsRef": credentials}}), vec![
+                "spec.backup.provider: Required value: must provide a backup cloud provider name".into(),
+                "spec.backup.region: Invalid value: \"\": region must be specified for if backup provider is different from seed provider used in `spec.provider.type`".into(),
+            ]),
+            ("VAL-SD8", json!({"settings": settings(json!({"key": "a", "operator": "Exists", "value": "b", "effect": "x", "tolerationSeconds": 1}))}), vec![
+                format!("{config}.resources.pods: Invalid value: \"1500m\": must be an integer"),
+                format!("{config}.tolerations[0].effect: Invalid value: \"x\": effect must be 'NoExecute' when `tolerationSeconds` is set"),
+                format!("{config}.tolerations[0].operator: Invalid value: {{\"key\":\"a\",\"operator\":\"Exists\",\"value\":\"b\",\"effect\":\"x\",\"tolerationSeconds\":1}}: value must be empty when `operator` is 'Exists'"),
+                format!("{config}.tolerations[0].effect: Unsupported value: \"x\": supported values: \"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\""),
+            ]),
+            ("VAL-SD9", json!({"settings": {"loadBalancerServices": {"class": "a/b/c"}}}),
+                vec!["spec.settings.loadBalancerServices.class: Invalid value: \"a/b/c\": a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')".into()]),
+            ("VAL-SD10", json!({"settings": {"zoneSelection": {"mode": "x"}}}),
+                vec!["spec.settings.zoneSelection.mode: Unsupported value: \"x\": supported values: \"Prefer\", \"Enforce\"".into()]),
+            ("VAL-SD15", json!({"dns": internal(json!({"apiVersion": "v1", "kind": "Secret", "name": "a"}), "")}), vec![
+                format!("spec.dns.internal.domain: Invalid value: \"D\": {label}"),
+                "spec.dns.internal.type: Required value: cannot be empty".into(),
+                "spec.dns.internal.credentialsRef.namespace: Required value: must provide a namespace".into(),
+                format!("spec.dns.internal.credentialsRef.namespace: Invalid value: \"\": {label}"),
+            ]),
+            ("VAL-SD15", json!({"dns": internal(json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "InternalSecret", "name": "a", "namespace": "b"}), "d")}),
+                vec![format!("spec.dns.internal.domain: Invalid value: \"D\": {label}")]),
+        ];
+        for (rule, members, expected) in cases {
+            assert_eq!(
+                texts(&validate_seed(&seed(members.clone()))),
+                expected,
+                "{rule} {members}"
+            );
+        }
+        let mut without = seed(json!({}));
+        without.spec.ingress = None;
+        let update = texts(&validate_seed_update(&without, &seed(json!({}))));
+        assert_eq!(update, ["spec.ingress: Required value: cannot be empty"], "VAL-SD19");
     }
 }

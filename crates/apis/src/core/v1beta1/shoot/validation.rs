@@ -3,6 +3,7 @@
 //! Not here: what needs other objects (cloud profile, seed, project); that is admission.
 
 mod components;
+mod control_planes;
 mod kubelet;
 mod kubernetes;
 mod kubernetes_features;
@@ -33,20 +34,22 @@ pub use spec::validate_shoot_spec;
 /// Checks a shoot that is to be created or stored again.
 pub fn validate_shoot(shoot: &Shoot) -> ErrorList {
     let mut errors = meta::validate_object_meta(&shoot.metadata, true, shoot_name, &Path::new("metadata"));
-    errors.extend(operations::validate_operations(shoot));
     errors.extend(name_pattern(shoot.own_name(), &Path::new("metadata.name")));
+    errors.extend(operations::validate_operations(shoot));
     errors.extend(spec::validate_shoot_spec(
         &shoot.metadata,
         &shoot.spec,
         false,
         &Path::new("spec"),
     ));
+    errors.extend(spec::failure_tolerance(&shoot.spec, &Path::new("spec.controlPlane")));
     errors
 }
 
 /// Checks what only creation forbids, [VAL-S4], [VAL-U19].
 pub fn validate_shoot_creation(shoot: &Shoot) -> ErrorList {
     let mut errors = validate_shoot(shoot);
+    errors.extend(update::force_deletion(shoot, None));
     for (i, name) in shoot.metadata.finalizers.iter().flatten().enumerate() {
         if matches!(name.as_str(), finalizer::GARDENER | finalizer::REFERENCE_PROTECTION) {
             errors.push(Error::forbidden(
@@ -55,27 +58,21 @@ pub fn validate_shoot_creation(shoot: &Shoot) -> ErrorList {
             ));
         }
     }
-    errors.extend(update::force_deletion(shoot, None));
     errors
 }
 
 /// Checks a change of a shoot's main resource; `new` also has to pass on its own.
 pub fn validate_shoot_update(new: &Shoot, old: &Shoot) -> ErrorList {
     let mut errors = object_meta_update(&new.metadata, &old.metadata);
-    errors.extend(update::force_deletion(new, Some(old)));
     errors.extend(update::validate_shoot_spec_update(new, old));
-    // While a shoot is in deletion, its spec stands as it was; only the metadata is looked at again.
-    if new.metadata.deletion_timestamp.is_some() {
-        errors.extend(meta::validate_object_meta(
-            &new.metadata,
-            true,
-            shoot_name,
-            &Path::new("metadata"),
-        ));
-        errors.extend(operations::validate_operations(new));
-    } else {
-        errors.extend(validate_shoot(new));
+    let encryption = Path::new("spec.kubernetes.kubeAPIServer.encryptionConfig");
+    errors.extend(update::encryption(new, old, &encryption));
+    let mut own = validate_shoot(new);
+    if update::keeps_accepted_issuers(new, old) {
+        own.retain(|error| !error.path.as_str().starts_with(update::ACCEPTED_ISSUERS));
     }
+    errors.extend(own);
+    errors.extend(update::validate_transitions(new, old));
     errors
 }
 

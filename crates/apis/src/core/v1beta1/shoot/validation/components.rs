@@ -22,14 +22,16 @@ pub(super) fn addons(spec: &ShootSpec, path: &Path) -> ErrorList {
         .kubernetes_dashboard
         .as_ref()
         .filter(|dashboard| dashboard.enabled);
-    let ingress = addons.nginx_ingress.as_ref();
+    let ingress = addons.nginx_ingress.as_ref().filter(|ingress| ingress.enabled);
     if versions::at_least(spec.kubernetes_version(), 35) {
         errors.push(Error::forbidden(
             path,
             "for Kubernetes versions >= 1.35, addons field is no longer supported",
         ));
+        return errors;
     }
-    if (dashboard.is_some() || ingress.is_some_and(|ingress| ingress.enabled)) && spec.purpose() != "evaluation" {
+    let other_purpose = spec.purpose.as_deref().is_some_and(|purpose| purpose != "evaluation");
+    if (dashboard.is_some() || ingress.is_some()) && other_purpose {
         errors.push(Error::forbidden(
             path,
             "addons can only be enabled on shoots with .spec.purpose=evaluation",
@@ -38,7 +40,14 @@ pub(super) fn addons(spec: &ShootSpec, path: &Path) -> ErrorList {
     if let Some(ingress) = ingress {
         let path = path.child("nginxIngress");
         for (i, range) in ingress.load_balancer_source_ranges.iter().enumerate() {
-            errors.extend(cidr(range, &path.child("loadBalancerSourceRanges").index(i)).err());
+            let at = path.child("loadBalancerSourceRanges").index(i);
+            if cidr(range, &at).is_err() {
+                errors.push(Error::invalid(
+                    &at,
+                    range.as_str(),
+                    "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
+                ));
+            }
         }
         let at = path.child("config");
         let mut size = 0;
@@ -140,25 +149,23 @@ pub(super) fn system_components(spec: &ShootSpec, path: &Path) -> ErrorList {
         .as_ref()
         .map_or(&[][..], |rewriting| rewriting.common_suffixes.as_slice());
     let path = path.child("rewriting.commonSuffixes");
-    let bare = |suffix: &str| suffix.strip_prefix('.').unwrap_or(suffix).to_owned();
+    let mut seen: Vec<&str> = Vec::new();
     for (i, suffix) in suffixes.iter().enumerate() {
-        let name = bare(suffix);
-        if !name.contains('.') {
+        let at = path.index(i);
+        let bare = suffix.strip_prefix('.').unwrap_or(suffix);
+        if !bare.contains('.') {
             errors.push(Error::invalid(
-                &path.index(i),
+                &at,
                 suffix.as_str(),
                 "must contain at least one non-leading dot ('.')",
             ));
         }
-        if !names::dns_subdomain(&name).is_empty() {
-            errors.push(Error::invalid(
-                &path.index(i),
-                suffix.as_str(),
-                "must be a valid DNS subdomain",
-            ));
+        if seen.contains(&bare) {
+            errors.push(Error::duplicate(&at, bare));
         }
-        if suffixes.iter().take(i).any(|earlier| bare(earlier) == name) {
-            errors.push(Error::duplicate(&path.index(i), suffix.as_str()));
+        seen.push(bare);
+        if !names::dns_subdomain(bare.strip_suffix('.').unwrap_or(bare)).is_empty() {
+            errors.push(Error::invalid(&at, bare, "must be a valid DNS subdomain"));
         }
     }
     errors

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use gardener_apimachinery::names;
 use gardener_apimachinery::quantity::Amount;
 
@@ -14,7 +14,7 @@ use super::kubernetes_features::{admission_plugins, feature_gates, runtime_confi
 use super::{kubelet, workerless};
 use crate::Duration;
 use crate::constants::TAINT_CRITICAL_COMPONENTS_NOT_READY;
-use crate::validation::{NEGATIVE, invalid_each, non_negative, shown};
+use crate::validation::{NEGATIVE, invalid_each, non_negative, non_negative_quantity, shown};
 use crate::versions;
 
 /// `spec.kubernetes`.
@@ -42,37 +42,25 @@ pub(super) fn validate_kubernetes(spec: &ShootSpec, path: &Path) -> ErrorList {
     if let Some(config) = &kubernetes.kube_api_server {
         errors.extend(kube_api_server(config, spec, &path.child("kubeAPIServer")));
     }
-    if spec.is_workerless() {
-        errors.extend(workerless::kubernetes(spec, path));
-        return errors;
-    }
     if let Some(config) = &kubernetes.kube_controller_manager {
-        errors.extend(kube_controller_manager(
-            config,
-            spec,
-            &path.child("kubeControllerManager"),
-        ));
-    }
-    if let Some(config) = &kubernetes.kube_scheduler {
-        let path = path.child("kubeScheduler");
-        if let Some(volumes) = &config.kube_max_pd_vols {
-            let at = path.child("kubeMaxPDVols");
-            if versions::at_least(version, 35) {
-                errors.push(Error::forbidden(
-                    &at,
-                    "for Kubernetes versions >= 1.35, kubeMaxPDVols field is no longer supported",
-                ));
-            } else if volumes.parse::<i64>().is_ok_and(|number| number <= 0) {
-                errors.push(Error::invalid(&at, volumes.as_str(), "must be positive"));
-            } else if volumes.parse::<i64>().is_err() {
-                errors.push(Error::invalid(&at, volumes.as_str(), "must be a number"));
-            }
+        let path = path.child("kubeControllerManager");
+        if spec.is_workerless() {
+            errors.extend(workerless::kube_controller_manager(config, &path));
+        } else {
+            errors.extend(kube_controller_manager(config, spec, &path));
         }
         errors.extend(feature_gates(
             &config.feature_gates,
             version,
             &path.child("featureGates"),
         ));
+    }
+    if spec.is_workerless() {
+        errors.extend(workerless::kubernetes(spec, path));
+        return errors;
+    }
+    if let Some(config) = &kubernetes.kube_scheduler {
+        let path = path.child("kubeScheduler");
         if let Some(profile) = &config.profile
             && !matches!(profile.as_str(), "balanced" | "bin-packing")
         {
@@ -82,6 +70,14 @@ pub(super) fn validate_kubernetes(spec: &ShootSpec, path: &Path) -> ErrorList {
                 &["balanced", "bin-packing"],
             ));
         }
+        if let Some(volumes) = &config.kube_max_pd_vols {
+            errors.extend(max_volumes(volumes, version, &path.child("kubeMaxPDVols")));
+        }
+        errors.extend(feature_gates(
+            &config.feature_gates,
+            version,
+            &path.child("featureGates"),
+        ));
     }
     if let Some(config) = &kubernetes.kube_proxy {
         let path = path.child("kubeProxy");
@@ -95,7 +91,7 @@ pub(super) fn validate_kubernetes(spec: &ShootSpec, path: &Path) -> ErrorList {
                 errors.push(Error::invalid(
                     &at,
                     "NFTables",
-                    "kube-proxy mode NFTables requires the feature gate NFTablesProxyMode to be enabled",
+                    "NFTables mode cannot be used when feature gate NFTablesProxyMode is explicitly set to false",
                 ));
             }
             Some("IPTables" | "IPVS" | "NFTables") => {}
@@ -119,6 +115,27 @@ pub(super) fn validate_kubernetes(spec: &ShootSpec, path: &Path) -> ErrorList {
     errors
 }
 
+/// The number of volumes that kube-scheduler counts with.
+fn max_volumes(text: &str, version: &str, path: &Path) -> Option<Error> {
+    use std::num::IntErrorKind;
+    if versions::at_least(version, 35) {
+        let why = "for Kubernetes version >= 1.35, kubeMaxPDVols field is no longer supported";
+        return Some(Error::forbidden(path, why));
+    }
+    let why = match text.parse::<i64>() {
+        Ok(number) if number < 1 => "must be positive".to_owned(),
+        Ok(_) => return None,
+        Err(error) => {
+            let why = match error.kind() {
+                IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+                _ => "invalid syntax",
+            };
+            format!("conversion error: strconv.Atoi: parsing {}: {why}", go_quote(text))
+        }
+    };
+    Some(Error::invalid(path, text, why))
+}
+
 /// [VAL-K2].
 fn min_allowed(config: Option<&ControlPlaneAutoscaling>, least: &[(&str, &str)], path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
@@ -131,53 +148,62 @@ fn min_allowed(config: Option<&ControlPlaneAutoscaling>, least: &[(&str, &str)],
         let at = path.child(resource);
         if !matches!(resource.as_str(), "cpu" | "memory") {
             errors.push(Error::not_supported(&at, resource.as_str(), &["cpu", "memory"]));
-            continue;
         }
-        let bound = least
-            .iter()
-            .find(|(name, _)| name == resource)
-            .map_or("0", |(_, bound)| bound);
-        let fits = match (quantity.0.parse::<Amount>(), bound.parse::<Amount>()) {
-            (Ok(amount), Ok(bound)) => amount >= bound,
-            _ => false,
-        };
-        if !fits {
+        if let Some((_, bound)) = least.iter().find(|(name, _)| name == resource)
+            && let (Ok(amount), Ok(least)) = (quantity.0.parse::<Amount>(), bound.parse::<Amount>())
+            && amount < least
+        {
             errors.push(Error::invalid(
                 &at,
                 quantity.0.as_str(),
                 format!("value must be bigger than >= {bound}"),
             ));
         }
+        errors.extend(non_negative_quantity(quantity, &at));
     }
     errors
 }
 
 fn kube_api_server(config: &KubeAPIServerConfig, spec: &ShootSpec, path: &Path) -> ErrorList {
     let version = spec.kubernetes_version();
-    let mut errors = min_allowed(
-        config.autoscaling.as_ref(),
-        &[("cpu", "20m"), ("memory", "200M")],
-        &path.child("autoscaling"),
-    );
+    let mut errors = ErrorList::new();
     if config.enable_anonymous_authentication.is_some() && versions::at_least(version, 35) {
         errors.push(Error::forbidden(
             &path.child("enableAnonymousAuthentication"),
             "for Kubernetes versions >= 1.35, enableAnonymousAuthentication field is no longer supported",
         ));
     }
-    if let Some(requests) = &config.requests {
-        for (name, value, most) in [
-            ("maxNonMutatingInflight", requests.max_non_mutating_inflight, 5000),
-            ("maxMutatingInflight", requests.max_mutating_inflight, 2500),
-        ] {
-            let Some(value) = value else { continue };
-            let at = path.child("requests").child(name);
-            errors.extend(non_negative(value, &at));
-            if value > most {
-                errors.push(Error::invalid(&at, value, format!("cannot set higher than {most}")));
-            }
+    errors.extend(admission_plugins(
+        &config.admission_plugins,
+        version,
+        &path.child("admissionPlugins"),
+    ));
+    errors.extend(runtime_config(
+        &config.runtime_config,
+        version,
+        spec.is_workerless(),
+        &path.child("runtimeConfig"),
+    ));
+    let policy = config
+        .audit_config
+        .as_ref()
+        .and_then(|audit| audit.audit_policy.as_ref());
+    if let Some(reference) = policy.and_then(|policy| policy.config_map_ref.as_ref()) {
+        let at = path.child("auditConfig.auditPolicy.configMapRef");
+        match reference.name.as_deref().unwrap_or_default() {
+            "" => errors.push(Error::required(&at.child("name"), "must provide a name")),
+            name => errors.extend(invalid_each(&at.child("name"), name, names::dns_subdomain(name))),
+        }
+        if let Some(namespace) = reference.namespace.as_deref().filter(|namespace| !namespace.is_empty()) {
+            errors.extend(invalid_each(
+                &at.child("namespace"),
+                namespace,
+                names::dns_label(namespace),
+            ));
         }
     }
+    errors.extend(structured(config, path));
+    errors.extend(watch_cache(config, version, &path.child("watchCacheSizes")));
     if let Some(logging) = &config.logging {
         for (name, value) in [
             ("verbosity", logging.verbosity),
@@ -202,6 +228,21 @@ fn kube_api_server(config: &KubeAPIServerConfig, spec: &ShootSpec, path: &Path) 
             errors.extend(non_negative(value, &path.child(name)));
         }
     }
+    errors.extend(encryption(config, spec, &path.child("encryptionConfig")));
+    if let Some(requests) = &config.requests {
+        for (name, value, most) in [
+            ("maxNonMutatingInflight", requests.max_non_mutating_inflight, 5000),
+            ("maxMutatingInflight", requests.max_mutating_inflight, 2500),
+        ] {
+            let Some(value) = value else { continue };
+            let at = path.child("requests").child(name);
+            errors.extend(non_negative(value, &at));
+            if value > most {
+                errors.push(Error::invalid(&at, value, format!("cannot set higher than {most}")));
+            }
+        }
+    }
+    errors.extend(service_accounts(config, &path.child("serviceAccountConfig")));
     if let Some(ttl) = config.event_ttl {
         let at = path.child("eventTTL");
         if ttl.as_nanos() < 0 {
@@ -219,7 +260,16 @@ fn kube_api_server(config: &KubeAPIServerConfig, spec: &ShootSpec, path: &Path) 
             &["VersionTLS12", "VersionTLS13"],
         ));
     }
-    errors.extend(service_accounts(config, &path.child("serviceAccountConfig")));
+    errors.extend(min_allowed(
+        config.autoscaling.as_ref(),
+        &[("cpu", "20m"), ("memory", "200M")],
+        &path.child("autoscaling"),
+    ));
+    errors.extend(feature_gates(
+        &config.feature_gates,
+        version,
+        &path.child("featureGates"),
+    ));
     let at = path.child("apiAudiences");
     for (i, audience) in config.api_audiences.iter().enumerate() {
         if config.api_audiences.iter().take(i).any(|earlier| earlier == audience) {
@@ -233,37 +283,6 @@ fn kube_api_server(config: &KubeAPIServerConfig, spec: &ShootSpec, path: &Path) 
             ));
         }
     }
-    errors.extend(runtime_config(
-        &config.runtime_config,
-        version,
-        spec.is_workerless(),
-        &path.child("runtimeConfig"),
-    ));
-    errors.extend(admission_plugins(
-        &config.admission_plugins,
-        version,
-        &path.child("admissionPlugins"),
-    ));
-    errors.extend(feature_gates(
-        &config.feature_gates,
-        version,
-        &path.child("featureGates"),
-    ));
-    errors.extend(structured(config, path));
-    if let Some(reference) = config
-        .audit_config
-        .as_ref()
-        .and_then(|audit| audit.audit_policy.as_ref())
-        .and_then(|policy| policy.config_map_ref.as_ref())
-    {
-        let at = path.child("auditConfig.auditPolicy.configMapRef.name");
-        match reference.name.as_deref().unwrap_or_default() {
-            "" => errors.push(Error::required(&at, "must provide a name")),
-            name => errors.extend(invalid_each(&at, name, names::dns_subdomain(name))),
-        }
-    }
-    errors.extend(watch_cache(config, version, &path.child("watchCacheSizes")));
-    errors.extend(encryption(config, spec, &path.child("encryptionConfig")));
     errors
 }
 
@@ -277,7 +296,7 @@ fn service_accounts(config: &KubeAPIServerConfig, path: &Path) -> ErrorList {
         let at = path.child("maxTokenExpiration");
         if lifetime.as_nanos() < 0 {
             errors.push(Error::invalid(&at, lifetime.to_string(), "can not be negative"));
-        } else if lifetime < Duration::from_secs(720 * 3600) {
+        } else if lifetime.as_nanos() > 0 && lifetime < Duration::from_secs(720 * 3600) {
             errors.push(Error::forbidden(&at, "must be at least 720h (30d)"));
         } else if lifetime > Duration::from_secs(2160 * 3600) {
             errors.push(Error::forbidden(&at, "must be at most 2160h (90d)"));
@@ -289,16 +308,16 @@ fn service_accounts(config: &KubeAPIServerConfig, path: &Path) -> ErrorList {
     let at = path.child("acceptedIssuers");
     for (i, url) in config.accepted_issuers.iter().enumerate() {
         let at = at.index(i);
+        errors.extend(issuer(url, &at));
         if config.issuer.as_ref() == Some(url) {
             errors.push(Error::invalid(
                 &at,
                 url.as_str(),
-                "acceptedIssuers cannot contains the issuer field value",
+                format!("acceptedIssuers cannot contains the issuer field value: {url}"),
             ));
         } else if config.accepted_issuers.iter().take(i).any(|earlier| earlier == url) {
             errors.push(Error::duplicate(&at, url.as_str()));
         }
-        errors.extend(issuer(url, &at));
     }
     errors
 }
@@ -306,24 +325,40 @@ fn service_accounts(config: &KubeAPIServerConfig, path: &Path) -> ErrorList {
 /// [VAL-K9].
 fn issuer(url: &str, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    let invalid = |detail: &str| Error::invalid(path, url, detail);
-    let Some(rest) = url.strip_prefix("https://") else {
-        errors.push(invalid("must be a valid URL and have https scheme"));
-        return errors;
+    let (rest, fragment) = url.split_once('#').unwrap_or((url, ""));
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let is_scheme = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_alphabetic())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
     };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    if authority.is_empty() || url.contains(char::is_whitespace) {
-        errors.push(invalid("must be a valid URL and have https scheme"));
-        return errors;
-    }
-    if rest.contains('#') {
-        errors.push(invalid("must not contain a fragment"));
-    }
-    if authority.contains('@') {
-        errors.push(invalid("must not contain a username or password"));
-    }
-    if rest.contains('?') {
-        errors.push(invalid("must not contain a query"));
+    let (scheme, rest) = rest
+        .split_once(':')
+        .filter(|(own, _)| is_scheme(own))
+        .unwrap_or(("", rest));
+    let authority = rest.strip_prefix("//").unwrap_or_default();
+    let authority = authority.split('/').next().unwrap_or_default();
+    let (user, host) = match authority.rsplit_once('@') {
+        Some((user, host)) => (Some(user), host),
+        None => (None, authority),
+    };
+    let unreadable = rest.starts_with(':')
+        || host.contains(char::is_whitespace)
+        || url.contains(char::is_control)
+        || (scheme.is_empty() && rest.split('/').next().unwrap_or_default().contains(':'));
+    let mut say = |is_so: bool, why: &str| {
+        if is_so {
+            errors.push(Error::invalid(path, url, why));
+        }
+    };
+    say(
+        unreadable || host.is_empty(),
+        "must be a valid URL and have https scheme",
+    );
+    if !unreadable {
+        say(!fragment.is_empty(), "must not contain a fragment");
+        say(user.is_some(), "must not contain a username or password");
+        say(!query.is_empty(), "must not contain a query");
+        say(!scheme.eq_ignore_ascii_case("https"), "must have https scheme");
     }
     errors
 }
@@ -358,7 +393,7 @@ fn structured(config: &KubeAPIServerConfig, path: &Path) -> ErrorList {
             "StructuredAuthorizationConfiguration",
             &authorization.config_map_name,
         );
-        if authorization.kubeconfigs.is_empty() {
+        if authorization.kubeconfigs.is_empty() && !authorization.config_map_name.is_empty() {
             errors.push(Error::required(
                 &path.child("structuredAuthorization.kubeconfigs"),
                 "must provide kubeconfig secret references if an authorization config is configured",
@@ -375,37 +410,39 @@ fn watch_cache(config: &KubeAPIServerConfig, version: &str, path: &Path) -> Erro
         return errors;
     };
     if let Some(default) = sizes.default {
+        let at = path.child("default");
         if versions::at_least(version, 35) {
             errors.push(Error::forbidden(
-                &path.child("default"),
-                "for Kubernetes versions >= 1.35, default field is no longer supported",
+                &at,
+                "for Kubernetes versions >= 1.35, configuring the default watch cache size is no longer supported",
             ));
+        } else {
+            errors.extend(non_negative(default, &at));
         }
-        errors.extend(non_negative(default, &path.child("default")));
     }
-    let name = |text: &str, at: &Path| {
+    let name = |text: &str, refused: &str, at: &Path| {
         let mut errors = ErrorList::new();
-        if text.chars().any(char::is_uppercase) {
+        if text.to_lowercase() != text {
             errors.push(Error::invalid(at, text, "must be lower case"));
         }
-        if text.contains([',', '#']) {
+        if text.contains(|c| refused.contains(c)) {
             errors.push(Error::invalid(
                 at,
                 text,
-                "must not contain any of the following characters: [,#]",
+                format!("must not contain any of the following characters: {refused:?}"),
             ));
         }
         errors
     };
     for (i, size) in sizes.resources.iter().enumerate() {
         let at = path.child("resources").index(i);
-        if let Some(group) = &size.api_group {
-            errors.extend(name(group, &at.child("apiGroup")));
-        }
         if size.resource.is_empty() {
             errors.push(Error::required(&at.child("resource"), "must not be empty"));
         } else {
-            errors.extend(name(&size.resource, &at.child("resource")));
+            errors.extend(name(&size.resource, ",. #", &at.child("resource")));
+        }
+        if let Some(group) = &size.api_group {
+            errors.extend(name(group, ", #", &at.child("apiGroup")));
         }
         errors.extend(non_negative(size.size, &at.child("size")));
     }
@@ -419,46 +456,46 @@ fn encryption(config: &KubeAPIServerConfig, spec: &ShootSpec, path: &Path) -> Er
         return errors;
     };
     let at = path.child("resources");
-    let mut seen: Vec<String> = Vec::new();
+    let mut seen: Vec<(&str, &str)> = Vec::new();
     for (i, resource) in encryption.resources.iter().enumerate() {
         let at = at.index(i);
         let invalid = |detail: &str| Error::invalid(&at, resource.as_str(), detail);
-        if resource.chars().any(char::is_uppercase) {
+        let (name, group) = resource.split_once('.').unwrap_or((resource, ""));
+        if resource.to_lowercase() != *resource {
             errors.push(invalid("resource must be lower case"));
         }
-        if matches!(resource.as_str(), "secrets" | "secrets.") {
-            errors.push(Error::forbidden(&at, "\"secrets\" are always encrypted"));
-            continue;
-        }
-        if resource.contains('*') {
-            errors.push(invalid(if resource.ends_with(".events.k8s.io") {
-                "'*.events.k8s.io' objects are stored using the 'events' API group in etcd. Use 'events' instead"
-            } else {
-                "wildcards are not supported"
-            }));
-        }
-        if resource.ends_with(".extensions") {
-            errors.push(invalid("'extensions' group has been removed"));
-        }
-        if resource.ends_with(".events.k8s.io") && !resource.contains('*') {
-            errors.push(invalid(
-                "'*.events.k8s.io' objects are stored using the 'events' API group in etcd. Use 'events' instead",
-            ));
-        }
-        if resource == "apiserveripinfo"
-            || resource == "serviceipallocations"
-            || resource == "servicenodeportallocations"
-        {
+        if matches!(
+            resource.as_str(),
+            "apiserveripinfo" | "serviceipallocations" | "servicenodeportallocations"
+        ) {
             errors.push(invalid("resources which do not have REST API/s cannot be encrypted"));
         }
         if resource.ends_with('.') {
             errors.push(invalid("resource should not end with '.'"));
         }
-        let bare = resource.strip_suffix('.').unwrap_or(resource).to_owned();
-        if seen.contains(&bare) {
+        if resource.contains('*') {
+            errors.push(invalid("wildcards are not supported"));
+        }
+        if group == "events.k8s.io" {
+            errors.push(invalid(
+                "'*.events.k8s.io' objects are stored using the 'events' API group in etcd. Use 'events' instead",
+            ));
+        }
+        if group == "extensions" {
+            errors.push(invalid(
+                "'extensions' group has been removed and cannot be used for encryption",
+            ));
+        }
+        if seen.contains(&(name, group)) {
             errors.push(Error::duplicate(&at, resource.as_str()));
         }
-        seen.push(bare);
+        if (name, group) == ("secrets", "") {
+            errors.push(Error::forbidden(
+                &at,
+                format!("{} are always encrypted", go_quote(resource)),
+            ));
+        }
+        seen.push((name, group));
     }
     if let Some(kind) = &encryption.provider.r#type {
         const PROVIDERS: [&str; 3] = ["aescbc", "aesgcm", "secretbox"];
@@ -484,62 +521,22 @@ fn encryption(config: &KubeAPIServerConfig, spec: &ShootSpec, path: &Path) -> Er
     errors
 }
 
+/// Whether a shoot has addresses of one family only, and which.
+fn single_stack(spec: &ShootSpec) -> Option<&str> {
+    let networking = spec.networking.as_ref()?;
+    match networking.ip_families.as_slice() {
+        [] => Some("IPv4"),
+        [only] => Some(only.as_str()),
+        _ => None,
+    }
+}
+
 /// [VAL-K21] – [VAL-K25].
 fn kube_controller_manager(config: &KubeControllerManagerConfig, spec: &ShootSpec, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let version = spec.kubernetes_version();
-    let families = spec.ip_families();
-    let (four, six) = (families.contains(&"IPv4"), families.contains(&"IPv6"));
-    let mask_path = path.child("nodeCIDRMaskSize");
-    let mask6_path = path.child("nodeCIDRMaskSizeIPv6");
-    if let Some(mask) = config.node_cidr_mask_size {
-        if four && !(16..=28).contains(&mask) {
-            errors.push(Error::invalid(
-                &mask_path,
-                mask,
-                "nodeCIDRMaskSize must be between 16 and 28",
-            ));
-        } else if !four && six && !(64..=124).contains(&mask) {
-            errors.push(Error::invalid(
-                &mask_path,
-                mask,
-                "nodeCIDRMaskSize must be between 64 and 124 for IPv6 single-stack clusters",
-            ));
-        }
-    }
-    if let Some(mask) = config.node_cidr_mask_size_i_pv6 {
-        if four && !six {
-            errors.push(Error::forbidden(
-                &mask6_path,
-                "nodeCIDRMaskSizeIPv6 cannot be set for IPv4 single-stack clusters",
-            ));
-        } else if !(64..=124).contains(&mask) {
-            errors.push(Error::invalid(
-                &mask6_path,
-                mask,
-                "nodeCIDRMaskSizeIPv6 must be between 64 and 124",
-            ));
-        }
-        if !(four && six) && config.node_cidr_mask_size.is_some() {
-            errors.push(Error::forbidden(
-                &mask_path,
-                "only one of nodeCIDRMaskSize or nodeCIDRMaskSizeIPv6 can be set for single-stack clusters",
-            ));
-        }
-    }
-    if let Some(mask) = config.node_cidr_mask_size {
-        let bits = if four { 32 } else { 128 };
-        let free = u32::try_from(bits - mask)
-            .ok()
-            .and_then(|free| 1i64.checked_shl(free.min(62)))
-            .unwrap_or(0);
-        if free - 2 < i64::from(spec.max_pods()) {
-            errors.push(Error::invalid(
-                &mask_path,
-                mask,
-                "kubelet or kube-controller-manager configuration incorrect. Please adjust the nodeCIDRMaskSize to support the highest maxPod on any worker pool",
-            ));
-        }
+    if spec.networking.is_some() {
+        errors.extend(masks(config, single_stack(spec), path));
     }
     if let Some(timeout) = config.pod_eviction_timeout {
         let at = path.child("podEvictionTimeout");
@@ -548,62 +545,134 @@ fn kube_controller_manager(config: &KubeControllerManagerConfig, spec: &ShootSpe
                 &at,
                 "for Kubernetes versions >= 1.33, podEvictionTimeout field is no longer supported",
             ));
-        }
-        if timeout.as_nanos() <= 0 {
-            errors.push(Error::invalid(&at, timeout.to_string(), "must be larger than 0"));
+        } else if timeout.as_nanos() <= 0 {
+            errors.push(Error::literal(
+                &at,
+                timeout.as_nanos().to_string(),
+                "podEvictionTimeout must be larger than 0",
+            ));
         }
     }
     if let Some(period) = config.node_monitor_grace_period
         && period.as_nanos() <= 0
     {
-        errors.push(Error::invalid(
+        errors.push(Error::literal(
             &path.child("nodeMonitorGracePeriod"),
-            period.to_string(),
-            "must be larger than 0",
+            period.as_nanos().to_string(),
+            "nodeMonitorGracePeriod must be larger than 0",
         ));
     }
     if let Some(autoscaler) = &config.horizontal_pod_autoscaler {
         let path = path.child("horizontalPodAutoscaler");
-        for (name, value) in [
-            ("syncPeriod", autoscaler.sync_period),
-            ("downscaleStabilization", autoscaler.downscale_stabilization),
-            ("cpuInitializationPeriod", autoscaler.cpu_initialization_period),
-        ] {
-            if let Some(value) = value
-                && value < Duration::from_secs(1)
-            {
-                errors.push(Error::invalid(
-                    &path.child(name),
-                    value.to_string(),
-                    "must not be less than a second",
-                ));
-            }
-        }
+        let short = |name: &str, value: Option<Duration>, what: &str| {
+            let value = value.filter(|value| *value < Duration::from_secs(1))?;
+            let why = format!("{what} must not be less than a second");
+            Some(Error::invalid(&path.child(name), value.to_string(), why))
+        };
+        errors.extend(short("syncPeriod", autoscaler.sync_period, "syncPeriod"));
         if let Some(tolerance) = autoscaler.tolerance
             && tolerance <= 0.0
         {
             errors.push(Error::invalid(
                 &path.child("tolerance"),
                 tolerance,
-                "must be greater than 0",
+                "tolerance of must be greater than 0",
             ));
         }
+        errors.extend(short(
+            "downscaleStabilization",
+            autoscaler.downscale_stabilization,
+            "downScale stabilization",
+        ));
         if let Some(delay) = autoscaler.initial_readiness_delay
             && delay.as_nanos() <= 0
         {
             errors.push(Error::invalid(
                 &path.child("initialReadinessDelay"),
                 delay.to_string(),
-                "must be greater than 0",
+                "initial readiness delay must be greater than 0",
+            ));
+        }
+        errors.extend(short(
+            "cpuInitializationPeriod",
+            autoscaler.cpu_initialization_period,
+            "cpu initialization period",
+        ));
+    }
+    errors
+}
+
+/// The sizes of the nodes' ranges, [VAL-K21], [VAL-K22].
+fn masks(config: &KubeControllerManagerConfig, only: Option<&str>, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let at = path.child("nodeCIDRMaskSize");
+    let at_six = path.child("nodeCIDRMaskSizeIPv6");
+    let (mask, mask_six) = (config.node_cidr_mask_size, config.node_cidr_mask_size_i_pv6);
+    if mask.is_some() && mask_six.is_some() && only == Some("IPv6") {
+        errors.push(Error::forbidden(
+            &at,
+            "only one of nodeCIDRMaskSize or nodeCIDRMaskSizeIPv6 can be set for single-stack clusters",
+        ));
+    }
+    if let Some(mask) = mask {
+        let why = match only {
+            Some("IPv6") if !(64..=124).contains(&mask) => {
+                Some("nodeCIDRMaskSize must be between 64 and 124 for IPv6 single-stack clusters")
+            }
+            Some("IPv4") if !(16..=28).contains(&mask) => Some("nodeCIDRMaskSize must be between 16 and 28"),
+            _ => None,
+        };
+        errors.extend(why.map(|why| Error::invalid(&at, mask, why)));
+    }
+    if let Some(mask) = mask_six {
+        if only == Some("IPv4") {
+            errors.push(Error::forbidden(
+                &at_six,
+                "nodeCIDRMaskSizeIPv6 cannot be set for IPv4 single-stack clusters",
+            ));
+        } else if !(64..=124).contains(&mask) {
+            errors.push(Error::invalid(
+                &at_six,
+                mask,
+                "nodeCIDRMaskSizeIPv6 must be between 64 and 124",
             ));
         }
     }
-    errors.extend(feature_gates(
-        &config.feature_gates,
-        version,
-        &path.child("featureGates"),
-    ));
     errors
+}
+
+/// Every node's range has an address for each pod that the kubelets take, [VAL-K23].
+pub(super) fn mask_fits_pods(spec: &ShootSpec) -> Option<Error> {
+    let mask = spec.kubernetes.kube_controller_manager.as_ref()?.node_cidr_mask_size?;
+    spec.networking.as_ref()?;
+    let (bits, default) = match single_stack(spec) {
+        Some("IPv6") => (128, 64),
+        _ => (32, 24),
+    };
+    let own = spec.kubernetes.kubelet.iter();
+    let pools = spec.provider.workers.iter();
+    let pools = pools.filter_map(|worker| worker.kubernetes.as_ref()?.kubelet.as_ref());
+    let kubelets = own.chain(pools).filter(|_| !spec.is_workerless());
+    let most = kubelets
+        .filter_map(|kubelet| kubelet.max_pods)
+        .max()
+        .unwrap_or(0)
+        .max(0);
+    let most = if most == 0 { 110 } else { most };
+    let free: i64 = match i64::from(bits) - i64::from(mask) {
+        // more than any number of pods
+        62.. => return None,
+        free => 1i64.checked_shl(u32::try_from(free).unwrap_or(0)).unwrap_or(1) - 2,
+    };
+    (free < i64::from(most)).then(|| {
+        Error::invalid(
+            &Path::new("spec.kubernetes.kubeControllerManager.nodeCIDRMaskSize"),
+            mask,
+            format!(
+                "kubelet or kube-controller-manager configuration incorrect. Please adjust the nodeCIDRMaskSize to support the highest maxPod on any worker pool. The nodeCIDRMaskSize of {mask} (default: {default}) only supports {free} IP addresses. The highest maxPod setting is {most} (default: 110). Please choose a nodeCIDRMaskSize that at least supports {most} IP addresses"
+            ),
+        )
+    })
 }
 
 fn duration(value: Option<Duration>, path: &Path) -> ErrorList {

@@ -136,8 +136,9 @@ pub(super) fn admission_plugins(plugins: &[AdmissionPlugin], version: &str, path
         let bound = row(BOUND_PLUGINS, name);
         let plain = PLUGINS.split_whitespace().any(|known| known == name);
         if !plain && bound.is_none() {
-            errors.push(Error::forbidden(
+            errors.push(Error::invalid(
                 &at.child("name"),
+                name,
                 format!("unknown admission plugin {name:?}"),
             ));
             continue;

@@ -2,11 +2,18 @@
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::names;
+use k8s_openapi::api::autoscaling::v1::CrossVersionObjectReference;
+use k8s_openapi::api::core::v1::ObjectReference;
 
-use super::super::ShootSpec;
+use super::super::{DNSProvider, ShootSpec};
 use super::workerless;
-use crate::validation::{canonical_cidr, cidr, family, go_kind, invalid_each, ip_families};
+use crate::validation::{
+    Credentials, canonical_cidr, cidr, credentials_ref, family, go_json, go_members, invalid_each, ip_families,
+};
 use crate::versions;
+
+/// What stands before a networking type in the label that tells it.
+const NETWORKING_LABEL: &str = "networking.extensions.gardener.cloud/";
 
 /// `spec.networking`.
 pub(super) fn networking(spec: &ShootSpec, path: &Path) -> ErrorList {
@@ -26,7 +33,7 @@ pub(super) fn networking(spec: &ShootSpec, path: &Path) -> ErrorList {
     } else {
         match networking.r#type.as_deref().unwrap_or_default() {
             "" => errors.push(Error::required(&path.child("type"), "networking type must be provided")),
-            kind if !names::label_value(kind).is_empty() => {
+            kind if !names::qualified_name(&format!("{NETWORKING_LABEL}{kind}")).is_empty() => {
                 errors.push(Error::invalid(
                     &path.child("type"),
                     kind,
@@ -37,30 +44,33 @@ pub(super) fn networking(spec: &ShootSpec, path: &Path) -> ErrorList {
         }
     }
     let family_errors = ip_families(&networking.ip_families, &path.child("ipFamilies"));
-    let families_fine = family_errors.is_empty();
-    errors.extend(family_errors);
-    let mut ranges = vec![("services", &networking.services)];
-    if !spec.is_workerless() {
-        ranges = vec![
-            ("nodes", &networking.nodes),
-            ("pods", &networking.pods),
-            ("services", &networking.services),
-        ];
+    if !family_errors.is_empty() {
+        errors.extend(family_errors);
+        return errors;
     }
-    for (name, range) in ranges {
+    // of two families any range may have either
+    let only = match networking.ip_families.as_slice() {
+        [] => Some("IPv4"),
+        [only] => Some(only.as_str()),
+        _ => None,
+    };
+    for (name, range) in [
+        ("nodes", &networking.nodes),
+        ("pods", &networking.pods),
+        ("services", &networking.services),
+    ] {
         let Some(text) = range.as_deref() else { continue };
         let at = path.child(name);
         match cidr(text, &at) {
             Err(error) => errors.push(error),
             Ok(net) => {
-                if families_fine
-                    && let [only] = networking.ip_families.as_slice()
+                if let Some(only) = only
                     && family(&net) != only
                 {
-                    errors.push(Error::invalid(&at, text, format!("must be a valid {only} address")));
-                } else {
-                    errors.extend(canonical_cidr(&net, text, &at));
+                    let shown = net.trunc().addr().to_string();
+                    errors.push(Error::invalid(&at, shown, format!("must be a valid {only} address")));
                 }
+                errors.extend(canonical_cidr(&net, text, &at));
             }
         }
     }
@@ -79,8 +89,8 @@ pub(super) fn dns(spec: &ShootSpec, version: &str, path: &Path) -> ErrorList {
         ));
     }
     let primary = dns.providers.iter().find(|provider| provider.primary == Some(true));
-    if let Some(provider) = primary
-        && provider.r#type.as_deref() != Some("unmanaged")
+    if let Some(kind) = primary.and_then(|provider| provider.r#type.as_deref())
+        && kind != "unmanaged"
         && dns.domain.is_none()
     {
         errors.push(Error::required(
@@ -88,9 +98,26 @@ pub(super) fn dns(spec: &ShootSpec, version: &str, path: &Path) -> ErrorList {
             "domain must be set when primary provider type is not set to \"unmanaged\"",
         ));
     }
+    let mut used: Vec<(&str, &CrossVersionObjectReference)> = Vec::new();
     let mut primaries = 0;
     for (i, provider) in dns.providers.iter().enumerate() {
         let at = path.child("providers").index(i);
+        errors.extend(credentials(provider, version, &at));
+        let (kind, reference) = (provider.r#type.as_deref(), provider.credentials_ref.as_ref());
+        if let (Some(kind), Some(reference)) = (kind, reference) {
+            if used.contains(&(kind, reference)) {
+                let version = reference.api_version.as_deref().unwrap_or_default();
+                let shown = go_members(&[
+                    ("providerType", go_json(&kind)),
+                    ("gvk", go_json(&format!("{version}/{}", reference.kind))),
+                    ("name", go_json(&reference.name)),
+                ]);
+                let why = "combination of .credentialsRef and .type must be unique across dns providers";
+                errors.push(Error::literal(&at, shown, why));
+                continue;
+            }
+            used.push((kind, reference));
+        }
         let is_primary = provider.primary == Some(true);
         primaries += usize::from(is_primary);
         if is_primary && primaries > 1 {
@@ -98,99 +125,81 @@ pub(super) fn dns(spec: &ShootSpec, version: &str, path: &Path) -> ErrorList {
                 &at.child("primary"),
                 "multiple primary DNS providers are not supported",
             ));
+            continue;
         }
-        let kind = provider.r#type.as_deref();
-        if provider.credentials_ref.is_some() && kind.is_none_or(str::is_empty) {
-            errors.push(Error::required(
+        match reference {
+            Some(reference) if kind == Some("unmanaged") => errors.push(Error::literal(
+                &at.child("credentialsRef"),
+                shown_reference(reference),
+                "credentialsRef must not be set when type is \"unmanaged\"",
+            )),
+            Some(_) if kind.is_none() => errors.push(Error::required(
                 &at.child("type"),
                 "type must be set when credentialsRef is set",
-            ));
-        }
-        if kind == Some("unmanaged") && provider.credentials_ref.is_some() {
-            errors.push(Error::invalid(
-                &at.child("credentialsRef"),
-                crate::validation::shown(&provider.credentials_ref),
-                "credentialsRef must not be set when type is \"unmanaged\"",
-            ));
-        }
-        if !is_primary && provider.credentials_ref.is_none() && kind != Some("unmanaged") {
-            errors.push(Error::required(
+            )),
+            None if !is_primary => errors.push(Error::required(
                 &at.child("credentialsRef"),
                 "non-primary DNS providers must specify `credentialsRef`",
+            )),
+            _ => {}
+        }
+    }
+    errors
+}
+
+fn shown_reference(reference: &CrossVersionObjectReference) -> String {
+    let mut members = vec![("kind", go_json(&reference.kind)), ("name", go_json(&reference.name))];
+    if let Some(version) = reference.api_version.as_ref().filter(|version| !version.is_empty()) {
+        members.push(("apiVersion", go_json(version)));
+    }
+    go_members(&members)
+}
+
+/// [VAL-D2], [VAL-D3]: the credentials of a provider, and their older name.
+fn credentials(provider: &DNSProvider, version: &str, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let at = path.child("secretName");
+    let name = provider.secret_name.as_deref();
+    let is_over = versions::at_least(version, 35);
+    if name.is_some() && is_over {
+        errors.push(Error::forbidden(
+            &at,
+            "for Kubernetes versions >= 1.35, secretName field is no longer supported",
+        ));
+    }
+    let Some(reference) = &provider.credentials_ref else {
+        if name.is_some() && !is_over {
+            errors.push(Error::forbidden(
+                &at,
+                "must not be set when `credentialsRef` is not set",
             ));
         }
-        if let Some(reference) = &provider.credentials_ref {
-            errors.extend(credentials(reference, &at.child("credentialsRef")));
-            let same = |other: &&super::super::DNSProvider| {
-                other.credentials_ref.as_ref() == Some(reference) && other.r#type == provider.r#type
-            };
-            if dns.providers.iter().take(i).any(|other| same(&other)) {
-                errors.push(Error::invalid(
-                    &at,
-                    crate::validation::shown(provider),
-                    "combination of .credentialsRef and .type must be unique across dns providers",
-                ));
-            }
-        }
-        errors.extend(secret_name(provider, version, &at.child("secretName")));
-    }
-    errors
-}
-
-/// [VAL-D3].
-fn credentials(reference: &k8s_openapi::api::autoscaling::v1::CrossVersionObjectReference, path: &Path) -> ErrorList {
-    let mut errors = ErrorList::new();
-    let version = reference.api_version.as_deref().unwrap_or_default();
-    if version.is_empty() {
-        errors.push(Error::required(&path.child("apiVersion"), "must provide an apiVersion"));
-    }
-    if reference.kind.is_empty() {
-        errors.push(Error::required(&path.child("kind"), "must provide a kind"));
-    }
-    if reference.name.is_empty() {
-        errors.push(Error::required(&path.child("name"), "must provide a name"));
-    }
-    const SUPPORTED: [(&str, &str); 3] = [
-        ("v1", "Secret"),
-        ("core.gardener.cloud/v1beta1", "InternalSecret"),
-        ("security.gardener.cloud/v1alpha1", "WorkloadIdentity"),
-    ];
-    if !SUPPORTED.contains(&(version, reference.kind.as_str())) {
-        let texts: Vec<String> = SUPPORTED.iter().map(|(version, kind)| go_kind(version, kind)).collect();
-        errors.push(Error::not_supported(path, go_kind(version, &reference.kind), &texts));
-    }
-    errors
-}
-
-/// [VAL-D2].
-fn secret_name(provider: &super::super::DNSProvider, version: &str, path: &Path) -> ErrorList {
-    let Some(name) = provider.secret_name.as_deref() else {
-        return ErrorList::new();
+        return errors;
     };
-    if versions::at_least(version, 35) {
-        return vec![Error::forbidden(
-            path,
-            "for Kubernetes versions >= 1.35, secretName field is no longer supported, use credentialsRef instead",
-        )];
-    }
-    match &provider.credentials_ref {
-        None => vec![Error::forbidden(
-            path,
-            "must not be set when `credentialsRef` is not set",
-        )],
-        Some(reference) if reference.kind != "Secret" => {
-            vec![Error::forbidden(
-                path,
-                "must not be set when `credentialsRef` does not refer to secret resource",
-            )]
-        }
-        Some(reference) if reference.name != name => {
-            vec![Error::invalid(
-                path,
-                name,
+    let whole = ObjectReference {
+        api_version: reference.api_version.clone(),
+        kind: Some(reference.kind.clone()),
+        name: Some(reference.name.clone()),
+        ..ObjectReference::default()
+    };
+    errors.extend(credentials_ref(
+        &whole,
+        Credentials::AnySecretOrWorkloadIdentity,
+        false,
+        &path.child("credentialsRef"),
+    ));
+    if reference.api_version.as_deref() == Some("v1") && reference.kind == "Secret" {
+        if !is_over && name != Some(reference.name.as_str()) {
+            errors.push(Error::forbidden(
+                &at,
                 "must refer to the same secret as `credentialsRef`",
-            )]
+            ));
         }
-        Some(_) => ErrorList::new(),
+    } else if name.is_some_and(|name| !name.is_empty()) {
+        errors.push(Error::forbidden(
+            &at,
+            "must not be set when `credentialsRef` does not refer to secret resource",
+        ));
     }
+    errors
 }

@@ -12,6 +12,7 @@ const KNOWN: [&str; 20] = [
     op::MAINTAIN,
     op::RECONCILE,
     op::RETRY,
+    op::ROLLOUT_WORKERS,
     op::ROTATE_CA_COMPLETE,
     op::ROTATE_CA_START,
     op::ROTATE_CA_START_WITHOUT_WORKERS_ROLLOUT,
@@ -22,44 +23,35 @@ const KNOWN: [&str; 20] = [
     op::ROTATE_ETCD_ENCRYPTION_KEY_COMPLETE,
     op::ROTATE_ETCD_ENCRYPTION_KEY_START,
     op::ROTATE_OBSERVABILITY_CREDENTIALS,
+    op::ROTATE_ROLLOUT_WORKERS,
     op::ROTATE_SERVICE_ACCOUNT_KEY_COMPLETE,
     op::ROTATE_SERVICE_ACCOUNT_KEY_START,
     op::ROTATE_SERVICE_ACCOUNT_KEY_START_WITHOUT_WORKERS_ROLLOUT,
     op::ROTATE_SSH_KEYPAIR,
-    op::ROLLOUT_WORKERS,
-    op::ROTATE_ROLLOUT_WORKERS,
 ];
 
 const ALONE: [&str; 3] = [op::MAINTAIN, op::RETRY, op::FORCE_IN_PLACE_UPDATE];
 
-/// Pairs that must not run together, [VAL-O4].
-const INCOMPATIBLE: [(&str, &str); 8] = [
+/// Operations and those that must not run together with them, [VAL-O4].
+const INCOMPATIBLE: [(&str, &[&str]); 5] = [
     (
         op::ROTATE_CREDENTIALS_START,
-        op::ROTATE_CA_START_WITHOUT_WORKERS_ROLLOUT,
-    ),
-    (
-        op::ROTATE_CREDENTIALS_START,
-        op::ROTATE_SERVICE_ACCOUNT_KEY_START_WITHOUT_WORKERS_ROLLOUT,
-    ),
-    (
-        op::ROTATE_CREDENTIALS_START,
-        op::ROTATE_CREDENTIALS_START_WITHOUT_WORKERS_ROLLOUT,
+        &[
+            op::ROTATE_CA_START_WITHOUT_WORKERS_ROLLOUT,
+            op::ROTATE_SERVICE_ACCOUNT_KEY_START_WITHOUT_WORKERS_ROLLOUT,
+            op::ROTATE_CREDENTIALS_START_WITHOUT_WORKERS_ROLLOUT,
+        ],
     ),
     (
         op::ROTATE_CREDENTIALS_START_WITHOUT_WORKERS_ROLLOUT,
-        op::ROTATE_CA_START,
+        &[op::ROTATE_CA_START, op::ROTATE_SERVICE_ACCOUNT_KEY_START],
     ),
-    (
-        op::ROTATE_CREDENTIALS_START_WITHOUT_WORKERS_ROLLOUT,
-        op::ROTATE_SERVICE_ACCOUNT_KEY_START,
-    ),
-    (op::ROTATE_CA_START, op::ROTATE_CA_START_WITHOUT_WORKERS_ROLLOUT),
+    (op::ROTATE_CA_START, &[op::ROTATE_CA_START_WITHOUT_WORKERS_ROLLOUT]),
     (
         op::ROTATE_SERVICE_ACCOUNT_KEY_START,
-        op::ROTATE_SERVICE_ACCOUNT_KEY_START_WITHOUT_WORKERS_ROLLOUT,
+        &[op::ROTATE_SERVICE_ACCOUNT_KEY_START_WITHOUT_WORKERS_ROLLOUT],
     ),
-    (op::ROTATE_ETCD_ENCRYPTION_KEY, op::ROTATE_ETCD_ENCRYPTION_KEY_START),
+    (op::ROTATE_ETCD_ENCRYPTION_KEY, &[op::ROTATE_ETCD_ENCRYPTION_KEY_START]),
 ];
 
 /// The starts that a start of everything covers, and the completions that a completion covers, [VAL-O8].
@@ -77,13 +69,9 @@ const COVERED_COMPLETIONS: [&str; 3] = [
     op::ROTATE_ETCD_ENCRYPTION_KEY_COMPLETE,
 ];
 
-fn is_prefixed(operation: &str, name: &str) -> bool {
-    operation.strip_prefix(name).is_some_and(|rest| rest.starts_with('='))
-}
-
 /// Whether an operation rolls out pools by name.
 pub(super) fn is_rollout(operation: &str) -> bool {
-    is_prefixed(operation, op::ROLLOUT_WORKERS) || is_prefixed(operation, op::ROTATE_ROLLOUT_WORKERS)
+    operation.starts_with(op::ROLLOUT_WORKERS) || operation.starts_with(op::ROTATE_ROLLOUT_WORKERS)
 }
 
 /// [VAL-O6]: what cannot be done without running control plane.
@@ -104,8 +92,28 @@ pub(super) fn forbidden_in_hibernation(operation: &str) -> bool {
 }
 
 fn is_known(operation: &str) -> bool {
-    is_rollout(operation)
-        || (KNOWN.contains(&operation) && !matches!(operation, op::ROLLOUT_WORKERS | op::ROTATE_ROLLOUT_WORKERS))
+    is_rollout(operation) || KNOWN.contains(&operation)
+}
+
+/// [VAL-O1], [VAL-O2]: the first operation that is none, or not for this shoot, or not beside others.
+fn refused(operations: &[&str], shoot: &Shoot, path: &Path) -> Option<Error> {
+    let spec = &shoot.spec;
+    let managed = spec.credentials_binding_name.is_some() || spec.secret_binding_name.is_some();
+    let own_machines = spec.is_self_hosted() && !managed;
+    operations.iter().find_map(|operation| {
+        if !is_known(operation) {
+            return Some(Error::not_supported(path, *operation, &KNOWN));
+        }
+        let why = if operations.len() > 1 && ALONE.contains(operation) {
+            "to be run in parallel with other operations"
+        } else if own_machines && is_rollout(operation) {
+            "for self-hosted shoot clusters with unmanaged infrastructure"
+        } else {
+            return None;
+        };
+        let why = format!("operation '{operation}' is not permitted {why}");
+        Some(Error::forbidden(path, why))
+    })
 }
 
 /// Checks both annotations.
@@ -115,26 +123,21 @@ pub(super) fn validate_operations(shoot: &Shoot) -> ErrorList {
     let later = root.key(MAINTENANCE_OPERATION);
     let now = shoot.operations(OPERATION);
     let maintenance = shoot.operations(MAINTENANCE_OPERATION);
+    let refused = refused(&now, shoot, &at_once).or_else(|| refused(&maintenance, shoot, &later));
+    if let Some(refused) = refused {
+        return vec![refused];
+    }
     let mut errors = ErrorList::new();
-    for (path, operations) in [(&at_once, &now), (&later, &maintenance)] {
-        for operation in operations.iter().filter(|operation| !is_known(operation)) {
-            errors.push(Error::not_supported(path, *operation, &KNOWN));
-        }
-    }
-    if !errors.is_empty() {
-        return errors;
-    }
     if maintenance.iter().any(|operation| now.contains(operation)) {
         errors.push(Error::forbidden(
             &root,
-            format!("annotations {OPERATION} and {MAINTENANCE_OPERATION} must not have any equal operations"),
+            format!("annotations {at_once} and {later} must not have any equal operations"),
         ));
     }
     for (path, operations, word) in [
         (&at_once, &now, "operations"),
         (&later, &maintenance, "maintenance operations"),
     ] {
-        errors.extend(combination(operations, word, path));
         for operation in operations {
             if versions::at_least(shoot.spec.kubernetes_version(), 34)
                 && matches!(
@@ -145,72 +148,67 @@ pub(super) fn validate_operations(shoot: &Shoot) -> ErrorList {
                 errors.push(Error::forbidden(
                     &at_once,
                     format!(
-                        "for Kubernetes versions >= 1.34, operation '{operation}' is no longer supported, please use 'rotate-etcd-encryption-key' instead"
+                        "for Kubernetes versions >= 1.34, operation '{operation}' is no longer supported, please use 'rotate-etcd-encryption-key' instead, which performs a complete etcd encryption key rotation"
                     ),
                 ));
             }
+            errors.extend(incompatible(operation, operations, word, path));
+            errors.extend(of_the_time(operation, shoot, path));
         }
     }
+    errors.extend(across(&now, &maintenance, &at_once));
     for operation in &now {
         errors.extend(context(operation, shoot, &at_once));
     }
+    // shoots in deletion see no maintenance any more
     if shoot.metadata.deletion_timestamp.is_none() {
         for operation in &maintenance {
             errors.extend(context(operation, shoot, &later));
         }
     }
-    errors.extend(across(&now, &maintenance, &at_once));
     errors
 }
 
-/// [VAL-O2], [VAL-O4].
-fn combination(operations: &[&str], word: &str, path: &Path) -> ErrorList {
-    let mut errors = ErrorList::new();
-    if operations.len() > 1 {
-        for operation in operations.iter().filter(|operation| ALONE.contains(operation)) {
-            errors.push(Error::forbidden(
-                path,
-                format!("operation '{operation}' is not permitted to be run in parallel with other operations"),
-            ));
-        }
-    }
-    for (one, other) in INCOMPATIBLE {
-        if operations.contains(&one) && operations.contains(&other) {
-            errors.push(Error::forbidden(
-                path,
-                format!("operation '{one}' is not permitted to be run together with {other} {word}"),
-            ));
-        }
-    }
-    errors
+/// [VAL-O4].
+fn incompatible(operation: &str, operations: &[&str], word: &str, path: &Path) -> Option<Error> {
+    let (_, others) = INCOMPATIBLE.iter().find(|(one, _)| *one == operation)?;
+    let meets = others.iter().any(|other| operations.contains(other));
+    let others = others.join(", ");
+    let why = format!("operation '{operation}' is not permitted to be run together with {others} {word}");
+    meets.then(|| Error::forbidden(path, why))
 }
 
 /// [VAL-O8].
 fn across(now: &[&str], maintenance: &[&str], path: &Path) -> ErrorList {
-    let mut errors = ErrorList::new();
-    let starts = [
-        op::ROTATE_CREDENTIALS_START,
-        op::ROTATE_CREDENTIALS_START_WITHOUT_WORKERS_ROLLOUT,
-    ];
-    let clash = |one: &str, other: &str| {
-        (starts.contains(&one) && COVERED_STARTS.contains(&other))
-            || (one == op::ROTATE_CREDENTIALS_COMPLETE && COVERED_COMPLETIONS.contains(&other))
-    };
-    for operation in now {
-        for later in maintenance {
-            if clash(later, operation) || clash(operation, later) {
-                errors.push(Error::forbidden(
-                    path,
-                    format!("operation '{operation}' is not permitted when maintenance operation is '{later}'"),
-                ));
-            }
+    let covered = |operation: &str| -> &[&str] {
+        match operation {
+            op::ROTATE_CREDENTIALS_START | op::ROTATE_CREDENTIALS_START_WITHOUT_WORKERS_ROLLOUT => &COVERED_STARTS,
+            op::ROTATE_CREDENTIALS_COMPLETE => &COVERED_COMPLETIONS,
+            _ => &[],
         }
-    }
-    errors
+    };
+    let met = |operation: &str, others: &[&str]| {
+        let mut met: Vec<&str> = covered(operation)
+            .iter()
+            .copied()
+            .filter(|own| others.contains(own))
+            .collect();
+        met.sort_unstable();
+        (!met.is_empty()).then(|| met.join(", "))
+    };
+    let finding = |now: &str, later: &str| {
+        let why = format!("operation '{now}' is not permitted when maintenance operation is '{later}'");
+        Error::forbidden(path, why)
+    };
+    let by_later = maintenance
+        .iter()
+        .filter_map(|later| Some(finding(&met(later, now)?, later)));
+    let by_now = now.iter().filter_map(|own| Some(finding(own, &met(own, maintenance)?)));
+    by_later.chain(by_now).collect()
 }
 
 /// [VAL-O9]: created, and not on its way elsewhere.
-fn is_ready(status: &ShootStatus) -> bool {
+pub(super) fn is_ready(status: &ShootStatus) -> bool {
     status.last_operation.as_ref().is_some_and(|operation| {
         operation.r#type == "Reconcile"
             || (matches!(operation.r#type.as_str(), "Create" | "Restore") && operation.state == "Succeeded")
@@ -250,8 +248,8 @@ fn complete(what: &str, fields: &[(&str, &str)], path: &Path) -> ErrorList {
         .collect()
 }
 
-/// [VAL-O6], [VAL-O7], [VAL-O9] – [VAL-O12]: one operation in the state of its shoot.
-fn context(operation: &str, shoot: &Shoot, path: &Path) -> ErrorList {
+/// [VAL-O6], [VAL-O7]: what has to wait until the shoot is awake, or encrypts as it shall.
+fn of_the_time(operation: &str, shoot: &Shoot, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let status = &shoot.status;
     if forbidden_in_hibernation(operation) && (shoot.hibernation_enabled() || status.hibernated) {
@@ -264,10 +262,7 @@ fn context(operation: &str, shoot: &Shoot, path: &Path) -> ErrorList {
     if rolling
         && matches!(
             operation,
-            op::ROTATE_CREDENTIALS_START
-                | op::ROTATE_CREDENTIALS_START_WITHOUT_WORKERS_ROLLOUT
-                | op::ROTATE_ETCD_ENCRYPTION_KEY
-                | op::ROTATE_ETCD_ENCRYPTION_KEY_START
+            op::ROTATE_CREDENTIALS_START | op::ROTATE_ETCD_ENCRYPTION_KEY | op::ROTATE_ETCD_ENCRYPTION_KEY_START
         )
     {
         errors.push(Error::forbidden(
@@ -277,6 +272,13 @@ fn context(operation: &str, shoot: &Shoot, path: &Path) -> ErrorList {
             ),
         ));
     }
+    errors
+}
+
+/// [VAL-O9] – [VAL-O12]: one operation in the state of its shoot.
+fn context(operation: &str, shoot: &Shoot, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let status = &shoot.status;
     let phases = Phases::of(status);
     let ca = ("certificateAuthorities", phases.ca);
     let key = ("serviceAccountKey", phases.service_account_key);
@@ -287,7 +289,10 @@ fn context(operation: &str, shoot: &Shoot, path: &Path) -> ErrorList {
             Some("rotation of all credentials")
         }
         op::ROTATE_CREDENTIALS_COMPLETE => {
-            errors.extend(complete("rotation of all credentials", &[ca, key, etcd], path));
+            // from 1.34 on the key of etcd is rotated in one go
+            let at_once = versions::at_least(shoot.spec.kubernetes_version(), 34);
+            let parts = if at_once { &[ca, key][..] } else { &[ca, key, etcd] };
+            errors.extend(complete("rotation of all credentials", parts, path));
             None
         }
         op::ROTATE_CA_START | op::ROTATE_CA_START_WITHOUT_WORKERS_ROLLOUT => {
@@ -342,36 +347,46 @@ fn context(operation: &str, shoot: &Shoot, path: &Path) -> ErrorList {
 fn rollouts(operation: &str, shoot: &Shoot, phases: &Phases<'_>, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let workers = &shoot.spec.provider.workers;
-    let rotating = is_prefixed(operation, op::ROTATE_ROLLOUT_WORKERS);
-    let Some((name, list)) = operation.split_once('=').filter(|_| is_rollout(operation)) else {
+    let rotating = operation.starts_with(op::ROTATE_ROLLOUT_WORKERS);
+    let (name, or) = match rotating {
+        true => (op::ROTATE_ROLLOUT_WORKERS, ""),
+        false => (op::ROLLOUT_WORKERS, "either '*' or "),
+    };
+    let Some(list) = operation.strip_prefix(name) else {
         return errors;
     };
-    let names: Vec<&str> = list.split(',').filter(|name| !name.is_empty()).collect();
-    if rotating && phases.ca != "WaitingForWorkersRollout" && phases.service_account_key != "WaitingForWorkersRollout" {
+    const WAITING: &str = "WaitingForWorkersRollout";
+    if rotating && phases.ca != WAITING && phases.service_account_key != WAITING {
         errors.push(Error::forbidden(
             path,
             "either .status.credentials.rotation.certificateAuthorities.phase or .status.credentials.rotation.serviceAccountKey.phase must be in 'WaitingForWorkersRollout' in order to trigger workers rollout",
         ));
     }
-    if names.is_empty() {
+    // what has no list is taken for the name of a pool
+    let mut pools: Vec<&str> = list.strip_prefix('=').unwrap_or(operation).split(',').collect();
+    if pools.contains(&"") {
         errors.push(Error::required(
             path,
-            format!("must provide at least one pool name via {name}=<poolName1>[,<poolName2>,...]"),
+            format!("must provide {or}at least one pool name via {name}=<poolName1>[,<poolName2>,...]"),
         ));
-        return errors;
     }
-    if !rotating && names.contains(&"*") {
-        if names.len() > 1 {
+    if !rotating {
+        if pools == ["*"] {
+            pools = workers.iter().map(|worker| worker.name.as_str()).collect();
+        }
+        if pools.contains(&"*") {
             errors.push(Error::forbidden(
                 path,
                 "if '*' is provided, no other pool names are allowed",
             ));
         }
-        return errors;
     }
-    for (i, pool) in names.iter().enumerate() {
-        if names.iter().take(i).any(|earlier| earlier == pool) {
-            errors.push(Error::duplicate(path, *pool));
+    for (i, pool) in pools.iter().enumerate() {
+        if pools.iter().take(i).any(|earlier| earlier == pool) {
+            errors.push(Error::duplicate(
+                path,
+                format!("pool name {pool} was specified multiple times"),
+            ));
         }
         match workers.iter().find(|worker| worker.name == *pool) {
             None => errors.push(Error::invalid(
@@ -383,8 +398,7 @@ fn rollouts(operation: &str, shoot: &Shoot, phases: &Phases<'_>, path: &Path) ->
                 path,
                 *pool,
                 format!(
-                    "worker pool {pool} has update strategy {}, manual worker pool rollout is not supported for such pools",
-                    worker.strategy()
+                    "worker pool {pool} is using in-place update strategy; manual worker pool rollout is not supported for such pools"
                 ),
             )),
             Some(_) => {}

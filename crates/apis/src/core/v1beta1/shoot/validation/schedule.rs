@@ -4,14 +4,14 @@ use gardener_apimachinery::cron::ZonedSchedule;
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::tz::TimeZone;
-use serde_json::json;
 
 use super::super::{MaintenanceTimeWindow, ShootSpec, split_operations};
 use super::{MAINTENANCE_OPERATION, operations, workerless};
 use crate::Duration;
-use crate::validation::shown;
+use crate::validation::{go_json, go_members, shown};
 
 const DAY: i64 = 24 * 3600;
+const NANOSECONDS: i64 = 1_000_000_000;
 
 /// Why a text is no time of day with offset, as Go's `time.Parse` says it for the layout `150405-0700`.
 fn parse_time(text: &str) -> Result<i64, String> {
@@ -78,10 +78,10 @@ fn parse_time(text: &str) -> Result<i64, String> {
 
 /// [VAL-M1], [VAL-M2]: the window parses and is between half an hour and six hours long.
 fn time_window(window: &MaintenanceTimeWindow, path: &Path) -> Option<Error> {
-    let value = || json!({"Begin": window.begin, "End": window.end});
+    let value = || go_members(&[("Begin", go_json(&window.begin)), ("End", go_json(&window.end))]);
     let parsed = |which: &str, text: &str| {
         parse_time(text).map_err(|why| {
-            Error::invalid(
+            Error::literal(
                 &path.child("begin/end"),
                 value(),
                 format!(
@@ -101,14 +101,14 @@ fn time_window(window: &MaintenanceTimeWindow, path: &Path) -> Option<Error> {
     if length > 6 * 3600 {
         return Some(Error::invalid(
             path,
-            Duration::from_secs(length).to_string(),
+            length * NANOSECONDS,
             "time window must not be greater than 6h0m0s",
         ));
     }
     if length < 1800 {
         return Some(Error::invalid(
             path,
-            Duration::from_secs(length).to_string(),
+            length * NANOSECONDS,
             "time window must not be smaller than 30m0s",
         ));
     }
@@ -124,35 +124,34 @@ pub(super) fn maintenance(spec: &ShootSpec, path: &Path) -> ErrorList {
     if spec.is_workerless() {
         errors.extend(workerless::maintenance(spec, path));
     }
+    let rotation = maintenance.auto_rotation.as_ref();
+    if let Some(credentials) = rotation.and_then(|rotation| rotation.credentials.as_ref()) {
+        let path = path.child("autoRotation.credentials");
+        for (name, config) in [
+            ("observability", &credentials.observability),
+            ("sshKeypair", &credentials.ssh_keypair),
+            ("etcdEncryptionKey", &credentials.etcd_encryption_key),
+        ] {
+            let Some(config) = config else { continue };
+            let at = path.child(name);
+            if name == "sshKeypair" && spec.is_workerless() {
+                errors.push(Error::forbidden(&at, workerless::NOT_SUPPORTED));
+            } else if let Some(period) = config.rotation_period {
+                errors.extend(rotation_period(period, &at.child("rotationPeriod")));
+            }
+        }
+    }
     if let Some(window) = &maintenance.time_window {
         errors.extend(time_window(window, &path.child("timeWindow")));
     }
-    let Some(credentials) = maintenance
-        .auto_rotation
-        .as_ref()
-        .and_then(|rotation| rotation.credentials.as_ref())
-    else {
-        return errors;
-    };
-    let path = path.child("autoRotation.credentials");
-    for (name, config) in [
-        ("sshKeypair", &credentials.ssh_keypair),
-        ("observability", &credentials.observability),
-        ("etcdEncryptionKey", &credentials.etcd_encryption_key),
-    ] {
-        let Some(period) = config.as_ref().and_then(|config| config.rotation_period) else {
-            continue;
-        };
-        let seconds = period.as_secs_f64();
-        if seconds != 0.0 && !(1800.0..=90.0 * 86400.0).contains(&seconds) {
-            errors.push(Error::invalid(
-                &path.child(name).child("rotationPeriod"),
-                period.to_string(),
-                "value must be either 0 to disable rotation or between 30m and 90d",
-            ));
-        }
-    }
     errors
+}
+
+fn rotation_period(period: Duration, path: &Path) -> Option<Error> {
+    let seconds = period.as_secs_f64();
+    let fits = seconds == 0.0 || (1800.0..=90.0 * 86400.0).contains(&seconds);
+    let why = "value must be either 0 to disable rotation or between 30m and 90d";
+    (!fits).then(|| Error::invalid(path, period.to_string(), why))
 }
 
 /// `spec.hibernation`.
@@ -166,6 +165,7 @@ pub(super) fn hibernation(meta: &ObjectMeta, spec: &ShootSpec, path: &Path) -> E
             path,
             "hibernation is not supported for self-hosted shoots",
         ));
+        return errors;
     }
     if hibernation.enabled == Some(true) {
         let pending = meta.annotations.as_ref().and_then(|all| all.get(MAINTENANCE_OPERATION));

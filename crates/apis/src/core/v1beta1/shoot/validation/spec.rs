@@ -1,11 +1,11 @@
 //! The spec of a shoot as a whole, [VAL-S5] – [VAL-S19a]; calls the parts.
 
-use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use gardener_apimachinery::names;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::super::{NamedResourceReference, ShootSpec};
-use super::{components, kubernetes, networking, schedule, workerless, workers};
+use super::{components, control_planes, kubernetes, networking, schedule, workerless, workers};
 use crate::constants::GARDEN_NAMESPACE;
 use crate::core::v1beta1::Extension;
 use crate::validation::{go_kind, invalid_each, repeats, seed_selector, shown, tolerations};
@@ -15,7 +15,7 @@ use crate::versions;
 /// and a cloud profile's existence are judged later.
 pub fn validate_shoot_spec(meta: &ObjectMeta, spec: &ShootSpec, in_template: bool, path: &Path) -> ErrorList {
     let version = spec.kubernetes_version();
-    let mut errors = cloud_profile(spec, in_template, path);
+    let mut errors = cloud_profile(spec, path);
     errors.extend(workers::validate_provider(
         spec,
         meta,
@@ -36,7 +36,7 @@ pub fn validate_shoot_spec(meta: &ObjectMeta, spec: &ShootSpec, in_template: boo
     }
     if spec.is_workerless() {
         errors.extend(workerless::bindings(spec, path));
-    } else if !in_template {
+    } else if !spec.is_self_hosted() {
         errors.extend(bindings(spec, version, path));
     }
     if spec.seed_name.as_deref() == Some("") {
@@ -49,18 +49,15 @@ pub fn validate_shoot_spec(meta: &ObjectMeta, spec: &ShootSpec, in_template: boo
     if let Some(selector) = &spec.seed_selector {
         errors.extend(seed_selector(selector, &path.child("seedSelector")));
     }
-    errors.extend(purpose(meta, spec, &path.child("purpose")));
+    errors.extend(purpose(meta, spec, in_template, &path.child("purpose")));
     errors.extend(tolerations(&spec.tolerations, &path.child("tolerations")));
     errors.extend(components::system_components(spec, &path.child("systemComponents")));
-    if let Some(class) = &spec.exposure_class_name
-        && !names::dns_subdomain(class).is_empty()
-    {
-        errors.push(Error::invalid(
-            &path.child("exposureClassName"),
-            class.as_str(),
-            "exposureClassName is not a valid DNS subdomain",
-        ));
+    if let Some(class) = &spec.exposure_class_name {
+        let found = names::dns_subdomain(class).into_iter();
+        let found = found.map(|why| format!("exposureClassName is not a valid DNS subdomain: {}", go_quote(&why)));
+        errors.extend(invalid_each(&path.child("exposureClassName"), class, found.collect()));
     }
+    errors.extend(control_planes::self_hosted(meta, spec, path));
     if let Some(scheduler) = &spec.scheduler_name {
         errors.extend(invalid_each(
             &path.child("schedulerName"),
@@ -72,34 +69,27 @@ pub fn validate_shoot_spec(meta: &ObjectMeta, spec: &ShootSpec, in_template: boo
     errors
 }
 
-fn cloud_profile(spec: &ShootSpec, in_template: bool, path: &Path) -> ErrorList {
+pub(super) fn cloud_profile(spec: &ShootSpec, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    let named = spec.cloud_profile_name.as_deref().is_some_and(|name| !name.is_empty());
-    let referenced = spec
-        .cloud_profile
-        .as_ref()
-        .is_some_and(|reference| !reference.name.is_empty());
-    if !named && !referenced {
-        errors.push(Error::required(
-            &path.child("cloudProfile.name"),
-            "must specify a cloud profile",
-        ));
-    }
-    if in_template
-        && let Some(reference) = &spec.cloud_profile
-        && !matches!(reference.kind.as_str(), "CloudProfile" | "NamespacedCloudProfile")
-    {
-        errors.push(Error::not_supported(
-            &path.child("cloudProfile.kind"),
-            reference.kind.as_str(),
-            &["CloudProfile", "NamespacedCloudProfile"],
-        ));
-    }
-    if named && versions::at_least(spec.kubernetes_version(), 34) {
+    let name = spec.cloud_profile_name.as_deref();
+    if name.is_some_and(|name| !name.is_empty()) && versions::at_least(spec.kubernetes_version(), 34) {
         errors.push(Error::forbidden(
             &path.child("cloudProfileName"),
             "for Kubernetes version >= 1.34, cloudProfileName field is no longer supported, use spec.cloudProfile.name instead",
         ));
+    }
+    let path = path.child("cloudProfile");
+    let reference = spec.cloud_profile.as_ref();
+    let reference = reference.map(|reference| (reference.kind.as_str(), reference.name.as_str()));
+    let reference = reference.or(name.map(|name| ("CloudProfile", name)));
+    match reference.filter(|(_, name)| !name.is_empty()) {
+        None => errors.push(Error::required(&path.child("name"), "must specify a cloud profile")),
+        Some(("CloudProfile" | "NamespacedCloudProfile", _)) => {}
+        Some((kind, _)) => errors.push(Error::not_supported(
+            &path.child("kind"),
+            kind,
+            &["CloudProfile", "NamespacedCloudProfile"],
+        )),
     }
     errors
 }
@@ -111,7 +101,7 @@ fn bindings(spec: &ShootSpec, version: &str, path: &Path) -> ErrorList {
     let credentials = spec.credentials_binding_name.as_deref().unwrap_or_default();
     let at = path.child("secretBindingName");
     match (secret.is_empty(), credentials.is_empty()) {
-        (true, true) if !spec.is_self_hosted() => {
+        (true, true) => {
             errors.push(Error::required(&at, "must be set when credentialsBindingName is not"));
         }
         (false, false) => errors.push(Error::forbidden(&at, "is incompatible with credentialsBindingName")),
@@ -127,12 +117,12 @@ fn bindings(spec: &ShootSpec, version: &str, path: &Path) -> ErrorList {
 }
 
 /// [VAL-S13].
-fn purpose(meta: &ObjectMeta, spec: &ShootSpec, path: &Path) -> ErrorList {
+fn purpose(meta: &ObjectMeta, spec: &ShootSpec, in_template: bool, path: &Path) -> ErrorList {
     let Some(purpose) = spec.purpose.as_deref() else {
         return ErrorList::new();
     };
     let mut allowed = vec!["development", "evaluation", "production", "testing"];
-    if meta.namespace.as_deref() == Some(GARDEN_NAMESPACE) {
+    if in_template || meta.namespace.as_deref() == Some(GARDEN_NAMESPACE) {
         allowed.insert(2, "infrastructure");
     }
     if allowed.contains(&purpose) {
@@ -142,45 +132,40 @@ fn purpose(meta: &ObjectMeta, spec: &ShootSpec, path: &Path) -> ErrorList {
     }
 }
 
-/// [VAL-S17], [VAL-S18].
+/// [VAL-S17].
+pub(super) fn failure_tolerance(spec: &ShootSpec, path: &Path) -> Option<Error> {
+    let availability = spec.control_plane.as_ref()?.high_availability.as_ref()?;
+    let tolerance = availability.failure_tolerance.r#type.as_str();
+    let path = path.child("highAvailability.failureTolerance.type");
+    (!matches!(tolerance, "node" | "zone")).then(|| Error::not_supported(&path, tolerance, &["node", "zone"]))
+}
+
+/// [VAL-S18].
 fn control_plane(spec: &ShootSpec, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    let Some(control_plane) = &spec.control_plane else {
+    let zones = spec.control_plane.as_ref().map_or(&[][..], |own| own.zones.as_slice());
+    if zones.is_empty() {
         return errors;
-    };
-    let tolerance = spec.failure_tolerance();
-    if let Some(tolerance) = tolerance
-        && !matches!(tolerance, "node" | "zone")
-    {
-        errors.push(Error::not_supported(
-            &path.child("highAvailability.failureTolerance.type"),
-            tolerance,
-            &["node", "zone"],
-        ));
     }
-    let zones = &control_plane.zones;
     let at = path.child("zones");
     for (i, zone) in zones.iter().enumerate() {
         if zones.iter().take(i).any(|earlier| earlier == zone) {
             errors.push(Error::duplicate(&at.index(i), zone.as_str()));
         }
     }
-    if !zones.is_empty() {
-        if tolerance == Some("zone") {
-            if zones.len() != 3 {
-                errors.push(Error::invalid(
-                    &at,
-                    shown(zones),
-                    "exactly 3 unique zones must be specified when failure tolerance type is 'zone'",
-                ));
-            }
-        } else if zones.len() != 1 {
-            errors.push(Error::invalid(
-                &at,
-                shown(zones),
-                "exactly 1 zone must be specified when failure tolerance type is not 'zone'",
-            ));
-        }
+    let (wanted, why) = match spec.failure_tolerance() {
+        Some("zone") => (
+            3,
+            "exactly 3 unique zones must be specified when failure tolerance type is 'zone'",
+        ),
+        _ => (
+            1,
+            "exactly 1 zone must be specified when failure tolerance type is not 'zone'",
+        ),
+    };
+    let different: std::collections::BTreeSet<&String> = zones.iter().collect();
+    if different.len() != wanted {
+        errors.push(Error::invalid(&at, shown(&zones), why));
     }
     errors
 }
@@ -193,12 +178,11 @@ pub(crate) fn extensions(extensions: &[Extension], path: &Path) -> ErrorList {
         let kind = extension.r#type.as_str();
         if kind.is_empty() {
             errors.push(Error::required(&at, "field must not be empty"));
-            continue;
+        } else {
+            errors.extend(invalid_each(&at, kind, names::dns_label(kind)));
         }
         if extensions.iter().take(i).any(|earlier| earlier.r#type == kind) {
             errors.push(Error::duplicate(&at, kind));
-        } else {
-            errors.extend(invalid_each(&at, kind, names::label_value(kind)));
         }
     }
     errors

@@ -1,5 +1,7 @@
 //! Table tests over whole shoots: each row changes one thing of a good shoot and names the finding.
 
+mod words;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -171,7 +173,7 @@ fn val_p_pools() {
     for (patch, expected) in [
         (
             json!({"name": ""}),
-            "workers[0].name: Required value: must specify a name",
+            "workers[0].name: Invalid value: \"\": a lowercase RFC 1123 label must consist of",
         ),
         (
             json!({"name": "abcdefghijklmnop"}),

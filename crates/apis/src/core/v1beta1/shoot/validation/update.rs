@@ -3,10 +3,12 @@
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use serde_json::Value;
 
-use super::super::{Shoot, ShootSpec, ShootStatus, Worker};
+use super::super::{KubeletConfig, Shoot, ShootSpec, ShootStatus, Worker};
+use super::operations::is_ready;
+use super::spec::cloud_profile;
 use super::{OPERATION, Phases, encrypted_in_spec, encrypted_in_status, encryption_provider_in_status, normalized};
 use crate::constants::{DEFAULT_SCHEDULER_NAME, annotation, operation};
-use crate::validation::{IMMUTABLE, cidr, family, immutable, requested_changes, shown};
+use crate::validation::{IMMUTABLE, cidr, family, go_json, go_members, immutable, requested_changes};
 use crate::versions;
 
 /// Error codes that allow giving up a shoot, [VAL-U19].
@@ -73,18 +75,38 @@ pub fn validate_shoot_spec_update(new: &Shoot, old: &Shoot) -> ErrorList {
         };
     }
     let mut errors = immutable(&spec.region, &before.region, &path.child("region"));
+    errors.extend(cloud_profile(spec, &path));
+    errors.extend(zones(spec, before, &path.child("controlPlane.zones")));
     errors.extend(binding_names(spec, before, &path));
-    errors.extend(provider(new, old, &path.child("provider")));
     errors.extend(dns(spec, before, &path.child("dns")));
-    errors.extend(kubernetes(new, old, &path.child("kubernetes")));
+    let version = path.child("kubernetes.version");
+    let (from, to) = (before.kubernetes_version(), spec.kubernetes_version());
+    errors.extend(kubernetes_version(from, to, false, &version));
+    errors.extend(masks(spec, before, &path.child("kubernetes.kubeControllerManager")));
+    let workers = path.child("provider.workers");
+    let switch = match (before.is_workerless(), spec.is_workerless()) {
+        (false, true) => "cannot switch from a Shoot with workers to a workerless Shoot",
+        (true, false) => "cannot switch from a workerless Shoot to a Shoot with workers",
+        _ => "",
+    };
+    if !switch.is_empty() {
+        errors.push(Error::forbidden(&workers, switch));
+        return errors;
+    }
+    errors.extend(provider(spec, before, &path.child("provider")));
+    for (i, worker) in spec.provider.workers.iter().enumerate() {
+        let at = workers.index(i);
+        let mut earlier = before.provider.workers.iter();
+        // a new pool is compared as if it had been there
+        let earlier = earlier.find(|earlier| earlier.name == worker.name).unwrap_or(worker);
+        let (from, to) = (before.worker_version(earlier), spec.worker_version(worker));
+        let may_skip = !worker.is_in_place();
+        errors.extend(kubernetes_version(from, to, may_skip, &at.child("kubernetes.version")));
+        if worker.is_in_place() {
+            errors.extend(machine_image(worker, earlier, &at.child("machine.image.version")));
+        }
+    }
     errors.extend(networking(spec, before, &path.child("networking")));
-    errors.extend(hibernation(new, old, &path.child("hibernation")));
-    errors.extend(control_plane(new, old, &path.child("controlPlane")));
-    errors.extend(node_local_dns(
-        spec,
-        before,
-        &path.child("systemComponents.nodeLocalDNS"),
-    ));
     let scheduler_set =
         before.scheduler_name.is_none() && spec.scheduler_name.as_deref() == Some(DEFAULT_SCHEDULER_NAME);
     if !scheduler_set {
@@ -97,105 +119,150 @@ pub fn validate_shoot_spec_update(new: &Shoot, old: &Shoot) -> ErrorList {
     errors
 }
 
+/// Where the other issuers of tokens stand.
+pub(super) const ACCEPTED_ISSUERS: &str = "spec.kubernetes.kubeAPIServer.serviceAccountConfig.acceptedIssuers";
+
+/// Whether the accepted issuers stand as they did; then they are not looked at again.
+pub(super) fn keeps_accepted_issuers(new: &Shoot, old: &Shoot) -> bool {
+    fn of(shoot: &Shoot) -> Option<&[String]> {
+        let config = shoot.spec.kubernetes.kube_api_server.as_ref()?;
+        Some(config.service_account_config.as_ref()?.accepted_issuers.as_slice())
+    }
+    of(new).is_some_and(|issuers| of(old) == Some(issuers))
+}
+
+/// Checks of a change that follow those of the object itself.
+pub(super) fn validate_transitions(new: &Shoot, old: &Shoot) -> ErrorList {
+    let path = Path::new("spec");
+    let mut errors = failure_tolerance(new, old, &path.child("controlPlane"));
+    errors.extend(hibernation(new, old, &path.child("hibernation")));
+    errors.extend(force_deletion(new, Some(old)));
+    errors.extend(node_local_dns(
+        &new.spec,
+        &old.spec,
+        &path.child("systemComponents.nodeLocalDNS"),
+    ));
+    let workers = new.spec.provider.workers.iter().enumerate();
+    for (i, worker) in workers.filter(|(_, worker)| worker.is_in_place()) {
+        let mut earlier = old.spec.provider.workers.iter();
+        if let Some(earlier) = earlier.find(|earlier| earlier.name == worker.name) {
+            let at = path.child("provider.workers").index(i);
+            errors.extend(pending_update(new, old, worker, earlier, &at));
+        }
+    }
+    errors
+}
+
 /// [VAL-U5].
 fn binding_names(spec: &ShootSpec, before: &ShootSpec, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    let migrates = spec.secret_binding_name.is_none()
-        && before.credentials_binding_name.is_none()
-        && spec.credentials_binding_name.is_some();
-    if before.secret_binding_name.is_some() && !migrates {
-        errors.extend(immutable(
-            &spec.secret_binding_name,
-            &before.secret_binding_name,
-            &path.child("secretBindingName"),
-        ));
-    }
-    if before.secret_binding_name.is_none()
-        && before.credentials_binding_name.is_some()
-        && spec.secret_binding_name.is_some()
-    {
-        errors.extend(immutable(
-            &spec.secret_binding_name,
-            &before.secret_binding_name,
-            &path.child("secretBindingName"),
-        ));
-    }
-    if before.credentials_binding_name.is_some() && spec.credentials_binding_name.is_none() {
+    let named = spec
+        .credentials_binding_name
+        .as_deref()
+        .is_some_and(|name| !name.is_empty());
+    if before.credentials_binding_name.is_some() && !named {
         errors.push(Error::forbidden(
             &path.child("credentialsBindingName"),
             "the field cannot be unset",
         ));
     }
-    errors
-}
-
-/// [VAL-U7] – [VAL-U11].
-fn provider(new: &Shoot, old: &Shoot, path: &Path) -> ErrorList {
-    let (spec, before) = (&new.spec, &old.spec);
-    let mut errors = ErrorList::new();
-    let at = path.child("workers");
-    match (before.is_workerless(), spec.is_workerless()) {
-        (false, true) => {
-            errors.push(Error::forbidden(
-                &at,
-                "cannot switch from a Shoot with workers to a workerless Shoot",
-            ));
-            return errors;
-        }
-        (true, false) => {
-            errors.push(Error::forbidden(
-                &at,
-                "cannot switch from a workerless Shoot to a Shoot with workers",
-            ));
-            return errors;
-        }
-        _ => {}
-    }
-    errors.extend(immutable(
-        &spec.provider.r#type,
-        &before.provider.r#type,
-        &path.child("type"),
-    ));
-    if spec.is_self_hosted() != before.is_self_hosted() {
-        errors.push(Error::forbidden(
-            &at,
-            "cannot switch a Shoot between self-hosted and hosted mode",
+    let migrates = before.secret_binding_name.is_some() && spec.secret_binding_name.is_none() && named;
+    if !migrates {
+        errors.extend(immutable(
+            &spec.secret_binding_name,
+            &before.secret_binding_name,
+            &path.child("secretBindingName"),
         ));
     }
+    errors
+}
+
+/// [VAL-U7] – [VAL-U10].
+fn provider(spec: &ShootSpec, before: &ShootSpec, path: &Path) -> ErrorList {
+    let mut errors = immutable(&spec.provider.r#type, &before.provider.r#type, &path.child("type"));
+    let at = path.child("workers");
     for (i, worker) in spec.provider.workers.iter().enumerate() {
-        let Some(earlier) = before
-            .provider
-            .workers
-            .iter()
-            .find(|earlier| earlier.name == worker.name)
-        else {
-            continue;
-        };
-        let at = at.index(i);
-        let (from, to) = (before.worker_version(earlier), spec.worker_version(worker));
-        let version = at.child("kubernetes.version");
-        if versions::compare(to, from).is_lt() {
-            errors.push(Error::forbidden(
-                &version,
-                "kubernetes version downgrade is not supported",
-            ));
-        } else if worker.is_in_place() && skips_minor(from, to) {
-            errors.push(Error::forbidden(
-                &version,
-                "kubernetes version upgrade cannot skip a minor version",
-            ));
+        let mut earlier = before.provider.workers.iter();
+        if let Some(earlier) = earlier.find(|earlier| earlier.name == worker.name) {
+            errors.extend(strategy(worker, earlier, &at.index(i)));
+            errors.extend(backup(worker, earlier, &at.index(i).child("controlPlane.backup")));
         }
-        errors.extend(strategy(worker, earlier, &at));
-        errors.extend(pending_update(new, old, worker, earlier, &at));
+    }
+    fn pool(spec: &ShootSpec) -> Option<&String> {
+        let mut workers = spec.provider.workers.iter();
+        Some(&workers.find(|worker| worker.control_plane.is_some())?.name)
+    }
+    let why = match (pool(before), pool(spec)) {
+        (Some(from), Some(to)) if from != to => "cannot change control plane worker pool",
+        (Some(_), None) | (None, Some(_)) => "cannot switch a Shoot between self-hosted and hosted mode",
+        _ => return errors,
+    };
+    errors.push(Error::forbidden(&at, why));
+    errors
+}
+
+/// Where a pool's control plane stores its backups.
+fn backup(worker: &Worker, before: &Worker, path: &Path) -> ErrorList {
+    let of = |worker: &Worker| worker.control_plane.as_ref().and_then(|own| own.backup.clone());
+    let Some(earlier) = of(before) else {
+        return ErrorList::new();
+    };
+    let Some(backup) = of(worker) else {
+        return vec![Error::invalid(path, Value::Null, IMMUTABLE)];
+    };
+    let mut errors = immutable(&backup.provider, &earlier.provider, &path.child("provider"));
+    errors.extend(immutable(&backup.region, &earlier.region, &path.child("region")));
+    errors
+}
+
+/// [VAL-U2]: no way back, and no minor version left out unless pools may.
+fn kubernetes_version(from: &str, to: &str, may_skip: bool, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if to.is_empty() {
+        errors.push(Error::invalid(
+            path,
+            to,
+            "cannot validate kubernetes version upgrade because it is unset",
+        ));
+        return errors;
+    }
+    let Some(to) = versions::normalised(to) else {
+        errors.push(Error::invalid(path, to, "invalid semantic version"));
+        return errors;
+    };
+    let Some(from) = versions::normalised(from) else {
+        return errors;
+    };
+    if to < from {
+        errors.push(Error::forbidden(path, "kubernetes version downgrade is not supported"));
+    }
+    if !may_skip && (to.major, to.minor) >= (from.major, from.minor + 2) {
+        errors.push(Error::forbidden(
+            path,
+            "kubernetes version upgrade cannot skip a minor version",
+        ));
     }
     errors
 }
 
-fn skips_minor(from: &str, to: &str) -> bool {
-    match (versions::parse(from), versions::parse(to)) {
-        (Some(from), Some(to)) => to.major == from.major && to.minor > from.minor + 1,
-        _ => false,
+/// The version of the image of a pool that is updated in place does not sink.
+fn machine_image(worker: &Worker, before: &Worker, path: &Path) -> Option<Error> {
+    let version = |worker: &Worker| worker.machine.image.as_ref().and_then(|image| image.version.clone());
+    let to = version(worker).unwrap_or_default();
+    if to.is_empty() {
+        let why = "cannot validate machine image version upgrade because it is unset";
+        let image = worker.machine.image.as_ref().map(|image| {
+            go_members(&[
+                ("Name", go_json(&image.name)),
+                ("ProviderConfig", go_json(&image.provider_config)),
+                ("Version", go_json(&to)),
+            ])
+        });
+        return Some(Error::literal(path, image.unwrap_or_else(|| "null".into()), why));
     }
+    let (from, to) = (versions::normalised(&version(before)?)?, versions::normalised(&to)?);
+    let why = "machine image version downgrade is not supported when the update strategy is AutoInPlaceUpdate or ManualInPlaceUpdate";
+    (to < from).then(|| Error::forbidden(path, why))
 }
 
 /// [VAL-U9], [VAL-U10].
@@ -213,79 +280,71 @@ fn strategy(worker: &Worker, before: &Worker, path: &Path) -> ErrorList {
             worker.strategy(),
             "update strategy cannot be changed from AutoRollingUpdate to AutoInPlaceUpdate/ManualInPlaceUpdate",
         )),
-        (true, true) => {
-            let mut fixed = |same: bool, field: &str, what: &str, value: Value| {
-                if !same {
-                    errors.push(Error::invalid(
-                        &path.child(field),
-                        value,
-                        format!("{what} cannot be changed if update strategy is AutoInPlaceUpdate/ManualInPlaceUpdate"),
-                    ));
-                }
-            };
-            fixed(
-                worker.machine.r#type == before.machine.r#type,
-                "machine.type",
-                "machine type",
-                shown(&worker.machine.r#type),
-            );
-            let image = |worker: &Worker| worker.machine.image.as_ref().map(|image| image.name.clone());
-            fixed(
-                image(worker) == image(before),
-                "machine.image.name",
-                "machine image name",
-                shown(&image(worker)),
-            );
-            let cri = |worker: &Worker| worker.cri.as_ref().map(|cri| cri.name.clone());
-            fixed(cri(worker) == cri(before), "cri.name", "CRI name", shown(&cri(worker)));
-            fixed(
-                worker.volume == before.volume,
-                "volume",
-                "volume",
-                shown(&worker.volume),
-            );
-            let version = |worker: &Worker| worker.machine.image.as_ref().and_then(|image| image.version.clone());
-            if let (Some(to), Some(from)) = (version(worker), version(before))
-                && versions::compare(&to, &from).is_lt()
-            {
-                errors.push(Error::forbidden(
-                    &path.child("machine.image.version"),
-                    "machine image version downgrade is not supported when the update strategy is AutoInPlaceUpdate or ManualInPlaceUpdate",
-                ));
-            }
-        }
-        (false, false) => {}
+        (true, true) if worker.update_strategy == before.update_strategy => errors.extend(fixed(worker, before, path)),
+        _ => {}
+    }
+    errors
+}
+
+/// What stays in a pool that is updated in place.
+fn fixed(worker: &Worker, before: &Worker, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let finding = |field: &str, what: &str, shown: String| {
+        let why = format!("{what} cannot be changed if update strategy is AutoInPlaceUpdate/ManualInPlaceUpdate");
+        Error::literal(&path.child(field), shown, why)
+    };
+    let (to, from) = (&worker.machine, &before.machine);
+    if to.r#type != from.r#type {
+        errors.push(finding("machine.type", "machine type", go_quote(&to.r#type)));
+    }
+    if let (Some(to), Some(from)) = (&to.image, &from.image)
+        && to.name != from.name
+    {
+        errors.push(finding("machine.image.name", "machine image name", go_quote(&to.name)));
+    }
+    if let (Some(to), Some(from)) = (&worker.cri, &before.cri)
+        && to.name != from.name
+    {
+        errors.push(finding("cri.name", "CRI name", go_quote(&to.name)));
+    }
+    if worker.volume != before.volume {
+        let volume = worker.volume.as_ref().map(|volume| {
+            go_members(&[
+                ("Name", go_json(&volume.name)),
+                ("Type", go_json(&volume.r#type)),
+                ("VolumeSize", go_json(&volume.size)),
+                ("Encrypted", go_json(&volume.encrypted)),
+            ])
+        });
+        errors.push(finding("volume", "volume", volume.unwrap_or_else(|| "null".into())));
     }
     errors
 }
 
 /// [VAL-U11].
-fn pending_update(new: &Shoot, old: &Shoot, worker: &Worker, before: &Worker, path: &Path) -> ErrorList {
-    let Some(pending) = old
-        .status
-        .in_place_updates
-        .as_ref()
-        .and_then(|updates| updates.pending_worker_updates.as_ref())
-    else {
-        return ErrorList::new();
-    };
+fn pending_update(new: &Shoot, old: &Shoot, worker: &Worker, before: &Worker, path: &Path) -> Option<Error> {
+    if new.annotation(OPERATION) == Some(operation::FORCE_IN_PLACE_UPDATE) {
+        return None;
+    }
+    let pending = new.status.in_place_updates.as_ref()?.pending_worker_updates.as_ref()?;
     let listed =
         pending.auto_in_place_update.contains(&worker.name) || pending.manual_in_place_update.contains(&worker.name);
+    fn kubelet<'a>(spec: &'a ShootSpec, worker: &'a Worker) -> Option<&'a KubeletConfig> {
+        let own = worker.kubernetes.as_ref().and_then(|own| own.kubelet.as_ref());
+        own.or(spec.kubernetes.kubelet.as_ref())
+    }
     let changed = worker != before
-        || new.spec.kubernetes.version != old.spec.kubernetes.version
-        || new.spec.kubernetes.kubelet != old.spec.kubernetes.kubelet;
-    let forced = new.operations(OPERATION).contains(&operation::FORCE_IN_PLACE_UPDATE);
-    if listed && changed && !forced {
-        vec![Error::forbidden(
+        || versions::parse(new.spec.worker_version(worker)) != versions::parse(old.spec.worker_version(before))
+        || kubelet(&new.spec, worker) != kubelet(&old.spec, before);
+    (listed && changed).then(|| {
+        Error::forbidden(
             path,
             format!(
                 "the worker pool {} is currently undergoing an in-place update. No changes are allowed to the worker pool, the Shoot Kubernetes version, or the Shoot kubelet configuration. You can force an update with annotating the Shoot with 'gardener.cloud/operation=force-in-place-update'",
                 go_quote(&worker.name)
             ),
-        )]
-    } else {
-        ErrorList::new()
-    }
+        )
+    })
 }
 
 /// [VAL-U13].
@@ -319,70 +378,53 @@ fn dns(spec: &ShootSpec, before: &ShootSpec, path: &Path) -> ErrorList {
     errors
 }
 
-/// [VAL-U2], [VAL-U6], [VAL-U17].
-fn kubernetes(new: &Shoot, old: &Shoot, path: &Path) -> ErrorList {
-    let (spec, before) = (&new.spec, &old.spec);
-    let mut errors = ErrorList::new();
-    let at = path.child("version");
-    let (from, to) = (before.kubernetes_version(), spec.kubernetes_version());
-    if to.is_empty() {
-        errors.push(Error::invalid(
-            &at,
-            to,
-            "cannot validate kubernetes version upgrade because it is unset",
-        ));
-    } else if versions::compare(to, from).is_lt() {
-        errors.push(Error::forbidden(&at, "kubernetes version downgrade is not supported"));
-    } else if skips_minor(from, to) {
-        errors.push(Error::forbidden(
-            &at,
-            "kubernetes version upgrade cannot skip a minor version",
-        ));
+/// [VAL-U6].
+fn masks(spec: &ShootSpec, before: &ShootSpec, path: &Path) -> ErrorList {
+    let masks = |spec: &ShootSpec| {
+        let config = spec.kubernetes.kube_controller_manager.as_ref();
+        (
+            config.and_then(|config| config.node_cidr_mask_size),
+            config.and_then(|config| config.node_cidr_mask_size_i_pv6),
+        )
+    };
+    let ((mask, mask6), (old_mask, old_mask6)) = (masks(spec), masks(before));
+    let mut errors = immutable(&mask, &old_mask, &path.child("nodeCIDRMaskSize"));
+    if old_mask6.is_some() {
+        errors.extend(immutable(&mask6, &old_mask6, &path.child("nodeCIDRMaskSizeIPv6")));
     }
-    if !spec.is_workerless() && !before.is_workerless() {
-        let masks = |spec: &ShootSpec| {
-            let config = spec.kubernetes.kube_controller_manager.as_ref();
-            (
-                config.and_then(|config| config.node_cidr_mask_size),
-                config.and_then(|config| config.node_cidr_mask_size_i_pv6),
-            )
-        };
-        let (mask, mask6) = masks(spec);
-        let (old_mask, old_mask6) = masks(before);
-        let at = path.child("kubeControllerManager");
-        errors.extend(immutable(&mask, &old_mask, &at.child("nodeCIDRMaskSize")));
-        if old_mask6.is_some() {
-            errors.extend(immutable(&mask6, &old_mask6, &at.child("nodeCIDRMaskSizeIPv6")));
-        }
-    }
-    errors.extend(encryption(new, old, &path.child("kubeAPIServer.encryptionConfig")));
     errors
 }
 
 /// [VAL-U17].
-fn encryption(new: &Shoot, old: &Shoot, path: &Path) -> ErrorList {
+pub(super) fn encryption(new: &Shoot, old: &Shoot, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    let provider = |spec: &ShootSpec| {
-        spec.kubernetes
-            .kube_api_server
-            .as_ref()
-            .and_then(|config| config.encryption_config.as_ref())
-            .and_then(|config| config.provider.r#type.clone())
-            .unwrap_or_else(|| "aescbc".into())
-    };
+    fn provider(spec: &ShootSpec) -> &str {
+        let config = spec.kubernetes.kube_api_server.as_ref();
+        let config = config.and_then(|config| config.encryption_config.as_ref());
+        config
+            .and_then(|config| config.provider.r#type.as_deref())
+            .unwrap_or_default()
+    }
+    let status = &new.status;
     let (to, from) = (provider(&new.spec), provider(&old.spec));
-    let resources_change = normalized(encrypted_in_spec(&new.spec)) != normalized(encrypted_in_spec(&old.spec));
+    let resources_before = normalized(encrypted_in_spec(&old.spec));
+    let resources_change = normalized(encrypted_in_spec(&new.spec)) != resources_before;
     let provider_change = to != from;
-    let phase = Phases::of(&old.status).etcd_encryption_key;
-    let rolling = normalized(encrypted_in_spec(&old.spec)) != normalized(encrypted_in_status(&old.status))
-        || encryption_provider_in_status(&old.status).is_some_and(|provider| provider != from);
-    let hibernated = new.hibernation_enabled() || old.status.hibernated;
+    let phase = Phases::of(status).etcd_encryption_key;
+    let rolling = resources_before != normalized(encrypted_in_status(status))
+        || encryption_provider_in_status(status).unwrap_or_default() != from;
     for (changes, at, what) in [
         (resources_change, path.child("resources"), "resources"),
         (provider_change, path.child("provider.type"), "provider type"),
     ] {
         if !changes {
             continue;
+        }
+        if what == "provider type" && !is_ready(status) {
+            errors.push(Error::forbidden(
+                &at,
+                "provider type cannot be changed if resource was not yet created successfully or is not ready for reconciliation",
+            ));
         }
         if !matches!(phase, "" | "Completed") {
             errors.push(Error::forbidden(
@@ -400,7 +442,7 @@ fn encryption(new: &Shoot, old: &Shoot, path: &Path) -> ErrorList {
                 ),
             ));
         }
-        if hibernated {
+        if new.hibernation_enabled() {
             errors.push(Error::forbidden(
                 &at,
                 format!("{what} cannot be changed when shoot is in hibernation"),
@@ -409,7 +451,7 @@ fn encryption(new: &Shoot, old: &Shoot, path: &Path) -> ErrorList {
     }
     if provider_change && resources_change {
         errors.push(Error::forbidden(
-            path,
+            &path.child("provider.type"),
             "provider type and resources cannot be changed simultaneously",
         ));
     }
@@ -419,12 +461,14 @@ fn encryption(new: &Shoot, old: &Shoot, path: &Path) -> ErrorList {
 /// [VAL-U2] – [VAL-U4].
 fn networking(spec: &ShootSpec, before: &ShootSpec, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    let (Some(networking), Some(earlier)) = (&spec.networking, &before.networking) else {
+    let Some(earlier) = &before.networking else {
         return errors;
     };
-    if earlier.r#type.is_some() {
-        errors.extend(immutable(&networking.r#type, &earlier.r#type, &path.child("type")));
-    }
+    let Some(networking) = &spec.networking else {
+        let why = "networking cannot be set to nil if it's already set";
+        return vec![Error::forbidden(path, why)];
+    };
+    errors.extend(immutable(&networking.r#type, &earlier.r#type, &path.child("type")));
     for (name, new, old) in [
         ("pods", &networking.pods, &earlier.pods),
         ("services", &networking.services, &earlier.services),
@@ -433,9 +477,10 @@ fn networking(spec: &ShootSpec, before: &ShootSpec, path: &Path) -> ErrorList {
             errors.extend(immutable(new, old, &path.child(name)));
         }
     }
-    let (to, from) = (spec.ip_families(), before.ip_families());
-    let dual = |families: &[&str]| families == ["IPv4", "IPv6"];
-    let allowed = to == from || (from == ["IPv4"] && dual(&to)) || (dual(&from) && to == ["IPv4"]);
+    let (to, from) = (&networking.ip_families, &earlier.ip_families);
+    let one = |families: &[String]| families == ["IPv4"];
+    let dual = |families: &[String]| families == ["IPv4", "IPv6"];
+    let allowed = to == from || (one(from) && dual(to)) || (dual(from) && one(to));
     if !allowed {
         errors.push(Error::forbidden(
             &path.child("ipFamilies"),
@@ -456,7 +501,7 @@ fn hibernation(new: &Shoot, old: &Shoot, path: &Path) -> ErrorList {
         return errors;
     }
     let at = path.child("enabled");
-    let phases = Phases::of(&old.status);
+    let phases = Phases::of(&new.status);
     if matches!(phases.etcd_encryption_key, "Preparing" | "Completing") {
         errors.push(Error::forbidden(
             &at,
@@ -487,42 +532,43 @@ fn hibernation(new: &Shoot, old: &Shoot, path: &Path) -> ErrorList {
     errors
 }
 
-/// [VAL-U15], [VAL-U16].
-fn control_plane(new: &Shoot, old: &Shoot, path: &Path) -> ErrorList {
-    let (spec, before) = (&new.spec, &old.spec);
+/// [VAL-U15].
+fn failure_tolerance(new: &Shoot, old: &Shoot, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let at = path.child("highAvailability.failureTolerance.type");
-    let scheduled = before.seed_name.is_some();
-    match (before.failure_tolerance(), spec.failure_tolerance()) {
-        (Some(from), to) if scheduled => errors.extend(immutable(&to, &Some(from), &at)),
-        (None, Some(_)) if scheduled && (spec.hibernation_enabled() || old.status.hibernated) => {
-            errors.push(Error::forbidden(
-                &at,
-                "Shoot is currently hibernated and cannot be scaled up to HA. Please make sure your cluster has woken up before scaling it up to HA",
-            ));
-        }
-        _ => {}
+    let (from, to) = (old.spec.failure_tolerance(), new.spec.failure_tolerance());
+    let asleep = new.hibernation_enabled() || new.status.hibernated;
+    if from.is_none() && to.is_some() && asleep {
+        errors.push(Error::forbidden(
+            &at,
+            "Shoot is currently hibernated and cannot be scaled up to HA. Please make sure your cluster has woken up before scaling it up to HA",
+        ));
     }
-    let zones = |spec: &ShootSpec| {
-        spec.control_plane
-            .as_ref()
-            .map(|plane| plane.zones.clone())
-            .unwrap_or_default()
-    };
-    let (to, from) = (zones(spec), zones(before));
-    if !from.is_empty() && !to.is_empty() && to != from {
-        let at = path.child("zones");
-        let expands = from.len() == 1 && to.len() == 3 && spec.failure_tolerance() == Some("zone");
-        if !expands {
-            errors.push(Error::forbidden(&at, IMMUTABLE));
-        } else if !from.iter().all(|zone| to.contains(zone)) {
-            errors.push(Error::forbidden(
-                &at,
-                "existing zones cannot be removed when expanding for zone failure tolerance upgrade",
-            ));
-        }
+    if let Some(from) = from
+        && new.spec.seed_name.is_some()
+    {
+        errors.extend(immutable(&to.unwrap_or_default(), &from, &at));
     }
     errors
+}
+
+/// [VAL-U16]: zones may be given up, or become more with the failure tolerance.
+fn zones(spec: &ShootSpec, before: &ShootSpec, path: &Path) -> Option<Error> {
+    fn zones(spec: &ShootSpec) -> &[String] {
+        spec.control_plane.as_ref().map_or(&[], |plane| plane.zones.as_slice())
+    }
+    let (to, from) = (zones(spec), zones(before));
+    if to == from || to.is_empty() {
+        return None;
+    }
+    let of_zones = |spec: &ShootSpec| spec.failure_tolerance() == Some("zone");
+    let expands = !of_zones(before) && of_zones(spec) && !from.is_empty();
+    let why = match (expands, from.iter().all(|zone| to.contains(zone))) {
+        (true, true) => return None,
+        (true, false) => "existing zones cannot be removed when expanding for zone failure tolerance upgrade",
+        (false, _) => IMMUTABLE,
+    };
+    Some(Error::forbidden(path, why))
 }
 
 /// [VAL-U12].

@@ -2,9 +2,10 @@
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 
-use super::super::ShootSpec;
+use super::super::{KubeControllerManagerConfig, ShootSpec};
 
-const NOT_SUPPORTED: &str = "this field should not be set for workerless Shoot clusters";
+/// What is said about each field.
+pub(super) const NOT_SUPPORTED: &str = "this field should not be set for workerless Shoot clusters";
 
 fn forbid(errors: &mut ErrorList, set: bool, path: &Path, name: &str) {
     if set {
@@ -74,38 +75,20 @@ pub(super) fn kubernetes(spec: &ShootSpec, path: &Path) -> ErrorList {
         path,
         "verticalPodAutoScaler",
     );
-    if let Some(config) = &kubernetes.kube_controller_manager {
-        let path = path.child("kubeControllerManager");
-        forbid(
-            &mut errors,
-            config.node_cidr_mask_size.is_some(),
-            &path,
-            "nodeCIDRMaskSize",
-        );
-        forbid(
-            &mut errors,
-            config.node_cidr_mask_size_i_pv6.is_some(),
-            &path,
-            "nodeCIDRMaskSizeIPv6",
-        );
-        forbid(
-            &mut errors,
-            config.horizontal_pod_autoscaler.is_some(),
-            &path,
-            "horizontalPodAutoscaler",
-        );
-        forbid(
-            &mut errors,
-            config.pod_eviction_timeout.is_some(),
-            &path,
-            "podEvictionTimeout",
-        );
-        forbid(
-            &mut errors,
-            config.node_monitor_grace_period.is_some(),
-            &path,
-            "nodeMonitorGracePeriod",
-        );
+    errors
+}
+
+/// Below `spec.kubernetes.kubeControllerManager`.
+pub(super) fn kube_controller_manager(config: &KubeControllerManagerConfig, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for (name, set) in [
+        ("nodeCIDRMaskSize", config.node_cidr_mask_size.is_some()),
+        ("nodeCIDRMaskSizeIPv6", config.node_cidr_mask_size_i_pv6.is_some()),
+        ("horizontalPodAutoscaler", config.horizontal_pod_autoscaler.is_some()),
+        ("podEvictionTimeout", config.pod_eviction_timeout.is_some()),
+        ("nodeMonitorGracePeriod", config.node_monitor_grace_period.is_some()),
+    ] {
+        forbid(&mut errors, set, path, name);
     }
     errors
 }
@@ -127,7 +110,7 @@ pub(super) fn networking(spec: &ShootSpec, path: &Path) -> ErrorList {
     errors
 }
 
-/// Below `spec.maintenance`.
+/// Below `spec.maintenance.autoUpdate`.
 pub(super) fn maintenance(spec: &ShootSpec, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     if let Some(maintenance) = &spec.maintenance {
@@ -136,12 +119,6 @@ pub(super) fn maintenance(spec: &ShootSpec, path: &Path) -> ErrorList {
             .as_ref()
             .is_some_and(|update| update.machine_image_version.is_some());
         forbid(&mut errors, image, path, "autoUpdate.machineImageVersion");
-        let ssh = maintenance
-            .auto_rotation
-            .as_ref()
-            .and_then(|rotation| rotation.credentials.as_ref())
-            .is_some_and(|credentials| credentials.ssh_keypair.is_some());
-        forbid(&mut errors, ssh, path, "autoRotation.credentials.sshKeypair");
     }
     errors
 }

@@ -8,14 +8,17 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::super::{MachineControllerManagerSettings, ShootSpec, Worker};
-use super::{kubelet, workerless};
+use super::{control_planes, kubelet, workerless};
 use crate::Duration;
-use crate::constants::{GARDEN_NAMESPACE, TAINT_CRITICAL_COMPONENTS_NOT_READY};
-use crate::validation::{ca_bundle, invalid_each, is_volume_size, non_negative, repeats};
+use crate::constants::TAINT_CRITICAL_COMPONENTS_NOT_READY;
+use crate::validation::{ca_bundle, invalid_each, is_volume_size, non_negative, repeats, shown};
 use crate::versions;
 
 /// The longest name of a pool and of a data volume, in bytes.
 const NAME_MAX: usize = 15;
+
+/// The longest key of a sysctl, in bytes: what a path may have beside `/proc/sys/`.
+const SYSCTL_MAX: usize = 4096 - 10;
 
 /// `spec.provider`.
 pub(super) fn validate_provider(spec: &ShootSpec, meta: &ObjectMeta, in_template: bool, path: &Path) -> ErrorList {
@@ -28,26 +31,44 @@ pub(super) fn validate_provider(spec: &ShootSpec, meta: &ObjectMeta, in_template
     }
     if spec.is_workerless() {
         errors.extend(workerless::provider(spec, path));
-        return errors;
-    }
-    let workers = &spec.provider.workers;
-    let at = path.child("workers");
-    let repeated = repeats(workers.iter().map(|worker| &worker.name));
-    for ((i, worker), repeated) in workers.iter().enumerate().zip(repeated) {
-        errors.extend(validate_worker(worker, spec, in_template, &at.index(i)));
-        if repeated {
-            errors.push(Error::duplicate(&at.index(i).child("name"), worker.name.as_str()));
+    } else {
+        let workers = &spec.provider.workers;
+        let at = path.child("workers");
+        for (i, worker) in workers.iter().enumerate() {
+            errors.extend(validate_worker(worker, spec, meta, in_template, &at.index(i)));
         }
+        let mut found = false;
+        let repeated = repeats(workers.iter().map(|worker| &worker.name));
+        for ((i, worker), repeated) in workers.iter().enumerate().zip(repeated) {
+            let at = at.index(i);
+            if repeated {
+                errors.push(Error::duplicate(&at.child("name"), worker.name.as_str()));
+            }
+            if let Some(control_plane) = &worker.control_plane {
+                if found {
+                    errors.push(Error::literal(
+                        &at.child("controlPlane"),
+                        control_planes::shown(control_plane),
+                        "cannot have more than one worker pool marked for control plane components",
+                    ));
+                }
+                found = true;
+            }
+        }
+        errors.extend(system_components(workers, &at));
     }
-    errors.extend(system_components(workers, &at));
-    errors.extend(control_plane_pools(spec, meta, &at));
+    errors.extend(super::kubernetes::mask_fits_pods(spec));
     errors
 }
 
 /// One pool.
-fn validate_worker(worker: &Worker, spec: &ShootSpec, in_template: bool, path: &Path) -> ErrorList {
+fn validate_worker(worker: &Worker, spec: &ShootSpec, meta: &ObjectMeta, in_template: bool, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    errors.extend(pool_name(&worker.name, &path.child("name")));
+    let name = path.child("name");
+    errors.extend(invalid_each(&name, &worker.name, names::dns_label(&worker.name)));
+    if worker.name.len() > NAME_MAX {
+        errors.push(Error::too_long(&name, NAME_MAX));
+    }
     let machine = path.child("machine");
     if worker.machine.r#type.is_empty() {
         errors.push(Error::required(&machine.child("type"), "must specify a machine type"));
@@ -63,7 +84,7 @@ fn validate_worker(worker: &Worker, spec: &ShootSpec, in_template: bool, path: &
                     "must specify a machine image name",
                 ));
             }
-            if image.version.as_deref().unwrap_or_default().is_empty() {
+            if !in_template && image.version.as_deref().unwrap_or_default().is_empty() {
                 errors.push(Error::required(
                     &machine.child("image.version"),
                     "must specify a machine image version",
@@ -123,7 +144,8 @@ fn validate_worker(worker: &Worker, spec: &ShootSpec, in_template: bool, path: &
                 .take(i)
                 .any(|earlier| earlier.r#type == runtime.r#type)
             {
-                errors.push(Error::duplicate(&at, runtime.r#type.as_str()));
+                let why = format!("must specify different type, {} already exist", runtime.r#type);
+                errors.push(Error::duplicate(&at, why));
             }
         }
     }
@@ -182,82 +204,83 @@ fn validate_worker(worker: &Worker, spec: &ShootSpec, in_template: bool, path: &
             "can not be less than -1",
         ));
     }
+    if let Some(control_plane) = &worker.control_plane {
+        errors.extend(control_planes::validate_pool(
+            control_plane,
+            spec,
+            meta,
+            &path.child("controlPlane"),
+        ));
+    }
     errors.extend(sysctls(&worker.sysctls, &path.child("sysctls")));
     errors
 }
 
-fn pool_name(name: &str, path: &Path) -> ErrorList {
+fn volume_name(name: &str, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     if name.is_empty() {
         errors.push(Error::required(path, "must specify a name"));
-        return errors;
+    } else {
+        errors.extend(invalid_each(path, name, names::dns_label(name)));
     }
-    errors.extend(invalid_each(path, name, names::dns_label(name)));
     if name.len() > NAME_MAX {
         errors.push(Error::too_long(path, NAME_MAX));
     }
     errors
 }
 
-/// A number or percentage as a share of something; none when it is neither.
-fn share(value: &IntOrString) -> Option<(i64, bool)> {
-    match value {
-        IntOrString::Int(number) => Some((i64::from(*number), false)),
-        IntOrString::String(text) => text.strip_suffix('%')?.parse().ok().map(|percent| (percent, true)),
-    }
+/// Whether a text is a whole number of percent.
+fn is_percentage(text: &str) -> bool {
+    text.strip_suffix('%')
+        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
-fn shown_share(value: &IntOrString) -> serde_json::Value {
-    crate::validation::shown(value)
+/// A percentage as its number, or what a number or text says else; 0 for what is neither.
+fn share(value: &IntOrString) -> i64 {
+    match value {
+        IntOrString::Int(number) => i64::from(*number),
+        IntOrString::String(text) => text.strip_suffix('%').unwrap_or(text).parse().unwrap_or_default(),
+    }
 }
 
 /// [VAL-P6].
 fn rollout(worker: &Worker, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    let mut zero = Vec::new();
-    for (name, value) in [
-        ("maxSurge", &worker.max_surge),
-        ("maxUnavailable", &worker.max_unavailable),
-    ] {
-        let Some(value) = value else {
-            zero.push(false);
-            continue;
-        };
-        let at = path.child(name);
-        match share(value) {
-            None => {
-                errors.push(Error::invalid(
-                    &at,
-                    shown_share(value),
-                    "must be an integer or percentage (e.g '5%')",
-                ));
-                zero.push(false);
-                continue;
-            }
-            Some((number, percent)) => {
-                if number < 0 {
-                    errors.push(Error::invalid(&at, shown_share(value), crate::validation::NEGATIVE));
-                }
-                if name == "maxUnavailable" && percent && number > 100 {
-                    errors.push(Error::invalid(&at, shown_share(value), "must not be greater than 100%"));
-                }
-                if worker.strategy() == "ManualInPlaceUpdate" && number != 0 {
-                    errors.push(Error::invalid(
-                        &at,
-                        shown_share(value),
-                        "should not be set when `updateStrategy` is `ManualInPlaceUpdate`",
-                    ));
-                }
-                zero.push(number == 0);
-            }
+    let (surge, unavailable) = (path.child("maxSurge"), path.child("maxUnavailable"));
+    let given = [(&surge, &worker.max_surge), (&unavailable, &worker.max_unavailable)];
+    let given = || given.into_iter().filter_map(|(at, value)| Some((at, value.as_ref()?)));
+    for (at, value) in given() {
+        match value {
+            IntOrString::Int(number) => errors.extend(non_negative(*number, at)),
+            IntOrString::String(text) if !is_percentage(text) => errors.push(Error::invalid(
+                at,
+                shown(value),
+                "must be an integer or percentage (e.g '5%')",
+            )),
+            IntOrString::String(_) => {}
         }
     }
-    if zero == [true, true] && worker.strategy() != "ManualInPlaceUpdate" {
+    if let Some(value @ IntOrString::String(text)) = &worker.max_unavailable
+        && is_percentage(text)
+        && share(value) > 100
+    {
         errors.push(Error::invalid(
-            &path.child("maxUnavailable"),
-            worker.max_unavailable.as_ref().map(shown_share).unwrap_or_default(),
-            "may not be 0 when `maxSurge` is 0",
+            &unavailable,
+            shown(value),
+            "must not be greater than 100%",
         ));
+    }
+    if worker.strategy() == "ManualInPlaceUpdate" {
+        for (at, value) in given() {
+            errors.push(Error::invalid(
+                at,
+                shown(value),
+                "should not be set when `updateStrategy` is `ManualInPlaceUpdate`",
+            ));
+        }
+    } else if given().all(|(_, value)| share(value) == 0) {
+        let value = worker.max_unavailable.as_ref().map(shown).unwrap_or_default();
+        errors.push(Error::invalid(&unavailable, value, "may not be 0 when `maxSurge` is 0"));
     }
     errors
 }
@@ -316,7 +339,7 @@ fn kubernetes(worker: &Worker, spec: &ShootSpec, path: &Path) -> ErrorList {
             ));
         }
     }
-    if let Some(config) = &kubernetes.kubelet {
+    if let Some(config) = kubernetes.kubelet.as_ref().or(spec.kubernetes.kubelet.as_ref()) {
         errors.extend(kubelet::validate_kubelet(
             config,
             spec.worker_version(worker),
@@ -329,14 +352,17 @@ fn kubernetes(worker: &Worker, spec: &ShootSpec, path: &Path) -> ErrorList {
 /// [VAL-P11] – [VAL-P14].
 fn volumes(worker: &Worker, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    if let Some(volume) = &worker.volume
-        && !is_volume_size(&volume.size)
-    {
-        errors.push(Error::invalid(
-            &path.child("volume.size"),
-            volume.size.as_str(),
-            "volume size must match the regex ^(\\d)+Gi$",
-        ));
+    if let Some(volume) = &worker.volume {
+        if let Some(name) = &volume.name {
+            errors.extend(volume_name(name, &path.child("volume.name")));
+        }
+        if !is_volume_size(&volume.size) {
+            errors.push(Error::invalid(
+                &path.child("volume.size"),
+                volume.size.as_str(),
+                "volume size must match the regex ^(\\d)+Gi$",
+            ));
+        }
     }
     if worker.volume.is_none() && !worker.data_volumes.is_empty() {
         errors.push(Error::required(
@@ -346,21 +372,17 @@ fn volumes(worker: &Worker, path: &Path) -> ErrorList {
     }
     for (i, volume) in worker.data_volumes.iter().enumerate() {
         let at = path.child("dataVolumes").index(i);
-        errors.extend(pool_name(&volume.name, &at.child("name")));
+        errors.extend(volume_name(&volume.name, &at.child("name")));
+        let mut earlier = worker.data_volumes.iter().take(i);
+        if earlier.any(|earlier| earlier.name == volume.name) {
+            errors.push(Error::duplicate(&at.child("name"), volume.name.as_str()));
+        }
         if !is_volume_size(&volume.size) {
             errors.push(Error::invalid(
                 &at.child("size"),
                 volume.size.as_str(),
                 "data volume size must match the regex ^(\\d)+Gi$",
             ));
-        }
-        if worker
-            .data_volumes
-            .iter()
-            .take(i)
-            .any(|earlier| earlier.name == volume.name)
-        {
-            errors.push(Error::duplicate(&at.child("name"), volume.name.as_str()));
         }
     }
     if let Some(name) = &worker.kubelet_data_volume_name
@@ -438,11 +460,15 @@ fn sysctls(settings: &BTreeMap<String, String>, path: &Path) -> ErrorList {
             errors.push(Error::invalid(
                 &at,
                 key.as_str(),
-                "sysctl key must must match regex ^(?:(?:[a-zA-Z0-9-][a-zA-Z0-9_/-]*|\\*)\\.)*[a-zA-Z0-9_/-]*[a-zA-Z0-9]$",
+                // the expression stands there as Go quotes it
+                "sysctl key must must match regex \"^(?:(?:[a-zA-Z0-9-][a-zA-Z0-9_/-]*|\\\\*)\\\\.)*[a-zA-Z0-9_/-]*[a-zA-Z0-9]$\"",
             ));
         }
-        if key.len() > 255 {
-            errors.push(Error::too_long(&at, 255));
+        if key.len() > SYSCTL_MAX {
+            errors.push(Error::too_long(&at, SYSCTL_MAX));
+        }
+        for part in key.split('.').filter(|part| part.len() > 255) {
+            errors.push(Error::invalid(&at, part, "sub key of sysctl must not exceed 255 bytes"));
         }
         if value.is_empty() {
             errors.push(Error::required(&at, "sysctl requires a non-empty value"));
@@ -470,95 +496,52 @@ fn is_sysctl(key: &str) -> bool {
 /// [VAL-P23], [VAL-P24].
 fn system_components(workers: &[Worker], path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    let active: Vec<(usize, &Worker)> = workers
-        .iter()
-        .enumerate()
-        .filter(|(_, worker)| worker.maximum > 0 && worker.allows_system_components())
-        .collect();
-    if active.is_empty() {
-        errors.push(Error::forbidden(
-            path,
-            "at least one active (workers[i].maximum > 0) worker pool with systemComponents.allow=true needed",
-        ));
-        return errors;
-    }
+    let active = || {
+        let workers = workers.iter().enumerate();
+        workers.filter(|(_, worker)| worker.maximum != 0 && worker.allows_system_components())
+    };
     let zones = |worker: &Worker| worker.zones.iter().cloned().collect::<BTreeSet<String>>();
+    let enough = |worker: &Worker| usize::try_from(worker.maximum).is_ok_and(|maximum| maximum >= worker.zones.len());
+    // of pools with the same zones one has to be large enough; the last of them is told
     let mut sets: Vec<BTreeSet<String>> = Vec::new();
-    for (_, worker) in &active {
+    for (_, worker) in active() {
         let set = zones(worker);
         if !sets.contains(&set) {
             sets.push(set);
         }
     }
     for set in sets {
-        let pools: Vec<&(usize, &Worker)> = active.iter().filter(|(_, worker)| zones(worker) == set).collect();
-        let enough = |worker: &Worker| usize::try_from(worker.maximum).is_ok_and(|maximum| maximum >= set.len());
-        if !pools.iter().any(|(_, worker)| enough(worker)) {
-            for (i, _) in pools {
-                errors.push(Error::forbidden(
-                    &path.index(*i).child("maximum"),
-                    "maximum node count should be greater than or equal to the number of zones specified for this pool",
+        let pools = || active().filter(|(_, worker)| zones(worker) == set);
+        if !pools().any(|(_, worker)| enough(worker))
+            && let Some((i, _)) = pools().next_back()
+        {
+            errors.push(Error::forbidden(
+                &path.index(i).child("maximum"),
+                "maximum node count should be greater than or equal to the number of zones specified for this pool",
+            ));
+        }
+    }
+    if active().next().is_none() {
+        errors.push(Error::forbidden(
+            path,
+            "at least one active (workers[i].maximum > 0) worker pool with systemComponents.allow=true needed",
+        ));
+    }
+    let with_control_plane = || workers.iter().filter(|worker| worker.control_plane.is_some());
+    if with_control_plane().next().is_some() {
+        let own: BTreeSet<&String> = with_control_plane().flat_map(|worker| &worker.zones).collect();
+        for (i, worker) in workers.iter().enumerate() {
+            if worker.control_plane.is_none()
+                && worker.allows_system_components()
+                && worker.zones.iter().any(|zone| !own.contains(zone))
+            {
+                errors.push(Error::literal(
+                    &path.index(i).child("systemComponents"),
+                    "{\"Allow\":true}",
+                    "workers that enable systemComponents must use a subset of the zones of control plane worker",
                 ));
             }
         }
-    }
-    errors
-}
-
-/// [VAL-P25], [VAL-P27].
-fn control_plane_pools(spec: &ShootSpec, meta: &ObjectMeta, path: &Path) -> ErrorList {
-    let mut errors = ErrorList::new();
-    let pools: Vec<(usize, &Worker)> = spec
-        .provider
-        .workers
-        .iter()
-        .enumerate()
-        .filter(|(_, worker)| worker.control_plane.is_some())
-        .collect();
-    let Some((first, pool)) = pools.first() else {
-        return errors;
-    };
-    for (i, _) in pools.iter().skip(1) {
-        errors.push(Error::invalid(
-            &path.index(*i).child("controlPlane"),
-            serde_json::Value::Null,
-            "cannot have more than one worker pool marked for control plane components",
-        ));
-    }
-    let namespace = meta.namespace.as_deref().unwrap_or_default();
-    if namespace != GARDEN_NAMESPACE {
-        errors.push(Error::invalid(
-            &Path::new("metadata.namespace"),
-            namespace,
-            "self-hosted shoots must be in the garden namespace",
-        ));
-    }
-    if let Some(seed) = &spec.seed_name {
-        errors.push(Error::invalid(
-            &Path::new("spec.seedName"),
-            seed.as_str(),
-            "seedName must not be set for self-hosted shoots",
-        ));
-    }
-    let (want, text) = if spec.failure_tolerance().is_some() {
-        (3, "three")
-    } else {
-        (1, "one")
-    };
-    let at = path.index(*first);
-    if pool.maximum != want {
-        errors.push(Error::invalid(
-            &at.child("maximum"),
-            pool.maximum,
-            format!("control plane worker pool must have exactly {text} as maximum"),
-        ));
-    }
-    if want == 1 && pool.minimum != 1 {
-        errors.push(Error::invalid(
-            &at.child("minimum"),
-            pool.minimum,
-            "control plane worker pool must have exactly one as minimum",
-        ));
     }
     errors
 }

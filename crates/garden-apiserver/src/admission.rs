@@ -43,7 +43,6 @@ pub fn plugins(configuration: &Configuration) -> Vec<Arc<dyn Admission>> {
     };
     vec![
         Arc::new(references::ResourceReferenceManager),
-        Arc::new(cloud_profiles::CloudProfileVersions),
         Arc::new(extensions::ExtensionValidator),
         Arc::new(labels::ExtensionLabels),
         Arc::new(tolerations),

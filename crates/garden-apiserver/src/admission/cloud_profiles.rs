@@ -2,75 +2,61 @@
 
 use std::collections::BTreeSet;
 
-use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apis::core::v1beta1::*;
-use gardener_apiserver::definition::{Admission, Attributes, Operation};
-use gardener_apiserver::meta;
+use gardener_apiserver::definition::Attributes;
 use gardener_rules::cloud_profiles::uses;
 
 use super::namespaced_cloud_profiles::keeps_what_is_used;
 use super::{errors_occurred, typed, typed_old};
 use crate::lookup;
 
-/// The plugin.
-pub(super) struct CloudProfileVersions;
-
-#[async_trait]
-impl Admission for CloudProfileVersions {
-    fn name(&self) -> &'static str {
-        "CloudProfileVersions"
+/// Checks a change of a profile, as a part of ResourceReferenceManager.
+pub(super) fn check(attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    if let (Some(new), Some(old)) = (
+        typed::<NamespacedCloudProfile>(attributes),
+        typed_old::<NamespacedCloudProfile>(attributes),
+    ) {
+        return keeps_what_is_used(attributes, &new, &old);
     }
-
-    async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        if attributes.operation != Operation::Update || attributes.object.as_ref().is_some_and(meta::is_deleting) {
-            return Ok(());
-        }
-        if let (Some(new), Some(old)) = (
-            typed::<NamespacedCloudProfile>(attributes),
-            typed_old::<NamespacedCloudProfile>(attributes),
-        ) {
-            return keeps_what_is_used(attributes, &new, &old);
-        }
-        let (Some(new), Some(old)) = (typed::<CloudProfile>(attributes), typed_old::<CloudProfile>(attributes)) else {
-            return Ok(());
-        };
-        let removed = Removed::of(&new.spec, &old.spec);
-        let added = added_images(&new.spec, &old.spec);
-        let limits = (new.spec.limits != old.spec.limits)
-            .then_some(new.spec.limits.as_ref())
-            .flatten();
-        if removed.is_nothing() && added.is_empty() && limits.is_none() {
-            return Ok(());
-        }
-        let lister = attributes.context.lister;
-        let name = attributes.name;
-        let mut children = lookup::list::<NamespacedCloudProfile>(lister, None);
-        children.retain(|child| child.spec.parent.name == name && child.metadata.deletion_timestamp.is_none());
-        let mut users = lookup::list::<Shoot>(lister, None);
-        let made_of_it: Vec<&NamespacedCloudProfile> = children.iter().collect();
-        users.retain(|shoot| !shoot.in_deletion() && uses(shoot, name, &made_of_it));
-        let mut found: Vec<String> = users.iter().flat_map(|shoot| removed.by_shoot(shoot, name)).collect();
-        found.extend(users.iter().filter_map(|shoot| over_limit(shoot, limits)));
-        for child in &children {
-            found.extend(removed.by_child(child, name));
-            let own = child
-                .spec
-                .machine_images
-                .iter()
-                .filter(|image| added.contains(&image.name.as_str()));
-            found.extend(own.map(|image| {
+    let (Some(new), Some(old)) = (typed::<CloudProfile>(attributes), typed_old::<CloudProfile>(attributes)) else {
+        return Ok(());
+    };
+    let removed = Removed::of(&new.spec, &old.spec);
+    let added = added_images(&new.spec, &old.spec);
+    let limits = (new.spec.limits != old.spec.limits)
+        .then_some(new.spec.limits.as_ref())
+        .flatten();
+    if removed.is_nothing() && added.is_empty() && limits.is_none() {
+        return Ok(());
+    }
+    let lister = attributes.context.lister;
+    let name = attributes.name;
+    let mut children = lookup::list::<NamespacedCloudProfile>(lister, None);
+    children.retain(|child| child.spec.parent.name == name && child.metadata.deletion_timestamp.is_none());
+    let mut users = lookup::list::<Shoot>(lister, None);
+    let made_of_it: Vec<&NamespacedCloudProfile> = children.iter().collect();
+    users.retain(|shoot| !shoot.in_deletion() && uses(shoot, name, &made_of_it));
+    let mut found: Vec<String> = users.iter().flat_map(|shoot| removed.by_shoot(shoot, name)).collect();
+    found.extend(users.iter().filter_map(|shoot| over_limit(shoot, limits)));
+    for child in &children {
+        found.extend(removed.by_child(child, name));
+        let own = child
+            .spec
+            .machine_images
+            .iter()
+            .filter(|image| added.contains(&image.name.as_str()));
+        found.extend(own.map(|image| {
                 format!(
                     "unable to add MachineImage {:?} to CloudProfile {name:?} - MachineImage is already defined by NamespacedCloudProfile {:?}",
                     image.name,
                     named(child)
                 )
             }));
-        }
-        match found.is_empty() {
-            true => Ok(()),
-            false => Err(attributes.forbidden(&errors_occurred(&found))),
-        }
+    }
+    match found.is_empty() {
+        true => Ok(()),
+        false => Err(attributes.forbidden(&errors_occurred(&found))),
     }
 }
 

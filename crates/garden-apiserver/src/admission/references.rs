@@ -12,7 +12,7 @@ use gardener_apis::seedmanagement::v1alpha1::{Gardenlet, ManagedSeed};
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
 use gardener_apiserver::meta;
 
-use super::{errors_occurred, typed, typed_old};
+use super::{cloud_profiles, errors_occurred, typed, typed_old};
 use crate::lookup;
 
 /// The plugin.
@@ -175,6 +175,9 @@ impl Admission for ResourceReferenceManager {
         }
         if let Some(own) = typed::<ControllerRegistration>(attributes) {
             return deployments(attributes, &own);
+        }
+        if attributes.operation == Operation::Update && attributes.subresource.is_empty() {
+            cloud_profiles::check(attributes)?;
         }
         if typed::<Gardenlet>(attributes).is_some()
             && lookup::get::<ManagedSeed>(attributes.context.lister, attributes.namespace, attributes.name).is_some()

@@ -15,6 +15,8 @@ pub fn set(replicas: i32) -> Value {
     let mut spec = shoot("x")["spec"].clone();
     spec["credentialsBindingName"] = json!("key");
     spec["dns"] = json!({"domain": "replica-name.example.com"});
+    // nothing is filled in in a template
+    spec["provider"]["workers"][0]["maxSurge"] = json!(1);
     json!({"apiVersion": SEEDMANAGEMENT, "kind": "ManagedSeedSet",
         "metadata": {"name": "set", "namespace": "garden", "generation": 1, "uid": "uid-set"},
         "spec": {"replicas": replicas, "selector": {"matchLabels": labels},

@@ -139,8 +139,8 @@ pub struct Error {
 /// Findings, in the order in which they were made.
 pub type ErrorList = Vec<Error>;
 
-/// Findings as one text, each once: `a`, or `[a, b]`.
-pub fn aggregate(errors: &[Error]) -> String {
+/// Findings, or what else went wrong, as one text, each once: `a`, or `[a, b]`.
+pub fn aggregate<E: std::fmt::Display>(errors: &[E]) -> String {
     let mut texts: Vec<String> = Vec::new();
     for text in errors.iter().map(ToString::to_string) {
         if !texts.contains(&text) {

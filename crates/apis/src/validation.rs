@@ -233,16 +233,30 @@ pub fn reference_in_order(reference: &ObjectReference) -> String {
     go_struct(&members)
 }
 
+/// A list as Go prints it, whose elements it prints in a way of their own.
+pub fn go_list<T>(list: &[T], element: impl Fn(&T) -> String) -> String {
+    match list.is_empty() {
+        true => "null".to_owned(),
+        false => format!("[{}]", list.iter().map(element).collect::<Vec<_>>().join(",")),
+    }
+}
+
+/// What a pointer leads to as Go prints it.
+pub fn go_pointer<T>(value: Option<&T>, shown: impl Fn(&T) -> String) -> String {
+    value.map_or_else(|| "null".to_owned(), shown)
+}
+
+/// A finding when a field has changed whose value Go prints in a way of its own.
+pub fn immutable_as<T: PartialEq + ?Sized>(new: &T, old: &T, path: &Path, shown: impl Fn(&T) -> String) -> ErrorList {
+    match new == old {
+        true => ErrorList::new(),
+        false => vec![Error::literal(path, shown(new), IMMUTABLE)],
+    }
+}
+
 /// A finding when a list of references has changed.
 pub fn immutable_references(new: &[ObjectReference], old: &[ObjectReference], path: &Path) -> ErrorList {
-    if new == old {
-        return ErrorList::new();
-    }
-    let shown = match new.is_empty() {
-        true => "null".to_owned(),
-        false => format!("[{}]", new.iter().map(reference_in_order).collect::<Vec<_>>().join(",")),
-    };
-    vec![Error::literal(path, shown, IMMUTABLE)]
+    immutable_as(new, old, path, |list| go_list(list, reference_in_order))
 }
 
 /// The kinds of credentials that a reference may name.

@@ -50,12 +50,11 @@ impl Signatures {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         let algorithms = &self.0.signature_verification_algorithms;
-        let verified = rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms);
-        // certificates of the first version, as plain `openssl x509 -req` makes them, are not read there; their keys are keys like others
-        match trust::key_of_first_version(certificate).filter(|_| verified.is_err()) {
-            Some(key) => rustls::crypto::verify_tls13_signature_with_raw_key(message, &key, signature, algorithms),
-            None => verified,
-        }
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms).or_else(|refused| {
+            // certificates of the first version, as plain `openssl x509 -req` makes them, are not read there; their keys are keys like others
+            let key = trust::key_of_first_version(certificate).ok_or(refused)?;
+            rustls::crypto::verify_tls13_signature_with_raw_key(message, &key, signature, algorithms)
+        })
     }
 
     pub(crate) fn schemes(&self) -> Vec<SignatureScheme> {

@@ -18,11 +18,18 @@ pub(crate) fn get<K: Resource + DeserializeOwned>(lister: &dyn Lister, namespace
 
 /// All objects of a kind, or those of one namespace.
 pub(crate) fn list<K: Resource + DeserializeOwned>(lister: &dyn Lister, namespace: Option<&str>) -> Vec<K> {
-    lister
-        .list(K::GROUP, K::URL_PATH_SEGMENT, namespace)
-        .iter()
-        .filter_map(|value| K::deserialize(value.as_ref()).ok())
-        .collect()
+    list_if(lister, namespace, |_| true)
+}
+
+/// Those objects of a kind that are wanted, told by their JSON form: what is not wanted is not decoded.
+pub(crate) fn list_if<K: Resource + DeserializeOwned>(
+    lister: &dyn Lister,
+    namespace: Option<&str>,
+    wanted: impl Fn(&Value) -> bool,
+) -> Vec<K> {
+    let objects = lister.list(K::GROUP, K::URL_PATH_SEGMENT, namespace);
+    let wanted = objects.iter().filter(|value| wanted(value));
+    wanted.filter_map(|value| K::deserialize(value.as_ref()).ok()).collect()
 }
 
 /// The bytes of one key of a Secret.

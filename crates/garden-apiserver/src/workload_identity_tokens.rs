@@ -10,6 +10,7 @@ use gardener_apimachinery::{ApiError, names};
 use gardener_apis::constants::group::SEEDS;
 use gardener_apis::core::v1beta1::{BackupBucket, BackupEntry, Seed, Shoot};
 use gardener_apis::security::v1alpha1::{ContextObject, TokenRequest, TokenRequestStatus, WorkloadIdentity};
+use gardener_apis::validation::{go_kind, invalid_each};
 use gardener_apiserver::definition::{Context, Effect, Subresource};
 use gardener_apiserver::meta;
 use gardener_apiserver::tokens::SigningKey;
@@ -147,22 +148,14 @@ fn validate(request: &TokenRequest) -> ErrorList {
             errors.push(Error::required(&path.child(name), why));
         }
     }
-    let mut subdomain = |name: &str, value: &str| {
-        let wrong = names::dns_subdomain(value).into_iter();
-        errors.extend(wrong.map(|why| Error::invalid(&path.child(name), value, why)));
-    };
-    subdomain("name", &object.name);
-    match object.namespace.as_deref() {
-        Some("") => {
-            let at = path.child("namespace");
-            let wrong = names::dns_subdomain("")
-                .into_iter()
-                .map(|why| Error::invalid(&at, "", why));
+    let at = path.child("name");
+    errors.extend(invalid_each(&at, &object.name, names::dns_subdomain(&object.name)));
+    if let Some(namespace) = object.namespace.as_deref() {
+        let at = path.child("namespace");
+        if namespace.is_empty() {
             errors.push(Error::required(&at, "namespace name cannot be empty"));
-            errors.extend(wrong);
         }
-        Some(namespace) => subdomain("namespace", namespace),
-        None => {}
+        errors.extend(invalid_each(&at, namespace, names::dns_subdomain(namespace)));
     }
     errors
 }
@@ -248,7 +241,7 @@ fn about(context: &Context<'_>, object: Option<&ContextObject>) -> Result<About,
         }
         kind => Err(format!(
             "unsupported GVK for context object: {}",
-            gardener_apis::validation::go_kind(&object.api_version, kind)
+            go_kind(&object.api_version, kind)
         )),
     }
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use gardener_apis::core::v1beta1::Shoot;
 use gardener_apiserver::LogicalCluster;
 use gardener_apiserver::webhooks::{Answer, Endpoint, Transport};
 use gardener_landscape::apply::Manifest;
@@ -319,18 +318,7 @@ async fn cve_2025_47284_labels_and_annotations_stay_in_the_garden() {
         text: shoot.to_string(),
     };
     landscape.apply(&manifest).await;
-    let shoots: Api<Shoot> = Api::namespaced(garden, NAMESPACE);
-    let created = || async {
-        let last = shoots
-            .get("local")
-            .await
-            .unwrap()
-            .status
-            .last_operation
-            .unwrap_or_default();
-        (last.state == "Succeeded").then_some(()).ok_or(last.description)
-    };
-    landscape.until("the shoot is created", created).await;
+    landscape.until_shoot_is_created().await;
 
     let seed = landscape.seed("local");
     let mut seen = Vec::new();

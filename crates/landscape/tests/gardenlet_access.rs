@@ -182,18 +182,7 @@ async fn auth_31_tokens_of_self_hosted_shoots_are_for_one_shoot() {
 async fn auth_4_gardenlets_ask_for_nothing_else() {
     let landscape = Landscape::start(1).await;
     landscape.apply(&manifests::shoot()).await;
-    let shoots: Api<Shoot> = Api::namespaced(landscape.garden(), "garden-local");
-    let created = || async {
-        let last = shoots
-            .get("local")
-            .await
-            .unwrap()
-            .status
-            .last_operation
-            .unwrap_or_default();
-        (last.state == "Succeeded").then_some(()).ok_or(last.description)
-    };
-    landscape.until("the shoot is created", created).await;
+    landscape.until_shoot_is_created().await;
     // whatever a component may not do is told as 403
     assert_eq!(refused_requests(&landscape).await, Vec::<String>::new());
 

@@ -17,6 +17,8 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, ResourceExt};
 use parking_lot::Mutex;
 
+use crate::garden::NAMESPACE;
+
 /// How much virtual time [`Landscape::until`] gives before it fails.
 pub const PATIENCE: Duration = Duration::from_secs(3600);
 /// How much virtual time passes between two looks of [`Landscape::until`].
@@ -186,6 +188,20 @@ impl Landscape {
                 Err(_) => tokio::time::sleep(LOOK).await,
             }
         }
+    }
+
+    /// Waits until the Shoot `local` of the project `local` is created.
+    ///
+    /// # Panics
+    /// As [`Self::until`].
+    pub async fn until_shoot_is_created(&self) {
+        let shoots: Api<Shoot> = Api::namespaced(self.garden(), NAMESPACE);
+        let created = || async {
+            let shoot = shoots.get("local").await.map_err(|error| error.to_string())?;
+            let last = shoot.status.last_operation.unwrap_or_default();
+            (last.state == "Succeeded").then_some(()).ok_or(last.description)
+        };
+        self.until("the shoot is created", created).await;
     }
 
     /// What happened so far: each change of a Shoot's `status.lastOperation`, each Event about a Shoot, and each wait that ended, with the virtual

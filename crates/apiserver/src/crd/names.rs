@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use gardener_apimachinery::ApiError;
+use gardener_apimachinery::{ApiError, field};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -156,21 +156,12 @@ fn named(crd: &Value, all: &[Arc<Value>], now: Timestamp) -> Option<Value> {
     settle("listKind", &kinds, "ListKindConflict");
     let (asked, before) = (short_names(wanted), short_names(own));
     let is_used = |name: &&&str| !before.contains(*name) && resources.contains(**name);
-    let mut used: Vec<String> = Vec::new();
-    for why in asked.iter().filter(is_used).map(|name| in_use(name)) {
-        if !used.contains(&why) {
-            used.push(why);
-        }
-    }
+    let used: Vec<String> = asked.iter().filter(is_used).map(|name| in_use(name)).collect();
     if used.is_empty() {
         accepted.insert("shortNames".into(), json!(asked));
     } else if conflict.as_ref().is_none_or(|(reason, _)| !reason.contains("Kind")) {
         // the last conflict is told, and kinds are looked at after short names
-        let why = match used.as_slice() {
-            [only] => only.clone(),
-            several => format!("[{}]", several.join(", ")),
-        };
-        conflict = Some(("ShortNamesConflict", why));
+        conflict = Some(("ShortNamesConflict", field::aggregate(&used)));
     }
     let categories = wanted.get("categories").cloned().unwrap_or(Value::Null);
     accepted.insert("categories".into(), categories);

@@ -10,13 +10,12 @@ use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{self, ErrorList};
 use gardener_apis::core::v1beta1::{KubeAPIServerConfig, Shoot};
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
-use k8s_openapi::Resource;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::super::{typed, typed_old};
 use super::{denied, is_project};
+use crate::lookup;
 
 /// A configuration in a ConfigMap.
 trait Configuration: Send + Sync + 'static {
@@ -132,15 +131,9 @@ fn shoot<C: Configuration>(attributes: &Attributes<'_>) -> Result<(), ApiError> 
 
 fn config_map<C: Configuration>(attributes: &Attributes<'_>) -> Result<(), ApiError> {
     let (namespace, name) = (attributes.namespace, attributes.name);
-    let mut shoots = attributes
-        .context
-        .lister
-        .list(Shoot::GROUP, Shoot::URL_PATH_SEGMENT, Some(namespace));
-    shoots.retain(|shoot| named::<C>(shoot) == Some(name));
-    let shoots: Vec<Shoot> = shoots
-        .iter()
-        .filter_map(|shoot| Shoot::deserialize(shoot.as_ref()).ok())
-        .collect();
+    let shoots: Vec<Shoot> = lookup::list_if(attributes.context.lister, Some(namespace), |shoot| {
+        named::<C>(shoot) == Some(name)
+    });
     let Some(map) = attributes.object.as_ref().filter(|_| !shoots.is_empty()) else {
         return Ok(());
     };

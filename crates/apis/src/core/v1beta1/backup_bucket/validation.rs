@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::validation::{
-    Credentials, IMMUTABLE, credentials_ref, go_struct, immutable, object_meta, object_meta_update,
+    Credentials, credentials_ref, go_struct, immutable, immutable_as, object_meta, object_meta_update,
 };
 
 /// Checks a backup bucket that is to be created or stored again.
@@ -56,7 +56,6 @@ pub(in crate::core::v1beta1) fn seed_or_shoot(
     own: Option<&str>,
     path: &Path,
 ) -> ErrorList {
-    let mut errors = ErrorList::new();
     let at = path.child("seedName");
     let shoot = match (seed, shoot) {
         (None, Some(shoot)) => shoot,
@@ -74,27 +73,26 @@ pub(in crate::core::v1beta1) fn seed_or_shoot(
         (Some(""), None) => return vec![Error::invalid(&at, "", "seed must not be empty")],
         (Some(_), None) => return ErrorList::new(),
     };
-    {
-        let at = path.child("shootRef");
-        if shoot.api_version.as_deref() != Some("core.gardener.cloud/v1beta1") {
-            errors.push(Error::forbidden(
-                &at.child("apiVersion"),
-                "must be core.gardener.cloud/v1beta1",
-            ));
-        }
-        if shoot.kind.as_deref() != Some("Shoot") {
-            errors.push(Error::forbidden(&at.child("kind"), "must be Shoot"));
-        }
-        if shoot.name.as_deref().unwrap_or_default().is_empty() {
-            errors.push(Error::invalid(&at.child("name"), "", "name must not be empty"));
-        }
-        let namespace = shoot.namespace.as_deref().unwrap_or_default();
-        let at = at.child("namespace");
-        if namespace.is_empty() {
-            errors.push(Error::invalid(&at, "", "namespace must not be empty"));
-        } else if own.is_some_and(|own| own != namespace) {
-            errors.push(Error::forbidden(&at, "cannot reference a Shoot from another namespace"));
-        }
+    let mut errors = ErrorList::new();
+    let at = path.child("shootRef");
+    if shoot.api_version.as_deref() != Some("core.gardener.cloud/v1beta1") {
+        errors.push(Error::forbidden(
+            &at.child("apiVersion"),
+            "must be core.gardener.cloud/v1beta1",
+        ));
+    }
+    if shoot.kind.as_deref() != Some("Shoot") {
+        errors.push(Error::forbidden(&at.child("kind"), "must be Shoot"));
+    }
+    if shoot.name.as_deref().unwrap_or_default().is_empty() {
+        errors.push(Error::invalid(&at.child("name"), "", "name must not be empty"));
+    }
+    let namespace = shoot.namespace.as_deref().unwrap_or_default();
+    let at = at.child("namespace");
+    if namespace.is_empty() {
+        errors.push(Error::invalid(&at, "", "namespace must not be empty"));
+    } else if own.is_some_and(|own| own != namespace) {
+        errors.push(Error::forbidden(&at, "cannot reference a Shoot from another namespace"));
     }
     errors
 }
@@ -103,14 +101,17 @@ pub(in crate::core::v1beta1) fn seed_or_shoot(
 pub fn validate_backup_bucket_update(new: &BackupBucket, old: &BackupBucket) -> ErrorList {
     let mut errors = object_meta_update(&new.metadata, &old.metadata);
     let path = Path::new("spec");
-    let (provider, earlier) = (&new.spec.provider, &old.spec.provider);
-    if provider != earlier {
-        let shown = go_struct(&[
-            ("Type", provider.r#type.as_str().into()),
-            ("Region", provider.region.as_str().into()),
-        ]);
-        errors.push(Error::literal(&path.child("provider"), shown, IMMUTABLE));
-    }
+    errors.extend(immutable_as(
+        &new.spec.provider,
+        &old.spec.provider,
+        &path.child("provider"),
+        |provider| {
+            go_struct(&[
+                ("Type", provider.r#type.as_str().into()),
+                ("Region", provider.region.as_str().into()),
+            ])
+        },
+    ));
     errors.extend(immutable(
         &new.spec.seed_name,
         &old.spec.seed_name,

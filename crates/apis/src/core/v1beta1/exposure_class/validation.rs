@@ -5,13 +5,16 @@ use gardener_apimachinery::names;
 use serde_json::Value;
 
 use super::*;
-use crate::validation::{IMMUTABLE, go_struct, invalid_each, object_meta, seed_selector, shown, tolerations};
+use crate::validation::{
+    go_list, go_members, go_pointer, go_struct, immutable, immutable_as, invalid_each, object_meta, seed_selector,
+    shown, tolerations,
+};
 
 const HANDLER_MAX: usize = 34;
 
 /// Checks an exposure class that is to be created or stored again.
 pub fn validate_exposure_class(class: &ExposureClass) -> ErrorList {
-    let mut errors = object_meta(&class.metadata, false, gardener_apimachinery::names::dns_label);
+    let mut errors = object_meta(&class.metadata, false, names::dns_label);
     let path = Path::new("handler");
     // upstream shows the class's name here
     let name = class.metadata.name.as_deref().unwrap_or_default();
@@ -35,47 +38,36 @@ pub fn validate_exposure_class(class: &ExposureClass) -> ErrorList {
 
 /// Checks a change of an exposure class: of a stored one nothing else is looked at. Upstream shows the old value.
 pub fn validate_exposure_class_update(new: &ExposureClass, old: &ExposureClass) -> ErrorList {
-    let mut errors = ErrorList::new();
-    if new.handler != old.handler {
-        let at = Path::new("handler");
-        errors.push(Error::invalid(&at, old.handler.as_str(), IMMUTABLE));
-    }
-    if new.scheduling != old.scheduling {
-        let shown = old.scheduling.as_ref().map_or_else(|| "null".to_owned(), go_scheduling);
-        errors.push(Error::literal(&Path::new("scheduling"), shown, IMMUTABLE));
-    }
+    let mut errors = immutable(&old.handler, &new.handler, &Path::new("handler"));
+    let at = Path::new("scheduling");
+    errors.extend(immutable_as(&old.scheduling, &new.scheduling, &at, |own| {
+        go_pointer(own.as_ref(), go_scheduling)
+    }));
     errors
 }
 
 /// A class's scheduling as Go prints it.
 fn go_scheduling(scheduling: &ExposureClassScheduling) -> String {
-    let selector = scheduling.seed_selector.as_ref().map_or(Value::Null, shown);
-    let tolerations = match scheduling.tolerations.is_empty() {
-        true => "null".to_owned(),
-        false => {
-            let each: Vec<String> = scheduling
-                .tolerations
-                .iter()
-                .map(|own| go_struct(&[("Key", own.key.as_str().into()), ("Value", shown(&own.value))]))
-                .collect();
-            format!("[{}]", each.join(","))
-        }
-    };
-    let selector = match selector {
-        Value::Object(mut members) => {
-            // the providers' types are a field of Gardener's own, which has no JSON name
-            let types = members.remove("providerTypes").unwrap_or(Value::Null);
-            let labels = Value::Object(members).to_string();
-            let labels = labels
-                .strip_prefix('{')
-                .and_then(|rest| rest.strip_suffix('}'))
-                .unwrap_or_default();
-            let comma = if labels.is_empty() { "" } else { "," };
-            format!("{{{labels}{comma}\"ProviderTypes\":{types}}}")
-        }
-        other => other.to_string(),
-    };
-    format!("{{\"SeedSelector\":{selector},\"Tolerations\":{tolerations}}}")
+    let toleration = |own: &Toleration| go_struct(&[("Key", own.key.as_str().into()), ("Value", shown(&own.value))]);
+    go_members(&[
+        (
+            "SeedSelector",
+            go_pointer(scheduling.seed_selector.as_ref(), go_selector),
+        ),
+        ("Tolerations", go_list(&scheduling.tolerations, toleration)),
+    ])
+}
+
+/// A seed selector as Go prints it: the labels by their names in JSON, the providers' types, which have none, by Go's.
+fn go_selector(selector: &SeedSelector) -> String {
+    let selector = shown(selector);
+    let mut members: Vec<(&str, Value)> = ["matchLabels", "matchExpressions"]
+        .into_iter()
+        .filter_map(|name| Some((name, selector.get(name)?.clone())))
+        .collect();
+    let types = selector.get("providerTypes").cloned().unwrap_or_default();
+    members.push(("ProviderTypes", types));
+    go_struct(&members)
 }
 
 #[cfg(test)]

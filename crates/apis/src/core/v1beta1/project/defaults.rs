@@ -89,12 +89,15 @@ impl ProjectMember {
     }
 }
 
+/// How the names of service accounts begin, as users.
+pub(super) const SERVICE_ACCOUNTS: &str = "system:serviceaccount:";
+
 /// What makes two subjects the same: a User `system:serviceaccount:<namespace>:<name>` is that ServiceAccount, [VAL-PR4].
 pub(super) fn subject_key(kind: &str, name: &str, namespace: Option<&str>) -> (String, String) {
     if kind == "ServiceAccount" {
         (
             "User".into(),
-            format!("system:serviceaccount:{}:{name}", namespace.unwrap_or_default()),
+            format!("{SERVICE_ACCOUNTS}{}:{name}", namespace.unwrap_or_default()),
         )
     } else {
         (kind.into(), name.into())

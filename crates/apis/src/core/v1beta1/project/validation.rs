@@ -10,12 +10,10 @@ use super::defaults::subject_key;
 use super::*;
 use crate::constants::{GARDEN_NAMESPACE, PROJECT_NAMESPACE_PREFIX};
 use crate::validation::{
-    IMMUTABLE, allowed_tolerations, go_struct, immutable, invalid_each, object_meta, object_meta_update, shown,
-    tolerations,
+    allowed_tolerations, go_pointer, go_struct, immutable, immutable_as, invalid_each, object_meta, object_meta_update,
+    shown, tolerations,
 };
 
-/// How the names of service accounts begin, as users.
-const SERVICE_ACCOUNTS: &str = "system:serviceaccount:";
 const NAME_MAX: usize = 10;
 const RESERVED: [&str; 3] = [
     "gardener-system-seed-lease",
@@ -192,7 +190,10 @@ fn members(spec: &ProjectSpec, path: &Path) -> ErrorList {
     let mut owners = 0;
     for (i, member) in spec.members.iter().enumerate() {
         let at = path.index(i);
-        if member.kind == "User" && member.name.starts_with(SERVICE_ACCOUNTS) && member.name.split(':').count() < 4 {
+        if member.kind == "User"
+            && member.name.starts_with(defaults::SERVICE_ACCOUNTS)
+            && member.name.split(':').count() < 4
+        {
             let why = format!("unsupported service account user name: {:?}", member.name);
             errors.push(Error::invalid(&at.child("name"), member.name.as_str(), why));
             continue;
@@ -266,13 +267,11 @@ pub fn validate_project_update(new: &Project, old: &Project) -> ErrorList {
     let mut errors = object_meta_update(&new.metadata, &old.metadata);
     errors.extend(validate_project(new, Some(old)));
     let path = Path::new("spec");
-    if old.spec.created_by.is_some() && new.spec.created_by != old.spec.created_by {
-        let shown = new
-            .spec
-            .created_by
-            .as_ref()
-            .map_or_else(|| "null".to_owned(), go_subject);
-        errors.push(Error::literal(&path.child("createdBy"), shown, IMMUTABLE));
+    if old.spec.created_by.is_some() {
+        let at = path.child("createdBy");
+        errors.extend(immutable_as(&new.spec.created_by, &old.spec.created_by, &at, |own| {
+            go_pointer(own.as_ref(), go_subject)
+        }));
     }
     if old.spec.namespace.is_some() {
         errors.extend(immutable(

@@ -4,7 +4,8 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 
 use super::*;
 use crate::validation::{
-    IMMUTABLE, go_struct, immutable, immutable_references, name_and_namespace, object_meta, object_meta_update,
+    go_pointer, go_struct, immutable, immutable_as, immutable_references, name_and_namespace, object_meta,
+    object_meta_update,
 };
 
 /// References without namespace mean the binding's own.
@@ -63,12 +64,12 @@ pub fn validate_secret_binding_update(new: &SecretBinding, old: &SecretBinding) 
     let mut errors = object_meta_update(&new.metadata, &old.metadata);
     errors.extend(immutable(&new.secret_ref, &old.secret_ref, &Path::new("secretRef")));
     errors.extend(immutable_references(&new.quotas, &old.quotas, &Path::new("quotas")));
-    if old.provider.is_some() && new.provider != old.provider {
-        let shown = new.provider.as_ref().map_or_else(
-            || "null".to_owned(),
-            |provider| go_struct(&[("Type", provider.r#type.as_str().into())]),
-        );
-        errors.push(Error::literal(&Path::new("provider"), shown, IMMUTABLE));
+    if old.provider.is_some() {
+        let shown = |provider: &SecretBindingProvider| go_struct(&[("Type", provider.r#type.as_str().into())]);
+        let at = Path::new("provider");
+        errors.extend(immutable_as(&new.provider, &old.provider, &at, |own| {
+            go_pointer(own.as_ref(), shown)
+        }));
     }
     errors.extend(validate_secret_binding(new));
     errors

@@ -4,7 +4,7 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 
 use super::*;
 use crate::validation::{
-    Credentials, IMMUTABLE, credentials_ref, go_struct, immutable_references, name_and_namespace, object_meta,
+    Credentials, credentials_ref, go_struct, immutable_as, immutable_references, name_and_namespace, object_meta,
     object_meta_update, reference_in_order,
 };
 
@@ -66,15 +66,18 @@ pub fn validate_credentials_binding(binding: &CredentialsBinding) -> ErrorList {
 /// Checks a change of a credentials binding.
 pub fn validate_credentials_binding_update(new: &CredentialsBinding, old: &CredentialsBinding) -> ErrorList {
     let mut errors = object_meta_update(&new.metadata, &old.metadata);
-    if new.credentials_ref != old.credentials_ref {
-        let shown = reference_in_order(&new.credentials_ref);
-        errors.push(Error::literal(&Path::new("credentialsRef"), shown, IMMUTABLE));
-    }
+    let at = Path::new("credentialsRef");
+    errors.extend(immutable_as(
+        &new.credentials_ref,
+        &old.credentials_ref,
+        &at,
+        reference_in_order,
+    ));
     errors.extend(immutable_references(&new.quotas, &old.quotas, &Path::new("quotas")));
-    if new.provider != old.provider {
-        let shown = go_struct(&[("Type", new.provider.r#type.as_str().into())]);
-        errors.push(Error::literal(&Path::new("provider"), shown, IMMUTABLE));
-    }
+    let at = Path::new("provider");
+    errors.extend(immutable_as(&new.provider, &old.provider, &at, |provider| {
+        go_struct(&[("Type", provider.r#type.as_str().into())])
+    }));
     errors.extend(validate_credentials_binding(new));
     errors
 }

@@ -7,6 +7,8 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::quantity::Amount;
 use gardener_apimachinery::{meta, names};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::{GardenletDeployment, Image};
@@ -119,8 +121,8 @@ pub fn validate_gardenlet_deployment(
 }
 
 /// Checks a gardenlet configuration, whose seed may leave out what the gardenlet finds out. What it says about the gardenlet's own controllers
-/// is for the gardenlet to check.
-pub fn validate_gardenlet_config(config: &Value, path: &Path) -> ErrorList {
+/// is for the gardenlet to check. `bootstrap` says how it gets its identity, `merges` whether it may take over its parent's configuration.
+pub fn validate_gardenlet_config(config: &Value, bootstrap: &str, merges: bool, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let seed = config.get("seedConfig").unwrap_or(&Value::Null);
     let at = path.child("seedConfig");
@@ -141,41 +143,80 @@ pub fn validate_gardenlet_config(config: &Value, path: &Path) -> ErrorList {
         }
     }
     if seed.is_object() {
-        errors.extend(template_metadata(seed, &at.child("metadata")));
+        errors.extend(template_metadata(
+            map_in(seed, "/metadata/labels").as_ref(),
+            map_in(seed, "/metadata/annotations").as_ref(),
+            &at.child("metadata"),
+        ));
         match serde_json::from_value::<SeedSpec>(seed.get("spec").cloned().unwrap_or_else(|| json!({}))) {
             Ok(spec) => errors.extend(validate_seed_spec(&spec, true, &at.child("spec"))),
             Err(why) => errors.push(Error::invalid(&at.child("spec"), Value::Null, why.to_string())),
         }
     }
     errors.extend(reserved(config, &path.child("resources.reserved")));
+    if let Some(connection) = config.get("gardenClientConnection").filter(|own| own.is_object()) {
+        let at = path.child("gardenClientConnection");
+        errors.extend(client_connection(connection, bootstrap, merges, &at));
+    }
+    errors
+}
+
+/// How the gardenlet reaches the garden fits to how it gets its identity.
+fn client_connection(connection: &Value, bootstrap: &str, merges: bool, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let text = |name: &str| connection.get(name).and_then(Value::as_str).unwrap_or_default();
+    let has_kubeconfig = !text("kubeconfig").is_empty();
+    match bootstrap {
+        "ServiceAccount" | "BootstrapToken" if has_kubeconfig => errors.push(Error::forbidden(
+            &path.child("kubeconfig"),
+            "kubeconfig is forbidden if bootstrap is specified",
+        )),
+        "None" => {
+            if !has_kubeconfig && !merges {
+                errors.push(Error::required(
+                    &path.child("kubeconfig"),
+                    "kubeconfig is required if bootstrap is not specified and merging with parent is disabled",
+                ));
+            }
+            for (name, what) in [
+                ("bootstrapKubeconfig", "bootstrap kubeconfig"),
+                ("kubeconfigSecret", "kubeconfig secret"),
+            ] {
+                if connection.get(name).is_some_and(|own| !own.is_null()) {
+                    let why = format!("{what} is forbidden if bootstrap is not specified");
+                    errors.push(Error::forbidden(&path.child(name), why));
+                }
+            }
+        }
+        _ => {}
+    }
     errors
 }
 
 /// Labels and annotations of a template.
-pub(in crate::seedmanagement::v1alpha1) fn template_metadata(template: &Value, path: &Path) -> ErrorList {
-    let map = |name: &str| -> BTreeMap<String, String> {
-        let found = template.pointer(&format!("/metadata/{name}")).cloned();
-        found
-            .and_then(|found| serde_json::from_value(found).ok())
-            .unwrap_or_default()
-    };
-    let mut errors = meta::validate_labels(&map("labels"), &path.child("labels"));
-    errors.extend(meta::validate_annotations(
-        &map("annotations"),
-        &path.child("annotations"),
-    ));
+pub(in crate::seedmanagement::v1alpha1) fn template_metadata(
+    labels: Option<&BTreeMap<String, String>>,
+    annotations: Option<&BTreeMap<String, String>>,
+    path: &Path,
+) -> ErrorList {
+    let mut errors = meta::validate_labels(labels.into_iter().flatten(), &path.child("labels"));
+    let annotations = annotations.into_iter().flatten();
+    errors.extend(meta::validate_annotations(annotations, &path.child("annotations")));
     errors
+}
+
+/// A map in a part of a configuration that has no type here.
+pub(in crate::seedmanagement::v1alpha1) fn map_in<T: DeserializeOwned>(
+    part: &Value,
+    pointer: &str,
+) -> Option<BTreeMap<String, T>> {
+    BTreeMap::deserialize(part.pointer(pointer)?).ok()
 }
 
 /// What a seed keeps back of its capacity cannot be more than that.
 fn reserved(config: &Value, path: &Path) -> ErrorList {
-    let amounts = |name: &str| -> BTreeMap<String, Quantity> {
-        let found = config.pointer(&format!("/resources/{name}")).cloned();
-        found
-            .and_then(|found| serde_json::from_value(found).ok())
-            .unwrap_or_default()
-    };
-    let (capacity, reserved) = (amounts("capacity"), amounts("reserved"));
+    let amounts = |pointer: &str| map_in::<Quantity>(config, pointer).unwrap_or_default();
+    let (capacity, reserved) = (amounts("/resources/capacity"), amounts("/resources/reserved"));
     let amount = |quantity: &Quantity| quantity.0.parse::<Amount>().ok();
     let mut errors = ErrorList::new();
     for (name, kept) in &reserved {

@@ -45,18 +45,7 @@ pub fn validate_gardenlet(gardenlet: &Gardenlet) -> ErrorList {
     ));
     if let Some(config) = &gardenlet.spec.config {
         let at = path.child("config");
-        errors.extend(validate_gardenlet_config(config, &at));
-        // it always comes with a bootstrap token
-        let kubeconfig = config.pointer("/gardenClientConnection/kubeconfig");
-        if kubeconfig
-            .and_then(serde_json::Value::as_str)
-            .is_some_and(|own| !own.is_empty())
-        {
-            errors.push(Error::forbidden(
-                &at.child("gardenClientConnection.kubeconfig"),
-                "kubeconfig is forbidden if bootstrap is specified",
-            ));
-        }
+        errors.extend(validate_gardenlet_config(config, "BootstrapToken", false, &at));
     }
     errors
 }

@@ -2,11 +2,11 @@
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 
-use serde_json::Value;
-
 use super::*;
 use crate::constants::operation;
-use crate::validation::{IMMUTABLE, go_struct, immutable, object_meta, object_meta_update, operation_annotation};
+use crate::validation::{
+    go_pointer, go_struct, immutable, immutable_as, object_meta, object_meta_update, operation_annotation,
+};
 
 const OPERATIONS: [&str; 2] = [operation::RECONCILE, "renew-kubeconfig"];
 const BOOTSTRAPS: [&str; 3] = ["ServiceAccount", "BootstrapToken", "None"];
@@ -56,14 +56,14 @@ pub(in crate::seedmanagement::v1alpha1) fn validate_managed_seed_gardenlet(
         ));
     }
     if let Some(config) = &gardenlet.config {
-        errors.extend(validate_gardenlet_config(config, &path.child("config")));
-        if let Some(connection) = config.get("gardenClientConnection").filter(|own| own.is_object()) {
-            errors.extend(client_connection(
-                connection,
-                gardenlet,
-                &path.child("config.gardenClientConnection"),
-            ));
-        }
+        let bootstrap = gardenlet.bootstrap.as_deref().unwrap_or("None");
+        let merges = gardenlet.merge_with_parent == Some(true);
+        errors.extend(validate_gardenlet_config(
+            config,
+            bootstrap,
+            merges,
+            &path.child("config"),
+        ));
     }
     if let Some(bootstrap) = &gardenlet.bootstrap
         && !BOOTSTRAPS.contains(&bootstrap.as_str())
@@ -77,38 +77,6 @@ pub(in crate::seedmanagement::v1alpha1) fn validate_managed_seed_gardenlet(
     errors
 }
 
-/// How the gardenlet reaches the garden fits to how it gets its identity.
-fn client_connection(connection: &Value, gardenlet: &GardenletConfig, path: &Path) -> ErrorList {
-    let mut errors = ErrorList::new();
-    let text = |name: &str| connection.get(name).and_then(Value::as_str).unwrap_or_default();
-    let has_kubeconfig = !text("kubeconfig").is_empty();
-    match gardenlet.bootstrap.as_deref().unwrap_or("None") {
-        "ServiceAccount" | "BootstrapToken" if has_kubeconfig => errors.push(Error::forbidden(
-            &path.child("kubeconfig"),
-            "kubeconfig is forbidden if bootstrap is specified",
-        )),
-        "None" => {
-            if !has_kubeconfig && gardenlet.merge_with_parent != Some(true) {
-                errors.push(Error::required(
-                    &path.child("kubeconfig"),
-                    "kubeconfig is required if bootstrap is not specified and merging with parent is disabled",
-                ));
-            }
-            for (name, what) in [
-                ("bootstrapKubeconfig", "bootstrap kubeconfig"),
-                ("kubeconfigSecret", "kubeconfig secret"),
-            ] {
-                if connection.get(name).is_some_and(|own| !own.is_null()) {
-                    let why = format!("{what} is forbidden if bootstrap is not specified");
-                    errors.push(Error::forbidden(&path.child(name), why));
-                }
-            }
-        }
-        _ => {}
-    }
-    errors
-}
-
 /// Checks a change of a managed seed.
 pub fn validate_managed_seed_update(new: &ManagedSeed, old: &ManagedSeed) -> ErrorList {
     let mut errors = object_meta_update(&new.metadata, &old.metadata);
@@ -118,13 +86,11 @@ pub fn validate_managed_seed_update(new: &ManagedSeed, old: &ManagedSeed) -> Err
             .filter(|error| error.detail.starts_with("must not overwrite")),
     );
     let path = Path::new("spec");
-    if new.spec.shoot != old.spec.shoot {
-        let shown = new.spec.shoot.as_ref().map_or_else(
-            || "null".to_owned(),
-            |shoot| go_struct(&[("Name", shoot.name.as_str().into())]),
-        );
-        errors.push(Error::literal(&path.child("shoot"), shown, IMMUTABLE));
-    }
+    let shown = |shoot: &Shoot| go_struct(&[("Name", shoot.name.as_str().into())]);
+    let at = path.child("shoot");
+    errors.extend(immutable_as(&new.spec.shoot, &old.spec.shoot, &at, |own| {
+        go_pointer(own.as_ref(), shown)
+    }));
     let (now, before) = (&new.spec.gardenlet, &old.spec.gardenlet);
     errors.extend(immutable(
         &now.bootstrap,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::selector;
 
-use super::super::common::template_metadata;
+use super::super::common::{map_in, template_metadata};
 use super::super::managed_seed::validate_managed_seed_gardenlet as gardenlet_rules;
 use super::*;
 use crate::constants::GARDEN_NAMESPACE;
@@ -90,7 +90,8 @@ pub fn validate_managed_seed_set(set: &ManagedSeedSet) -> ErrorList {
 fn template(spec: &ManagedSeedSetSpec, path: &Path) -> ErrorList {
     let template = &spec.template;
     let mut errors = labels(&spec.selector, template.metadata.labels.as_ref(), path);
-    errors.extend(template_metadata(&shown(template), &path.child("metadata")));
+    let (own, at) = (&template.metadata, path.child("metadata"));
+    errors.extend(template_metadata(own.labels.as_ref(), own.annotations.as_ref(), &at));
     let gardenlet = &template.spec.gardenlet;
     errors.extend(gardenlet_rules(gardenlet, &path.child("spec.gardenlet")));
     if template.spec.shoot.is_some() {
@@ -104,8 +105,7 @@ fn template(spec: &ManagedSeedSetSpec, path: &Path) -> ErrorList {
     {
         None => errors.push(Error::required(&at, "seedConfig is required")),
         Some(seed) => {
-            let own = seed.pointer("/metadata/labels").cloned();
-            let own = own.and_then(|labels| serde_json::from_value(labels).ok());
+            let own = map_in(seed, "/metadata/labels");
             errors.extend(labels(&spec.selector, own.as_ref(), &at));
         }
     }
@@ -123,7 +123,8 @@ fn shoot_template(spec: &ManagedSeedSetSpec, path: &Path) -> ErrorList {
             "workers cannot be empty in the Shoot template for a ManagedSeedSet",
         ));
     }
-    errors.extend(template_metadata(&shown(template), &path.child("metadata")));
+    let (own, at) = (&template.metadata, path.child("metadata"));
+    errors.extend(template_metadata(own.labels.as_ref(), own.annotations.as_ref(), &at));
     let at = path.child("spec");
     errors.extend(validate_shoot_spec(&template.metadata, &template.spec, true, &at));
     errors

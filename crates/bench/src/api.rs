@@ -2,25 +2,23 @@
 //!
 //! Both keep every acknowledged write on disk, both are reached by TLS from this process. Ours is the garden of a `gardener up` without shoots:
 //! all components of a landscape run beside it. The real one is built and run by the conformance crate, and needs Go the first time.
-//! [`load`] sends the requests, [`fanout`] watches.
+//! [`verbs`] are the requests, [`fanout`] watches.
 
 mod fanout;
-mod load;
+mod verbs;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use gardener_conformance::reference::{self, Reference};
-use kube::Client;
-use tokio::time::Instant;
 
 use crate::Figure;
-use crate::landscape::Landscape;
-use crate::process;
+use crate::landscape::prepared;
+use crate::load::{self, Outcome, Server};
+use crate::running::Gardener;
 use fanout::Lag;
-use load::{Load, Outcome, Verb};
+use verbs::Verb;
 
 /// Arguments of `bench api`.
 #[derive(Args)]
@@ -51,15 +49,15 @@ pub struct Arguments {
 /// What was measured on one server.
 struct Measured {
     loads: Vec<(Verb, Outcome)>,
-    lists: Vec<(&'static str, Duration)>,
+    lists: Vec<(&'static str, f64)>,
     lag: Lag,
 }
 
 /// Measures ours, then the other.
 pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec<Figure>> {
-    let mut landscape = Landscape::spawn(binary, None)?;
+    let mut landscape = Gardener::up(binary, None)?;
     let client = landscape.client().await?;
-    landscape.prepared(&client).await?;
+    prepared(&client).await?;
     let config = landscape.config().await?;
     let ours = on_server(&Server::new(config, vec![landscape.pid()?]), arguments).await?;
     landscape.kill().await?;
@@ -76,62 +74,27 @@ pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec
     Ok(figures(&ours, theirs.as_ref()))
 }
 
-/// A server under load.
-pub struct Server {
-    config: kube::Config,
-    pids: Vec<u32>,
-}
-
-impl Server {
-    fn new(config: kube::Config, pids: Vec<u32>) -> Self {
-        Self { config, pids }
-    }
-
-    /// A client with connections of its own.
-    pub fn client(&self) -> anyhow::Result<Client> {
-        Ok(Client::try_from(self.config.clone())?)
-    }
-
-    /// Processor time that its processes have taken, in seconds.
-    fn processor_time(&self) -> anyhow::Result<f64> {
-        self.pids.iter().map(|pid| process::processor_time(*pid)).sum()
-    }
-
-    fn memory(&self) -> anyhow::Result<f64> {
-        self.pids.iter().map(|pid| process::memory(*pid)).sum()
-    }
-}
-
 async fn on_server(server: &Server, arguments: &Arguments) -> anyhow::Result<Measured> {
     let client = server.client()?;
-    load::namespace(&client).await?;
+    verbs::namespace(&client).await?;
     let mut loads = Vec::new();
     for verb in Verb::ALL {
         let requests = match verb {
             Verb::Create => arguments.objects,
             _ => arguments.requests,
         };
-        let load = Load {
-            verb,
-            requests,
-            objects: arguments.objects,
-            workers: arguments.workers,
-        };
-        let before = server.processor_time()?;
-        let mut outcome = load.run(server).await.with_context(|| format!("{verb:?}"))?;
-        outcome.processor_time = server.processor_time()? - before;
+        let objects = arguments.objects;
+        let outcome = load::run(server, arguments.workers, requests, move |number| {
+            verb.request(number, objects)
+        })
+        .await
+        .with_context(|| format!("{verb:?}"))?;
         loads.push((verb, outcome));
     }
     let mut lists = Vec::new();
     for (name, accept) in load::LISTS {
-        let mut taken = Vec::new();
-        for _ in 0..7 {
-            let started = Instant::now();
-            load::list(&client, accept).await?;
-            taken.push(started.elapsed());
-        }
-        taken.sort();
-        lists.push((name, taken.get(taken.len() / 2).copied().unwrap_or_default()));
+        let taken = load::median(7, async || load::list(&client, verbs::PATH, accept).await).await?;
+        lists.push((name, taken));
     }
     let lag = fanout::measure(server, arguments.watchers, arguments.changes).await?;
     Ok(Measured { loads, lists, lag })
@@ -176,14 +139,13 @@ fn figures(ours: &Measured, theirs: Option<&Measured>) -> Vec<Figure> {
             false,
         );
     }
-    let milliseconds = |taken: Duration| taken.as_secs_f64() * 1000.0;
     for (index, (name, taken)) in ours.lists.iter().enumerate() {
         let other = theirs.and_then(|theirs| theirs.lists.get(index));
         row(
             format!("list of all as {name}, median"),
             "ms",
-            milliseconds(*taken),
-            other.map(|(_, taken)| milliseconds(*taken)),
+            *taken,
+            other.map(|(_, taken)| *taken),
             false,
         );
     }
@@ -209,11 +171,4 @@ fn figures(ours: &Measured, theirs: Option<&Measured>) -> Vec<Figure> {
         false,
     );
     figures
-}
-
-/// The value below which a share of the sorted `values` is.
-fn quantile(values: &[f64], share: f64) -> f64 {
-    let last = values.len().saturating_sub(1);
-    let at = (last as f64 * share).round() as usize;
-    values.get(at.min(last)).copied().unwrap_or_default()
 }

@@ -7,9 +7,10 @@ use clap::Args;
 use tokio::time::Instant;
 
 use crate::Figure;
-use crate::landscape::Landscape;
+use crate::landscape::prepared;
 use crate::process::{peak_memory, processor_time};
 use crate::ready;
+use crate::running::Gardener;
 
 /// Arguments of `bench idle`.
 #[derive(Args)]
@@ -24,10 +25,10 @@ pub struct Arguments {
 
 /// Waits until everything is healthy, then looks on.
 pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec<Figure>> {
-    let mut landscape = Landscape::spawn(binary, None)?;
+    let mut landscape = Gardener::up(binary, None)?;
     if arguments.no_shoot {
         let client = landscape.client().await?;
-        landscape.prepared(&client).await?;
+        prepared(&client).await?;
     } else {
         ready::healthy(&mut landscape, 1).await?;
     }

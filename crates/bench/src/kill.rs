@@ -17,7 +17,8 @@ use rand::{RngExt, SeedableRng};
 use serde_json::json;
 
 use crate::Figure;
-use crate::landscape::{Landscape, apply, is_settled, shoot, shoots, until};
+use crate::landscape::{apply, is_settled, prepared, shoot, shoots, until};
+use crate::running::Gardener;
 
 const LABEL: &str = "bench=acknowledged";
 const CONFIRMATION: &str = "confirmation.gardener.cloud/deletion";
@@ -153,14 +154,14 @@ pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec
     for step in Step::ALL {
         let until_here = (killed + share).min(arguments.times);
         while killed < until_here {
-            let mut landscape = Landscape::spawn(binary, Some(folder.path()))?;
+            let mut landscape = Gardener::up(binary, Some(folder.path()))?;
             let client = landscape.client().await?;
             ledger.check(&client).await?;
             let stop = Arc::new(AtomicBool::new(false));
             let writer = tokio::spawn(std::mem::take(&mut ledger).write(client.clone(), stop.clone()));
             let moment = Duration::from_millis(chance.random_range(0..arguments.longest));
             let asked = tokio::time::timeout(moment, async {
-                landscape.prepared(&client).await?;
+                prepared(&client).await?;
                 finish(step, &client).await
             });
             let began = tokio::time::Instant::now();
@@ -175,14 +176,14 @@ pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec
             *kills.entry(step).or_default() += 1;
         }
         // the step comes to its end before the next begins
-        let mut landscape = Landscape::spawn(binary, Some(folder.path()))?;
+        let mut landscape = Gardener::up(binary, Some(folder.path()))?;
         let client = landscape.client().await?;
         ledger.check(&client).await?;
-        landscape.prepared(&client).await?;
+        prepared(&client).await?;
         finish(step, &client).await?;
         landscape.kill().await?;
     }
-    let mut landscape = Landscape::spawn(binary, Some(folder.path()))?;
+    let mut landscape = Gardener::up(binary, Some(folder.path()))?;
     let client = landscape.client().await?;
     ledger.check(&client).await?;
     let mut figures = vec![

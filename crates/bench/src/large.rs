@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::Figure;
-use crate::landscape::{Landscape, shoot, until};
+use crate::landscape::{prepared, shoot, until};
+use crate::running::Gardener;
 
 /// How large objects are.
 #[derive(Args)]
@@ -48,9 +49,9 @@ fn api(client: &Client, kind: &str, namespace: Option<&str>) -> Api<DynamicObjec
 
 /// Measures all of it in one landscape.
 pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec<Figure>> {
-    let mut landscape = Landscape::spawn(binary, None)?;
+    let mut landscape = Gardener::up(binary, None)?;
     let client = landscape.client().await?;
-    landscape.prepared(&client).await?;
+    prepared(&client).await?;
     let mut figures = profiles_and_shoots(&client, arguments).await?;
     figures.extend(projects(&client, arguments).await?);
     Ok(figures)

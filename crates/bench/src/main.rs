@@ -4,14 +4,17 @@
 
 mod api;
 mod authorizer;
+mod garden;
 mod idle;
 mod kill;
 mod landscape;
 mod large;
+mod load;
 mod many;
 mod noop;
 mod process;
 mod ready;
+mod running;
 mod startup;
 
 use std::path::PathBuf;
@@ -42,6 +45,8 @@ enum Measurement {
     Noop,
     /// Load on the API server, and the same on the real kube-apiserver with etcd.
     Api(api::Arguments),
+    /// Load on a garden of many Shoots: creations, updates of their status, lists, memory, a restart.
+    Garden(garden::Arguments),
     /// How long it takes to decide what a gardenlet may do.
     Authorizer(authorizer::Arguments),
     /// What writes of large objects cost, and whether they cost more than twice as much at twice the size.
@@ -88,13 +93,14 @@ fn main() -> ExitCode {
 }
 
 async fn measure(cli: &Cli) -> anyhow::Result<Vec<Figure>> {
-    let binary = || landscape::binary(cli.binary.as_deref());
+    let binary = || running::binary(cli.binary.as_deref());
     match &cli.measurement {
         Measurement::Startup(arguments) => startup::measure(&binary()?, arguments).await,
         Measurement::Ready => ready::measure(&binary()?).await,
         Measurement::Many(arguments) => many::measure(&binary()?, arguments).await,
         Measurement::Noop => noop::measure(&binary()?).await,
         Measurement::Api(arguments) => api::measure(&binary()?, arguments).await,
+        Measurement::Garden(arguments) => garden::measure(&binary()?, arguments).await,
         Measurement::Authorizer(arguments) => authorizer::measure(arguments),
         Measurement::Large(arguments) => large::measure(&binary()?, arguments).await,
         Measurement::Idle(arguments) => idle::measure(&binary()?, arguments).await,

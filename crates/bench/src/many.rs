@@ -8,8 +8,9 @@ use kube::api::ListParams;
 use tokio::time::Instant;
 
 use crate::Figure;
-use crate::landscape::{Landscape, apply, is_healthy, shoot, shoots, until};
+use crate::landscape::{apply, is_healthy, prepared, shoot, shoots, until};
 use crate::process::{peak_memory, processor_time};
+use crate::running::Gardener;
 
 /// Arguments of `bench many`.
 #[derive(Args)]
@@ -27,9 +28,9 @@ pub struct Arguments {
 
 /// Applies all shoots and waits until all are healthy at the same time.
 pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec<Figure>> {
-    let mut landscape = Landscape::spawn(binary, None)?;
+    let mut landscape = Gardener::up(binary, None)?;
     let client = landscape.client().await?;
-    landscape.prepared(&client).await?;
+    prepared(&client).await?;
     let begun = Instant::now();
     for number in 0..arguments.shoots {
         apply(&client, &shoot(&format!("s{number}"), arguments.nodes)).await?;

@@ -10,8 +10,9 @@ use kube::{Client, Discovery};
 use serde_json::json;
 
 use crate::Figure;
-use crate::landscape::{Landscape, is_healthy, shoots, until};
+use crate::landscape::{is_healthy, shoots, until};
 use crate::ready;
+use crate::running::Gardener;
 
 /// Versions of objects by cluster, kind, namespace and name.
 type Versions = BTreeMap<String, String>;
@@ -32,7 +33,7 @@ const TOLD_EACH_TIME: [&str; 7] = [
 
 /// Compares all objects of garden, seed and shoot before and after.
 pub async fn measure(binary: &Path) -> anyhow::Result<Vec<Figure>> {
-    let mut landscape = Landscape::spawn(binary, None)?;
+    let mut landscape = Gardener::up(binary, None)?;
     let garden = ready::healthy(&mut landscape, 1).await?;
     let clusters = [
         ("garden", garden.clone()),

@@ -4,12 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::Figure;
-use crate::landscape::{Landscape, apply, is_healthy, shoot, shoots, until};
+use crate::landscape::{apply, is_healthy, prepared, shoot, shoots, until};
 use crate::process::peak_memory;
+use crate::running::Gardener;
 
 /// Starts a landscape, applies a shoot as soon as the seed is ready, and waits for it.
 pub async fn measure(binary: &Path) -> anyhow::Result<Vec<Figure>> {
-    let mut landscape = Landscape::spawn(binary, None)?;
+    let mut landscape = Gardener::up(binary, None)?;
     healthy(&mut landscape, 1).await?;
     Ok(vec![
         Figure::new(
@@ -21,9 +22,9 @@ pub async fn measure(binary: &Path) -> anyhow::Result<Vec<Figure>> {
 }
 
 /// Applies the shoot `local` and waits until it is healthy.
-pub async fn healthy(landscape: &mut Landscape, nodes: u32) -> anyhow::Result<kube::Client> {
+pub async fn healthy(landscape: &mut Gardener, nodes: u32) -> anyhow::Result<kube::Client> {
     let client = landscape.client().await?;
-    landscape.prepared(&client).await?;
+    prepared(&client).await?;
     apply(&client, &shoot("local", nodes)).await?;
     let api = shoots(&client);
     until("the shoot is healthy", Duration::from_secs(300), async || {

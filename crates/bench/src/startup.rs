@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 
 use crate::Figure;
-use crate::landscape::Landscape;
+use crate::running::Gardener;
 
 /// Arguments of `bench startup`.
 #[derive(Args)]
@@ -19,7 +19,7 @@ pub struct Arguments {
 pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec<Figure>> {
     let mut taken = Vec::new();
     for _ in 0..arguments.times {
-        let mut landscape = Landscape::spawn(binary, None)?;
+        let mut landscape = Gardener::up(binary, None)?;
         landscape.client().await?;
         taken.push(landscape.started.elapsed());
         landscape.kill().await?;

@@ -13,8 +13,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-use super::load::{PATH, send};
-use super::{Server, quantile};
+use super::verbs::PATH;
+use crate::load::{Server, quantile, send};
 
 /// How long changes are made.
 const LENGTH: Duration = Duration::from_secs(5);

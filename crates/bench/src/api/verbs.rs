@@ -1,0 +1,88 @@
+//! Requests on ConfigMaps of 1.5 kB.
+
+use anyhow::Context;
+use http::Request;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use kube::Client;
+use kube::client::Body;
+use serde_json::json;
+
+use crate::load::{post, send};
+
+/// Where the ConfigMaps are.
+pub const PATH: &str = "/api/v1/namespaces/bench/configmaps";
+/// Bytes of data in an object.
+const SIZE: usize = 1500;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    Create,
+    Get,
+    Update,
+    Patch,
+    Apply,
+}
+
+impl Verb {
+    /// In the order in which they are measured.
+    pub const ALL: [Self; 5] = [Self::Create, Self::Get, Self::Update, Self::Patch, Self::Apply];
+
+    /// For the table.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Get => "get",
+            Self::Update => "update",
+            Self::Patch => "merge patch",
+            Self::Apply => "apply",
+        }
+    }
+
+    /// The request of a number, where there are as many objects: each object once for creations, else all over the place but each worker another.
+    pub fn request(self, turn: u32, objects: u32) -> anyhow::Result<Request<Body>> {
+        let object = match self {
+            Self::Create => turn,
+            _ => turn.wrapping_mul(7919) % objects,
+        };
+        let path = format!("{PATH}/object-{object}");
+        let text = "x".repeat(SIZE);
+        let whole = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": format!("object-{object}"), "namespace": "bench", "labels": {"app": "bench", "part": (object % 10).to_string()}},
+            "data": {"turn": turn.to_string(), "text": text},
+        });
+        let (method, path, content_type, body) = match self {
+            Self::Create => ("POST", PATH.to_owned(), "application/json", Some(whole)),
+            Self::Get => ("GET", path, "application/json", None),
+            Self::Update => ("PUT", path, "application/json", Some(whole)),
+            Self::Patch => (
+                "PATCH",
+                path,
+                "application/merge-patch+json",
+                Some(json!({"data": {"turn": turn.to_string()}})),
+            ),
+            Self::Apply => (
+                "PATCH",
+                format!("{path}?fieldManager=bench&force=true"),
+                "application/apply-patch+yaml",
+                Some(whole),
+            ),
+        };
+        let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
+        Ok(Request::builder()
+            .method(method)
+            .uri(path)
+            .header(CONTENT_TYPE, content_type)
+            .header(ACCEPT, "application/json")
+            .body(Body::from(body))?)
+    }
+}
+
+/// Makes the namespace.
+pub async fn namespace(client: &Client) -> anyhow::Result<()> {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bench"}});
+    send(client, post("/api/v1/namespaces", &namespace)?)
+        .await
+        .context("the namespace cannot be made")
+}

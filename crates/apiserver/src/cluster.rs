@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::aggregation::Aggregation;
 use crate::authn::Authenticator;
 use crate::authz::{Attributes as AuthzAttributes, Authorizer, Decision};
-use crate::definition::{Admission, Definition, Lister};
+use crate::definition::{Admission, Definition, Kept, Lister, Which};
 use crate::elsewhere::Elsewhere;
 use crate::metrics::Metrics;
 use crate::object::{self, Head};
@@ -364,6 +364,38 @@ impl Lister for LogicalCluster {
             .filter(|entry| Head::of(entry, &definition).field(field) == Some(value))
             .map(|entry| Arc::new(object::value_of(entry)))
             .collect()
+    }
+
+    fn kept(&self, group: &str, resource: &str, which: Which<'_>, make: fn(&Value) -> Option<Kept>) -> Vec<Kept> {
+        let Some((definition, store)) = self.readable(group, resource) else {
+            return Vec::new();
+        };
+        let of_entry = |entry: &Arc<Entry>| {
+            let kept = Head::of(entry, &definition).derive(|| make(&object::value_of(entry)));
+            Option::clone(&kept)
+        };
+        let entries = match which {
+            Which::All | Which::With(..) => self.entries_in(store, &definition, ""),
+            Which::Named(namespace, name) => {
+                let key = Key {
+                    topic: definition.topic.clone(),
+                    path: self.path(namespace, name).into(),
+                };
+                match store.get(&key) {
+                    Some(entry) => vec![entry],
+                    // it may have to be fetched from another server
+                    None => {
+                        let fetched = self.get(group, resource, namespace, name);
+                        return fetched.and_then(|object| make(&object)).into_iter().collect();
+                    }
+                }
+            }
+        };
+        let wanted = entries.iter().filter(|entry| match which {
+            Which::With(field, value) => Head::of(entry, &definition).field(field) == Some(value),
+            _ => true,
+        });
+        wanted.filter_map(of_entry).collect()
     }
 
     fn allowed(&self, user: &UserInfo, verb: &str, group: &str, resource: &str, namespace: &str, name: &str) -> bool {

@@ -8,7 +8,7 @@ use gardener_store::{Change, CommitError, Expect, Key};
 use serde_json::Value;
 
 use crate::cluster::LogicalCluster;
-use crate::definition::{Context, Definition};
+use crate::definition::{Context, Definition, Draft};
 use crate::user::{MASTERS, UserInfo};
 use crate::{meta, object};
 
@@ -132,7 +132,9 @@ impl LogicalCluster {
         if missing(object, "generation") {
             meta::set(object, "generation", Some(1.into()));
         }
-        definition.canonicalize(object);
+        let mut draft = Draft::from(object.take());
+        definition.canonicalize(&mut draft);
+        *object = draft.into_json();
         Ok(())
     }
 }

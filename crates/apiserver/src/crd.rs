@@ -12,7 +12,7 @@ use gardener_store::Topic;
 use serde_json::{Value, json};
 
 use crate::cluster::LogicalCluster;
-use crate::definition::{Column, Columns, Context, Definition, PathColumn, Scale, Strategy, Version};
+use crate::definition::{Column, Columns, Context, Definition, Draft, PathColumn, Scale, Strategy, Version};
 use crate::registry::Scope;
 use crate::table::json_path;
 use crate::user::{MASTERS, UserInfo};
@@ -57,8 +57,8 @@ impl Strategy for CustomStrategy {
         false
     }
 
-    fn warnings(&self, _: &Context<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
-        let before = old.map(meta::finalizers).unwrap_or_default();
+    fn warnings(&self, _: &Context<'_>, object: &Draft, old: Option<&Draft>) -> Vec<String> {
+        let before = old.map(|old| meta::finalizers(old)).unwrap_or_default();
         let own = meta::finalizers(object);
         let bare = own.iter().filter(|name| !name.contains('/') && !before.contains(name));
         bare.map(|name| {

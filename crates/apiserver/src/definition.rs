@@ -3,9 +3,7 @@
 //!
 //! No kind is defined here: Kubernetes' are in [`crate::kubernetes`], the garden's in `garden-apiserver`, custom ones in [`crate::crd`].
 
-use std::any::Any;
 use std::collections::BTreeMap;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -15,10 +13,11 @@ use gardener_schema::Schema;
 use gardener_store::Topic;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::jiff::Timestamp;
-use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::cluster::LogicalCluster;
+pub use crate::draft::Draft;
+pub use crate::object::Kept;
 use crate::user::UserInfo;
 use crate::webhooks::{ConversionWebhook, Reinvocation};
 
@@ -182,7 +181,7 @@ impl Definition {
     }
 
     /// Brings an object of the stored version into the form in which it is stored.
-    pub(crate) fn canonicalize(&self, object: &mut Value) {
+    pub(crate) fn canonicalize(&self, object: &mut Draft) {
         self.strategy.canonicalize(object);
         if let Some(version) = self.stored_version().filter(|version| version.completes)
             && let Some(schema) = &version.schema
@@ -214,73 +213,6 @@ pub enum Operation {
     Connect,
 }
 
-/// What somebody made of an object, for others who would make the same of it.
-#[derive(Default)]
-pub struct Memo(Mutex<Option<Arc<dyn Any + Send + Sync>>>);
-
-impl Memo {
-    /// What was made of the object; made now if there is nothing of this type yet.
-    pub fn get_or<K: Any + Send + Sync>(&self, make: impl FnOnce() -> Option<K>) -> Option<Arc<K>> {
-        let kept = self.0.lock().clone();
-        if let Some(kept) = kept.and_then(|kept| kept.downcast().ok()) {
-            return Some(kept);
-        }
-        let made = Arc::new(make()?);
-        *self.0.lock() = Some(made.clone());
-        Some(made)
-    }
-}
-
-/// The object that a write brings, with what plugins decoded of it. Whoever takes it to change it makes that forgotten.
-#[derive(Default)]
-pub struct Body {
-    object: Option<Value>,
-    decoded: Memo,
-}
-
-impl From<Option<Value>> for Body {
-    fn from(object: Option<Value>) -> Self {
-        Self {
-            object,
-            decoded: Memo::default(),
-        }
-    }
-}
-
-impl Body {
-    /// The object as a type, as `decode` makes it of the JSON.
-    pub fn decoded<K: Any + Send + Sync>(&self, decode: impl FnOnce(&Value) -> Option<K>) -> Option<Arc<K>> {
-        let object = self.object.as_ref()?;
-        self.decoded.get_or(|| decode(object))
-    }
-
-    /// Replaces the object by one that is decoded already.
-    pub fn set_decoded<K: Any + Send + Sync>(&mut self, object: Value, decoded: K) {
-        self.object = Some(object);
-        self.decoded = Memo(Mutex::new(Some(Arc::new(decoded))));
-    }
-
-    /// The object alone.
-    pub fn into_object(self) -> Option<Value> {
-        self.object
-    }
-}
-
-impl Deref for Body {
-    type Target = Option<Value>;
-
-    fn deref(&self) -> &Option<Value> {
-        &self.object
-    }
-}
-
-impl DerefMut for Body {
-    fn deref_mut(&mut self) -> &mut Option<Value> {
-        self.decoded = Memo::default();
-        &mut self.object
-    }
-}
-
 /// Who asks, when, and where to look for other objects.
 pub struct Context<'a> {
     /// The caller.
@@ -297,6 +229,17 @@ pub struct Context<'a> {
     pub lister: &'a dyn Lister,
 }
 
+/// Which objects of a kind.
+#[derive(Clone, Copy, Debug)]
+pub enum Which<'a> {
+    /// All of the cluster.
+    All,
+    /// The one of a namespace (empty: of none) and name.
+    Named(&'a str, &'a str),
+    /// Those in which a selectable field has a value.
+    With(&'a str, &'a str),
+}
+
 /// Reads objects of one logical cluster as they are now, in their stored version.
 pub trait Lister: Send + Sync {
     /// One object; `namespace` is empty for cluster-scoped resources.
@@ -307,6 +250,16 @@ pub trait Lister: Send + Sync {
     fn field_values(&self, group: &str, resource: &str, field: &str) -> Vec<String>;
     /// The objects in which a selectable field has this value; cheaper than reading all.
     fn with_field(&self, group: &str, resource: &str, field: &str, value: &str) -> Vec<Arc<Value>>;
+    /// Objects as `make` makes a type of each, which is kept with the object until that changes: for kinds that many requests ask for, and of
+    /// which there are few. All callers for one kind make the same; what cannot be made is left out.
+    fn kept(&self, group: &str, resource: &str, which: Which<'_>, make: fn(&Value) -> Option<Kept>) -> Vec<Kept> {
+        let objects = match which {
+            Which::All => self.list(group, resource, None),
+            Which::Named(namespace, name) => self.get(group, resource, namespace, name).into_iter().collect(),
+            Which::With(field, value) => self.with_field(group, resource, field, value),
+        };
+        objects.iter().filter_map(|object| make(object)).collect()
+    }
     /// Whether `user` may do `verb`; asks the cluster's authorizer.
     fn allowed(&self, user: &UserInfo, verb: &str, group: &str, resource: &str, namespace: &str, name: &str) -> bool;
     /// The rules of roles that apply to a user in a namespace and everywhere.
@@ -335,12 +288,12 @@ pub trait Strategy: Send + Sync + 'static {
     ///
     /// # Errors
     /// Refuses what cannot be prepared.
-    fn prepare_for_create(&self, context: &Context<'_>, object: &mut Value) -> Result<(), ApiError> {
+    fn prepare_for_create(&self, context: &Context<'_>, object: &mut Draft) -> Result<(), ApiError> {
         Ok(())
     }
 
     /// Finds what is wrong with a new object.
-    fn validate(&self, context: &Context<'_>, object: &Value) -> ErrorList {
+    fn validate(&self, context: &Context<'_>, object: &Draft) -> ErrorList {
         Vec::new()
     }
 
@@ -348,12 +301,12 @@ pub trait Strategy: Send + Sync + 'static {
     ///
     /// # Errors
     /// Refuses what cannot be prepared.
-    fn prepare_for_update(&self, context: &Context<'_>, object: &mut Value, old: &Value) -> Result<(), ApiError> {
+    fn prepare_for_update(&self, context: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<(), ApiError> {
         Ok(())
     }
 
     /// Finds what is wrong with a change of the main resource.
-    fn validate_update(&self, context: &Context<'_>, object: &Value, old: &Value) -> ErrorList {
+    fn validate_update(&self, context: &Context<'_>, object: &Draft, old: &Draft) -> ErrorList {
         Vec::new()
     }
 
@@ -364,22 +317,22 @@ pub trait Strategy: Send + Sync + 'static {
     fn prepare_for_status_update(
         &self,
         context: &Context<'_>,
-        object: &mut Value,
-        old: &Value,
+        object: &mut Draft,
+        old: &Draft,
     ) -> Result<(), ApiError> {
         Ok(())
     }
 
     /// Finds what is wrong with a change of the status.
-    fn validate_status_update(&self, context: &Context<'_>, object: &Value, old: &Value) -> ErrorList {
+    fn validate_status_update(&self, context: &Context<'_>, object: &Draft, old: &Draft) -> ErrorList {
         Vec::new()
     }
 
     /// Brings a valid object into the form in which it is stored.
-    fn canonicalize(&self, object: &mut Value) {}
+    fn canonicalize(&self, object: &mut Draft) {}
 
     /// Sentences for `Warning` headers.
-    fn warnings(&self, context: &Context<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
+    fn warnings(&self, context: &Context<'_>, object: &Draft, old: Option<&Draft>) -> Vec<String> {
         Vec::new()
     }
 
@@ -519,11 +472,9 @@ pub struct Attributes<'a> {
     /// Name; empty while a name is still to be generated.
     pub name: &'a str,
     /// The object as it would be stored, or the body of a subresource with a kind of its own; `None` for deletions.
-    pub object: Body,
+    pub object: Option<Draft>,
     /// The object as it is stored; `None` for creations.
-    pub old: Option<&'a Value>,
-    /// `old` as plugins decoded it.
-    pub old_decoded: Memo,
+    pub old: Option<&'a Draft>,
     /// Who, when, where.
     pub context: &'a Context<'a>,
     /// What the request's query or body says besides the object: `CreateOptions`, `UpdateOptions` or `DeleteOptions`.
@@ -576,6 +527,11 @@ impl Attributes<'_> {
         let kind = self.definition.version(self.version);
         let kind = kind.map_or("", |version| version.kind.as_str());
         owned((&self.definition.group, self.version, kind))
+    }
+
+    /// The stored object as JSON.
+    pub fn old_json(&self) -> Option<&Value> {
+        self.old.map(|old| &**old)
     }
 
     /// A 403 with upstream's wording for admission plugins.

@@ -663,7 +663,12 @@ impl Call {
             let partial = (PARTIAL, accept.meta_version());
             match (accept.shape, accept.encoding) {
                 (Shape::Object, Encoding::Json) => return Ok(list.objects(version, &api_version, scope)),
-                (Shape::Metadata, Encoding::Json) => return Ok(list.metadata(partial.1)),
+                (Shape::Metadata, Encoding::Json) => return Ok(list.metadata(&scope.definition, partial.1)),
+                (Shape::Table, Encoding::Json) if !list.across => {
+                    let now = self.cluster.clock().now();
+                    let style = self.table_style(accept)?;
+                    return Ok(list.table((&scope.definition, version), now, style));
+                }
                 (Shape::Object, Encoding::Protobuf) => {
                     return list.protobuf((&api_version, &version.list_kind), (&api_version, &version.kind));
                 }

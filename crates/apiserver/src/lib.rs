@@ -17,6 +17,7 @@ pub mod decode;
 pub mod definition;
 pub mod delegation;
 mod discovery;
+mod draft;
 pub mod elsewhere;
 pub mod encryption;
 mod followed;

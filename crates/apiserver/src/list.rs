@@ -4,13 +4,15 @@ use bytes::{BufMut, BytesMut};
 use gardener_apimachinery::ApiError;
 use gardener_store::Entry;
 use http::{Response, StatusCode};
+use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::accept::{Accept, Encoding};
-use crate::definition::Version;
+use crate::definition::{Definition, Version};
+use crate::object::Head;
 use crate::registry::{Page, Scope};
 use crate::respond::{self, Body};
-use crate::table::{self, PARTIAL};
+use crate::table::{self, PARTIAL, Style};
 use crate::{protobuf, watch};
 
 /// A list that is put together from the stored bytes of its elements.
@@ -43,25 +45,48 @@ impl ListOf<'_> {
     }
 
     /// The objects' metadata.
-    pub(crate) fn metadata(&self, meta_version: &str) -> Response<Body> {
+    pub(crate) fn metadata(&self, definition: &Definition, meta_version: &str) -> Response<Body> {
         self.json(&format!("{PARTIAL}List"), meta_version, |out, entry| {
-            table::put_metadata(out, &entry.value, meta_version);
+            table::put_metadata(out, Head::of(entry, definition).metadata(entry), meta_version);
+        })
+    }
+
+    /// A table of the objects. Each row is written as it is made: all objects at once, parsed, would take a multiple of their bytes.
+    pub(crate) fn table(&self, scope: (&Definition, &Version), now: Timestamp, style: Style) -> Response<Body> {
+        let columns = table::column_definitions(scope.1);
+        let head = format!(
+            "{{\"kind\":\"Table\",\"apiVersion\":\"{}\",\"metadata\":{},\"columnDefinitions\":{columns},\"rows\":",
+            style.meta_version, self.list_meta
+        );
+        if self.page.entries.is_empty() && table::is_plain(scope.1) {
+            return respond::raw(StatusCode::OK, format!("{head}null}}"), Accept::JSON);
+        }
+        self.written(&format!("{head}["), |out, entry| {
+            table::put_row(out, entry, scope, now, style);
         })
     }
 
     fn json(&self, kind: &str, api_version: &str, put: impl Fn(&mut BytesMut, &Entry)) -> Response<Body> {
-        let Self { page, list_meta, .. } = self;
-        let size: usize = page.entries.iter().map(|entry| entry.value.len() + 64).sum();
-        let mut out = BytesMut::with_capacity(size + 256);
-        out.put_slice(
-            format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{list_meta},\"items\":[")
-                .as_bytes(),
-        );
+        let list_meta = self.list_meta;
+        let head =
+            format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{list_meta},\"items\":[");
+        self.written(&head, put)
+    }
+
+    /// The elements behind a head that ends where they begin.
+    fn written(&self, head: &str, put: impl Fn(&mut BytesMut, &Entry)) -> Response<Body> {
+        let page = self.page;
+        let mut out = BytesMut::new();
+        out.put_slice(head.as_bytes());
         for (index, entry) in page.entries.iter().enumerate() {
             if index > 0 {
                 out.put_u8(b',');
             }
             put(&mut out, entry);
+            // the first element tells how large the others will be; doubling again and again would copy all of it each time
+            if index == 0 {
+                out.reserve(out.len().saturating_mul(page.entries.len()));
+            }
         }
         out.put_slice(b"]}");
         respond::raw(StatusCode::OK, out.freeze(), Accept::JSON)

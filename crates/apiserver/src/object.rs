@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -14,6 +15,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::definition::Definition;
+use crate::table;
 
 const METADATA: &[u8] = b"\"metadata\":{";
 
@@ -101,9 +103,16 @@ pub struct Head {
     pub fields: Vec<(String, String)>,
     /// Unique id.
     pub uid: String,
+    /// Where the metadata stands in the entry's bytes.
+    metadata: Range<usize>,
+    /// The object's row in tables.
+    row: OnceLock<Option<table::Row>>,
     /// Something a consumer derived from this object, e.g. parsed RBAC rules.
     derived: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
+
+/// What was made of an object, kept with it until the object changes.
+pub type Kept = Arc<dyn Any + Send + Sync>;
 
 impl Head {
     /// The head of an entry; parsed on first use.
@@ -126,6 +135,8 @@ impl Head {
                 labels: crate::meta::string_map(object.pointer("/metadata/labels")),
                 fields,
                 uid: text("/metadata/uid"),
+                metadata: place_of_metadata(&entry.value),
+                row: OnceLock::new(),
                 derived: OnceLock::new(),
             }
         })
@@ -137,6 +148,16 @@ impl Head {
             .iter()
             .find(|(key, _)| key == path)
             .map(|(_, value)| value.as_str())
+    }
+
+    /// The metadata's bytes in those of the entry that this is the head of.
+    pub(crate) fn metadata<'e>(&self, entry: &'e Entry) -> &'e [u8] {
+        entry.value.get(self.metadata.clone()).unwrap_or(b"{}")
+    }
+
+    /// The object's row in tables, made once; none if it cannot be kept.
+    pub(crate) fn row(&self, make: impl FnOnce() -> Option<table::Row>) -> Option<&table::Row> {
+        self.row.get_or_init(make).as_ref()
     }
 
     /// What a consumer derives from the entry, computed once. All callers for one kind must ask for the same type.
@@ -160,6 +181,17 @@ pub(crate) fn drop_type(object: &mut Value) {
 /// An entry's object, parsed.
 pub fn value_of(entry: &Entry) -> Value {
     serde_json::from_slice(&entry.value).unwrap_or(Value::Null)
+}
+
+/// Where an encoded object's metadata stands in its bytes; nowhere, if it has none.
+fn place_of_metadata(value: &[u8]) -> Range<usize> {
+    let metadata = metadata_of(value).as_bytes();
+    // one lies in the other
+    let start = (metadata.as_ptr() as usize).checked_sub(value.as_ptr() as usize);
+    let place = start.map(|start| start..start + metadata.len());
+    place
+        .filter(|place| place.end <= value.len())
+        .unwrap_or(usize::MAX..usize::MAX)
 }
 
 /// The bytes of an encoded object's metadata.

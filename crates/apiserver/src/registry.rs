@@ -29,7 +29,7 @@ use serde_json::Value;
 
 use crate::accept::{Accept, Encoding, Shape};
 use crate::cluster::LogicalCluster;
-use crate::definition::{Attributes, Context, Definition, Memo, Operation, Version, Warnings};
+use crate::definition::{Attributes, Context, Definition, Draft, Operation, Version, Warnings};
 use crate::user::UserInfo;
 use crate::webhooks::{Reinvocation, conversion};
 use crate::{meta, object, protobuf, table};
@@ -307,8 +307,8 @@ impl Scope {
         context: &Context<'_>,
         operation: Operation,
         options: &Value,
-        object: &mut Option<Value>,
-        old: Option<&Value>,
+        object: &mut Option<Draft>,
+        old: Option<&Draft>,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
         if self.admitted {
@@ -316,7 +316,7 @@ impl Scope {
         }
         let mut attributes = self.attributes(context, operation, options, object.take(), old);
         let admitted = self.admit_rounds(&mut attributes).await;
-        *object = attributes.object.into_object();
+        *object = attributes.object.take();
         warnings.extend(attributes.warnings.into_vec());
         admitted.inspect_err(|_| self.refused_with.extend(warnings.drain(..)))
     }
@@ -338,7 +338,7 @@ impl Scope {
         context: &Context<'_>,
         options: &WriteOptions,
         body: Value,
-        old: Option<&Value>,
+        old: Option<&Draft>,
         warnings: &mut Vec<String>,
     ) -> Result<Value, ApiError> {
         let (operation, kind) = match old {
@@ -346,11 +346,11 @@ impl Scope {
             None => (Operation::Create, "CreateOptions"),
         };
         let options = options.object(kind);
-        let mut body = Some(body);
+        let mut body = Some(Draft::from(body));
         self.admit(context, operation, &options, &mut body, old, warnings)
             .await?;
         let body = self.admit_final(context, operation, &options, body, old, warnings);
-        Ok(body.await?.unwrap_or(Value::Null))
+        Ok(body.await?.map(Draft::into_json).unwrap_or_default())
     }
 
     async fn admit_final(
@@ -358,10 +358,10 @@ impl Scope {
         context: &Context<'_>,
         operation: Operation,
         options: &Value,
-        object: Option<Value>,
-        old: Option<&Value>,
+        object: Option<Draft>,
+        old: Option<&Draft>,
         warnings: &mut Vec<String>,
-    ) -> Result<Option<Value>, ApiError> {
+    ) -> Result<Option<Draft>, ApiError> {
         if self.admitted {
             return Ok(object);
         }
@@ -375,7 +375,7 @@ impl Scope {
         }
         warnings.extend(attributes.warnings.into_vec());
         validated.inspect_err(|_| self.refused_with.extend(warnings.drain(..)))?;
-        let mut object = attributes.object.into_object();
+        let mut object = attributes.object;
         if let Some(object) = &mut object {
             self.prune_changed(object);
         }
@@ -399,8 +399,8 @@ impl Scope {
         context: &'c Context<'c>,
         operation: Operation,
         options: &'c Value,
-        object: Option<Value>,
-        old: Option<&'c Value>,
+        object: Option<Draft>,
+        old: Option<&'c Draft>,
     ) -> Attributes<'c> {
         Attributes {
             operation,
@@ -409,9 +409,8 @@ impl Scope {
             subresource: &self.subresource,
             namespace: &self.namespace,
             name: &self.name,
-            object: object.into(),
+            object,
             old,
-            old_decoded: Memo::default(),
             context,
             options,
             with_collection: self.with_collection,

@@ -7,7 +7,7 @@ use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use crate::decode::Source;
-use crate::definition::Scale;
+use crate::definition::{Draft, Scale};
 use crate::handle::Call;
 use crate::registry::{PatchKind, Scope, WriteOptions, not_of_this_type};
 use crate::respond::{self, Body};
@@ -98,7 +98,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             Some(entry.mod_revision.to_string().into()),
         );
         let wanted = scope
-            .admit_body(&context, &options, wanted, Some(&current), &mut warnings)
+            .admit_body(&context, &options, wanted, Some(&Draft::from(current)), &mut warnings)
             .await?;
         let replicas = check(scope, &wanted)?;
         set_path(&mut parent, &paths.spec_replicas, json!(replicas));

@@ -4,11 +4,13 @@ use bytes::{BufMut, BytesMut};
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::duration::{Duration, human};
 use gardener_apimachinery::field::go_quote;
-use k8s_openapi::jiff::Timestamp;
+use gardener_store::Entry;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::definition::{Column, Columns, Definition, PathColumn, Version};
-use crate::{meta, object};
+use crate::meta;
+use crate::object::{self, Head};
 
 /// Which object each row carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +76,7 @@ pub fn column(name: &str, type_: &str, format: &str, priority: i32) -> Column {
 }
 
 /// Whether a kind's table is upstream's plain one of names and times, which tells no rows where others tell an empty list.
-fn is_plain(version: &Version) -> bool {
+pub(crate) fn is_plain(version: &Version) -> bool {
     matches!(&version.columns, Columns::Row(columns) if columns.get(1).is_some_and(|column| column.name == "Created At"))
 }
 
@@ -117,6 +119,87 @@ fn cells(definition: &Definition, version: &Version, now: Timestamp, object: &Va
             .chain(own.iter().map(|own| path_cell(own, now, object)))
             .collect(),
     }
+}
+
+/// The cells of a stored object's row as JSON text. What changes with time is left open: ages since the object was made, which stand in the gaps
+/// between the pieces.
+pub(crate) struct Row {
+    pieces: Vec<String>,
+    created: Timestamp,
+}
+
+impl Row {
+    /// The row of an object; none if it tells another time than that since the object was made. Columns of custom resources may change while the
+    /// object stays: their rows are not kept.
+    fn of(definition: &Definition, version: &Version, object: &Value) -> Option<Self> {
+        if let Columns::Paths(_) = &version.columns {
+            return None;
+        }
+        let created = meta::parse_time(meta::text(object, "/metadata/creationTimestamp")).unwrap_or_default();
+        // what differs at two moments must be the age at both
+        let moments = [created, created.checked_add(LATER).ok()?];
+        let [first, second] = moments.map(|now| cells(definition, version, now, object));
+        let [young, old] = moments.map(|now| Value::from(age(now, object)));
+        let mut pieces = vec!["[".to_owned()];
+        for (index, (one, other)) in first.into_iter().zip(second).enumerate() {
+            let piece = pieces.last_mut()?;
+            if index > 0 {
+                piece.push(',');
+            }
+            if one == other {
+                piece.push_str(&one.to_string());
+            } else if one == young && other == old {
+                pieces.push(String::new());
+            } else {
+                return None;
+            }
+        }
+        pieces.last_mut()?.push(']');
+        Some(Self { pieces, created })
+    }
+
+    /// Writes the cells as they are now.
+    fn put(&self, out: &mut BytesMut, now: Timestamp) {
+        for (index, piece) in self.pieces.iter().enumerate() {
+            if index > 0 {
+                let age = human(Duration::from_secs(now.as_second() - self.created.as_second()));
+                out.put_slice(format!("\"{age}\"").as_bytes());
+            }
+            out.put_slice(piece.as_bytes());
+        }
+    }
+}
+
+/// A time after which an age is surely told by another text than at its beginning.
+const LATER: SignedDuration = SignedDuration::from_secs(12_345_678);
+
+/// Writes an entry's row.
+pub(crate) fn put_row(out: &mut BytesMut, entry: &Entry, scope: (&Definition, &Version), now: Timestamp, style: Style) {
+    let (definition, version) = scope;
+    let head = Head::of(entry, definition);
+    out.put_slice(b"{\"cells\":");
+    match head.row(|| Row::of(definition, version, &object::value_of(entry))) {
+        Some(row) => row.put(out, now),
+        None => {
+            let cells = cells(definition, version, now, &object::value_of(entry));
+            out.put_slice(Value::from(cells).to_string().as_bytes());
+        }
+    }
+    out.put_slice(b",\"object\":");
+    match style.include {
+        Include::None => out.put_slice(b"null"),
+        Include::Metadata => put_metadata(out, head.metadata(entry), style.meta_version),
+        Include::Object => out.put_slice(&entry.value),
+    }
+    out.put_u8(b'}');
+}
+
+/// The `columnDefinitions` of a table.
+pub(crate) fn column_definitions(version: &Version) -> Value {
+    let columns = columns(version).into_iter();
+    columns
+        .map(|c| json!({"name": c.name, "type": c.type_, "format": c.format, "description": c.description, "priority": c.priority}))
+        .collect()
 }
 
 fn path_cell(column: &PathColumn, now: Timestamp, object: &Value) -> Value {
@@ -237,13 +320,9 @@ pub fn table(
             row
         })
         .collect();
-    let columns: Value = if headers {
-        columns(version)
-            .into_iter()
-            .map(|c| json!({"name": c.name, "type": c.type_, "format": c.format, "description": c.description, "priority": c.priority}))
-            .collect()
-    } else {
-        Value::Null
+    let columns = match headers {
+        true => column_definitions(version),
+        false => Value::Null,
     };
     let rows = if rows.is_empty() && is_plain(version) {
         Value::Null
@@ -258,10 +337,10 @@ pub fn metadata_only(object: &Value, meta_version: &str) -> Value {
     json!({"kind": PARTIAL, "apiVersion": meta_version, "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({}))})
 }
 
-/// Writes an encoded object's metadata as `PartialObjectMetadata`.
-pub fn put_metadata(out: &mut BytesMut, value: &[u8], meta_version: &str) {
+/// Writes metadata as `PartialObjectMetadata`.
+pub fn put_metadata(out: &mut BytesMut, metadata: &[u8], meta_version: &str) {
     out.put_slice(format!("{{\"kind\":\"{PARTIAL}\",\"apiVersion\":\"{meta_version}\",\"metadata\":").as_bytes());
-    out.put_slice(object::metadata_of(value).as_bytes());
+    out.put_slice(metadata);
     out.put_u8(b'}');
 }
 

@@ -242,7 +242,9 @@ impl State {
                 }
                 (Shape::Metadata, None) => {
                     let meta_version = self.style.meta_version;
-                    return line_of(kind, value.len(), |out| table::put_metadata(out, value, meta_version));
+                    return line_of(kind, value.len(), |out| {
+                        table::put_metadata(out, object::metadata_of(value).as_bytes(), meta_version)
+                    });
                 }
                 (_, Some(protobuf)) => match protobuf.encode(value) {
                     Ok(object) => return protobuf::watch_frame(kind, &object),

@@ -45,29 +45,47 @@ const SECRETS: &str = "/api/v1/namespaces/garden-local/secrets";
 /// Bytes of a Shoot as it is sent.
 const SHOOT_SIZE: usize = 10_000;
 
-/// What there is before the first Shoot, and where it is created.
-const FURNITURE: [(&str, &str); 5] = [
-    (
-        "/apis/core.gardener.cloud/v1beta1/projects",
-        include_str!("../../landscape/manifests/11-project-local.yaml"),
-    ),
-    (
-        "/apis/core.gardener.cloud/v1beta1/cloudprofiles",
-        include_str!("../../landscape/manifests/20-cloudprofile.yaml"),
-    ),
-    (
-        "/apis/core.gardener.cloud/v1beta1/seeds",
-        include_str!("../../landscape/manifests/25-seed.yaml"),
-    ),
-    (
-        SECRETS,
-        include_str!("../../landscape/manifests/39-secret-provider.yaml"),
-    ),
-    (
-        "/apis/security.gardener.cloud/v1alpha1/namespaces/garden-local/credentialsbindings",
-        include_str!("../../landscape/manifests/40-credentialsbinding.yaml"),
-    ),
+/// What there is before the first Shoot.
+const FURNITURE: [&str; 6] = [
+    REGISTRATION,
+    include_str!("../../landscape/manifests/11-project-local.yaml"),
+    include_str!("../../landscape/manifests/20-cloudprofile.yaml"),
+    include_str!("../../landscape/manifests/25-seed.yaml"),
+    include_str!("../../landscape/manifests/39-secret-provider.yaml"),
+    include_str!("../../landscape/manifests/40-credentialsbinding.yaml"),
 ];
+
+/// That somebody is responsible for the types of the seed and the Shoots.
+const REGISTRATION: &str = "
+apiVersion: core.gardener.cloud/v1beta1
+kind: ControllerRegistration
+metadata:
+  name: provider-local
+spec:
+  resources:
+  - {kind: BackupBucket, type: local}
+  - {kind: BackupEntry, type: local}
+  - {kind: ControlPlane, type: local}
+  - {kind: DNSRecord, type: local}
+  - {kind: Infrastructure, type: local}
+  - {kind: Network, type: calico}
+  - {kind: OperatingSystemConfig, type: local}
+  - {kind: Worker, type: local}
+";
+
+/// Where objects of a kind of the furniture are created.
+fn collection(kind: &str) -> anyhow::Result<&'static str> {
+    Ok(match kind {
+        "Namespace" => "/api/v1/namespaces",
+        "ControllerRegistration" => "/apis/core.gardener.cloud/v1beta1/controllerregistrations",
+        "Project" => "/apis/core.gardener.cloud/v1beta1/projects",
+        "CloudProfile" => "/apis/core.gardener.cloud/v1beta1/cloudprofiles",
+        "Seed" => "/apis/core.gardener.cloud/v1beta1/seeds",
+        "Secret" => SECRETS,
+        "CredentialsBinding" => "/apis/security.gardener.cloud/v1alpha1/namespaces/garden-local/credentialsbindings",
+        _ => anyhow::bail!("no {kind} is known to be in a garden before its Shoots"),
+    })
+}
 
 /// Fills a garden, and measures it.
 pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec<Figure>> {
@@ -143,16 +161,12 @@ fn rates(what: &str, outcome: &Outcome) -> [Figure; 3] {
     ]
 }
 
-/// Makes the project with its namespace, a cloud profile, a seed and credentials. Where controllers would act, what they write is written.
+/// Makes the project with its namespace, a cloud profile, a seed and credentials.
 async fn furnish(client: &Client) -> anyhow::Result<()> {
-    let namespace = json!({
-        "apiVersion": "v1", "kind": "Namespace",
-        "metadata": {"name": "garden-local", "labels": {"gardener.cloud/role": "project", "project.gardener.cloud/name": "local"}},
-    });
-    send(client, post("/api/v1/namespaces", &namespace)?).await?;
-    for (path, manifest) in FURNITURE {
+    for manifest in FURNITURE {
         for document in serde_saphyr::from_multiple::<Value>(manifest)? {
-            let kind = document.get("kind").cloned().unwrap_or_default();
+            let kind = document.get("kind").and_then(Value::as_str).unwrap_or_default();
+            let path = collection(kind)?;
             // the authorizer and admission learn of what is new by their watches
             until(&format!("{kind} is created"), Duration::from_secs(10), async || {
                 send(client, post(path, &document)?).await?;

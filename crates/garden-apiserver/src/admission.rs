@@ -21,7 +21,6 @@ pub mod webhooks;
 
 use std::sync::Arc;
 
-use gardener_apimachinery::ApiError;
 use gardener_apiserver::definition::{Admission, Attributes};
 use k8s_openapi::Resource;
 use serde::Serialize;
@@ -81,35 +80,29 @@ fn errors_occurred(errors: &[String]) -> String {
     format!("{count}\n{}\n", lines.concat())
 }
 
-/// The object of a write as its type, when the write is to that kind. Many plugins ask; it is decoded once.
-fn typed<K: Resource + DeserializeOwned + Clone + Send + Sync + 'static>(attributes: &Attributes<'_>) -> Option<K> {
-    if !attributes.is(K::GROUP, K::URL_PATH_SEGMENT) {
-        return None;
-    }
-    let decoded = attributes.object.decoded(|object| K::deserialize(object).ok())?;
-    Some(K::clone(&decoded))
+/// The object of a write as its type, when the write is to that kind.
+fn typed<K: Rules>(attributes: &Attributes<'_>) -> Option<Arc<K>> {
+    let object = attributes
+        .is(K::GROUP, K::URL_PATH_SEGMENT)
+        .then_some(attributes.object.as_ref());
+    object.flatten()?.typed().ok()
 }
 
 /// The stored object of a write as its type.
-fn typed_old<K: Resource + DeserializeOwned + Clone + Send + Sync + 'static>(attributes: &Attributes<'_>) -> Option<K> {
-    if !attributes.is(K::GROUP, K::URL_PATH_SEGMENT) {
-        return None;
-    }
-    let old = attributes.old?;
-    let decoded = attributes.old_decoded.get_or(|| K::deserialize(old).ok())?;
-    Some(K::clone(&decoded))
+fn typed_old<K: Rules>(attributes: &Attributes<'_>) -> Option<Arc<K>> {
+    let old = attributes.is(K::GROUP, K::URL_PATH_SEGMENT).then_some(attributes.old);
+    old.flatten()?.typed().ok()
 }
 
-/// Puts an object back, if it was changed since [`typed`] gave it.
-fn put<K>(attributes: &mut Attributes<'_>, kind: &K) -> Result<(), ApiError>
-where
-    K: Serialize + DeserializeOwned + PartialEq + Clone + Send + Sync + 'static,
-{
-    let before = attributes.object.decoded(|object| K::deserialize(object).ok());
-    if before.is_some_and(|before| *before == *kind) {
-        return Ok(());
+/// Puts a changed copy of the object that [`typed`] gave in its place. One that is as it was changes nothing.
+fn put<K: Rules + PartialEq>(attributes: &mut Attributes<'_>, kind: K) {
+    let Some(object) = &mut attributes.object else { return };
+    if !object.typed::<K>().is_ok_and(|before| *before == kind) {
+        object.set(Arc::new(kind));
     }
-    let object = serde_json::to_value(kind).map_err(ApiError::internal)?;
-    attributes.object.set_decoded(object, kind.clone());
-    Ok(())
 }
+
+/// Kinds that plugins read by their types.
+trait Rules: Resource + Serialize + DeserializeOwned + Clone + Send + Sync + 'static {}
+
+impl<K: Resource + Serialize + DeserializeOwned + Clone + Send + Sync + 'static> Rules for K {}

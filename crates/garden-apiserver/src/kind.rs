@@ -1,11 +1,13 @@
 //! From typed rules to the machinery's JSON: [`GardenKind`] is what a kind knows about itself, [`TypedStrategy`] decodes, asks it, encodes.
 
+use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::Duration;
 
 use gardener_apimachinery::field::{ErrorList, go_quote};
 use gardener_apimachinery::{ApiError, names, quantity};
-use gardener_apiserver::definition::{Context, Strategy};
+use gardener_apiserver::definition::{Context, Draft, Strategy};
 use gardener_apiserver::meta;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -20,7 +22,7 @@ use crate::features::Features;
 /// The rules of one kind of the garden. All methods have a default for kinds without such a rule.
 #[allow(unused_variables)]
 pub trait GardenKind:
-    Resource + Metadata<Ty = ObjectMeta> + Serialize + DeserializeOwned + Clone + Send + Sync + 'static
+    Resource + Metadata<Ty = ObjectMeta> + Serialize + DeserializeOwned + Clone + PartialEq + Send + Sync + 'static
 {
     /// Whether the server counts generations, [GAPI-30].
     const GENERATION: bool;
@@ -118,20 +120,17 @@ impl<K> TypedStrategy<K> {
     }
 }
 
-fn decode<K: GardenKind>(object: &Value) -> Result<K, ApiError> {
-    K::deserialize(object).map_err(|why| {
-        ApiError::bad_request(format!(
-            "{kind} in version {version} cannot be handled as a {kind}: {why}",
-            kind = K::KIND,
-            version = go_quote(K::VERSION),
-        ))
-    })
+fn unfit<K: GardenKind>(why: impl fmt::Display) -> ApiError {
+    ApiError::bad_request(format!(
+        "{kind} in version {version} cannot be handled as a {kind}: {why}",
+        kind = K::KIND,
+        version = go_quote(K::VERSION),
+    ))
 }
 
-fn encode<K: GardenKind>(kind: &K, object: &mut Value) {
-    if let Ok(value) = serde_json::to_value(kind) {
-        *object = value;
-    }
+/// The object of a write to be changed; [`Draft::set`] brings it back.
+fn take<K: GardenKind>(object: &mut Draft) -> Result<K, ApiError> {
+    object.take().map_err(unfit::<K>)
 }
 
 /// Runs the defaults and writes amounts in canonical form.
@@ -149,6 +148,9 @@ fn complete<K: GardenKind>(kind: &mut K, chance: u64) {
 impl<K: GardenKind> TypedStrategy<K> {
     /// Findings that the machinery does not make itself.
     fn beyond_metadata(errors: ErrorList, object: &Value) -> ErrorList {
+        if errors.is_empty() {
+            return errors;
+        }
         let own = meta::validate(object, K::name_errors);
         errors.into_iter().filter(|error| !own.contains(error)).collect()
     }
@@ -157,32 +159,34 @@ impl<K: GardenKind> TypedStrategy<K> {
 impl<K: GardenKind> Strategy for TypedStrategy<K> {
     fn default(&self, context: &Context<'_>, object: &mut Value) {
         if K::ONE_VERSION
-            && let Ok(mut kind) = decode::<K>(object)
+            && let Ok(mut kind) = K::deserialize(&*object)
         {
             complete(&mut kind, context.chance);
-            encode(&kind, object);
+            if let Ok(value) = serde_json::to_value(kind) {
+                *object = value;
+            }
         }
     }
 
-    fn prepare_for_create(&self, context: &Context<'_>, object: &mut Value) -> Result<(), ApiError> {
-        let mut kind = decode::<K>(object)?;
+    fn prepare_for_create(&self, context: &Context<'_>, object: &mut Draft) -> Result<(), ApiError> {
+        let mut kind = take::<K>(object)?;
         complete(&mut kind, context.chance);
         kind.prepare_create(context);
         kind.metadata_mut().generation = K::GENERATION.then_some(1);
-        encode(&kind, object);
+        object.set(Arc::new(kind));
         Ok(())
     }
 
-    fn validate(&self, context: &Context<'_>, object: &Value) -> ErrorList {
-        decode::<K>(object).map_or_else(
+    fn validate(&self, context: &Context<'_>, object: &Draft) -> ErrorList {
+        object.typed::<K>().map_or_else(
             |_| ErrorList::new(),
             |kind| Self::beyond_metadata(kind.check_with(None, context, &self.features), object),
         )
     }
 
-    fn prepare_for_update(&self, context: &Context<'_>, object: &mut Value, old: &Value) -> Result<(), ApiError> {
-        let mut kind = decode::<K>(object)?;
-        let before = decode::<K>(old)?;
+    fn prepare_for_update(&self, context: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<(), ApiError> {
+        let mut kind = take::<K>(object)?;
+        let before = old.typed::<K>().map_err(unfit::<K>)?;
         complete(&mut kind, context.chance);
         kind.prepare_update(&before, context);
         if K::GENERATION {
@@ -190,57 +194,62 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
             let generation = before.metadata().generation.unwrap_or_default() + i64::from(bump);
             kind.metadata_mut().generation = Some(generation);
         }
-        encode(&kind, object);
+        object.set(Arc::new(kind));
         Ok(())
     }
 
-    fn validate_update(&self, context: &Context<'_>, object: &Value, old: &Value) -> ErrorList {
-        let (Ok(kind), Ok(before)) = (decode::<K>(object), decode::<K>(old)) else {
+    fn validate_update(&self, context: &Context<'_>, object: &Draft, old: &Draft) -> ErrorList {
+        let (Ok(kind), Ok(before)) = (object.typed::<K>(), old.typed::<K>()) else {
             return ErrorList::new();
         };
-        let own = meta::validate_update(object, old);
         let mut errors = Self::beyond_metadata(kind.check_with(Some(&before), context, &self.features), object);
-        errors.retain(|error| !own.contains(error));
+        if !errors.is_empty() {
+            let own = meta::validate_update(object, old);
+            errors.retain(|error| !own.contains(error));
+        }
         errors
     }
 
     fn prepare_for_status_update(
         &self,
         context: &Context<'_>,
-        object: &mut Value,
-        old: &Value,
+        object: &mut Draft,
+        old: &Draft,
     ) -> Result<(), ApiError> {
-        let mut kind = decode::<K>(object)?;
-        let before = decode::<K>(old)?;
+        let mut kind = take::<K>(object)?;
+        let before = old.typed::<K>().map_err(unfit::<K>)?;
         if kind.prepare_status(&before, context) && K::GENERATION {
             kind.metadata_mut().generation = Some(before.metadata().generation.unwrap_or_default() + 1);
         }
-        encode(&kind, object);
+        object.set(Arc::new(kind));
         Ok(())
     }
 
-    fn validate_status_update(&self, context: &Context<'_>, object: &Value, old: &Value) -> ErrorList {
-        match (decode::<K>(object), decode::<K>(old)) {
+    fn validate_status_update(&self, context: &Context<'_>, object: &Draft, old: &Draft) -> ErrorList {
+        match (object.typed::<K>(), old.typed::<K>()) {
             (Ok(kind), Ok(before)) => kind.check_status(&before, context),
             _ => ErrorList::new(),
         }
     }
 
-    fn canonicalize(&self, object: &mut Value) {
-        if let Ok(mut kind) = decode::<K>(object) {
-            kind.canonicalize();
-            encode(&kind, object);
+    fn canonicalize(&self, object: &mut Draft) {
+        let Ok(typed) = object.typed::<K>() else { return };
+        let mut kind = K::clone(&typed);
+        kind.canonicalize();
+        // JSON that the type made need not be made again
+        if !object.is_made() || *typed != kind {
+            object.set(Arc::new(kind));
         }
     }
 
-    fn warnings(&self, context: &Context<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
+    fn warnings(&self, context: &Context<'_>, object: &Draft, old: Option<&Draft>) -> Vec<String> {
         if !K::WARNS {
             return Vec::new();
         }
-        let old = old.and_then(|old| decode::<K>(old).ok());
-        decode::<K>(object).map_or_else(
+        let old = old.and_then(|old| old.typed::<K>().ok());
+        object.typed::<K>().map_or_else(
             |_| Vec::new(),
-            |kind| kind.warn(old.as_ref(), context.now, self.rotation),
+            |kind| kind.warn(old.as_deref(), context.now, self.rotation),
         )
     }
 
@@ -253,7 +262,7 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
     }
 
     fn selectable_fields(&self, object: &Value) -> Vec<(String, String)> {
-        decode::<K>(object).map_or_else(
+        K::deserialize(object).map_or_else(
             |_| Vec::new(),
             |kind| {
                 kind.fields()
@@ -269,7 +278,7 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
     }
 
     fn row(&self, now: Timestamp, object: &Value) -> Vec<Value> {
-        decode::<K>(object).map_or_else(
+        K::deserialize(object).map_or_else(
             |_| {
                 vec![
                     meta::name(object).into(),

@@ -1,12 +1,14 @@
 //! Reads typed objects of the same cluster.
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gardener_apis::core::v1beta1::{CloudProfile, ControllerRegistration};
 use gardener_apis::core::v1beta1::{CloudProfileReference, CloudProfileSpec, NamespacedCloudProfile, Project};
-use gardener_apiserver::definition::Lister;
+use gardener_apiserver::definition::{Kept, Lister, Which};
 use k8s_openapi::Resource;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -37,12 +39,40 @@ pub(crate) fn secret_data(secret: &Value, key: &str) -> Option<Vec<u8>> {
     STANDARD.decode(secret.get("data")?.get(key)?.as_str()?).ok()
 }
 
+/// Objects of a kind that is asked for with nearly every write, as their type: each is decoded once until it changes.
+fn kept<K>(lister: &dyn Lister, which: Which<'_>) -> Vec<Arc<K>>
+where
+    K: Resource + DeserializeOwned + Send + Sync + 'static,
+{
+    let make = |object: &Value| -> Option<Kept> { Some(Arc::new(K::deserialize(object).ok()?)) };
+    let kept = lister.kept(K::GROUP, K::URL_PATH_SEGMENT, which, make).into_iter();
+    kept.filter_map(|kept| kept.downcast().ok()).collect()
+}
+
 /// The project of a namespace.
-pub(crate) fn project_of(lister: &dyn Lister, namespace: &str) -> Option<Project> {
-    let found = lister.with_field(Project::GROUP, Project::URL_PATH_SEGMENT, "spec.namespace", namespace);
-    found
-        .iter()
-        .find_map(|project| Project::deserialize(project.as_ref()).ok())
+pub(crate) fn project_of(lister: &dyn Lister, namespace: &str) -> Option<Arc<Project>> {
+    kept(lister, Which::With("spec.namespace", namespace))
+        .into_iter()
+        .next()
+}
+
+/// What a cloud profile tells, wherever it stands.
+pub(crate) enum Profile {
+    /// A profile for all projects.
+    Cluster(Arc<CloudProfile>),
+    /// One of a project, with what it has of its parent.
+    Namespaced(Arc<NamespacedCloudProfile>),
+}
+
+impl Deref for Profile {
+    type Target = CloudProfileSpec;
+
+    fn deref(&self) -> &CloudProfileSpec {
+        match self {
+            Self::Cluster(profile) => &profile.spec,
+            Self::Namespaced(profile) => &profile.status.cloud_profile_spec,
+        }
+    }
 }
 
 /// What a cloud profile reference stands for, or why it stands for nothing, [ADM-20].
@@ -50,7 +80,7 @@ pub(crate) fn cloud_profile(
     lister: &dyn Lister,
     namespace: &str,
     reference: Option<&CloudProfileReference>,
-) -> Result<CloudProfileSpec, String> {
+) -> Result<Profile, String> {
     let Some(reference) = reference else {
         return Err("could not find referenced cloud profile: cloudprofile.core.gardener.cloud \"\" not found".into());
     };
@@ -61,17 +91,23 @@ pub(crate) fn cloud_profile(
         )
     };
     match reference.kind.as_str() {
-        "CloudProfile" => get::<CloudProfile>(lister, "", &reference.name)
-            .map(|profile| profile.spec)
-            .ok_or_else(|| missing("cloudprofile")),
-        "NamespacedCloudProfile" => get::<NamespacedCloudProfile>(lister, namespace, &reference.name)
-            .map(|profile| profile.status.cloud_profile_spec)
-            .ok_or_else(|| missing("namespacedcloudprofile")),
+        "CloudProfile" => {
+            let found = kept(lister, Which::Named("", &reference.name)).into_iter().next();
+            found.map(Profile::Cluster).ok_or_else(|| missing("cloudprofile"))
+        }
+        "NamespacedCloudProfile" => {
+            let found = kept(lister, Which::Named(namespace, &reference.name))
+                .into_iter()
+                .next();
+            found
+                .map(Profile::Namespaced)
+                .ok_or_else(|| missing("namespacedcloudprofile"))
+        }
         other => Err(format!("could not find referenced cloud profile with kind {other:?}")),
     }
 }
 
 /// All controller registrations.
-pub(crate) fn registrations(lister: &dyn Lister) -> Vec<ControllerRegistration> {
-    list(lister, None)
+pub(crate) fn registrations(lister: &dyn Lister) -> Vec<Arc<ControllerRegistration>> {
+    kept(lister, Which::All)
 }

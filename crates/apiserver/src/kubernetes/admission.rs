@@ -323,7 +323,7 @@ impl Admission for CertificateSigning {
 
     async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
         let is_status = attributes.is(REQUESTS.0, REQUESTS.1) && attributes.subresource == "status";
-        let (Some(request), Some(old)) = (&*attributes.object, attributes.old) else {
+        let (Some(request), Some(old)) = (&attributes.object, attributes.old) else {
             return Ok(());
         };
         let same = |pointer: &str| request.pointer(pointer) == old.pointer(pointer);

@@ -13,7 +13,7 @@ use gardener_store::{Key, Layout, Topic};
 use serde_json::Value;
 
 use crate::cluster::ResourceSet;
-use crate::definition::Definition;
+use crate::definition::{Definition, Draft};
 use crate::{meta, object, protobuf};
 
 /// Built-in resources that are not kept under their own name.
@@ -175,7 +175,9 @@ fn as_stored(definition: &Definition, value: &mut Value) -> Result<(), String> {
         }
     }
     definition.strategy.default_stored(value);
-    definition.strategy.canonicalize(value);
+    let mut draft = Draft::from(value.take());
+    definition.strategy.canonicalize(&mut draft);
+    *value = draft.into_json();
     if let Some(schema) = stored.schema.as_ref().filter(|_| stored.completes) {
         schema.drop_empty(value);
         schema.complete(value);

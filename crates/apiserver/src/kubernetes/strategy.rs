@@ -14,7 +14,7 @@ use super::{
     jobs, namespaces, networking, nodes, pods, policies, printers, roles, serviceaccounts, services, storage, volumes,
     webhooks, workloads,
 };
-use crate::definition::{Context, Strategy, Subresource};
+use crate::definition::{Context, Draft, Strategy, Subresource};
 use crate::meta;
 
 /// What upstream's validation of an update looks at in metadata.
@@ -171,22 +171,22 @@ impl Strategy for Kind {
         (self.default_stored)(object);
     }
 
-    fn prepare_for_create(&self, context: &Context<'_>, object: &mut Value) -> Result<(), ApiError> {
+    fn prepare_for_create(&self, context: &Context<'_>, object: &mut Draft) -> Result<(), ApiError> {
         (self.prepare_create)(context, object)
     }
 
-    fn prepare_for_update(&self, context: &Context<'_>, object: &mut Value, old: &Value) -> Result<(), ApiError> {
+    fn prepare_for_update(&self, context: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<(), ApiError> {
         (self.prepare_update)(context, object, old)
     }
 
-    fn validate(&self, _: &Context<'_>, object: &Value) -> ErrorList {
+    fn validate(&self, _: &Context<'_>, object: &Draft) -> ErrorList {
         let mut errors = (self.finalizers)(object);
         errors.extend((self.validate)(object));
         errors.extend((self.validate_create)(object));
         errors
     }
 
-    fn validate_update(&self, _: &Context<'_>, object: &Value, old: &Value) -> ErrorList {
+    fn validate_update(&self, _: &Context<'_>, object: &Draft, old: &Draft) -> ErrorList {
         let mut change = match self.metadata_again {
             MetadataAgain::Whole => Vec::new(),
             MetadataAgain::Change | MetadataAgain::Both => meta::validate_update(object, old),
@@ -209,14 +209,14 @@ impl Strategy for Kind {
         change
     }
 
-    fn validate_status_update(&self, _: &Context<'_>, object: &Value, old: &Value) -> ErrorList {
+    fn validate_status_update(&self, _: &Context<'_>, object: &Draft, old: &Draft) -> ErrorList {
         let mut errors = meta::validate_update(object, old);
         errors.extend((self.validate_status)(object, old));
         errors
     }
 
-    fn warnings(&self, _: &Context<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
-        (self.warnings)(object, old)
+    fn warnings(&self, _: &Context<'_>, object: &Draft, old: Option<&Draft>) -> Vec<String> {
+        (self.warnings)(object, old.map(|old| &**old))
     }
 
     fn has_generation(&self) -> bool {

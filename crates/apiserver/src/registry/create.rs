@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{RETRIES, Scope, WriteOptions, Written, commit_failed, committed};
 use crate::decode::Source;
-use crate::definition::Operation;
+use crate::definition::{Draft, Operation};
 use crate::meta;
 
 /// Longest stem that `generateName` keeps; with five characters appended a name has 63 at most.
@@ -71,8 +71,8 @@ impl Scope {
         mut warnings: Vec<String>,
     ) -> Result<Written, ApiError> {
         let options_object = options.object("CreateOptions");
-        let mut holder = Some(object);
-        let own = self.named(holder.as_ref());
+        let mut holder = Some(Draft::from(object));
+        let own = self.named(holder.as_deref());
         if let Some(why) = self.definition.strategy.refuses_creation() {
             return Err(ApiError::forbidden(
                 &self.definition.group,
@@ -90,14 +90,18 @@ impl Scope {
             &mut warnings,
         )
         .await?;
-        let mut object = holder.unwrap_or(Value::Null);
+        let mut object = holder.unwrap_or_default();
         self.place(&mut object)?;
         let revision = meta::resource_version(&object).to_owned();
         self.prepare_metadata(&mut object, context.now);
         self.drop_status(&mut object);
         let generated = meta::name(&object).is_empty() && !meta::text(&object, "/metadata/generateName").is_empty();
         for attempt in 0..RETRIES {
-            let mut candidate = object.clone();
+            // only a name that may be taken makes another attempt
+            let mut candidate = match generated {
+                true => object.clone(),
+                false => std::mem::take(&mut object),
+            };
             if generated {
                 let stem: String = meta::text(&object, "/metadata/generateName")
                     .chars()
@@ -133,7 +137,8 @@ impl Scope {
                     &mut warnings,
                 )
                 .await?
-                .unwrap_or(Value::Null);
+                .map(Draft::into_json)
+                .unwrap_or_default();
             if options.dry_run {
                 if scope.cluster.store().get(&scope.key(&name)).is_some() {
                     return Err(scope.already_exists());

@@ -141,7 +141,7 @@ impl Scope {
             self.admit_final(&context, Operation::Delete, &asked, None, Some(old), warnings)
                 .await?;
             let Some(object) = self.marked(old, options, context.now) else {
-                let mut object = found.object;
+                let mut object = found.object.into_json();
                 self.to_requested(&mut object).await?;
                 return Ok(Deleted::Pending(object));
             };
@@ -151,7 +151,7 @@ impl Scope {
                     .strategy
                     .grace_period(old, options.grace_period_seconds)
                     .is_some();
-                let mut last = if is_graceful { object } else { found.object };
+                let mut last = if is_graceful { object } else { found.object.into_json() };
                 if !options.is_dry_run() {
                     let done = self
                         .commit_delete(&self.name, Expect::Revision(entry.mod_revision))
@@ -168,7 +168,7 @@ impl Scope {
                 self.to_requested(&mut last).await?;
                 return Ok(Deleted::Gone(last));
             }
-            match self.store_change(found, object, options.is_dry_run()).await {
+            match self.store_change(found, object.into(), options.is_dry_run()).await {
                 Ok(object) => {
                     if !options.is_dry_run() && self.cluster.defines_custom_resources(&self.definition) {
                         crate::crd::termination::begin(&self.cluster, &self.name);

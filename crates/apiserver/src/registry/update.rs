@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::read::not_a_number;
 use super::{RETRIES, Scope, WriteOptions, Written, commit_failed, committed};
 use crate::decode::Source;
-use crate::definition::{Context, Definition, Operation};
+use crate::definition::{Context, Definition, Draft, Operation};
 use crate::{meta, object};
 
 impl Scope {
@@ -66,7 +66,11 @@ impl Scope {
             if !wanted.is_empty() && wanted != entry.mod_revision.to_string() {
                 return Err(self.modified());
             }
-            let mut object = body.clone();
+            // who names a revision has one attempt
+            let mut object = match wanted.is_empty() {
+                true => body.clone(),
+                false => std::mem::take(&mut body),
+            };
             self.to_stored(&mut object).await?;
             let mut found = Found::of(&entry, self);
             self.to_stored_today(&mut found.object).await?;
@@ -127,7 +131,7 @@ impl Scope {
             meta::set(&mut as_sent, "managedFields", managed);
             object = as_sent;
         }
-        let mut holder = Some(object);
+        let mut holder = Some(Draft::from(object));
         self.admit(
             context,
             Operation::Update,
@@ -137,7 +141,7 @@ impl Scope {
             warnings,
         )
         .await?;
-        let mut object = holder.unwrap_or(Value::Null);
+        let mut object = holder.unwrap_or_default();
         keep(&mut object);
         if status_update {
             strategy.prepare_for_status_update(context, &mut object, old)?;
@@ -173,18 +177,19 @@ impl Scope {
                 warnings,
             )
             .await?
-            .unwrap_or(Value::Null);
+            .unwrap_or_default();
         self.store_change(found, object, options.dry_run).await
     }
 
     /// Commits a decided change: nothing when it changes nothing, a removal when it took the last finalizer of an object in deletion.
-    pub(super) async fn store_change(&self, found: Found, mut object: Value, dry_run: bool) -> Result<Value, Attempt> {
-        meta::set(&mut object, "resourceVersion", None);
+    pub(super) async fn store_change(&self, found: Found, object: Draft, dry_run: bool) -> Result<Value, Attempt> {
         let Found {
             revision,
-            object: mut old,
+            object: old,
             is_stale,
         } = found;
+        let (mut old, mut object) = (old.into_json(), object.into_json());
+        meta::set(&mut object, "resourceVersion", None);
         let expect = Expect::Revision(revision);
         let mut answer = if dry_run {
             meta::set(&mut object, "resourceVersion", Some(revision.to_string().into()));
@@ -242,9 +247,9 @@ impl Scope {
         let mut warnings = Vec::new();
         let options_object = options.object("UpdateOptions");
         let mut object = if admitted {
-            object
+            Draft::from(object)
         } else {
-            let mut holder = Some(object);
+            let mut holder = Some(Draft::from(object));
             self.admit(
                 context,
                 Operation::Update,
@@ -254,7 +259,7 @@ impl Scope {
                 &mut warnings,
             )
             .await?;
-            holder.unwrap_or(Value::Null)
+            holder.unwrap_or_default()
         };
         if validate {
             if strategy.has_generation() {
@@ -283,7 +288,7 @@ impl Scope {
                     &mut warnings,
                 )
                 .await?
-                .unwrap_or(Value::Null);
+                .unwrap_or_default();
         }
         match self.store_change(found, object, options.dry_run).await {
             Ok(object) => Ok(Some(object)),
@@ -385,7 +390,7 @@ pub(super) struct Found {
     /// Its revision: the write succeeds only if it is still the newest.
     revision: Revision,
     /// The object in the stored version.
-    pub(super) object: Value,
+    pub(super) object: Draft,
     /// Whether it is to be written anew even if nothing of it changes: it is encrypted in another way than it would be today.
     is_stale: bool,
 }
@@ -398,7 +403,7 @@ impl Found {
         }
         Self {
             revision: entry.mod_revision,
-            object,
+            object: object.into(),
             is_stale: entry.is_stale(),
         }
     }

@@ -59,7 +59,7 @@ impl Admission for MutatingAdmissionWebhook {
         if hooks.is_empty() || matching::is_exempt(attributes) {
             return Ok(());
         }
-        attributes.reinvocation.turn(attributes.object.as_ref());
+        attributes.reinvocation.turn(attributes.object.as_deref());
         for hook in hooks.iter() {
             let Some(invocation) = concerned(cluster, hook, attributes).await? else {
                 continue;
@@ -76,7 +76,7 @@ impl Admission for MutatingAdmissionWebhook {
                 attributes.reinvocation.asked(&hook.uid);
             }
         }
-        attributes.reinvocation.leave(attributes.object.as_ref());
+        attributes.reinvocation.leave(attributes.object.as_deref());
         Ok(())
     }
 }
@@ -167,7 +167,7 @@ impl Form {
         invocation: &Invocation,
     ) -> Result<Self, ApiError> {
         Ok(Self {
-            object: match &*attributes.object {
+            object: match &attributes.object {
                 Some(object) => Some(in_form(cluster, attributes, invocation, object).await?),
                 None => None,
             },
@@ -312,11 +312,11 @@ async fn mutate(
         conversion::convert(cluster, own, &mut [&mut patched], &invocation.version, &stored)
             .await
             .map_err(refused)?;
-        *attributes.object = Some(patched);
+        attributes.object = Some(patched.into());
         return Ok(changed);
     }
     let changed = patched != before;
-    *attributes.object = Some(patched);
+    attributes.object = Some(patched.into());
     Ok(changed)
 }
 

@@ -165,7 +165,7 @@ fn in_selected_namespace(cluster: &LogicalCluster, hook: &Hook, attributes: &Att
     }
     let is_written = matches!(attributes.operation, Operation::Create | Operation::Update);
     if about_namespaces && attributes.subresource.is_empty() && is_written {
-        return Ok(hook.namespaces.matches(&labels(attributes.object.as_ref())));
+        return Ok(hook.namespaces.matches(&labels(attributes.object.as_deref())));
     }
     let head = cluster.head("", "namespaces", "", name);
     let head = head.ok_or_else(|| ApiError::not_found("", "namespaces", name))?;
@@ -177,7 +177,7 @@ fn is_selected_object(hook: &Hook, attributes: &Attributes<'_>) -> bool {
         return true;
     }
     let selected = |object: Option<&Value>| object.is_some() && hook.objects.matches(&labels(object));
-    selected(attributes.object.as_ref()) || selected(attributes.old)
+    selected(attributes.object.as_deref()) || selected(attributes.old_json())
 }
 
 fn labels(object: Option<&Value>) -> BTreeMap<String, String> {

@@ -1,5 +1,7 @@
 //! Deletion is confirmed, and finalizers stay until deletion is done, [ADM-58], [ADM-60].
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::meta::is_true;
@@ -20,7 +22,11 @@ const GROUP: &str = "core.gardener.cloud";
 pub(super) struct DeletionConfirmation;
 
 fn confirmed(object: &Value) -> bool {
-    meta::string_map(object.pointer("/metadata/annotations"))
+    is_confirmed(&meta::string_map(object.pointer("/metadata/annotations")))
+}
+
+fn is_confirmed(annotations: &BTreeMap<String, String>) -> bool {
+    annotations
         .get(annotation::CONFIRMATION_DELETION)
         .is_some_and(|text| is_true(text))
 }
@@ -41,14 +47,18 @@ impl Admission for DeletionConfirmation {
             return Ok(());
         }
         let user = attributes.context.user.name.clone();
-        let before = attributes.old.is_some_and(confirmed);
-        let Some(object) = attributes.object.as_mut() else {
+        let before = attributes.old_json().is_some_and(confirmed);
+        let Some(shoot) = typed::<Shoot>(attributes) else {
             return Ok(());
         };
-        let now = confirmed(object);
+        let annotations = shoot.metadata.annotations.as_ref();
+        let now = annotations.is_some_and(is_confirmed);
         if now == before {
             return Ok(());
         }
+        let Some(object) = attributes.object.as_mut() else {
+            return Ok(());
+        };
         let metadata = meta::metadata_mut(object);
         let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
         if let Some(annotations) = annotations.as_object_mut() {

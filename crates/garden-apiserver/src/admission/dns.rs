@@ -1,5 +1,7 @@
 //! Domains of shoots, [ADM-40].
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path};
@@ -75,7 +77,7 @@ fn seed_of(attributes: &Attributes<'_>, shoot: &Shoot) -> Result<Option<Seed>, A
 }
 
 /// The shoot, if this plugin is asked about it.
-fn concerned(attributes: &Attributes<'_>) -> Option<Shoot> {
+fn concerned(attributes: &Attributes<'_>) -> Option<Arc<Shoot>> {
     let asked = matches!(attributes.operation, Operation::Create | Operation::Update)
         && matches!(attributes.subresource, "" | "binding");
     asked
@@ -91,9 +93,14 @@ impl Admission for ShootDns {
     }
 
     async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
-        let Some(mut shoot) = concerned(attributes) else {
+        let Some(shoot) = concerned(attributes) else {
             return Ok(());
         };
+        let seed = seed_of(attributes, &shoot)?;
+        if seed.is_none() && attributes.old.is_none() {
+            return Ok(());
+        }
+        let mut shoot = Shoot::clone(&shoot);
         if let Some(old) = typed_old::<Shoot>(attributes)
             && let Some(primary) = old.spec.primary_dns_provider()
             && shoot.spec.primary_dns_provider().is_none()
@@ -104,8 +111,9 @@ impl Admission for ShootDns {
         {
             provider.primary = Some(true);
         }
-        let Some(seed) = seed_of(attributes, &shoot)? else {
-            return put(attributes, &shoot);
+        let Some(seed) = seed else {
+            put(attributes, shoot);
+            return Ok(());
         };
         let domains = default_domains(attributes.context.lister, &seed);
         let unmanaged = shoot
@@ -115,7 +123,8 @@ impl Admission for ShootDns {
             .flat_map(|dns| &dns.providers)
             .any(|provider| provider.r#type.as_deref() == Some("unmanaged"));
         if unmanaged {
-            return put(attributes, &shoot);
+            put(attributes, shoot);
+            return Ok(());
         }
         let has_domain = shoot.spec.dns.as_ref().is_some_and(|dns| dns.domain.is_some());
         if !has_domain
@@ -123,7 +132,7 @@ impl Admission for ShootDns {
             && let Some(project) = lookup::project_of(attributes.context.lister, attributes.namespace)
         {
             // With generateName the machinery has completed the name by now, so the name itself is unique enough.
-            let project = project.metadata.name.unwrap_or_default();
+            let project = project.metadata.name.as_deref().unwrap_or_default();
             shoot.spec.dns.get_or_insert_default().domain = Some(format!("{}.{project}.{domain}", shoot.own_name()));
         }
         if let Some(dns) = &mut shoot.spec.dns {
@@ -136,7 +145,8 @@ impl Admission for ShootDns {
                 first.primary = Some(true);
             }
         }
-        put(attributes, &shoot)
+        put(attributes, shoot);
+        Ok(())
     }
 
     async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
@@ -155,7 +165,7 @@ impl Admission for ShootDns {
             return Ok(());
         };
         let project = lookup::project_of(attributes.context.lister, attributes.namespace)
-            .and_then(|project| project.metadata.name)
+            .and_then(|project| project.metadata.name.clone())
             .unwrap_or_default();
         let mut errors = Vec::new();
         let expected = format!("{}.{project}.{domain}", shoot.own_name());

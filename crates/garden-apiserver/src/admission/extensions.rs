@@ -1,5 +1,7 @@
 //! Only registered extension types may be used, and each has one primary controller, [ADM-34], [ADM-45].
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apis::core::v1beta1::{BackupBucket, ControllerRegistration, Seed, Shoot};
@@ -53,7 +55,7 @@ fn unregistered(
     what: &str,
     cluster: &str,
     needs: &[Need],
-    registrations: &[ControllerRegistration],
+    registrations: &[Arc<ControllerRegistration>],
     workerless: bool,
 ) -> Vec<String> {
     let resources = || {

@@ -1,6 +1,7 @@
 //! Labels that name the extension types an object needs, [ADM-33].
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
@@ -29,7 +30,7 @@ const PREFIXES: [&str; 6] = [
 /// The types of kind Extension that a cluster has: those it asks for and those enabled for all, without those it switches off.
 pub(crate) fn enabled_extensions(
     own: &[Extension],
-    registrations: &[ControllerRegistration],
+    registrations: &[Arc<ControllerRegistration>],
     cluster: &str,
     workerless: bool,
 ) -> BTreeSet<String> {
@@ -178,8 +179,8 @@ impl Admission for ExtensionLabels {
         {
             return Ok(());
         }
-        let in_deletion = attributes.object.as_ref().is_some_and(meta::is_deleting);
-        if in_deletion {
+        // the server alone writes that an object is in deletion
+        if attributes.old_json().is_some_and(meta::is_deleting) {
             return Ok(());
         }
         let Some(wanted) = wanted(attributes)? else {
@@ -188,6 +189,11 @@ impl Admission for ExtensionLabels {
         let Some(object) = attributes.object.as_mut() else {
             return Ok(());
         };
+        let labels = meta::string_map(object.pointer("/metadata/labels")).into_iter();
+        let own = labels.filter(|(key, _)| PREFIXES.iter().any(|prefix| key.starts_with(prefix)));
+        if own.eq(wanted.iter().map(|key| (key.clone(), "true".to_owned()))) {
+            return Ok(());
+        }
         let labels = meta::metadata_mut(object).entry("labels").or_insert_with(|| json!({}));
         if let Some(labels) = labels.as_object_mut() {
             labels.retain(|key, _| !PREFIXES.iter().any(|prefix| key.starts_with(prefix)));

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
@@ -139,7 +141,7 @@ impl Admission for ManagedSeedShoot {
 pub(super) struct ManagedSeedPlugin;
 
 /// The managed seed of a write with its shoot; nothing if it names none, which validation tells.
-fn concerned(attributes: &Attributes<'_>) -> Result<Option<(ManagedSeed, Shoot)>, ApiError> {
+fn concerned(attributes: &Attributes<'_>) -> Result<Option<(Arc<ManagedSeed>, Shoot)>, ApiError> {
     if !attributes.subresource.is_empty() || attributes.operation == Operation::Delete {
         return Ok(None);
     }
@@ -172,9 +174,10 @@ impl Admission for ManagedSeedPlugin {
     }
 
     async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
-        let Some((mut managed, shoot)) = concerned(attributes)? else {
+        let Some((managed, shoot)) = concerned(attributes)? else {
             return Ok(());
         };
+        let mut managed = ManagedSeed::clone(&managed);
         if let Some(mut spec) = seed_spec(&managed) {
             let why = follow(attributes.context.lister, &mut spec, &shoot)?;
             let template = managed
@@ -192,7 +195,8 @@ impl Admission for ManagedSeedPlugin {
             }
         }
         maintain_seed_labels(&mut managed.metadata, &[shoot.spec.seed_name.as_deref()]);
-        put(attributes, &managed)
+        put(attributes, managed);
+        Ok(())
     }
 
     async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {

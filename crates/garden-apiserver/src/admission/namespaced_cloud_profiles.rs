@@ -40,7 +40,7 @@ impl Admission for NamespacedCloudProfileValidator {
             .ok_or_else(|| ApiError::bad_request("parent CloudProfile could not be found"))?;
         let check = Check {
             profile: &profile,
-            old: old.as_ref(),
+            old: old.as_deref(),
             parent: &parent.spec,
             now: attributes.context.now,
         };

@@ -24,9 +24,10 @@ impl Admission for ProjectMutator {
         if !attributes.subresource.is_empty() {
             return Ok(());
         }
-        let Some(mut project) = typed::<Project>(attributes) else {
+        let Some(project) = typed::<Project>(attributes) else {
             return Ok(());
         };
+        let mut project = Project::clone(&project);
         let spec = &mut project.spec;
         if attributes.operation == Operation::Create {
             spec.created_by = Some(Subject {
@@ -56,7 +57,8 @@ impl Admission for ProjectMutator {
         {
             spec.members.push(ProjectMember::of(owner, &[ROLE_ADMIN, ROLE_OWNER]));
         }
-        put(attributes, &project)
+        put(attributes, project);
+        Ok(())
     }
 
     async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {

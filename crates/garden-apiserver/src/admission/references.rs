@@ -146,12 +146,12 @@ impl Admission for ResourceReferenceManager {
             };
         }
         if !matches!(attributes.subresource, "" | "binding")
-            || attributes.object.as_ref().is_some_and(meta::is_deleting)
+            || attributes.object.as_deref().is_some_and(meta::is_deleting)
         {
             return Ok(());
         }
         if let Some(own) = typed::<Shoot>(attributes) {
-            return shoots::check(attributes, &own, typed_old::<Shoot>(attributes).as_ref());
+            return shoots::check(attributes, &own, typed_old::<Shoot>(attributes).as_deref());
         }
         if let Some(own) = typed::<SecretBinding>(attributes) {
             return bindings::secret_binding(attributes, &own).await;
@@ -161,7 +161,7 @@ impl Admission for ResourceReferenceManager {
         }
         if let Some(own) = typed::<Seed>(attributes) {
             let old = typed_old::<Seed>(attributes);
-            let before = old.map(|old| old.spec.resources).unwrap_or_default();
+            let before = old.map(|old| old.spec.resources.clone()).unwrap_or_default();
             return resources(attributes, GARDEN_NAMESPACE, &own.spec.resources, &before);
         }
         if let Some(own) = typed::<Project>(attributes) {
@@ -237,7 +237,7 @@ fn bucket(attributes: &Attributes<'_>, bucket: &BackupBucket) -> Result<(), ApiE
     if old.as_ref().is_some_and(|old| old.spec == bucket.spec) {
         return Ok(());
     }
-    let before = old.and_then(|old| old.spec.seed_name);
+    let before = old.and_then(|old| old.spec.seed_name.clone());
     if let Some(seed) = bucket
         .spec
         .seed_name
@@ -260,7 +260,7 @@ fn bucket(attributes: &Attributes<'_>, bucket: &BackupBucket) -> Result<(), ApiE
 
 fn entry(attributes: &Attributes<'_>, entry: &BackupEntry) -> Result<(), ApiError> {
     let old = typed_old::<BackupEntry>(attributes)
-        .map(|old| old.spec)
+        .map(|old| old.spec.clone())
         .unwrap_or_default();
     if let Some(seed) = &entry.spec.seed_name
         && old.seed_name.as_ref() != Some(seed)

@@ -168,9 +168,10 @@ impl Admission for SeedMutator {
     }
 
     async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
-        let Some(mut seed) = typed::<Seed>(attributes) else {
+        let Some(seed) = typed::<Seed>(attributes) else {
             return Ok(());
         };
+        let mut seed = Seed::clone(&seed);
         let name = seed.metadata.name.clone().unwrap_or_default();
         let lister = attributes.context.lister;
         let mut seeds = vec![name.clone()];
@@ -187,7 +188,8 @@ impl Admission for SeedMutator {
         }
         let seeds: Vec<Option<&str>> = seeds.iter().map(|seed| Some(seed.as_str())).collect();
         maintain_seed_labels(&mut seed.metadata, &seeds);
-        put(attributes, &seed)
+        put(attributes, seed);
+        Ok(())
     }
 }
 
@@ -204,9 +206,10 @@ impl Admission for BastionPlugin {
         if !attributes.subresource.is_empty() {
             return Ok(());
         }
-        let Some(mut bastion) = typed::<Bastion>(attributes) else {
+        let Some(bastion) = typed::<Bastion>(attributes) else {
             return Ok(());
         };
+        let mut bastion = Bastion::clone(&bastion);
         let path = Path::new("spec.shootRef.name");
         let name = bastion.spec.shoot_ref.name.clone();
         if name.is_empty() {
@@ -243,6 +246,7 @@ impl Admission for BastionPlugin {
             controller: Some(true),
             block_owner_deletion: Some(true),
         });
-        put(attributes, &bastion)
+        put(attributes, bastion);
+        Ok(())
     }
 }

@@ -30,7 +30,7 @@ impl Admission for ShootExposureClass {
         if attributes.operation != Operation::Create || !attributes.subresource.is_empty() {
             return Ok(());
         }
-        let Some(mut shoot) = typed::<Shoot>(attributes) else {
+        let Some(shoot) = typed::<Shoot>(attributes) else {
             return Ok(());
         };
         let Some(name) = shoot.spec.exposure_class_name.clone() else {
@@ -42,6 +42,7 @@ impl Admission for ShootExposureClass {
         let Some(scheduling) = class.scheduling else {
             return Ok(());
         };
+        let mut shoot = Shoot::clone(&shoot);
         if let Some(selector) = scheduling.seed_selector {
             let own = shoot.spec.seed_selector.get_or_insert_default();
             for (key, value) in selector.match_labels {
@@ -67,7 +68,8 @@ impl Admission for ShootExposureClass {
             }
             shoot.spec.tolerations.push(toleration);
         }
-        put(attributes, &shoot)
+        put(attributes, shoot);
+        Ok(())
     }
 }
 
@@ -84,19 +86,21 @@ impl Admission for ShootVpaEnabledByDefault {
         if attributes.operation != Operation::Create || !attributes.subresource.is_empty() {
             return Ok(());
         }
-        let Some(mut shoot) = typed::<Shoot>(attributes) else {
+        let Some(shoot) = typed::<Shoot>(attributes) else {
             return Ok(());
         };
         if shoot.is_workerless() || shoot.in_deletion() || shoot.spec.kubernetes.vertical_pod_autoscaler.is_some() {
             return Ok(());
         }
+        let mut shoot = Shoot::clone(&shoot);
         shoot
             .spec
             .kubernetes
             .vertical_pod_autoscaler
             .get_or_insert_default()
             .enabled = true;
-        put(attributes, &shoot)
+        put(attributes, shoot);
+        Ok(())
     }
 }
 
@@ -113,14 +117,16 @@ impl Admission for ShootNodeLocalDnsEnabledByDefault {
         if attributes.operation != Operation::Create || !attributes.subresource.is_empty() {
             return Ok(());
         }
-        let Some(mut shoot) = typed::<Shoot>(attributes).filter(|shoot| !shoot.is_workerless()) else {
+        let Some(shoot) = typed::<Shoot>(attributes).filter(|shoot| !shoot.is_workerless()) else {
             return Ok(());
         };
+        let mut shoot = Shoot::clone(&shoot);
         let components = shoot.spec.system_components.get_or_insert_default();
         if components.node_local_dns.is_none() {
             components.node_local_dns.get_or_insert_default().enabled = true;
         }
-        put(attributes, &shoot)
+        put(attributes, shoot);
+        Ok(())
     }
 }
 
@@ -142,9 +148,10 @@ impl Admission for ShootDnsRewriting {
         if !creates || self.common_suffixes.is_empty() {
             return Ok(());
         }
-        let Some(mut shoot) = typed::<Shoot>(attributes) else {
+        let Some(shoot) = typed::<Shoot>(attributes) else {
             return Ok(());
         };
+        let mut shoot = Shoot::clone(&shoot);
         let components = shoot.spec.system_components.get_or_insert_default();
         let rewriting = components
             .core_dns
@@ -152,7 +159,8 @@ impl Admission for ShootDnsRewriting {
             .rewriting
             .get_or_insert_default();
         rewriting.common_suffixes.extend(self.common_suffixes.iter().cloned());
-        put(attributes, &shoot)
+        put(attributes, shoot);
+        Ok(())
     }
 }
 
@@ -180,17 +188,17 @@ impl Admission for ShootResourceReservation {
         {
             return Ok(());
         }
-        let Some(mut shoot) = typed::<Shoot>(attributes) else {
+        let Some(shoot) = typed::<Shoot>(attributes) else {
             return Ok(());
         };
         if shoot.is_workerless() || shoot.in_deletion() {
             return Ok(());
         }
-        let labels = shoot.metadata.labels.clone().unwrap_or_default();
         let by_machine = self
             .by_machine
             .as_ref()
-            .is_some_and(|selector| selector.matches(&labels));
+            .is_some_and(|selector| selector.matches(&shoot.metadata.labels.clone().unwrap_or_default()));
+        let mut shoot = Shoot::clone(&shoot);
         let kubelet = shoot.spec.kubernetes.kubelet.as_ref();
         if !by_machine || kubelet.is_some_and(|kubelet| kubelet.kube_reserved.is_some()) {
             let kubelet = shoot.spec.kubernetes.kubelet.get_or_insert_default();
@@ -199,7 +207,8 @@ impl Admission for ShootResourceReservation {
                 "80m".into(),
                 "1Gi".into(),
             );
-            return put(attributes, &shoot);
+            put(attributes, shoot);
+            return Ok(());
         }
         let reference = shoot.spec.cloud_profile_reference();
         let profile = lookup::cloud_profile(attributes.context.lister, attributes.namespace, reference.as_ref())
@@ -233,6 +242,7 @@ impl Admission for ShootResourceReservation {
         if !errors.is_empty() {
             return Err(attributes.invalid(&errors));
         }
-        put(attributes, &shoot)
+        put(attributes, shoot);
+        Ok(())
     }
 }

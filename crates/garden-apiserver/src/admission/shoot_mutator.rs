@@ -29,9 +29,10 @@ impl Admission for ShootMutator {
         {
             return Ok(());
         }
-        let Some(mut shoot) = typed::<Shoot>(attributes) else {
+        let Some(shoot) = typed::<Shoot>(attributes) else {
             return Ok(());
         };
+        let mut shoot = Shoot::clone(&shoot);
         let old = typed_old::<Shoot>(attributes);
         let context = attributes.context;
         if old.is_none() && shoot.spec.cloud_profile_name.is_some() && shoot.spec.cloud_profile.is_some() {
@@ -61,11 +62,11 @@ impl Admission for ShootMutator {
             .map_err(|error| attributes.forbidden(&error.to_string()))?;
         if !shoot.in_deletion() {
             for i in 0..shoot.spec.provider.workers.len() {
-                complete_machine(&mut shoot, i, old.as_ref(), &profile, context.now)
+                complete_machine(&mut shoot, i, old.as_deref(), &profile, context.now)
                     .map_err(|error| attributes.forbidden(&error.to_string()))?;
             }
         }
-        add_tasks(&mut shoot, old.as_ref());
+        add_tasks(&mut shoot, old.as_deref());
         if let Some(old) = &old {
             let confined = shoot
                 .spec
@@ -83,7 +84,8 @@ impl Admission for ShootMutator {
                 annotations.insert(annotation::SHOOT_NEEDS_RETRY.into(), "true".into());
             }
         }
-        put(attributes, &shoot)
+        put(attributes, shoot);
+        Ok(())
     }
 }
 

@@ -87,7 +87,7 @@ impl Admission for ShootValidator {
         let check = Check {
             attributes,
             shoot: &shoot,
-            old: old.as_ref(),
+            old: old.as_deref(),
             profile: &profile,
             seed: seed.as_ref(),
         };

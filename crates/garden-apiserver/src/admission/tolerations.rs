@@ -1,5 +1,7 @@
 //! Which tolerations shoots get and may have, [ADM-37], [TOL-10] – [TOL-14].
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{self, Path};
@@ -20,7 +22,7 @@ pub(super) struct ShootTolerationRestriction {
     pub(super) allowed: Vec<Toleration>,
 }
 
-fn project(attributes: &Attributes<'_>) -> Result<Project, ApiError> {
+fn project(attributes: &Attributes<'_>) -> Result<Arc<Project>, ApiError> {
     lookup::project_of(attributes.context.lister, attributes.namespace).ok_or_else(|| attributes.forbidden(NO_PROJECT))
 }
 
@@ -34,17 +36,25 @@ impl Admission for ShootTolerationRestriction {
         if attributes.operation != Operation::Create || !attributes.subresource.is_empty() {
             return Ok(());
         }
-        let Some(mut shoot) = typed::<Shoot>(attributes) else {
+        let Some(shoot) = typed::<Shoot>(attributes) else {
             return Ok(());
         };
-        let of_project = project(attributes)?.spec.tolerations.map(|both| both.defaults);
+        let of_project = project(attributes)?
+            .spec
+            .tolerations
+            .as_ref()
+            .map(|both| both.defaults.clone());
         let defaults = self.defaults.iter().cloned().chain(of_project.unwrap_or_default());
-        let own = std::mem::take(&mut shoot.spec.tolerations);
+        let own = &shoot.spec.tolerations;
         let added: Vec<Toleration> = defaults
             .filter(|toleration| !own.iter().any(|own| own.key == toleration.key))
             .collect();
-        shoot.spec.tolerations = own.into_iter().chain(added).collect();
-        put(attributes, &shoot)
+        if !added.is_empty() {
+            let mut shoot = Shoot::clone(&shoot);
+            shoot.spec.tolerations.extend(added);
+            put(attributes, shoot);
+        }
+        Ok(())
     }
 
     async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
@@ -52,16 +62,21 @@ impl Admission for ShootTolerationRestriction {
             return Ok(());
         };
         let before = typed_old::<Shoot>(attributes)
-            .map(|old| old.spec.tolerations)
+            .map(|old| old.spec.tolerations.clone())
             .unwrap_or_default();
         let before: Vec<String> = before.iter().map(toleration_identity).collect();
         let new: Vec<Toleration> = shoot
             .spec
             .tolerations
-            .into_iter()
+            .iter()
             .filter(|own| !before.contains(&toleration_identity(own)))
+            .cloned()
             .collect();
-        let of_project = project(attributes)?.spec.tolerations.map(|both| both.whitelist);
+        let of_project = project(attributes)?
+            .spec
+            .tolerations
+            .as_ref()
+            .map(|both| both.whitelist.clone());
         let allowed: Vec<Toleration> = self
             .allowed
             .iter()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gardener_apimachinery::ApiError;
 use gardener_apiserver::UserInfo;
 use gardener_apiserver::authn::Settings;
-use gardener_apiserver::definition::{Admission, Attributes, Context, Definition, Lister, Memo, Operation, Warnings};
+use gardener_apiserver::definition::{Admission, Attributes, Context, Definition, Draft, Lister, Operation, Warnings};
 use gardener_apiserver::webhooks::Reinvocation;
 use serde_json::Value;
 
@@ -186,6 +186,7 @@ impl Garden {
     pub(super) async fn delete(&self, kind: &str, namespace: &str, name: &str) -> Result<(), ApiError> {
         let (definition, old) = self.there(kind, namespace, name);
         let version = definition.stored_version().unwrap().name.clone();
+        let old = Draft::from(Value::clone(&old));
         let context = self.context();
         let attributes = attributes(
             &context,
@@ -219,6 +220,8 @@ impl Garden {
         old: Option<&Value>,
     ) -> Result<Value, ApiError> {
         let strategy = &definition.strategy;
+        let old = old.cloned().map(Draft::from);
+        let old = old.as_ref();
         let name = text(&object, "/metadata/name").to_owned();
         let namespace = text(&object, "/metadata/namespace").to_owned();
         let place = (namespace.as_str(), name.as_str());
@@ -243,11 +246,11 @@ impl Garden {
             return Err(attributes.invalid(&errors));
         }
         strategy.canonicalize(&mut object);
-        *attributes.object = Some(object);
+        attributes.object = Some(object);
         for plugin in &self.plugins {
             plugin.validate(&attributes).await?;
         }
-        Ok(attributes.object.take().unwrap())
+        Ok(attributes.object.take().unwrap().into_json())
     }
 }
 
@@ -257,7 +260,7 @@ fn attributes<'a>(
     (version, subresource): (&'a str, &'a str),
     (namespace, name): (&'a str, &'a str),
     object: Option<Value>,
-    old: Option<&'a Value>,
+    old: Option<&'a Draft>,
 ) -> Attributes<'a> {
     Attributes {
         operation: match (&object, old) {
@@ -270,9 +273,8 @@ fn attributes<'a>(
         subresource,
         namespace,
         name,
-        object: object.into(),
+        object: object.map(Draft::from),
         old,
-        old_decoded: Memo::default(),
         context,
         options: &Value::Null,
         with_collection: false,

@@ -103,11 +103,11 @@ fn shoot<C: Configuration>(attributes: &Attributes<'_>) -> Result<(), ApiError> 
     let Some(shoot) = typed::<Shoot>(attributes).filter(|shoot| !shoot.in_deletion()) else {
         return Ok(());
     };
-    let Some(name) = attributes.object.as_ref().and_then(named::<C>) else {
+    let Some(name) = attributes.object.as_deref().and_then(named::<C>) else {
         return Ok(());
     };
     if let Some(old) = typed_old::<Shoot>(attributes) {
-        let same = attributes.old.and_then(named::<C>) == Some(name)
+        let same = attributes.old_json().and_then(named::<C>) == Some(name)
             && old.spec.kubernetes_version() == shoot.spec.kubernetes_version()
             && !C::concerns(&shoot, &old);
         if same || old.spec == shoot.spec {
@@ -134,11 +134,13 @@ fn config_map<C: Configuration>(attributes: &Attributes<'_>) -> Result<(), ApiEr
     let shoots: Vec<Shoot> = lookup::list_if(attributes.context.lister, Some(namespace), |shoot| {
         named::<C>(shoot) == Some(name)
     });
-    let Some(map) = attributes.object.as_ref().filter(|_| !shoots.is_empty()) else {
+    let Some(map) = attributes.object.as_deref().filter(|_| !shoots.is_empty()) else {
         return Ok(());
     };
     let text = content::<C>(map, namespace, name).map_err(|why| unprocessable(C::NAME, why))?;
-    let before = attributes.old.and_then(|old| content::<C>(old, namespace, name).ok());
+    let before = attributes
+        .old_json()
+        .and_then(|old| content::<C>(old, namespace, name).ok());
     if before.as_ref() == Some(&text) {
         return Ok(());
     }

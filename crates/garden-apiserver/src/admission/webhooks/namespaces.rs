@@ -23,7 +23,7 @@ impl Admission for NamespaceDeletion {
         let deletes = attributes.operation == Operation::Delete
             && attributes.is("", "namespaces")
             && attributes.subresource.is_empty();
-        if !deletes || attributes.old.is_some_and(meta::is_deleting) {
+        if !deletes || attributes.old_json().is_some_and(meta::is_deleting) {
             return Ok(());
         }
         let (lister, name) = (attributes.context.lister, attributes.name);
@@ -33,7 +33,7 @@ impl Admission for NamespaceDeletion {
         let why = if project.metadata.deletion_timestamp.is_none() {
             format!(
                 "direct deletion of namespace {name:?} is not permitted (you must delete the corresponding project {:?})",
-                project.metadata.name.unwrap_or_default()
+                project.metadata.name.as_deref().unwrap_or_default()
             )
         } else if lister
             .list(Shoot::GROUP, Shoot::URL_PATH_SEGMENT, Some(name))

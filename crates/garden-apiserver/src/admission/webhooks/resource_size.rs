@@ -216,7 +216,7 @@ impl ResourceSize {
             }
         }
         let most: Amount = limit.size.as_ref()?.0.parse().ok()?;
-        let own = size(attributes.object.as_ref()?);
+        let own = size(attributes.object.as_deref()?);
         (i64::try_from(own).is_ok_and(|own| Amount::units(own) > most))
             .then(|| format!("maximum resource size exceeded! Size in request: {own} bytes, max allowed: {most}"))
     }

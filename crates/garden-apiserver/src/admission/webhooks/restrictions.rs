@@ -7,6 +7,8 @@ mod shoots;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
 use gardener_apiserver::definition::Attributes;
@@ -19,7 +21,7 @@ pub(super) use seeds::SeedRestriction;
 pub(super) use shoots::ShootRestriction;
 
 use super::denied;
-use crate::admission::typed;
+use crate::admission::{Rules, typed};
 use crate::lookup;
 
 const CORE: &str = "core.gardener.cloud";
@@ -70,11 +72,9 @@ fn unexpected_resource(attributes: &Attributes<'_>) -> Refusal {
 }
 
 /// The object of the request.
-fn object<K>(attributes: &Attributes<'_>) -> Result<K, Refusal>
-where
-    K: Resource + DeserializeOwned + Clone + Send + Sync + 'static,
-{
-    typed(attributes).ok_or_else(|| Refusal::bad_request(format!("the object is no {}", K::KIND)))
+fn object<K: Rules>(attributes: &Attributes<'_>) -> Result<K, Refusal> {
+    let object = typed(attributes).map(Arc::unwrap_or_clone);
+    object.ok_or_else(|| Refusal::bad_request(format!("the object is no {}", K::KIND)))
 }
 
 /// Another object of the garden.

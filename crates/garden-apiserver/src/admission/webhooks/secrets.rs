@@ -84,7 +84,7 @@ impl Admission for KubeconfigSecrets {
             && attributes.operation != Operation::Delete
             && !attributes.context.user.is_in(group::SEEDS)
             && is_project(attributes, attributes.namespace);
-        let Some(content) = kubeconfig(attributes.object.as_ref()).filter(|_| concerned) else {
+        let Some(content) = kubeconfig(attributes.object.as_deref()).filter(|_| concerned) else {
             return Ok(());
         };
         let unreadable = |why: String| denied(self.name(), ApiError::bad_request(why));
@@ -114,7 +114,7 @@ impl Admission for ShootKubeconfigs {
     async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
         if !is_secret(attributes)
             || attributes.operation != Operation::Update
-            || kubeconfig(attributes.object.as_ref()).is_some_and(|content| !content.is_empty())
+            || kubeconfig(attributes.object.as_deref()).is_some_and(|content| !content.is_empty())
             || !is_project(attributes, attributes.namespace)
         {
             return Ok(());
@@ -185,21 +185,21 @@ impl InternalDomain {
         };
         match attributes.operation {
             Operation::Create if other_exists() => conflict("create internal domain secret"),
-            Operation::Create => domain(attributes.object.as_ref())
+            Operation::Create => domain(attributes.object.as_deref())
                 .map(drop)
                 .map_err(ApiError::bad_request),
             Operation::Delete if in_use() => {
                 forbidden("cannot delete internal domain secret because there are still shoots left in the system")
             }
             Operation::Update => {
-                if !is_internal_domain(attributes.old)
-                    && is_internal_domain(attributes.object.as_ref())
+                if !is_internal_domain(attributes.old_json())
+                    && is_internal_domain(attributes.object.as_deref())
                     && other_exists()
                 {
                     return conflict("update secret");
                 }
-                let before = domain(attributes.old).map_err(ApiError::internal)?;
-                let now = domain(attributes.object.as_ref()).map_err(ApiError::internal)?;
+                let before = domain(attributes.old_json()).map_err(ApiError::internal)?;
+                let now = domain(attributes.object.as_deref()).map_err(ApiError::internal)?;
                 match before != now && in_use() {
                     true => forbidden("cannot change domain because there are still shoots left in the system"),
                     false => Ok(()),
@@ -217,7 +217,7 @@ impl Admission for InternalDomain {
     }
 
     async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        let labelled = || is_internal_domain(attributes.object.as_ref()) || is_internal_domain(attributes.old);
+        let labelled = || is_internal_domain(attributes.object.as_deref()) || is_internal_domain(attributes.old_json());
         if !is_secret(attributes) || !labelled() {
             return Ok(());
         }
@@ -246,7 +246,7 @@ impl Admission for UpdateRestriction {
         let restricted =
             |object: Option<&Value>| label_of(object, label::UPDATE_RESTRICTION).as_deref() == Some("true");
         if !["secrets", "configmaps"].contains(&resource)
-            || !(restricted(attributes.object.as_ref()) || restricted(attributes.old))
+            || !(restricted(attributes.object.as_deref()) || restricted(attributes.old_json()))
             || [group::SEEDS, group::SHOOTS]
                 .iter()
                 .any(|group| attributes.context.user.is_in(group))
@@ -322,7 +322,7 @@ impl Admission for ProviderLabels {
                 .any(|key| label_of(Some(object), key).as_deref() == Some("true"))
         };
         let writes = matches!(attributes.operation, Operation::Create | Operation::Update);
-        let Some(object) = attributes.object.as_ref().filter(|object| writes && bound(object)) else {
+        let Some(object) = attributes.object.as_deref().filter(|object| writes && bound(object)) else {
             return Ok(());
         };
         let providers = providers(attributes, kind, meta::name(object));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gardener_apiserver::UserInfo;
-use gardener_apiserver::definition::{Admission, Attributes, Context, Definition, Memo, Operation, Warnings};
+use gardener_apiserver::definition::{Admission, Attributes, Context, Definition, Operation, Warnings};
 use gardener_apiserver::kubernetes;
 use gardener_apiserver::webhooks::Reinvocation;
 use gardener_garden_authorizer::bootstrap::{self, Bootstrapped};
@@ -122,9 +122,8 @@ impl World {
             subresource: "",
             namespace,
             name,
-            object: (operation != Operation::Delete).then_some(object).into(),
+            object: (operation != Operation::Delete).then(|| object.into()),
             old: None,
-            old_decoded: Memo::default(),
             context: &context,
             options: &Value::Null,
             with_collection: false,

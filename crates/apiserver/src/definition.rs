@@ -124,6 +124,14 @@ impl Definition {
         !self.strategy.validates_schema()
     }
 
+    /// Upstream's Go package of the kind's internal type: the first part of the group's name.
+    pub(crate) fn go_package(&self) -> &str {
+        match self.group.as_str() {
+            "" | "events.k8s.io" => "core",
+            group => group.split('.').next().unwrap_or(group),
+        }
+    }
+
     /// The version of this name, when served.
     pub fn version(&self, name: &str) -> Option<&Version> {
         self.versions
@@ -544,6 +552,11 @@ impl Warnings {
     /// Adds sentences.
     pub fn extend(&self, sentences: impl IntoIterator<Item = String>) {
         self.0.lock().extend(sentences);
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
     }
 
     /// All sentences, in order; they are taken out.

@@ -339,7 +339,7 @@ impl Call {
             return Ok(answer);
         }
         let watching = self.method == Method::GET
-            && (path.legacy_watch || self.query.flag("watch"))
+            && (path.legacy_watch || path.name.is_empty() && self.query.flag("watch"))
             && path.subresource.is_empty();
         let verb = match (&self.method, path.name.is_empty()) {
             _ if watching => "watch",
@@ -623,6 +623,7 @@ impl Call {
         let shown = match accept.shape {
             Shape::Object => object,
             Shape::Metadata => table::metadata_only(&object, accept.meta_version()),
+            Shape::MetadataList => return Err(misshaped(scope, false)),
             Shape::Table => {
                 let revision = crate::meta::resource_version(&object).to_owned();
                 table::table(
@@ -650,6 +651,9 @@ impl Call {
         let accept = self.accept(scope)?;
         let query = ListQuery::read(&self.query, &scope.definition, false)?;
         let page = scope.list(&query)?;
+        if accept.shape == Shape::Metadata {
+            return Err(misshaped(scope, true));
+        }
         let version = scope.spec()?;
         let api_version = scope.definition.api_version(&scope.version);
         let list_meta = list_meta(&page, scope.definition.is_go_type() || accept.shape != Shape::Object);
@@ -663,11 +667,11 @@ impl Call {
             let partial = (PARTIAL, accept.meta_version());
             match (accept.shape, accept.encoding) {
                 (Shape::Object, Encoding::Json) => return Ok(list.objects(version, &api_version, scope)),
-                (Shape::Metadata, Encoding::Json) => return Ok(list.metadata(partial.1)),
+                (Shape::MetadataList, Encoding::Json) => return Ok(list.metadata(partial.1)),
                 (Shape::Object, Encoding::Protobuf) => {
                     return list.protobuf((&api_version, &version.list_kind), (&api_version, &version.kind));
                 }
-                (Shape::Metadata, Encoding::Protobuf) => {
+                (Shape::MetadataList, Encoding::Protobuf) => {
                     return list.protobuf((partial.1, &format!("{PARTIAL}List")), (partial.1, partial.0));
                 }
                 _ => {}
@@ -684,7 +688,7 @@ impl Call {
             Shape::Object => {
                 json!({"kind": version.list_kind, "apiVersion": api_version, "metadata": list_meta, "items": objects})
             }
-            Shape::Metadata => json!({
+            Shape::Metadata | Shape::MetadataList => json!({
                 "kind": format!("{PARTIAL}List"), "apiVersion": accept.meta_version(), "metadata": list_meta,
                 "items": objects.iter().map(|object| table::metadata_only(object, accept.meta_version())).collect::<Vec<_>>(),
             }),
@@ -717,6 +721,8 @@ impl Call {
             let _ = &watching;
         });
         let body = match accept.encoding {
+            // no event has this form: upstream ends at the first
+            _ if accept.shape == Shape::MetadataList => respond::streamed(futures::stream::empty()),
             Encoding::Json => respond::streamed(conversion::converted_frames(stream, scope.clone())),
             // of custom resources protobuf shows metadata only
             Encoding::Yaml | Encoding::Protobuf => respond::streamed(stream),
@@ -808,4 +814,22 @@ pub(crate) fn success(definition: &Definition, object: &Value) -> Value {
         details.insert("group".into(), definition.group.clone().into());
     }
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}
+
+/// 406: a list was asked for in the form of one object, or one object in that of a list.
+fn misshaped(scope: &Scope, is_list: bool) -> ApiError {
+    let definition = &scope.definition;
+    let kind = match definition.is_go_type() {
+        true => format!(
+            "{}.{}",
+            definition.go_package(),
+            scope.spec().map_or("", |version| &version.kind)
+        ),
+        false => "unstructured.Unstructured".to_owned(),
+    };
+    let why = match is_list {
+        true => format!("you requested {PARTIAL}, but the requested object is a list (*{kind}List)"),
+        false => format!("you requested {PARTIAL}List, but the requested object is not a list (*{kind})"),
+    };
+    ApiError::new(406, "NotAcceptable", why)
 }

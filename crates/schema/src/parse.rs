@@ -107,7 +107,9 @@ fn as_go_type(node: &mut Schema, name: &str) {
         let zero = go.and_then(|go| go.zeros.get(field.as_ref()));
         let zero = zero.cloned().or_else(|| is_null.then_some(Value::Null));
         if go.is_some_and(|go| go.omits.contains(&field.as_ref())) {
-            Arc::make_mut(schema).default = None;
+            let schema = Arc::make_mut(schema);
+            schema.default = None;
+            schema.omits_zero = true;
         }
         if schema.default.is_some() {
             continue;

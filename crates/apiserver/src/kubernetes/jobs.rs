@@ -4,7 +4,9 @@ use gardener_apimachinery::cron::Schedule;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::{Map, Value, json};
 
-use super::checks::{is_true, label_selector, nonnegative, number, one_of, text};
+use super::checks::{is_true, label_selector, nonnegative, number, one_of, spec_of, text};
+use super::internal;
+use super::pods::warnings;
 use super::strategy::Kind;
 use super::workloads::{amount_or_share, at_most_all, counts, selector_text, set_status, validate_template};
 use crate::meta;
@@ -13,7 +15,29 @@ const UID_LABEL: &str = "batch.kubernetes.io/controller-uid";
 /// The longest name of a CronJob: its jobs' names have eleven characters more.
 const CRON_NAME_MAX: usize = 52;
 
+/// What to warn of in the spec of a job.
+fn warn(spec: &Value, path: &Path, found: &mut Vec<String>) {
+    const MANY_COMPLETIONS: i64 = 100_000;
+    const MANY_AT_ONCE: i64 = 10_000;
+    let count = |key: &str| number(spec, key).unwrap_or(0);
+    let is_large = count("completions") > MANY_COMPLETIONS && count("parallelism") > MANY_AT_ONCE;
+    if text(spec, "completionMode") == "Indexed" && is_large {
+        found.push(format!("{path}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail"));
+    }
+    warnings::of_template(spec.get("template"), &path.child("template"), found);
+}
+
 pub(super) fn jobs(mut kind: Kind) -> Kind {
+    kind.warnings = |job, old| {
+        let mut found = Vec::new();
+        if old.is_none() {
+            warnings::of_name(job, "Pod names and hostnames", &mut found);
+        }
+        if old.is_none_or(|old| spec_of(old) != spec_of(job)) {
+            warn(spec_of(job), &Path::new("spec"), &mut found);
+        }
+        found
+    };
     kind.prepare_create = |_, job| {
         set_status(job, json!({}));
         if !is_true(job.get("spec").unwrap_or(&Value::Null), "manualSelector") {
@@ -253,7 +277,8 @@ fn validate_update(job: &Value, old: &Value) -> ErrorList {
     };
     if template(job) != template(old) {
         let value = member(job, "template").unwrap_or(Value::Null);
-        errors.push(Error::invalid(&path.child("template"), value, "field is immutable"));
+        let shown = internal::text("core.PodTemplateSpec", &value);
+        errors.push(Error::literal(&path.child("template"), shown, "field is immutable"));
     }
     for key in [
         "completionMode",
@@ -269,6 +294,21 @@ fn validate_update(job: &Value, old: &Value) -> ErrorList {
 
 /// Jobs by the clock.
 pub(super) fn cron_jobs(mut kind: Kind) -> Kind {
+    kind.warnings = |job, old| {
+        let mut found = Vec::new();
+        if old.is_none() {
+            warnings::of_name(job, "Pod names and hostnames", &mut found);
+        }
+        if old.is_none_or(|old| spec_of(old) != spec_of(job)) {
+            let spec = job.pointer("/spec/jobTemplate/spec").unwrap_or(&Value::Null);
+            let path = Path::new("spec").child("jobTemplate").child("spec");
+            warn(spec, &path, &mut found);
+        }
+        if old.is_some() && text(spec_of(job), "schedule").contains("TZ") {
+            found.push("cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details".to_owned());
+        }
+        found
+    };
     kind.validate = |object| {
         let mut errors = Vec::new();
         let none = Value::Null;

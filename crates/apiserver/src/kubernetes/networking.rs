@@ -494,13 +494,6 @@ pub(super) fn ip_addresses(mut kind: Kind) -> Kind {
             )],
         }
     };
-    kind.fields = |address| {
-        let field = |key: &str| {
-            let value = text(spec_of(address).get("parentRef").unwrap_or(&Value::Null), key);
-            (format!("spec.parentRef.{key}"), value.to_owned())
-        };
-        ["group", "resource", "namespace", "name"].map(field).into()
-    };
     kind
 }
 

@@ -148,16 +148,15 @@ impl Scope {
                 schema.drop_empty(object);
             }
         }
-        let findings = match unknown.is_empty() && !source.has_duplicates() {
-            true => Vec::new(),
-            false => source.findings(unknown),
-        };
-        match options.field_validation {
-            FieldValidation::Strict if !findings.is_empty() => {
-                return Err(self.misfit(format!("strict decoding error: {}", findings.join(", "))));
+        if !unknown.is_empty() || source.has_duplicates() {
+            match options.field_validation {
+                FieldValidation::Strict => {
+                    let findings = source.refusal(unknown);
+                    return Err(self.misfit(format!("strict decoding error: {findings}")));
+                }
+                FieldValidation::Warn => warnings.extend(source.findings(unknown)),
+                FieldValidation::Ignore => {}
             }
-            FieldValidation::Warn => warnings.extend(findings),
-            _ => {}
         }
         if let Some(warning) = single_owners(object) {
             warnings.push(warning);
@@ -211,7 +210,7 @@ impl Scope {
         }
         cannot(format!(
             "converting ({own_version}.{kind}) to ({}.{}): unknown conversion",
-            package(&self.definition.group),
+            self.definition.go_package(),
             version.kind
         ))
     }
@@ -243,14 +242,6 @@ impl Scope {
         }
         self.definition.strategy.default(context, object);
         Ok(())
-    }
-}
-
-/// The last part of a group's first name, as upstream's Go packages are called: `core.gardener.cloud` is `core`.
-fn package(group: &str) -> &str {
-    match group {
-        "" => "core",
-        group => group.split('.').next().unwrap_or(group),
     }
 }
 

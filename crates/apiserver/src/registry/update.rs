@@ -77,7 +77,10 @@ impl Scope {
             {
                 Err(Attempt::Raced) if wanted.is_empty() => {}
                 Err(Attempt::Raced) => return Err(self.modified()),
-                Err(Attempt::Refused(error)) => return Err(error),
+                Err(Attempt::Refused(error)) => {
+                    self.refused_with.extend(warnings);
+                    return Err(error);
+                }
                 Ok(object) => {
                     return Ok(Written {
                         object,

@@ -356,6 +356,11 @@ fn job_spec(spec: &mut Object) {
 }
 
 pub(super) fn job(value: &mut Value) {
+    let of_template = value.pointer("/spec/template/metadata/labels").cloned();
+    let own = value.pointer("/metadata/labels").and_then(Value::as_object);
+    if of_template.is_some() && own.is_none_or(Map::is_empty) {
+        meta::set(value, "labels", of_template);
+    }
     let Some(spec) = object(value, "/spec") else { return };
     job_spec(spec);
     if !spec.contains_key("completions") && !spec.contains_key("parallelism") {

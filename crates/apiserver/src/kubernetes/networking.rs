@@ -232,6 +232,11 @@ fn controller(name: &str, at: &Path, errors: &mut ErrorList) {
     if name.len() > CONTROLLER_MAX {
         errors.push(Error::too_long(at, CONTROLLER_MAX));
     }
+    domain_prefixed(name, at, errors);
+}
+
+/// A path with a domain before it.
+pub(super) fn domain_prefixed(name: &str, at: &Path, errors: &mut ErrorList) {
     match name.split_once('/') {
         _ if name.is_empty() => errors.push(Error::required(at, "")),
         Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {

@@ -24,7 +24,7 @@ pub(super) fn selector_text(selector: &Value) -> String {
 }
 
 /// Whether a selector selects labels; None when it is malformed. Without a selector nothing is selected.
-fn selects(selector: &Value, labels: &Value) -> Option<bool> {
+pub(super) fn selects(selector: &Value, labels: &Value) -> Option<bool> {
     if selector.is_null() {
         return Some(false);
     }

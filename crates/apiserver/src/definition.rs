@@ -118,18 +118,23 @@ pub struct PathColumn {
     pub path: String,
 }
 
+/// Upstream's Go package of a group's internal types: the first part of its name.
+pub(crate) fn go_package(group: &str) -> &str {
+    match group {
+        "" | "events.k8s.io" => "core",
+        group => group.split('.').next().unwrap_or(group),
+    }
+}
+
 impl Definition {
     /// Whether upstream serves the kind from Go types. (Kinds whose schema is enforced are custom resources, which it has as JSON only.)
     pub fn is_go_type(&self) -> bool {
         !self.strategy.validates_schema()
     }
 
-    /// Upstream's Go package of the kind's internal type: the first part of the group's name.
+    /// Upstream's Go package of the kind's internal type.
     pub(crate) fn go_package(&self) -> &str {
-        match self.group.as_str() {
-            "" | "events.k8s.io" => "core",
-            group => group.split('.').next().unwrap_or(group),
-        }
+        go_package(&self.group)
     }
 
     /// The version of this name, when served.

@@ -264,7 +264,9 @@ impl<'a> Task<'a> {
             self.prune(&mut object, &managed, &fields, &last.fields.set());
         }
         let comparison = changes(self.live, &object, self.schema, self.reset_fields);
-        let changed = !comparison.is_empty();
+        // what will be reset counts as a change, though nobody owns it
+        let changed = !comparison.is_empty()
+            || !self.reset_fields.is_empty() && !changes(self.live, &object, self.schema, &Set::new()).is_empty();
         let conflicts = release(&mut managed, &comparison);
         if !force && !conflicts.is_empty() {
             return Err(conflicts);

@@ -177,11 +177,12 @@ impl Schema {
             },
             (Kind::String, Value::String(text)) => match self.format() {
                 Some("date-time") => formats::time(text).map_err(DecodeError),
+                Some("go-micro-time") => formats::micro_time(text).map_err(DecodeError),
                 Some("go-duration") => formats::duration(text).map_err(DecodeError),
                 Some("byte") => decode_bytes(text),
                 _ => Ok(()),
             },
-            (Kind::String, other) if matches!(self.format(), Some("date-time" | "go-duration")) => {
+            (Kind::String, other) if matches!(self.format(), Some("date-time" | "go-micro-time" | "go-duration")) => {
                 Err(misfit(type_of(other), "string", kind, place))
             }
             (Kind::Quantity, Value::String(text)) => {

@@ -137,8 +137,10 @@ impl<'a> Reader<'a> {
             node.preserve_unknown = false;
         } else if name.ends_with(".meta.v1.Duration") {
             node.format = Some("go-duration".into());
-        } else if name.ends_with(".meta.v1.MicroTime") || name.ends_with(".meta.v1.Time") {
+        } else if name.ends_with(".meta.v1.Time") {
             node.format = Some("date-time".into());
+        } else if name.ends_with(".meta.v1.MicroTime") {
+            node.format = Some("go-micro-time".into());
         } else if name.ends_with(".pkg.runtime.RawExtension") {
             // what is inside belongs to one owner as a whole
             node.map_type = Some(MapType::Atomic);

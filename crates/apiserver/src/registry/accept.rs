@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{FieldValidation, Scope, WriteOptions};
 use crate::decode::{self, Source};
-use crate::definition::{Context, Version};
+use crate::definition::{Context, Version, go_package};
 use crate::meta;
 
 /// The struct that Go reads first of every body, as its messages show it.
@@ -213,6 +213,27 @@ impl Scope {
             self.definition.go_package(),
             version.kind
         ))
+    }
+
+    /// Refuses what is posted to a subresource but is of another kind than `expected` (group, version and kind), or in another namespace.
+    pub(crate) fn check_posted(&self, expected: (&str, &str, &str), body: &Value) -> Result<(), ApiError> {
+        let (api_version, kind) = (meta::text(body, "/apiVersion"), meta::text(body, "/kind"));
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        if !kind.is_empty() && !version.is_empty() && kind != expected.2 && self.is_registered(group, version, kind) {
+            return Err(ApiError::bad_request(format!(
+                "{kind} in version \"{version}\" cannot be handled as a {}: converting ({version}.{kind}) to ({}.{}): unknown conversion",
+                expected.2,
+                go_package(expected.0),
+                expected.2
+            )));
+        }
+        let namespace = meta::namespace(body);
+        if !namespace.is_empty() && namespace != self.namespace {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        Ok(())
     }
 
     /// Whether upstream reads objects of a kind.

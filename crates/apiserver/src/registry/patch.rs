@@ -230,11 +230,9 @@ impl Scope {
             meta::rfc3339(context.now)
         };
         self.check_owners(live)?;
-        let mut config = config.clone();
-        schema.canonicalize(&mut config);
         gardener_merge::apply(
             live,
-            &config,
+            config,
             &schema,
             &manager,
             options.force,

@@ -115,7 +115,11 @@ fn common<'a>(versions: &'a [Value], key: &str) -> Option<&'a Value> {
 }
 
 /// Versions as upstream shows them: without what all of them have alike.
-fn shown(versions: &[Value]) -> String {
+fn shown(spec: &Value) -> String {
+    let versions = meta::elements(spec, "/versions");
+    if spec.get("versions").is_none_or(Value::is_null) {
+        return "null".to_owned();
+    }
     let mut shown = versions.to_vec();
     for key in ["schema", "subresources", "additionalPrinterColumns", "selectableFields"] {
         if common(versions, key).is_some() {
@@ -156,7 +160,7 @@ fn versions(spec: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorLi
         }
     }
     let names: Vec<&str> = versions.iter().map(|version| meta::text(version, "/name")).collect();
-    let error = |why: &str| Error::literal(&path.child("versions"), shown(versions), why);
+    let error = |why: &str| Error::literal(&path.child("versions"), shown(spec), why);
     if (1..names.len()).any(|at| names.iter().take(at).any(|name| Some(name) == names.get(at))) {
         errors.push(error("must contain unique version names"));
     }

@@ -396,10 +396,10 @@ mod tests {
                 json!({"metadata": {"finalizers": ["b"]}}),
             ),
             (
-                "nulls of new parts are dropped",
+                "nulls of new parts are dropped; of directives only `$patch` is known there",
                 json!({}),
                 json!({"spec": {"paused": null, "replicas": 1, "strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}),
-                json!({"spec": {"replicas": 1, "strategy": {"type": "Recreate"}}}),
+                json!({"spec": {"replicas": 1, "strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}),
             ),
             (
                 "ports are merged by container port only",
@@ -423,8 +423,11 @@ mod tests {
         let original = json!({"spec": {
             "strategy": {"type": "RollingUpdate"}, "template": {"spec": {"containers": [{"name": "a"}]}}}});
         for (patch, expected) in [
-            (json!([]), "error decoding patch: json: cannot unmarshal array"),
-            (json!({"spec": {"$patch": "twist"}}), "unknown patch type \"twist\""),
+            (json!([]), "json: cannot unmarshal array"),
+            (
+                json!({"spec": {"$patch": "twist"}}),
+                "unknown patch type: twist in map: map[$patch:twist]",
+            ),
             (
                 pod(json!({"containers": [{"image": "x"}]})),
                 "does not contain declared merge key: name",
@@ -435,11 +438,11 @@ mod tests {
             ),
             (
                 json!({"spec": {"strategy": {"$retainKeys": ["a"], "type": "b"}}}),
-                "patch content doesn't match retainKeys list",
+                "invalid patch format of retainKeys",
             ),
             (
                 pod(json!({"$setElementOrder/containers": 1})),
-                "invalid patch format of setElementOrder list",
+                "expected a []interface {}, but received a int64",
             ),
         ] {
             let why = strategic(&original, &patch, &schema).unwrap_err().to_string();

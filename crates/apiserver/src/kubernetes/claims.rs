@@ -128,6 +128,11 @@ pub(super) fn validate_spec(spec: &Value, path: &Path, errors: &mut ErrorList) {
     volumes::class_name(spec, "volumeAttributesClassName", path, errors);
 }
 
+/// The class that a claim names, in the annotation of old or in its spec; empty: none.
+pub(super) fn class(claim: &Value) -> &str {
+    annotation(claim, CLASS_ANNOTATION).unwrap_or_else(|| text(spec_of(claim), "storageClassName"))
+}
+
 /// An amount of which a part is no whole byte, as Go shows it.
 pub(super) fn fraction(value: &Value) -> Option<String> {
     let amount = amount(value)?;

@@ -56,7 +56,7 @@ impl Scope {
         }
         // admission sees the status that the client sent, but nobody owns it
         let status = self.drop_status(&mut object);
-        self.own_fields(None, &mut object, options, context.now);
+        self.own_fields(None, &mut object, options, context.now).await;
         if let (Value::Object(members), Some(status)) = (&mut object, status) {
             members.insert("status".into(), status);
         }

@@ -260,6 +260,10 @@ impl Call {
             })
             .await?;
         }
+        if path.starts_with("//") {
+            // who is served by path begins with one slash
+            return Ok(respond::page_not_found());
+        }
         if let Some(backend) = self.backend_of(path) {
             return Ok(self.forward(&backend).await);
         }
@@ -390,6 +394,10 @@ impl Call {
         }
         let definition = definition.filter(|definition| definition.version(&path.version).is_some());
         let Some(definition) = definition else {
+            if let Some(bound) = self.bound_by_list(&path)? {
+                let pods = self.cluster.find("", "pods");
+                return Box::pin(self.resource(bound, pods)).await;
+            }
             return match self.cluster.is_built_in(&path.group) {
                 true => Err(ApiError::no_such_path()),
                 false => Ok(respond::page_not_found()),
@@ -589,6 +597,23 @@ impl Call {
                 source: Source::default(),
             }),
         }
+    }
+
+    /// The pod's `binding` that a binding is about which is posted to the collection of all: upstream's oldest way to bind.
+    fn bound_by_list(&self, path: &ResourcePath) -> Result<Option<ResourcePath>, ApiError> {
+        let is_core = path.group.is_empty() && path.version == "v1" && self.cluster.find("", "pods").is_some();
+        if !is_core || path.resource != "bindings" || !path.name.is_empty() {
+            return Ok(None);
+        }
+        if self.method != Method::POST || path.namespace.is_empty() {
+            return Err(ApiError::method_not_allowed());
+        }
+        Ok(Some(ResourcePath {
+            resource: "pods".to_owned(),
+            name: crate::meta::name(&self.decoded()?.value).to_owned(),
+            subresource: "binding".to_owned(),
+            ..path.clone()
+        }))
     }
 
     async fn get(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {

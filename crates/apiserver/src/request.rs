@@ -36,6 +36,9 @@ pub struct ResourcePath {
 /// Splits a percent-decoded path.
 pub fn target(path: &str) -> Target {
     let other = || Target::Other(path.to_owned());
+    if path.starts_with("//") {
+        return other();
+    }
     let mut parts = path.trim_start_matches('/').split('/').filter(|part| !part.is_empty());
     let mut found = ResourcePath::default();
     match parts.next() {
@@ -219,6 +222,7 @@ mod tests {
             "/apis/apps/v1",
             "/healthz",
             "/",
+            "//api/v1/pods",
         ] {
             assert!(matches!(target(path), Target::Other(_)), "{path}");
         }

@@ -201,6 +201,13 @@ impl Schema {
                 }
             }
             (Kind::Number, Value::Number(_)) | (Kind::Boolean, Value::Bool(_)) => Ok(()),
+            // it keeps whatever there is
+            _ if self
+                .definition_name()
+                .is_some_and(|name| name.ends_with(".pkg.runtime.RawExtension")) =>
+            {
+                Ok(())
+            }
             (_, other) => {
                 let named = place.and_then(|place| place.named(self.kind() == Kind::Array));
                 let go = named.map_or_else(|| self.go_type(kind), str::to_owned);

@@ -276,6 +276,9 @@ fn validate_generated(job: &Value, spec: &Value, errors: &mut ErrorList) {
 fn validate_update(job: &Value, old: &Value) -> ErrorList {
     let path = Path::new("spec");
     let mut errors = Vec::new();
+    // upstream judges the spec once for the job, and once more for the change
+    validate_job(spec_of(job), &path, &mut errors);
+    validate_selector(spec_of(job), &mut errors);
     let member = |job: &Value, key: &str| job.get("spec").and_then(|spec| spec.get(key)).cloned();
     let immutable = |key: &str, errors: &mut ErrorList| {
         if member(job, key) != member(old, key) {

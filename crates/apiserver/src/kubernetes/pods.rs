@@ -627,7 +627,7 @@ impl Subresource for PartOfPod {
         if !errors.is_empty() {
             return Err(ApiError::invalid("", "Pod", meta::name(old), &errors));
         }
-        Ok(Effect::Store(with_next_generation(pod, old)))
+        Ok(Effect::Store(pod))
     }
 }
 
@@ -681,13 +681,4 @@ fn resize(old: &Value, pod: &mut Value, body: &Value) -> ErrorList {
     }
     let why = "Pod QOS Class may not change as a result of resizing";
     vec![Error::invalid(&Path::new("spec"), after, why)]
-}
-
-/// Counts a change of what is wanted.
-fn with_next_generation(mut pod: Value, old: &Value) -> Value {
-    if pod.get("spec") != old.get("spec") {
-        let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
-        meta::set(&mut pod, "generation", Some(json!(generation + 1)));
-    }
-    pod
 }

@@ -284,14 +284,11 @@ impl Scope {
             .await?;
             holder.unwrap_or(Value::Null)
         };
+        if strategy.has_generation() && !posted {
+            let has_status = self.definition.stored_version().is_some_and(|version| version.status);
+            bump_generation(&mut object, old, has_status);
+        }
         if validate {
-            if strategy.has_generation() {
-                bump_generation(
-                    &mut object,
-                    old,
-                    self.definition.stored_version().is_some_and(|version| version.status),
-                );
-            }
             strategy.prepare_for_update(context, &mut object, old)?;
             let mut errors = meta::validate_update(&object, old);
             errors.extend(strategy.validate_update(context, &object, old));

@@ -29,8 +29,10 @@ pub enum Shape {
     Object,
     /// A table.
     Table,
-    /// Only metadata.
+    /// Only metadata, of one object.
     Metadata,
+    /// Only metadata, of a list.
+    MetadataList,
 }
 
 /// The encoding in which a client wants an answer.
@@ -241,7 +243,8 @@ impl Clause<'_> {
             _ if !transforms => Shape::Object,
             _ if !offer.shapes || group != "meta.k8s.io" || !matches!(version, "v1" | "v1beta1") => return None,
             Some("Table") if encoding != Encoding::Protobuf => Shape::Table,
-            Some("PartialObjectMetadata" | "PartialObjectMetadataList") => Shape::Metadata,
+            Some("PartialObjectMetadata") => Shape::Metadata,
+            Some("PartialObjectMetadataList") => Shape::MetadataList,
             _ => return None,
         };
         if shape == Shape::Object && encoding == Encoding::Protobuf && !offer.protobuf {
@@ -320,7 +323,7 @@ mod tests {
     #[test]
     fn the_best_clause_on_offer_counts() {
         use Encoding::{Json, Protobuf, Yaml};
-        use Shape::{Metadata, Object, Table};
+        use Shape::{MetadataList, Object, Table};
         const KUBECTL: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
         for (text, offer, expected) in [
             (KUBECTL, BUILT_IN, Ok((Table, Json))),
@@ -340,7 +343,7 @@ mod tests {
             (
                 "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
                 CUSTOM,
-                Ok((Metadata, Protobuf)),
+                Ok((MetadataList, Protobuf)),
             ),
             (
                 "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1",

@@ -8,7 +8,7 @@ use gardener_apimachinery::ApiError;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use crate::go_json;
+use crate::{go_json, yaml};
 
 /// How deep objects and lists may nest; more is refused before it can exhaust the stack.
 const MAX_DEPTH: usize = 120;
@@ -36,6 +36,8 @@ pub struct Decoded {
 pub struct Source {
     /// Paths of fields that were given twice.
     duplicates: Vec<String>,
+    /// What a strict reader says of keys that were given twice in YAML.
+    repeated: Vec<String>,
     /// Whether a whole number is written like `2.0`.
     whole_floats: bool,
     body: Bytes,
@@ -45,7 +47,21 @@ pub struct Source {
 impl Source {
     /// Whether a field was given twice.
     pub(crate) fn has_duplicates(&self) -> bool {
-        !self.duplicates.is_empty()
+        !self.duplicates.is_empty() || !self.repeated.is_empty()
+    }
+
+    /// What a strict reader says of keys that were given twice in YAML.
+    pub(crate) fn repeated(&self) -> &[String] {
+        &self.repeated
+    }
+
+    /// What strict decoding finds, in one text.
+    pub(crate) fn refusal(&self, unknown: Vec<String>) -> String {
+        let mut found = self.findings(unknown);
+        if !self.repeated.is_empty() {
+            found.splice(..self.repeated.len(), [yaml::refused(&self.repeated)]);
+        }
+        found.join(", ")
     }
 
     /// Whether a whole number is written like `2.0`: a number that is none of Go's integers, but one of custom resources'.
@@ -55,7 +71,7 @@ impl Source {
 
     /// What strict decoding finds: these unknown fields and those given twice, in the order of the body.
     pub(crate) fn findings(&self, unknown: Vec<String>) -> Vec<String> {
-        let mut found = Vec::new();
+        let mut found = self.repeated.clone();
         let mut unknown: BTreeSet<String> = unknown.into_iter().collect();
         let mut seen: BTreeSet<String> = BTreeSet::new();
         if self.duplicates.len() + unknown.len() > 1 {
@@ -99,35 +115,64 @@ impl Source {
 /// # Errors
 /// 400 with what is wrong, in Go's words.
 pub fn decode(body: &Bytes, format: Format) -> Result<Decoded, ApiError> {
-    let mut notes = Notes::default();
+    match format {
+        Format::Json => {
+            let mut notes = Notes::default();
+            let value = read_json(body, &mut notes).map_err(|error| {
+                let why = go_json::syntax_error(body).unwrap_or_else(|| error.to_string());
+                ApiError::bad_request(why)
+            })?;
+            Ok(Decoded {
+                value,
+                source: Source {
+                    duplicates: notes.duplicates,
+                    whole_floats: notes.whole_floats,
+                    body: body.clone(),
+                    format: Some(format),
+                    ..Source::default()
+                },
+            })
+        }
+        Format::Yaml => decode_yaml(body),
+    }
+}
+
+fn read_json(body: &[u8], notes: &mut Notes) -> serde_json::Result<Value> {
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
     let seed = Node {
-        notes: &mut notes,
+        notes,
         path: String::new(),
         depth: 0,
     };
-    let value = match format {
-        Format::Json => {
-            let mut deserializer = serde_json::Deserializer::from_slice(body);
-            seed.deserialize(&mut deserializer)
-                .and_then(|value| deserializer.end().map(|()| value))
-                .map_err(|error| {
-                    let why = go_json::syntax_error(body).unwrap_or_else(|| error.to_string());
-                    ApiError::bad_request(why)
-                })?
-        }
-        Format::Yaml => {
+    let value = seed.deserialize(&mut deserializer)?;
+    deserializer.end().map(|()| value)
+}
+
+fn decode_yaml(body: &Bytes) -> Result<Decoded, ApiError> {
+    // most of what comes as YAML is JSON, which is read faster; what of it means something else in YAML is read as YAML
+    let mut notes = Notes::default();
+    let json = match body.first() {
+        Some(b'{') => read_json(body, &mut notes).ok(),
+        _ => None,
+    };
+    let (value, repeated) = match json.filter(|_| notes.duplicates.is_empty() && !notes.whole_floats) {
+        Some(value) => (value, Vec::new()),
+        None => {
             let text =
                 std::str::from_utf8(body).map_err(|_| ApiError::bad_request("yaml: invalid leading UTF-8 octet"))?;
-            serde_saphyr::from_str::<Value>(text).map_err(|error| ApiError::bad_request(format!("yaml: {error}")))?
+            let document = yaml::read(text).map_err(ApiError::bad_request)?;
+            (document.value, document.repeated)
         }
     };
-    let source = Source {
-        duplicates: notes.duplicates,
-        whole_floats: notes.whole_floats,
-        body: body.clone(),
-        format: Some(format),
-    };
-    Ok(Decoded { value, source })
+    Ok(Decoded {
+        value,
+        source: Source {
+            repeated,
+            body: body.clone(),
+            format: Some(Format::Yaml),
+            ..Source::default()
+        },
+    })
 }
 
 /// The start of a body, as messages show it.

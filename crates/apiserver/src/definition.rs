@@ -117,10 +117,23 @@ pub struct PathColumn {
     pub path: String,
 }
 
+/// Upstream's Go package of a group's internal types: the first part of its name.
+pub(crate) fn go_package(group: &str) -> &str {
+    match group {
+        "" | "events.k8s.io" => "core",
+        group => group.split('.').next().unwrap_or(group),
+    }
+}
+
 impl Definition {
     /// Whether upstream serves the kind from Go types. (Kinds whose schema is enforced are custom resources, which it has as JSON only.)
     pub fn is_go_type(&self) -> bool {
         !self.strategy.validates_schema()
+    }
+
+    /// Upstream's Go package of the kind's internal type.
+    pub(crate) fn go_package(&self) -> &str {
+        go_package(&self.group)
     }
 
     /// The version of this name, when served.
@@ -495,6 +508,11 @@ impl Warnings {
     /// Adds sentences.
     pub fn extend(&self, sentences: impl IntoIterator<Item = String>) {
         self.0.lock().extend(sentences);
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
     }
 
     /// All sentences, in order; they are taken out.

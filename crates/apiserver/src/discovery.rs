@@ -226,7 +226,12 @@ pub(crate) fn subresources(definition: &Definition, version: &Version) -> Vec<Su
             verbs: own(&["get", "patch", "update"]),
         });
     }
-    found.sort_by(|a, b| a.name.cmp(&b.name));
+    // of custom resources the status stands first
+    if definition.is_go_type() {
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+    } else {
+        found.sort_by(|a, b| b.name.cmp(&a.name));
+    }
     found
 }
 

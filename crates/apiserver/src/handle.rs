@@ -260,6 +260,10 @@ impl Call {
             })
             .await?;
         }
+        if path.starts_with("//") {
+            // who is served by path begins with one slash
+            return Ok(respond::page_not_found());
+        }
         if let Some(backend) = self.backend_of(path) {
             return Ok(self.forward(&backend).await);
         }
@@ -339,7 +343,7 @@ impl Call {
             return Ok(answer);
         }
         let watching = self.method == Method::GET
-            && (path.legacy_watch || self.query.flag("watch"))
+            && (path.legacy_watch || path.name.is_empty() && self.query.flag("watch"))
             && path.subresource.is_empty();
         let verb = match (&self.method, path.name.is_empty()) {
             _ if watching => "watch",
@@ -390,6 +394,10 @@ impl Call {
         }
         let definition = definition.filter(|definition| definition.version(&path.version).is_some());
         let Some(definition) = definition else {
+            if let Some(bound) = self.bound_by_list(&path)? {
+                let pods = self.cluster.find("", "pods");
+                return Box::pin(self.resource(bound, pods)).await;
+            }
             return match self.cluster.is_built_in(&path.group) {
                 true => Err(ApiError::no_such_path()),
                 false => Ok(respond::page_not_found()),
@@ -591,6 +599,23 @@ impl Call {
         }
     }
 
+    /// The pod's `binding` that a binding is about which is posted to the collection of all: upstream's oldest way to bind.
+    fn bound_by_list(&self, path: &ResourcePath) -> Result<Option<ResourcePath>, ApiError> {
+        let is_core = path.group.is_empty() && path.version == "v1" && self.cluster.find("", "pods").is_some();
+        if !is_core || path.resource != "bindings" || !path.name.is_empty() {
+            return Ok(None);
+        }
+        if self.method != Method::POST || path.namespace.is_empty() {
+            return Err(ApiError::method_not_allowed());
+        }
+        Ok(Some(ResourcePath {
+            resource: "pods".to_owned(),
+            name: crate::meta::name(&self.decoded()?.value).to_owned(),
+            subresource: "binding".to_owned(),
+            ..path.clone()
+        }))
+    }
+
     async fn get(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
         let accept = self.accept(scope)?;
         parse_revision(self.query.get("resourceVersion"))?;
@@ -623,6 +648,7 @@ impl Call {
         let shown = match accept.shape {
             Shape::Object => object,
             Shape::Metadata => table::metadata_only(&object, accept.meta_version()),
+            Shape::MetadataList => return Err(misshaped(scope, false)),
             Shape::Table => {
                 let revision = crate::meta::resource_version(&object).to_owned();
                 table::table(
@@ -650,6 +676,9 @@ impl Call {
         let accept = self.accept(scope)?;
         let query = ListQuery::read(&self.query, &scope.definition, false)?;
         let page = scope.list(&query)?;
+        if accept.shape == Shape::Metadata {
+            return Err(misshaped(scope, true));
+        }
         let version = scope.spec()?;
         let api_version = scope.definition.api_version(&scope.version);
         let list_meta = list_meta(&page, scope.definition.is_go_type() || accept.shape != Shape::Object);
@@ -663,7 +692,7 @@ impl Call {
             let partial = (PARTIAL, accept.meta_version());
             match (accept.shape, accept.encoding) {
                 (Shape::Object, Encoding::Json) => return Ok(list.objects(version, &api_version, scope)),
-                (Shape::Metadata, Encoding::Json) => return Ok(list.metadata(&scope.definition, partial.1)),
+                (Shape::MetadataList, Encoding::Json) => return Ok(list.metadata(&scope.definition, partial.1)),
                 (Shape::Table, Encoding::Json) if !list.across => {
                     let now = self.cluster.clock().now();
                     let style = self.table_style(accept)?;
@@ -672,7 +701,7 @@ impl Call {
                 (Shape::Object, Encoding::Protobuf) => {
                     return list.protobuf((&api_version, &version.list_kind), (&api_version, &version.kind));
                 }
-                (Shape::Metadata, Encoding::Protobuf) => {
+                (Shape::MetadataList, Encoding::Protobuf) => {
                     return list.protobuf((partial.1, &format!("{PARTIAL}List")), (partial.1, partial.0));
                 }
                 _ => {}
@@ -689,7 +718,7 @@ impl Call {
             Shape::Object => {
                 json!({"kind": version.list_kind, "apiVersion": api_version, "metadata": list_meta, "items": objects})
             }
-            Shape::Metadata => json!({
+            Shape::Metadata | Shape::MetadataList => json!({
                 "kind": format!("{PARTIAL}List"), "apiVersion": accept.meta_version(), "metadata": list_meta,
                 "items": objects.iter().map(|object| table::metadata_only(object, accept.meta_version())).collect::<Vec<_>>(),
             }),
@@ -722,6 +751,8 @@ impl Call {
             let _ = &watching;
         });
         let body = match accept.encoding {
+            // no event has this form: upstream ends at the first
+            _ if accept.shape == Shape::MetadataList => respond::streamed(futures::stream::empty()),
             Encoding::Json => respond::streamed(conversion::converted_frames(stream, scope.clone())),
             // of custom resources protobuf shows metadata only
             Encoding::Yaml | Encoding::Protobuf => respond::streamed(stream),
@@ -813,4 +844,22 @@ pub(crate) fn success(definition: &Definition, object: &Value) -> Value {
         details.insert("group".into(), definition.group.clone().into());
     }
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}
+
+/// 406: a list was asked for in the form of one object, or one object in that of a list.
+fn misshaped(scope: &Scope, is_list: bool) -> ApiError {
+    let definition = &scope.definition;
+    let kind = match definition.is_go_type() {
+        true => format!(
+            "{}.{}",
+            definition.go_package(),
+            scope.spec().map_or("", |version| &version.kind)
+        ),
+        false => "unstructured.Unstructured".to_owned(),
+    };
+    let why = match is_list {
+        true => format!("you requested {PARTIAL}, but the requested object is a list (*{kind}List)"),
+        false => format!("you requested {PARTIAL}List, but the requested object is not a list (*{kind})"),
+    };
+    ApiError::new(406, "NotAcceptable", why)
 }

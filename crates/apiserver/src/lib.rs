@@ -51,6 +51,7 @@ mod trust;
 pub mod user;
 pub mod watch;
 pub mod webhooks;
+mod yaml;
 
 pub use cluster::{ClusterConfig, LogicalCluster, ResourceSet, Shared};
 pub use copies::CopyError;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::go_quote;
 
 /// Where a request goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +36,9 @@ pub struct ResourcePath {
 /// Splits a percent-decoded path.
 pub fn target(path: &str) -> Target {
     let other = || Target::Other(path.to_owned());
+    if path.starts_with("//") {
+        return other();
+    }
     let mut parts = path.trim_start_matches('/').split('/').filter(|part| !part.is_empty());
     let mut found = ResourcePath::default();
     match parts.next() {
@@ -137,10 +141,14 @@ impl Query {
     pub fn number<T: std::str::FromStr>(&self, key: &str) -> Result<Option<T>, ApiError> {
         match self.get(key) {
             None => Ok(None),
-            Some(text) => text
-                .parse()
-                .map(Some)
-                .map_err(|_| ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))),
+            Some(text) => text.parse().map(Some).map_err(|_| {
+                let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+                let why = match !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()) {
+                    true => "value out of range",
+                    false => "invalid syntax",
+                };
+                ApiError::bad_request(format!("strconv.ParseInt: parsing {}: {why}", go_quote(text)))
+            }),
         }
     }
 }
@@ -214,6 +222,7 @@ mod tests {
             "/apis/apps/v1",
             "/healthz",
             "/",
+            "//api/v1/pods",
         ] {
             assert!(matches!(target(path), Target::Other(_)), "{path}");
         }

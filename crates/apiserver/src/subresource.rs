@@ -67,6 +67,9 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         let mut warnings = Vec::new();
         // what is posted goes through admission itself, not as a change of its parent
         let posted = verb == "create";
+        if posted {
+            scope.check_posted(subresource.kind(), &body)?;
+        }
         let body = match posted {
             true => scope.admit_body(&context, &options, body, None, &mut warnings).await?,
             false => body,

@@ -87,7 +87,11 @@ pub fn start(
     let watch = store
         .watch(&scope.definition.topic, &prefix, start)
         .map_err(read_error)?;
-    let timeout = match query.number::<u64>("timeoutSeconds")?.filter(|seconds| *seconds > 0) {
+    let timeout = match query
+        .number::<i64>("timeoutSeconds")?
+        .and_then(|seconds| u64::try_from(seconds).ok())
+        .filter(|seconds| *seconds > 0)
+    {
         Some(seconds) => Duration::from_secs(seconds),
         None => DEFAULT_TIMEOUT + Duration::from_secs(scope.cluster.chance().below(DEFAULT_TIMEOUT.as_secs())),
     };
@@ -240,7 +244,7 @@ impl State {
                         false => out.put_slice(value),
                     });
                 }
-                (Shape::Metadata, None) => {
+                (Shape::Metadata | Shape::MetadataList, None) => {
                     let meta_version = self.style.meta_version;
                     return line_of(kind, value.len(), |out| {
                         table::put_metadata(out, object::metadata_of(value).as_bytes(), meta_version)
@@ -261,7 +265,7 @@ impl State {
         }
         let shown = match self.accept.shape {
             Shape::Object => object,
-            Shape::Metadata => table::metadata_only(&object, self.style.meta_version),
+            Shape::Metadata | Shape::MetadataList => table::metadata_only(&object, self.style.meta_version),
             Shape::Table => self.table(&[object]),
         };
         self.framed(kind, &shown)
@@ -320,7 +324,7 @@ impl State {
             Shape::Object => {
                 json!({"kind": kind, "apiVersion": self.scope.definition.api_version(&self.scope.version), "metadata": metadata})
             }
-            Shape::Metadata => {
+            Shape::Metadata | Shape::MetadataList => {
                 json!({"kind": PARTIAL, "apiVersion": meta_version, "metadata": metadata})
             }
             Shape::Table if initial => {

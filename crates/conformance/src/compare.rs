@@ -30,6 +30,20 @@ pub fn differences(sequence: &Sequence, recorded: &Recording, ours: &Recording) 
     found
 }
 
+/// How our answers differ where a step excuses it: what is left to mend, a line per place.
+pub fn excused(sequence: &Sequence, recorded: &Recording, ours: &Recording) -> Vec<String> {
+    let pairs = recorded.answers.iter().zip(&ours.answers).zip(&sequence.steps);
+    let excused = (1..).zip(pairs).filter(|(_, (_, step))| step.differs.is_some());
+    excused
+        .flat_map(|(number, ((recorded, ours), step))| {
+            let mut of_step = Vec::new();
+            answer(recorded, ours, &mut of_step);
+            let of_step = of_step.into_iter();
+            of_step.map(move |line| format!("step {number} ({}) {line}", step.request))
+        })
+        .collect()
+}
+
 fn answer(recorded: &Answer, ours: &Answer, found: &mut Vec<String>) {
     let pairs = [
         ("status", Value::from(recorded.status), Value::from(ours.status)),
@@ -125,6 +139,11 @@ mod tests {
         assert!(differences(&sequence(""), &recorded, &recorded).is_empty());
         let excused = sequence(", differs: for now");
         assert!(differences(&excused, &recorded, &ours).is_empty());
+        assert_eq!(
+            super::excused(&excused, &recorded, &ours).first().map(String::as_str),
+            Some("step 1 (GET /) /a/1: 3 instead of 2")
+        );
+        assert!(super::excused(&sequence(""), &recorded, &ours).is_empty());
         assert_eq!(
             differences(&excused, &recorded, &recorded),
             ["step 1 no longer differs: take away its `differs`"]

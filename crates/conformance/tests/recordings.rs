@@ -71,11 +71,17 @@ async fn our_answers_are_kube_apiservers() -> anyhow::Result<()> {
             cases.push((name, sequence, found));
         }
     }
+    let tells_excused = std::env::var_os("GARDENER_TEST_EXCUSED").is_some();
     let mut wrong = futures::stream::iter(cases.iter().enumerate())
         .map(|(number, (name, sequence, recorded))| {
             let (client, webhook) = (client.clone(), &webhook);
             async move {
                 let ours = player::play(&client, webhook, sequence, &format!("sequence-{number}")).await;
+                if let (true, Ok(ours)) = (tells_excused, &ours) {
+                    for line in compare::excused(sequence, recorded, ours) {
+                        println!("{name} {line}");
+                    }
+                }
                 let wrong = match ours {
                     Ok(ours) => compare::differences(sequence, recorded, &ours),
                     Err(error) => vec![format!("{error:#}")],

@@ -264,8 +264,10 @@ impl<'a> Task<'a> {
             self.prune(&mut object, &managed, &fields, &last.fields.set());
         }
         let comparison = changes(self.live, &object, self.schema, self.reset_fields);
-        let changed = !comparison.is_empty();
-        let conflicts = release(&mut managed, &comparison);
+        // what will be reset counts as a change, though nobody owns it
+        let changed = !comparison.is_empty()
+            || !self.reset_fields.is_empty() && !changes(self.live, &object, self.schema, &Set::new()).is_empty();
+        let conflicts = release(&mut managed, &comparison, &[]);
         if !force && !conflicts.is_empty() {
             return Err(conflicts);
         }
@@ -355,6 +357,18 @@ fn sync_last_applied(live: Option<&Value>, config: &Value, object: &mut Value) {
     }
 }
 
+/// An object before and after a change as another version shows it: who owns fields in that version owns them by its names.
+pub struct InVersion<'a> {
+    /// The version, with its group.
+    pub api_version: &'a str,
+    /// The object before.
+    pub live: &'a Value,
+    /// The object after.
+    pub new: &'a Value,
+    /// The version's schema.
+    pub schema: &'a Schema,
+}
+
 /// Tracks ownership for create, update and patches other than apply: rewrites `metadata.managedFields` of `new`.
 ///
 /// Entries that the client sends replace the stored ones, but not through a subresource; none or an empty list leave the
@@ -367,6 +381,19 @@ pub fn update(
     manager: &Manager<'_>,
     now: &str,
     reset_fields: &Set,
+) {
+    update_across(live, new, schema, manager, now, reset_fields, &[]);
+}
+
+/// As [`update`], where others own fields in other versions than the manager's.
+pub fn update_across(
+    live: Option<&Value>,
+    new: &mut Value,
+    schema: &Schema,
+    manager: &Manager<'_>,
+    now: &str,
+    reset_fields: &Set,
+    others: &[InVersion<'_>],
 ) {
     let sent = match new.get_mut("metadata") {
         Some(Value::Object(metadata)) => metadata.remove("managedFields"),
@@ -393,7 +420,16 @@ pub fn update(
     if managed.entries.is_empty() && live.is_some() {
         return;
     }
-    release(&mut managed, &comparison);
+    let others: Vec<(&str, Comparison)> = others
+        .iter()
+        .map(|other| {
+            (
+                other.api_version,
+                changes(other.live, other.new, other.schema, reset_fields),
+            )
+        })
+        .collect();
+    release(&mut managed, &comparison, &others);
     take(&mut managed, comparison, manager, now);
     managed.cap();
     store_entries(new, &managed);
@@ -426,15 +462,22 @@ fn changes(old: &Value, new: &Value, schema: &Schema, reset_fields: &Set) -> Com
     comparison
 }
 
-/// Takes changed fields from all managers and answers from whom which were taken because they were given another value.
-fn release(managed: &mut Managed<'_>, comparison: &Comparison) -> Vec<(Identity, Set)> {
+/// Takes changed fields from all managers and answers from whom which were taken because they were given another value. Who owns fields
+/// in one of the `others`' versions loses what changed there.
+fn release(managed: &mut Managed<'_>, comparison: &Comparison, others: &[(&str, Comparison)]) -> Vec<(Identity, Set)> {
     let set = comparison.modified.union(&comparison.added);
     let mut conflicts = Vec::new();
     managed.entries.retain(|identity, ownership| {
-        let is_set = ownership.fields.touches(&set);
+        let other = others.iter().find(|(version, _)| *version == ownership.api_version);
+        let comparison = other.map_or(comparison, |(_, other)| other);
+        let set = match other {
+            Some((_, other)) => &other.modified.union(&other.added),
+            None => &set,
+        };
+        let is_set = ownership.fields.touches(set);
         if is_set || ownership.fields.touches(&comparison.removed) {
             let fields = ownership.fields.set_mut();
-            let conflict = fields.intersection(&set);
+            let conflict = fields.intersection(set);
             fields.subtract(&comparison.removed);
             fields.subtract(&conflict);
             if is_set {

@@ -13,7 +13,7 @@ pub mod patch;
 pub mod strategic;
 pub mod typed;
 
-pub use apply::{ApplyError, Conflict, Manager, apply, update};
+pub use apply::{ApplyError, Conflict, InVersion, Manager, apply, update, update_across};
 pub use managed::Operation;
 pub use patch::{PatchError, json_patch, merge_patch};
 pub use strategic::strategic;

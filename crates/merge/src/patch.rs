@@ -23,6 +23,9 @@ pub enum PatchError {
     /// The patch does not fit the object: a `test` fails, a path leads nowhere.
     #[error("{0}")]
     DoesNotApply(String),
+    /// The patch is none, or a directive has another form than it must.
+    #[error("{0}")]
+    Format(String),
     /// The patch uses a directive of strategic merge patch wrongly.
     #[error("{0}")]
     Directive(String),
@@ -31,7 +34,9 @@ pub enum PatchError {
 impl From<PatchError> for ApiError {
     fn from(error: PatchError) -> Self {
         match error {
-            PatchError::Malformed(_) | PatchError::Nothing => Self::bad_request(error.to_string()),
+            PatchError::Malformed(_) | PatchError::Format(_) | PatchError::Nothing => {
+                Self::bad_request(error.to_string())
+            }
             PatchError::TooManyOperations(_) => Self::new(413, "RequestEntityTooLarge", error.to_string()),
             // The API server tells no more than this.
             PatchError::DoesNotApply(_) => Self::new(

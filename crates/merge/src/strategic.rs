@@ -22,7 +22,7 @@ type Object = Map<String, Value>;
 /// When the patch is no object or uses a directive wrongly.
 pub fn strategic(original: &Value, patch: &Value, schema: &Schema) -> Result<Value, PatchError> {
     let Value::Object(patch) = patch else {
-        return Err(PatchError::Malformed(format!(
+        return Err(PatchError::Format(format!(
             "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
             type_of(patch)
         )));
@@ -37,18 +37,14 @@ pub fn strategic(original: &Value, patch: &Value, schema: &Schema) -> Result<Val
 fn merge_map(mut original: Object, patch: &Object, schema: Option<&Schema>) -> Result<Object, PatchError> {
     match patch.get(PATCH) {
         None => {}
+        // what replaces or is new is taken as it is: directives deeper in it become fields that nobody knows
         Some(Value::String(directive)) if directive == "replace" => {
             let mut patch = patch.clone();
             patch.remove(PATCH);
-            return Ok(without_directives(&patch));
+            return Ok(patch);
         }
         Some(Value::String(directive)) if directive == "delete" => return Ok(Object::new()),
-        Some(Value::String(directive)) if directive == "merge" => {}
-        Some(other) => {
-            return Err(PatchError::DoesNotApply(format!(
-                "unknown patch type {other} in {PATCH}"
-            )));
-        }
+        Some(other) => return Err(unknown_directive(other, patch)),
     }
     if let Some(keys) = patch.get(RETAIN_KEYS) {
         retain_keys(&mut original, patch, keys)?;
@@ -58,38 +54,31 @@ fn merge_map(mut original: Object, patch: &Object, schema: Option<&Schema>) -> R
         let Some(field) = name.strip_prefix(ELEMENT_ORDER) else {
             continue;
         };
-        let Value::Array(order) = order else {
-            return Err(PatchError::Directive(
-                "invalid patch format of setElementOrder list".into(),
-            ));
-        };
-        let list = match (original.get(field), patch.get(field)) {
-            (Some(Value::Array(live)), Some(Value::Array(change))) => {
-                merge_list(live, change, field_of(schema, field))?
-            }
-            (Some(Value::Array(live)), None) => live.clone(),
-            (None, Some(Value::Array(change))) => elements_without_directives(change),
-            _ => continue,
-        };
-        let live = original
-            .get(field)
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default();
+        let order = list_of(order)?;
+        let live = original.get(field).map(list_of).transpose()?;
+        let change = patch.get(field).map(list_of).transpose()?;
         let key = field_of(schema, field).and_then(Schema::patch_merge_key);
-        original.insert(field.to_owned(), Value::Array(in_order(list, order, &live, key)));
+        check_order(change.unwrap_or_default(), order, key)?;
+        let list = match (live, change) {
+            (Some(live), Some(change)) => merge_list(live, change, field_of(schema, field))?,
+            (Some(live), None) => live.to_vec(),
+            (None, Some(change)) => elements_without_directives(change),
+            (None, None) => continue,
+        };
+        let list = in_order(list, order, live.unwrap_or_default(), key);
+        original.insert(field.to_owned(), Value::Array(list));
         ordered.push(field);
     }
     for (name, change) in patch {
-        if name == PATCH || name == RETAIN_KEYS || name.starts_with(ELEMENT_ORDER) || ordered.contains(&name.as_str()) {
+        if name == RETAIN_KEYS || name.starts_with(ELEMENT_ORDER) || ordered.contains(&name.as_str()) {
             continue;
         }
         if let Some(field) = name.strip_prefix(DELETE_FROM_LIST) {
-            let Value::Array(gone) = change else {
-                return Err(PatchError::Directive("invalid patch format of primitive list".into()));
-            };
-            if let Some(Value::Array(list)) = original.get_mut(field) {
-                list.retain(|value| !gone.contains(value));
+            match (original.get_mut(field), change) {
+                (_, Value::Null) => drop(original.remove(field)),
+                (Some(Value::Array(list)), Value::Array(gone)) => list.retain(|value| !gone.contains(value)),
+                // what is no list has nothing to delete from
+                _ => {}
             }
             continue;
         }
@@ -100,16 +89,18 @@ fn merge_map(mut original: Object, patch: &Object, schema: Option<&Schema>) -> R
         let field = field_of(schema, name);
         let merged = match (original.remove(name), change) {
             (Some(Value::Object(live)), Value::Object(change)) => {
-                if field.is_some_and(|field| field.has_patch_strategy("replace")) {
-                    Value::Object(without_directives(change))
+                Some(if field.is_some_and(|field| field.has_patch_strategy("replace")) {
+                    Value::Object(change.clone())
                 } else {
                     Value::Object(merge_map(live, change, field)?)
-                }
+                })
             }
-            (Some(Value::Array(live)), Value::Array(change)) => Value::Array(merge_list(&live, change, field)?),
-            (_, change) => cleaned(change),
+            (Some(Value::Array(live)), Value::Array(change)) => Some(Value::Array(merge_list(&live, change, field)?)),
+            (_, change) => without_directives(change),
         };
-        original.insert(name.clone(), merged);
+        if let Some(merged) = merged {
+            original.insert(name.clone(), merged);
+        }
     }
     Ok(original)
 }
@@ -118,36 +109,89 @@ fn field_of<'a>(schema: Option<&'a Schema>, name: &str) -> Option<&'a Schema> {
     schema.and_then(|schema| schema.child(name))
 }
 
+fn unknown_directive(directive: &Value, patch: &Object) -> PatchError {
+    let patch = go_map(&Value::Object(patch.clone()));
+    PatchError::Directive(format!("unknown patch type: {} in map: {patch}", go_map(directive)))
+}
+
+/// A list, where nothing else may be.
+fn list_of(value: &Value) -> Result<&[Value], PatchError> {
+    let found = match value {
+        Value::Array(elements) => return Ok(elements),
+        Value::Object(_) => "map[string]interface {}",
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::Null => "%!s(<nil>)",
+    };
+    Err(PatchError::Directive(format!(
+        "expected a []interface {{}}, but received a {found}"
+    )))
+}
+
+/// Elements that a patch sets must be in the order that it names, without those that it deletes.
+fn check_order(change: &[Value], order: &[Value], key: Option<&str>) -> Result<(), PatchError> {
+    if order.is_empty() || change.is_empty() {
+        return Ok(());
+    }
+    let mut left = change.iter().filter(|value| value.get(PATCH).is_none()).peekable();
+    for named in order {
+        let Some(next) = left.peek() else { return Ok(()) };
+        let same = match key {
+            Some(key) => key_of(next, key)? == key_of(named, key)?,
+            None => *next == named,
+        };
+        if same {
+            left.next();
+        }
+    }
+    match left.peek() {
+        None => Ok(()),
+        Some(_) => Err(PatchError::Directive(format!(
+            "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
+            go_map(&change.to_vec().into()),
+            go_map(&order.to_vec().into())
+        ))),
+    }
+}
+
 /// `$retainKeys` names all keys that may be left; the patch may set no other.
 fn retain_keys(original: &mut Object, patch: &Object, keys: &Value) -> Result<(), PatchError> {
-    let Some(keys) = keys.as_array() else {
-        return Err(PatchError::Directive("invalid patch format of retainKeys".into()));
-    };
+    let malformed = || PatchError::Format("invalid patch format of retainKeys".into());
+    let keys = keys.as_array().ok_or_else(malformed)?;
     let kept = |name: &str| keys.iter().any(|key| key.as_str() == Some(name));
-    for (name, value) in patch {
-        let sets = !name.starts_with('$') && !value.is_null();
-        if sets && !kept(name) {
-            return Err(PatchError::DoesNotApply(
-                "patch content doesn't match retainKeys list".into(),
-            ));
-        }
+    let sets = |(name, value): &(&String, &Value)| !name.starts_with('$') && !value.is_null();
+    if patch.iter().filter(sets).any(|(name, _)| !kept(name)) {
+        return Err(malformed());
     }
     original.retain(|name, _| kept(name));
     Ok(())
 }
 
+fn key_of(value: &Value, key: &str) -> Result<Value, PatchError> {
+    value.get(key).cloned().ok_or_else(|| {
+        PatchError::Directive(format!(
+            "map: {} does not contain declared merge key: {key}",
+            go_map(value)
+        ))
+    })
+}
+
 /// Merges a list by the field's strategy; the patch's elements come in its order.
 fn merge_list(live: &[Value], change: &[Value], field: Option<&Schema>) -> Result<Vec<Value>, PatchError> {
     if !field.is_some_and(|field| field.has_patch_strategy("merge")) {
-        return Ok(elements_without_directives(change));
+        return Ok(change.to_vec());
     }
     let of_objects = live.iter().chain(change).next().is_some_and(Value::is_object);
-    if live
-        .iter()
-        .chain(change)
-        .any(|value| value.is_object() != of_objects || value.is_array())
-    {
-        return Err(PatchError::DoesNotApply("list element types are not identical".into()));
+    if live.iter().chain(change).next().is_some_and(Value::is_array) {
+        return Err(PatchError::DoesNotApply("lists of lists are not supported".into()));
+    }
+    if live.iter().chain(change).any(|value| value.is_object() != of_objects) {
+        let shown = go_map(&Value::from(vec![Value::from(live), Value::from(change)]));
+        return Err(PatchError::Directive(format!(
+            "list element types are not identical: {shown}"
+        )));
     }
     if !of_objects {
         let mut merged = Vec::with_capacity(live.len() + change.len());
@@ -161,48 +205,40 @@ fn merge_list(live: &[Value], change: &[Value], field: Option<&Schema>) -> Resul
     let Some(key) = field.and_then(Schema::patch_merge_key) else {
         return Err(PatchError::Directive("cannot merge lists without merge key".into()));
     };
-    let key_of = |value: &Value| {
-        value.get(key).cloned().ok_or_else(|| {
-            PatchError::Directive(format!(
-                "map: {} does not contain declared merge key: {key}",
-                go_map(value)
-            ))
-        })
-    };
     let mut merged = live.to_vec();
     let mut changes = Vec::with_capacity(change.len());
     let mut replace = false;
     for value in change {
-        match value.get(PATCH).map(|directive| directive.as_str().unwrap_or_default()) {
+        let directive = value.get(PATCH);
+        match directive.map(|directive| directive.as_str().unwrap_or_default()) {
             None => changes.push(value),
             Some("delete") => {
-                let gone = key_of(value)?;
+                let gone = key_of(value, key)?;
                 merged.retain(|value| value.get(key) != Some(&gone));
             }
             Some("replace") => replace = true,
             Some("merge") => {
-                return Err(PatchError::DoesNotApply(
+                return Err(PatchError::Directive(
                     "merging lists cannot yet be specified in the patch".into(),
                 ));
             }
-            Some(other) => {
-                return Err(PatchError::DoesNotApply(format!(
-                    "unknown patch type {other} in {PATCH}"
-                )));
+            Some(_) => {
+                let (directive, patch) = (directive.cloned().unwrap_or_default(), value.as_object().cloned());
+                return Err(unknown_directive(&directive, &patch.unwrap_or_default()));
             }
         }
     }
     if replace {
-        return Ok(changes.into_iter().map(cleaned).collect());
+        return Ok(changes.into_iter().cloned().collect());
     }
     let items = field.and_then(Schema::items);
     for value in &changes {
-        let wanted = key_of(value)?;
+        let wanted = key_of(value, key)?;
         match (merged.iter_mut().find(|known| known.get(key) == Some(&wanted)), value) {
             (Some(Value::Object(known)), Value::Object(change)) => {
                 *known = merge_map(std::mem::take(known), change, items)?;
             }
-            _ => merged.push(cleaned(value)),
+            _ => merged.push((*value).clone()),
         }
     }
     let order: Vec<Value> = changes.into_iter().cloned().collect();
@@ -239,39 +275,22 @@ fn in_order(list: Vec<Value>, order: &[Value], live: &[Value], key: Option<&str>
     }
 }
 
-/// A value of a patch where the original has none: without directives and nulls.
-fn cleaned(value: &Value) -> Value {
+/// A value of a patch where the original has none: without nulls, and without the maps that `$patch` is in.
+fn without_directives(value: &Value) -> Option<Value> {
     match value {
-        Value::Object(members) => Value::Object(without_directives(members)),
-        Value::Array(elements) => Value::Array(elements_without_directives(elements)),
-        other => other.clone(),
+        Value::Object(members) if members.contains_key(PATCH) => None,
+        Value::Object(members) => {
+            let members = members.iter().filter(|(_, value)| !value.is_null());
+            let members = members.filter_map(|(name, value)| Some((name.clone(), without_directives(value)?)));
+            Some(Value::Object(members.collect()))
+        }
+        Value::Array(elements) => Some(Value::Array(elements_without_directives(elements))),
+        other => Some(other.clone()),
     }
 }
 
-fn without_directives(members: &Object) -> Object {
-    if members.get(PATCH).and_then(Value::as_str) == Some("delete") {
-        return Object::new();
-    }
-    members
-        .iter()
-        .filter(|(name, value)| {
-            let directive = *name == PATCH
-                || *name == RETAIN_KEYS
-                || name.starts_with(ELEMENT_ORDER)
-                || name.starts_with(DELETE_FROM_LIST);
-            !directive && !value.is_null()
-        })
-        .map(|(name, value)| (name.clone(), cleaned(value)))
-        .collect()
-}
-
-/// List elements without directives; one that only says what to delete or to replace goes.
 fn elements_without_directives(elements: &[Value]) -> Vec<Value> {
-    elements
-        .iter()
-        .filter(|value| value.get(PATCH).is_none())
-        .map(cleaned)
-        .collect()
+    elements.iter().filter_map(without_directives).collect()
 }
 
 /// A value as Go prints one of its maps, which some messages show.
@@ -377,10 +396,10 @@ mod tests {
                 json!({"metadata": {"finalizers": ["b"]}}),
             ),
             (
-                "nulls of new parts are dropped",
+                "nulls of new parts are dropped; of directives only `$patch` is known there",
                 json!({}),
                 json!({"spec": {"paused": null, "replicas": 1, "strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}),
-                json!({"spec": {"replicas": 1, "strategy": {"type": "Recreate"}}}),
+                json!({"spec": {"replicas": 1, "strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}),
             ),
             (
                 "ports are merged by container port only",
@@ -404,8 +423,11 @@ mod tests {
         let original = json!({"spec": {
             "strategy": {"type": "RollingUpdate"}, "template": {"spec": {"containers": [{"name": "a"}]}}}});
         for (patch, expected) in [
-            (json!([]), "error decoding patch: json: cannot unmarshal array"),
-            (json!({"spec": {"$patch": "twist"}}), "unknown patch type \"twist\""),
+            (json!([]), "json: cannot unmarshal array"),
+            (
+                json!({"spec": {"$patch": "twist"}}),
+                "unknown patch type: twist in map: map[$patch:twist]",
+            ),
             (
                 pod(json!({"containers": [{"image": "x"}]})),
                 "does not contain declared merge key: name",
@@ -416,11 +438,11 @@ mod tests {
             ),
             (
                 json!({"spec": {"strategy": {"$retainKeys": ["a"], "type": "b"}}}),
-                "patch content doesn't match retainKeys list",
+                "invalid patch format of retainKeys",
             ),
             (
                 pod(json!({"$setElementOrder/containers": 1})),
-                "invalid patch format of setElementOrder list",
+                "expected a []interface {}, but received a int64",
             ),
         ] {
             let why = strategic(&original, &patch, &schema).unwrap_err().to_string();

@@ -64,7 +64,8 @@ impl<'a> Type<'a> {
     /// added but what is in it.
     fn zero(self, name: &str) -> Option<&'a Value> {
         let schema = self.0.filter(|schema| schema.definition_name().is_some())?;
-        let is_list = schema.field(name)?.kind() == Kind::Array;
+        let field = schema.field(name)?;
+        let is_list = field.kind() == Kind::Array && !field.omits_zero();
         let required_list = is_list && schema.required().any(|required| required == name);
         schema.zero_value(name).or(required_list.then_some(&NO_ELEMENTS))
     }
@@ -305,6 +306,9 @@ fn differ_as(shape: Shape, kind: Type<'_>, old: Option<&Value>, new: Option<&Val
             if new.is_some() && other.is_none() && value.is_null() && kind.is_go_type() {
                 continue;
             }
+            // what is taken away is null then where Go always writes it
+            let is_null = new.is_some() && other.is_none() && kind.nulls().any(|null| null == name);
+            let other = other.or(is_null.then_some(&Value::Null));
             differ_member(kind, name, Some(value), other, found);
         }
         for (name, value) in new.into_iter().flatten() {

@@ -177,11 +177,12 @@ impl Schema {
             },
             (Kind::String, Value::String(text)) => match self.format() {
                 Some("date-time") => formats::time(text).map_err(DecodeError),
+                Some("go-micro-time") => formats::micro_time(text).map_err(DecodeError),
                 Some("go-duration") => formats::duration(text).map_err(DecodeError),
                 Some("byte") => decode_bytes(text),
                 _ => Ok(()),
             },
-            (Kind::String, other) if matches!(self.format(), Some("date-time" | "go-duration")) => {
+            (Kind::String, other) if matches!(self.format(), Some("date-time" | "go-micro-time" | "go-duration")) => {
                 Err(misfit(type_of(other), "string", kind, place))
             }
             (Kind::Quantity, Value::String(text)) => {
@@ -200,6 +201,13 @@ impl Schema {
                 }
             }
             (Kind::Number, Value::Number(_)) | (Kind::Boolean, Value::Bool(_)) => Ok(()),
+            // it keeps whatever there is
+            _ if self
+                .definition_name()
+                .is_some_and(|name| name.ends_with(".pkg.runtime.RawExtension")) =>
+            {
+                Ok(())
+            }
             (_, other) => {
                 let named = place.and_then(|place| place.named(self.kind() == Kind::Array));
                 let go = named.map_or_else(|| self.go_type(kind), str::to_owned);

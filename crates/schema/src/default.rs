@@ -63,6 +63,11 @@ impl Schema {
         self.field(field)?.zero_default()
     }
 
+    /// Whether Go leaves out the zero value of this field.
+    pub fn omits_zero(&self) -> bool {
+        self.omits_zero
+    }
+
     /// The default, if it is Go's zero value.
     fn zero_default(&self) -> Option<&Value> {
         self.default_value().filter(|value| match value {
@@ -108,7 +113,7 @@ impl Schema {
                     is_field
                         && !is_written
                         && child.definition_name().is_none()
-                        && !self.required().any(|required| required == name)
+                        && (child.omits_zero || !self.required().any(|required| required == name))
                 };
                 !(is_empty && is_optional())
             }),

@@ -88,12 +88,24 @@ pub fn duration(text: &str) -> Result<(), String> {
 /// # Errors
 /// The message of Go's `time.Parse`.
 pub fn time(text: &str) -> Result<(), String> {
-    const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
+    time_as(text, "2006-01-02T15:04:05Z07:00", false)
+}
+
+/// Checks a time with exactly six digits of a fraction of a second.
+///
+/// # Errors
+/// The message of Go's `time.Parse`.
+pub fn micro_time(text: &str) -> Result<(), String> {
+    time_as(text, "2006-01-02T15:04:05.000000Z07:00", true)
+}
+
+/// `layout` is Go's; `micro` tells whether it has a fraction.
+fn time_as(text: &str, layout: &str, micro: bool) -> Result<(), String> {
     let fail = |rest: &str, element: &str| {
         Err(format!(
             "parsing time {} as {}: cannot parse {} as {}",
             go_quote(text),
-            go_quote(LAYOUT),
+            go_quote(layout),
             go_quote(rest),
             go_quote(element)
         ))
@@ -117,7 +129,13 @@ pub fn time(text: &str) -> Result<(), String> {
             None => return fail(tail, separator),
         }
     }
-    if let Some(fraction) = rest.strip_prefix('.') {
+    if micro {
+        let digits = rest.strip_prefix('.').and_then(|fraction| fraction.get(..6));
+        if digits.is_none_or(|digits| !digits.bytes().all(|digit| digit.is_ascii_digit())) {
+            return fail(rest, ".000000");
+        }
+        rest = rest.get(7..).unwrap_or_default();
+    } else if let Some(fraction) = rest.strip_prefix('.') {
         let end = fraction.find(|c: char| !c.is_ascii_digit()).unwrap_or(fraction.len());
         if end == 0 {
             return fail(rest, "Z07:00");
@@ -188,5 +206,18 @@ mod tests {
             );
         }
         assert!(time("2026-13-02T03:04:05Z").is_err());
+        assert_eq!(micro_time("2026-01-02T03:04:05.123456+01:00"), Ok(()));
+        for (bad, rest, element) in [
+            ("2026-01-02T03:04:05Z", "Z", ".000000"),
+            ("2026-01-02T03:04:05.123Z", ".123Z", ".000000"),
+            ("2026-01-02T03:04:05.1234567Z", "7Z", "Z07:00"),
+        ] {
+            assert_eq!(
+                micro_time(bad).unwrap_err(),
+                format!(
+                    "parsing time \"{bad}\" as \"2006-01-02T15:04:05.000000Z07:00\": cannot parse \"{rest}\" as \"{element}\""
+                )
+            );
+        }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct GoType<'a> {
     /// Scalar fields that are pointers: Go writes also their zero values. It leaves out those of other optional scalars.
     #[serde(borrow)]
     pub(crate) pointers: Vec<&'a str>,
-    /// Scalar fields that documents give a zero value as default, though Go leaves it out.
+    /// Fields that documents give a zero value as default, or require as lists, though Go leaves them out when they are empty.
     #[serde(borrow)]
     pub(crate) omits: Vec<&'a str>,
     /// Fields that Go writes as these values when nobody set them.

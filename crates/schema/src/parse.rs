@@ -107,7 +107,9 @@ fn as_go_type(node: &mut Schema, name: &str) {
         let zero = go.and_then(|go| go.zeros.get(field.as_ref()));
         let zero = zero.cloned().or_else(|| is_null.then_some(Value::Null));
         if go.is_some_and(|go| go.omits.contains(&field.as_ref())) {
-            Arc::make_mut(schema).default = None;
+            let schema = Arc::make_mut(schema);
+            schema.default = None;
+            schema.omits_zero = true;
         }
         if schema.default.is_some() {
             continue;
@@ -135,8 +137,10 @@ impl<'a> Reader<'a> {
             node.preserve_unknown = false;
         } else if name.ends_with(".meta.v1.Duration") {
             node.format = Some("go-duration".into());
-        } else if name.ends_with(".meta.v1.MicroTime") || name.ends_with(".meta.v1.Time") {
+        } else if name.ends_with(".meta.v1.Time") {
             node.format = Some("date-time".into());
+        } else if name.ends_with(".meta.v1.MicroTime") {
+            node.format = Some("go-micro-time".into());
         } else if name.ends_with(".pkg.runtime.RawExtension") {
             // what is inside belongs to one owner as a whole
             node.map_type = Some(MapType::Atomic);

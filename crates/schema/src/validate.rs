@@ -82,11 +82,14 @@ impl Schema {
         }
         let mut checks = self.own_checks(value);
         if let Some(expected) = self.wrong_type(value) {
-            errors.push(Error::type_invalid(
-                path,
-                schema_type(value),
-                format!("{} must be of type {expected}: \"{}\"", place(path), schema_type(value)),
-            ));
+            let (expected, own) = match (self.format(), value) {
+                // with a format, upstream compares formats; texts and lists have none
+                (Some(format), Value::Number(number)) => (format, if number.is_f64() { "double" } else { "int64" }),
+                (Some(format), Value::Bool(_) | Value::Object(_)) => (format, ""),
+                _ => (expected, schema_type(value)),
+            };
+            let why = format!("{} must be of type {expected}: \"{own}\"", place(path));
+            errors.push(Error::type_invalid(path, own, why));
             if self.kind() == Kind::Integer && value.is_number() {
                 let format = match self.format() {
                     Some(format @ ("int32" | "int64")) => format!("with format {format}"),
@@ -94,6 +97,9 @@ impl Schema {
                 };
                 let why = format!("Checked value must be of type integer {format} in {}", path.as_str());
                 errors.push(Error::invalid(&Path::root(), "", why));
+            }
+            for constraints in self.constraints() {
+                constraints.check_enumeration(value, path, errors);
             }
             return checks;
         }
@@ -231,28 +237,22 @@ impl Constraints {
         match value {
             Value::String(text) => {
                 let length = text.chars().count() as u64;
+                // of a text the first thing that is wrong is told
                 if let Some(max) = self.max_length.filter(|max| length > *max) {
                     errors.push(Error::too_long(path, usize::try_from(max).unwrap_or(usize::MAX)));
-                }
-                let mut invalid =
-                    |why: String| errors.push(Error::invalid(path, value.clone(), format!("{} {why}", place(path))));
-                if let Some(min) = self.min_length.filter(|min| length < *min) {
+                } else if let Some(min) = self.min_length.filter(|min| length < *min) {
                     invalid(format!("should be at least {min} chars long"));
-                }
-                if let Some((pattern, regex)) = &self.pattern
+                } else if let Some((pattern, regex)) = &self.pattern
                     && !regex.is_match(text)
                 {
                     invalid(format!("should match '{pattern}'"));
                 }
             }
             Value::Number(number) => {
-                if let Some((max, exclusive)) = &self.maximum
-                    && compare(number, max).is_some_and(|order| order.is_gt() || *exclusive && order.is_eq())
+                if let Some(factor) = &self.multiple_of
+                    && !is_multiple(number, factor)
                 {
-                    invalid(format!(
-                        "should be less than {}{max}",
-                        if *exclusive { "" } else { "or equal to " }
-                    ));
+                    invalid(format!("should be a multiple of {factor}"));
                 }
                 if let Some((min, exclusive)) = &self.minimum
                     && compare(number, min).is_some_and(|order| order.is_lt() || *exclusive && order.is_eq())
@@ -262,21 +262,27 @@ impl Constraints {
                         if *exclusive { "" } else { "or equal to " }
                     ));
                 }
-                if let Some(factor) = &self.multiple_of
-                    && !is_multiple(number, factor)
+                if let Some((max, exclusive)) = &self.maximum
+                    && compare(number, max).is_some_and(|order| order.is_gt() || *exclusive && order.is_eq())
                 {
-                    invalid(format!("should be a multiple of {factor}"));
+                    invalid(format!(
+                        "should be less than {}{max}",
+                        if *exclusive { "" } else { "or equal to " }
+                    ));
                 }
             }
             Value::Array(elements) => {
                 let count = elements.len() as u64;
+                // what is shown is how many there are
                 if let Some(min) = self.min_items.filter(|min| count < *min) {
-                    invalid(format!("should have at least {min} items"));
+                    let why = format!("{} should have at least {min} items", place(path));
+                    errors.push(Error::invalid(path, count, why));
                 }
                 if self.unique_items
                     && (1..elements.len()).any(|i| elements.iter().take(i).any(|e| Some(e) == elements.get(i)))
                 {
-                    invalid("shouldn't contain duplicates".into());
+                    let why = format!("{} shouldn't contain duplicates", place(path));
+                    errors.push(Error::invalid(path, "", why));
                 }
                 if let Some(max) = self.max_items.filter(|max| count > *max) {
                     errors.push(Error::too_many(
@@ -289,7 +295,8 @@ impl Constraints {
             Value::Object(members) => {
                 let count = members.len() as u64;
                 if let Some(min) = self.min_properties.filter(|min| count < *min) {
-                    invalid(format!("should have at least {min} properties"));
+                    let why = format!("{} should have at least {min} properties", place(path));
+                    errors.push(Error::invalid(path, count, why));
                 }
                 if let Some(max) = self.max_properties.filter(|max| count > *max) {
                     errors.push(Error::too_many(
@@ -301,6 +308,11 @@ impl Constraints {
             }
             _ => {}
         }
+        self.check_enumeration(value, path, errors);
+        self.check_branches(value, path, errors)
+    }
+
+    fn check_enumeration(&self, value: &Value, path: &Path, errors: &mut ErrorList) {
         if let Some(allowed) = &self.enumeration
             && !allowed.iter().any(|one| same(one, value))
         {
@@ -310,7 +322,6 @@ impl Constraints {
                 .collect();
             errors.push(Error::not_supported(path, value.clone(), &shown));
         }
-        self.check_branches(value, path, errors)
     }
 
     fn check_branches(&self, value: &Value, path: &Path, errors: &mut ErrorList) -> usize {
@@ -559,7 +570,7 @@ mod tests {
         assert_eq!(
             findings(json!({"type": "integer", "format": "int64"}), json!(1.5), None),
             [
-                r#"spec: Invalid value: "number": spec in body must be of type integer: "number""#,
+                r#"spec: Invalid value: "double": spec in body must be of type int64: "double""#,
                 r#"<nil>: Invalid value: "": Checked value must be of type integer with format int64 in spec"#,
             ]
         );

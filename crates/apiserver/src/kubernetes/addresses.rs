@@ -32,6 +32,22 @@ pub(super) fn lenient(text: &str) -> Option<IpAddr> {
     format!("{head}{}", numbers.join(".")).parse().ok()
 }
 
+/// What to warn of in an address that was taken: a form that will not be taken for ever, or not the shortest one.
+pub(super) fn unusual(text: &str, at: &Path) -> Option<String> {
+    let address = lenient(text)?;
+    let shown = match address {
+        IpAddr::V6(own) => own.to_ipv4_mapped().map_or(address, IpAddr::V4),
+        IpAddr::V4(_) => address,
+    };
+    if text.parse::<IpAddr>().is_err() || shown != address {
+        return Some(format!(
+            "{at}: non-standard IP address \"{text}\" is invalid: use \"{shown}\""
+        ));
+    }
+    (address.is_ipv6() && address.to_string() != text)
+        .then(|| format!("{at}: IPv6 address \"{text}\" should be in RFC 5952 canonical format (\"{address}\")"))
+}
+
 /// A range of addresses: the address as written, the first one of the range, and the length of its prefix.
 #[derive(Clone, Copy)]
 pub(super) struct Range {

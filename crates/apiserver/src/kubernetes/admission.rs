@@ -23,6 +23,7 @@ pub fn plugins(mounts_tokens: bool) -> Vec<Arc<dyn Admission>> {
         Arc::new(DefaultTolerationSeconds),
         Arc::new(CertificateSigning),
         Arc::new(CertificateSubjectRestriction),
+        Arc::new(PersistentVolumeClaimResize),
         Arc::new(MutatingAdmissionWebhook),
         Arc::new(ValidatingAdmissionWebhook),
     ]
@@ -338,6 +339,53 @@ impl Admission for CertificateSigning {
             "user not permitted to sign requests with signerName {}",
             go_quote(signer)
         )))
+    }
+}
+
+/// Lets claims grow where their class allows it.
+pub struct PersistentVolumeClaimResize;
+
+#[async_trait]
+impl Admission for PersistentVolumeClaimResize {
+    fn name(&self) -> &'static str {
+        "PersistentVolumeClaimResize"
+    }
+
+    async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        let (Some(claim), Some(old)) = (&attributes.object, attributes.old) else {
+            return Ok(());
+        };
+        if !attributes.is("", "persistentvolumeclaims") || !attributes.subresource.is_empty() {
+            return Ok(());
+        }
+        let size = |claim: &Value| {
+            let size = claim.pointer("/spec/resources/requests/storage");
+            size.and_then(super::checks::amount)
+        };
+        let grows = match (size(claim), size(old)) {
+            (Some(new), Some(old)) => new > old,
+            (new, None) => new.is_some_and(|new| !new.is_zero()),
+            (None, Some(_)) => false,
+        };
+        if !grows {
+            return Ok(());
+        }
+        if meta::text(old, "/status/phase") != "Bound" {
+            return Err(attributes.forbidden("Only bound persistent volume claims can be expanded"));
+        }
+        let class = super::claims::class(claim);
+        let found = Some(class)
+            .filter(|class| !class.is_empty() && *class == super::claims::class(old))
+            .and_then(|class| {
+                attributes
+                    .context
+                    .lister
+                    .get("storage.k8s.io", "storageclasses", "", class)
+            });
+        if found.is_some_and(|class| class.get("allowVolumeExpansion") == Some(&Value::Bool(true))) {
+            return Ok(());
+        }
+        Err(attributes.forbidden("only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"))
     }
 }
 

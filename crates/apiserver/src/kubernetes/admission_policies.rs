@@ -241,6 +241,7 @@ fn validate_binding(binding: &Value, validates: bool) -> ErrorList {
 
 /// Bindings of policies that validate, or change.
 pub(super) fn bindings(mut kind: Kind, validates: bool) -> Kind {
+    kind.default = defaults::admission_policy_binding;
     kind.validate = if validates {
         |binding| validate_binding(binding, true)
     } else {

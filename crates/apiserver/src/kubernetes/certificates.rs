@@ -4,13 +4,13 @@ use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use serde_json::{Value, json};
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::FromDer;
 
-use super::checks::{self, list, number, text};
+use super::checks::{list, number, text};
 use super::strategy::Kind;
 use crate::definition::{Context, Effect, Subresource};
 use crate::meta;
@@ -93,14 +93,47 @@ const USAGES: [&str; 23] = [
     "timestamping",
 ];
 
+/// A signer of a version that is no more.
+const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
+
+/// What is wrong with a request, if anything.
+fn wrong_request(encoded: &str) -> Option<&'static str> {
+    const NO_REQUEST: &str = "PEM block type must be CERTIFICATE REQUEST";
+    let Ok(pem) = STANDARD.decode(encoded) else {
+        return Some(NO_REQUEST);
+    };
+    let Ok((_, pem)) = parse_x509_pem(&pem) else {
+        return Some(NO_REQUEST);
+    };
+    if pem.label != "CERTIFICATE REQUEST" {
+        return Some(NO_REQUEST);
+    }
+    match X509CertificationRequest::from_der(&pem.contents) {
+        Ok(_) => None,
+        Err(x509_parser::nom::Err::Incomplete(_)) => Some("asn1: syntax error: data truncated"),
+        Err(_) => Some("asn1: structure error: malformed certificate request"),
+    }
+}
+
+/// A segment of a signer's name: parts between dots, of which the first wrong one is told.
+fn segment(segment: &str, check: fn(&str) -> Vec<String>, at: &Path, errors: &mut ErrorList) {
+    let mut wrong = segment.split('.').map(|part| (part, check(part)));
+    if let Some((part, wrong)) = wrong.find(|(_, wrong)| !wrong.is_empty()) {
+        let part = go_quote(part);
+        errors.extend(
+            wrong
+                .into_iter()
+                .map(|why| Error::invalid(at, segment, format!("validating label {part}: {why}"))),
+        );
+    }
+}
+
 fn validate(request: &Value) -> ErrorList {
     let mut errors = Vec::new();
     let none = Value::Null;
     let (spec, path) = (request.get("spec").unwrap_or(&none), Path::new("spec"));
-    let pem = STANDARD.decode(text(spec, "request")).unwrap_or_default();
-    if !String::from_utf8_lossy(&pem).contains("-----BEGIN CERTIFICATE REQUEST-----") {
+    if let Some(why) = wrong_request(text(spec, "request")) {
         let shown = spec.get("request").cloned().unwrap_or(Value::Null);
-        let why = "PEM block type must be CERTIFICATE REQUEST";
         errors.push(Error::invalid(&path.child("request"), shown, why));
     }
     let usages: Vec<&str> = list(spec, "usages").iter().filter_map(Value::as_str).collect();
@@ -117,18 +150,24 @@ fn validate(request: &Value) -> ErrorList {
         }
     }
     let (signer, at) = (text(spec, "signerName"), path.child("signerName"));
-    match signer.split_once('/') {
+    match signer.split_once('/').filter(|(_, name)| !name.contains('/')) {
         _ if signer.is_empty() => errors.push(Error::required(&at, "")),
         Some((domain, name)) => {
-            checks::syntax(meta::dns1123_subdomain(domain), signer, &at, &mut errors);
-            for part in name.split('.') {
-                checks::syntax(meta::dns1123_subdomain(part), signer, &at, &mut errors);
+            segment(domain, meta::dns1123_label, &at, &mut errors);
+            if !domain.contains('.') {
+                let why = "should be a domain with at least two segments separated by dots";
+                errors.push(Error::invalid(&at, domain, why));
             }
+            segment(name, meta::dns1123_subdomain, &at, &mut errors);
         }
         None => {
             let why = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
             errors.push(Error::invalid(&at, signer, why));
         }
+    }
+    if signer == LEGACY_SIGNER {
+        let why = "the legacy signerName is not allowed via this API version";
+        errors.push(Error::invalid(&at, signer, why));
     }
     if let Some(seconds) = number(spec, "expirationSeconds").filter(|seconds| *seconds < 600) {
         let why = "may not specify a duration less than 600 seconds (10 minutes)";

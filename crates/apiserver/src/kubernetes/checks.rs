@@ -2,7 +2,7 @@
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::quantity::Amount;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::meta;
 
@@ -190,4 +190,13 @@ pub(super) fn port(object: &Value, key: &str, path: &Path, errors: &mut ErrorLis
         Some(Value::String(name)) => syntax(port_name(name), name, &at, errors),
         other => errors.extend(port_number(other.and_then(Value::as_i64).unwrap_or(0), &at)),
     }
+}
+
+/// Makes a member what it was.
+pub(super) fn keep(members: Option<&mut Map<String, Value>>, before: &Value, key: &str) {
+    let Some(members) = members else { return };
+    match before.get(key) {
+        Some(old) => members.insert(key.to_owned(), old.clone()),
+        None => members.remove(key),
+    };
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::checks::{self, amount, annotation, list, map, one_of, spec_of, syntax, text};
 use super::strategy::Kind;
 use super::volumes::{self, MODES};
-use super::{defaults, storage};
+use super::{defaults, internal, storage};
 use crate::meta;
 
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
@@ -19,7 +19,7 @@ const RESIZE_STATES: [&str; 5] = [
     "NodeResizeInfeasible",
     "NodeResizePending",
 ];
-/// What upstream says of a changed spec; what changed would follow.
+/// What upstream says of a changed spec; what changed follows.
 const IMMUTABLE: &str =
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
 
@@ -128,29 +128,47 @@ pub(super) fn validate_spec(spec: &Value, path: &Path, errors: &mut ErrorList) {
     volumes::class_name(spec, "volumeAttributesClassName", path, errors);
 }
 
+/// The class that a claim names, in the annotation of old or in its spec; empty: none.
+pub(super) fn class(claim: &Value) -> &str {
+    annotation(claim, CLASS_ANNOTATION).unwrap_or_else(|| text(spec_of(claim), "storageClassName"))
+}
+
+/// An amount of which a part is no whole byte, as Go shows it.
+pub(super) fn fraction(value: &Value) -> Option<String> {
+    let amount = amount(value)?;
+    (amount.milli_value() % 1000 != 0).then(|| amount.to_string())
+}
+
+/// Warns of fractions of bytes in what a claim asks for.
+pub(super) fn warn_of_fractions(spec: &Value, path: &Path, found: &mut Vec<String>) {
+    for key in ["requests", "limits"] {
+        if let Some(shown) = spec.pointer(&format!("/resources/{key}/storage")).and_then(fraction) {
+            let at = path.child("resources").child(key).key("storage");
+            found.push(format!(
+                "{at}: fractional byte value \"{shown}\" is invalid, must be an integer"
+            ));
+        }
+    }
+}
+
 fn validate_update(claim: &Value, old: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let is_bound = meta::text(claim, "/status/phase") == "Bound";
-    let is_named = !text(spec_of(old), "volumeName").is_empty();
-    let had_class = spec_of(old).get("storageClassName").is_some() || annotation(old, CLASS_ANNOTATION).is_some();
-    let fixed = |claim: &Value| {
-        let mut spec = spec_of(claim).clone();
-        if let Some(members) = spec.as_object_mut() {
-            if is_bound {
-                members.remove("volumeAttributesClassName");
-            }
-            if !is_named {
-                members.remove("volumeName");
-            }
-            if !had_class {
-                members.remove("storageClassName");
-            }
-        }
-        if is_bound && let Some(requests) = spec.pointer_mut("/resources/requests").and_then(Value::as_object_mut) {
-            requests.remove("storage");
-        }
-        spec
-    };
+    let (mut fixed, mut before) = (spec_of(claim).clone(), spec_of(old).clone());
+    let had_class = before.get("storageClassName").is_some() || annotation(old, CLASS_ANNOTATION).is_some();
+    // a claim is bound once, and grows when it is
+    if text(&before, "volumeName").is_empty() {
+        checks::keep(before.as_object_mut(), &fixed, "volumeName");
+    }
+    if !had_class {
+        checks::keep(fixed.as_object_mut(), &before, "storageClassName");
+    }
+    if is_bound {
+        checks::keep(fixed.as_object_mut(), &before, "volumeAttributesClassName");
+        let old = before.pointer("/resources/requests").unwrap_or(&Value::Null);
+        let requests = fixed.pointer_mut("/resources/requests").and_then(Value::as_object_mut);
+        checks::keep(requests, old, "storage");
+    }
     if annotation(claim, CLASS_ANNOTATION) != annotation(old, CLASS_ANNOTATION) {
         let at = Path::new("metadata").child("annotations").key(CLASS_ANNOTATION);
         errors.push(Error::invalid(
@@ -159,8 +177,9 @@ fn validate_update(claim: &Value, old: &Value) -> ErrorList {
             "field is immutable",
         ));
     }
-    if fixed(claim) != fixed(old) {
-        errors.push(Error::forbidden(&Path::new("spec"), IMMUTABLE));
+    if fixed != before {
+        let changes = internal::changes("core.PersistentVolumeClaimSpec", &before, &fixed);
+        errors.push(Error::forbidden(&Path::new("spec"), format!("{IMMUTABLE}\n{changes}")));
     }
     let request = |claim: &Value| claim.pointer("/spec/resources/requests/storage").and_then(amount);
     if let (Some(new), Some(before)) = (request(claim), request(old))
@@ -283,11 +302,15 @@ pub(super) fn claims(mut kind: Kind) -> Kind {
         agree_on_sources(claim);
         Ok(())
     };
-    kind.warnings = |claim, _| match annotation(claim, CLASS_ANNOTATION) {
-        Some(_) => vec![format!(
-            "metadata.annotations[{CLASS_ANNOTATION}]: deprecated since v1.8; use \"storageClassName\" attribute instead"
-        )],
-        None => Vec::new(),
+    kind.warnings = |claim, _| {
+        let mut found = Vec::new();
+        if annotation(claim, CLASS_ANNOTATION).is_some() {
+            found.push(format!(
+                "metadata.annotations[{CLASS_ANNOTATION}]: deprecated since v1.8; use \"storageClassName\" attribute instead"
+            ));
+        }
+        warn_of_fractions(spec_of(claim), &Path::new("spec"), &mut found);
+        found
     };
     kind
 }

@@ -223,11 +223,12 @@ fn volume(volume: &mut Object) {
             }
         }
     }
-    if let Some(template) = member(volume, "ephemeral")
-        .and_then(|own| member(own, "volumeClaimTemplate"))
-        .and_then(|own| member(own, "spec"))
-    {
-        set(template, "volumeMode", json!("Filesystem"));
+    if let Some(template) = member(volume, "ephemeral").and_then(|own| member(own, "volumeClaimTemplate")) {
+        // Go always writes it, so that who writes the volume owns it
+        set(template, "metadata", json!({}));
+        if let Some(spec) = member(template, "spec") {
+            set(spec, "volumeMode", json!("Filesystem"));
+        }
     }
 }
 
@@ -355,6 +356,11 @@ fn job_spec(spec: &mut Object) {
 }
 
 pub(super) fn job(value: &mut Value) {
+    let of_template = value.pointer("/spec/template/metadata/labels").cloned();
+    let own = value.pointer("/metadata/labels").and_then(Value::as_object);
+    if of_template.is_some() && own.is_none_or(Map::is_empty) {
+        meta::set(value, "labels", of_template);
+    }
     let Some(spec) = object(value, "/spec") else { return };
     job_spec(spec);
     if !spec.contains_key("completions") && !spec.contains_key("parallelism") {
@@ -666,10 +672,22 @@ pub(super) fn admission_policy(value: &mut Value) {
     let Some(spec) = object(value, "/spec") else { return };
     set(spec, "failurePolicy", json!("Fail"));
     if let Some(constraints) = member(spec, "matchConstraints") {
-        set(constraints, "namespaceSelector", json!({}));
-        set(constraints, "objectSelector", json!({}));
-        set(constraints, "matchPolicy", json!("Equivalent"));
-        for rule in each(constraints, "resourceRules") {
+        match_resources(constraints);
+    }
+}
+
+pub(super) fn admission_policy_binding(value: &mut Value) {
+    if let Some(resources) = object(value, "/spec").and_then(|spec| member(spec, "matchResources")) {
+        match_resources(resources);
+    }
+}
+
+fn match_resources(resources: &mut Object) {
+    set(resources, "namespaceSelector", json!({}));
+    set(resources, "objectSelector", json!({}));
+    set(resources, "matchPolicy", json!("Equivalent"));
+    for rules in ["resourceRules", "excludeResourceRules"] {
+        for rule in each(resources, rules) {
             set(rule, "scope", json!("*"));
         }
     }

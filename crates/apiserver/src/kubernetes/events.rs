@@ -284,5 +284,11 @@ fn rename(event: &mut Value) {
         "apiVersion".into(),
         if to_core { "v1" } else { "events.k8s.io/v1" }.into(),
     );
+    if !to_core {
+        // only the core's form always writes them
+        renamed.retain(|key, value| {
+            !matches!(key.as_str(), "reportingController" | "reportingInstance") || value.as_str() != Some("")
+        });
+    }
     *members = renamed;
 }

@@ -4,16 +4,42 @@ use gardener_apimachinery::cron::Schedule;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::{Map, Value, json};
 
-use super::checks::{is_true, label_selector, nonnegative, number, one_of, text};
+use super::checks::{is_true, keep, label_selector, list, nonnegative, number, one_of, spec_of, text};
+use super::pods::warnings;
 use super::strategy::Kind;
-use super::workloads::{amount_or_share, at_most_all, counts, selector_text, set_status, validate_template};
+use super::workloads::{amount_or_share, at_most_all, counts, selector_text, selects, set_status, validate_template};
+use super::{internal, networking};
 use crate::meta;
+
+mod policies;
 
 const UID_LABEL: &str = "batch.kubernetes.io/controller-uid";
 /// The longest name of a CronJob: its jobs' names have eleven characters more.
 const CRON_NAME_MAX: usize = 52;
 
+/// What to warn of in the spec of a job.
+fn warn(spec: &Value, path: &Path, found: &mut Vec<String>) {
+    const MANY_COMPLETIONS: i64 = 100_000;
+    const MANY_AT_ONCE: i64 = 10_000;
+    let count = |key: &str| number(spec, key).unwrap_or(0);
+    let is_large = count("completions") > MANY_COMPLETIONS && count("parallelism") > MANY_AT_ONCE;
+    if text(spec, "completionMode") == "Indexed" && is_large {
+        found.push(format!("{path}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail"));
+    }
+    warnings::of_template(spec.get("template"), &path.child("template"), found);
+}
+
 pub(super) fn jobs(mut kind: Kind) -> Kind {
+    kind.warnings = |job, old| {
+        let mut found = Vec::new();
+        if old.is_none() {
+            warnings::of_name(job, "Pod names and hostnames", &mut found);
+        }
+        if old.is_none_or(|old| spec_of(old) != spec_of(job)) {
+            warn(spec_of(job), &Path::new("spec"), &mut found);
+        }
+        found
+    };
     kind.prepare_create = |_, job| {
         set_status(job, json!({}));
         if !is_true(job.get("spec").unwrap_or(&Value::Null), "manualSelector") {
@@ -24,11 +50,13 @@ pub(super) fn jobs(mut kind: Kind) -> Kind {
     kind.validate = |job| {
         let mut errors = Vec::new();
         let spec = job.get("spec").unwrap_or(&Value::Null);
+        validate_generated(job, spec, &mut errors);
         validate_job(spec, &Path::new("spec"), &mut errors);
-        validate_selector(job, spec, &mut errors);
+        validate_selector(spec, &mut errors);
         errors
     };
     kind.validate_update = validate_update;
+    kind.whole_first = true;
     kind.validate_status = |job, old| {
         let mut errors = Vec::new();
         counts(job, &["active", "succeeded", "failed", "ready"], &mut errors);
@@ -48,24 +76,33 @@ pub(super) fn jobs(mut kind: Kind) -> Kind {
     kind
 }
 
+/// The labels that a job's pods get, in the order in which they are judged.
+fn generated_labels<'v>(uid: &'v str, name: &'v str) -> [(&'static str, &'v str); 4] {
+    [
+        ("controller-uid", uid),
+        ("job-name", name),
+        (UID_LABEL, uid),
+        ("batch.kubernetes.io/job-name", name),
+    ]
+}
+
 /// Gives a job's pods labels of their own, and selects by them.
 fn select_by_uid(job: &mut Value) {
     let (uid, name) = (meta::text(job, "/metadata/uid").to_owned(), meta::name(job).to_owned());
-    let labels = [
-        ("controller-uid", uid.clone()),
-        ("job-name", name.clone()),
-        (UID_LABEL, uid.clone()),
-        ("batch.kubernetes.io/job-name", name),
-    ];
+    let labels = generated_labels(&uid, &name);
+    let own = job.pointer("/metadata/labels").and_then(Value::as_object);
+    let of_template = job.pointer("/spec/template/metadata/labels").and_then(Value::as_object);
+    let takes_labels = own.is_none_or(Map::is_empty) || own == of_template;
     if let Some(spec) = job.get_mut("spec").and_then(Value::as_object_mut) {
         let selector = spec.entry("selector").or_insert_with(|| json!({}));
         if let Some(selector) = selector.as_object_mut() {
             let own = selector.entry("matchLabels").or_insert_with(|| json!({}));
             if let Some(own) = own.as_object_mut() {
-                own.insert(UID_LABEL.into(), uid.into());
+                own.insert(UID_LABEL.into(), uid.as_str().into());
             }
         }
-        if let Some(template) = spec.get_mut("template").filter(|template| template.is_object()) {
+        let template = spec.entry("template").or_insert_with(|| json!({}));
+        if template.is_object() {
             let own = meta::metadata_mut(template)
                 .entry("labels")
                 .or_insert_with(|| json!({}));
@@ -75,10 +112,9 @@ fn select_by_uid(job: &mut Value) {
             }
         }
     }
-    // as upstream, a job without labels takes its template's
-    let of_template = job.pointer("/spec/template/metadata/labels").cloned();
-    let own = job.pointer("/metadata/labels").and_then(Value::as_object);
-    if own.is_none_or(Map::is_empty) {
+    // as upstream, a job without labels takes its template's, also those that it gets here
+    if takes_labels {
+        let of_template = job.pointer("/spec/template/metadata/labels").cloned();
         meta::set(job, "labels", of_template);
     }
 }
@@ -89,6 +125,9 @@ const MAX_INDEXED: i64 = 100_000;
 const MANY_COMPLETIONS: i64 = 100_000;
 /// Most pods and failed indexes of a job with that many.
 const MAX_OF_MANY: i64 = 10_000;
+
+/// Longest name of who manages a job instead of Kubernetes' controller.
+const MAX_MANAGER: usize = 63;
 
 /// What a job must have, also one that a CronJob makes.
 fn validate_job(spec: &Value, path: &Path, errors: &mut ErrorList) {
@@ -103,9 +142,14 @@ fn validate_job(spec: &Value, path: &Path, errors: &mut ErrorList) {
     ] {
         nonnegative(spec, key, path, errors);
     }
+    if let Some(by) = spec.get("managedBy").and_then(Value::as_str) {
+        networking::domain_prefixed(by, &path.child("managedBy"), errors);
+        if by.len() > MAX_MANAGER {
+            errors.push(Error::too_long(&path.child("managedBy"), MAX_MANAGER));
+        }
+    }
     validate_indexes(spec, path, errors);
-    let policies = ["Failed", "TerminatingOrFailed"];
-    one_of(spec, "podReplacementPolicy", &policies, path, errors);
+    policies::validate(spec, path, errors);
     let place = path.child("template");
     let template = spec.get("template").unwrap_or(&Value::Null);
     validate_template(template, &[], &place, errors);
@@ -115,6 +159,10 @@ fn validate_job(spec: &Value, path: &Path, errors: &mut ErrorList) {
         .and_then(Value::as_str)
         .unwrap_or_default()
     {
+        "OnFailure" if spec.get("podFailurePolicy").is_some() => {
+            let why = "only \"Never\" is supported when podFailurePolicy is specified";
+            errors.push(Error::invalid(&at, "OnFailure", why));
+        }
         "OnFailure" | "Never" => {}
         "" | "Always" => errors.push(Error::required(&at, "valid values: \"OnFailure\", \"Never\"")),
         other => errors.push(Error::not_supported(&at, other, &["OnFailure", "Never"])),
@@ -178,35 +226,59 @@ fn validate_indexes(spec: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-fn validate_selector(job: &Value, spec: &Value, errors: &mut ErrorList) {
+/// A selector must select the pods that are made from the template.
+fn validate_selector(spec: &Value, errors: &mut ErrorList) {
     let path = Path::new("spec");
     let selector = spec.get("selector").unwrap_or(&Value::Null);
-    let labels = spec.pointer("/template/metadata/labels").unwrap_or(&Value::Null);
-    if is_true(spec, "manualSelector") {
-        if selector.is_null() {
-            errors.push(Error::required(&path.child("selector"), ""));
-        } else {
-            label_selector(selector, &path.child("selector"), errors);
-        }
-        let selected = super::checks::map(selector, "matchLabels").all(|(key, value)| labels.get(key) == Some(value));
-        if !selected || selector.is_null() {
-            let at = path.child("template").child("metadata").child("labels");
-            let why = "`selector` does not match template `labels`";
-            errors.push(Error::invalid(&at, labels.clone(), why));
-        }
-        return;
+    if selector.is_null() {
+        errors.push(Error::required(&path.child("selector"), ""));
+    } else {
+        label_selector(selector, &path.child("selector"), errors);
     }
-    let uid = meta::text(job, "/metadata/uid");
-    let generated = [UID_LABEL, "controller-uid"].map(|key| json!({"matchLabels": {key: uid}}));
-    if !generated.contains(selector) {
+    let labels = spec.pointer("/template/metadata/labels").unwrap_or(&Value::Null);
+    if selector.is_null() || selects(selector, labels) == Some(false) {
+        let at = path.child("template").child("metadata").child("labels");
+        let why = "`selector` does not match template `labels`";
+        errors.push(Error::invalid(&at, labels.clone(), why));
+    }
+}
+
+/// A selector that the server makes must be the one that it made.
+fn validate_generated(job: &Value, spec: &Value, errors: &mut ErrorList) {
+    let Some(selector) = spec.get("selector").filter(|_| !is_true(spec, "manualSelector")) else {
+        return;
+    };
+    let labels = spec.pointer("/template/metadata/labels").unwrap_or(&Value::Null);
+    let at = Path::new("spec").child("template").child("metadata").child("labels");
+    let expected = generated_labels(meta::text(job, "/metadata/uid"), meta::name(job));
+    for (key, value) in expected {
+        let why = format!("must be '{value}'");
+        match labels.get(key) {
+            None => errors.push(Error::required(&at.key(key), why)),
+            Some(own) if own != value => errors.push(Error::invalid(&at.key(key), labels.clone(), why)),
+            Some(_) => {}
+        }
+    }
+    let expected: Map<String, Value> = expected
+        .map(|(key, value)| (key.to_owned(), value.into()))
+        .into_iter()
+        .collect();
+    if selects(selector, &expected.into()) == Some(false) {
         let why = "`selector` not auto-generated";
-        errors.push(Error::literal(&path.child("selector"), selector_text(selector), why));
+        errors.push(Error::literal(
+            &Path::new("spec").child("selector"),
+            selector_text(selector),
+            why,
+        ));
     }
 }
 
 fn validate_update(job: &Value, old: &Value) -> ErrorList {
     let path = Path::new("spec");
     let mut errors = Vec::new();
+    // upstream judges the spec once for the job, and once more for the change
+    validate_job(spec_of(job), &path, &mut errors);
+    validate_selector(spec_of(job), &mut errors);
     let member = |job: &Value, key: &str| job.get("spec").and_then(|spec| spec.get(key)).cloned();
     let immutable = |key: &str, errors: &mut ErrorList| {
         if member(job, key) != member(old, key) {
@@ -228,33 +300,7 @@ fn validate_update(job: &Value, old: &Value) -> ErrorList {
         let shown = selector_text(&member(job, "selector").unwrap_or(Value::Null));
         errors.push(Error::literal(&path.child("selector"), shown, "field is immutable"));
     }
-    let is_waiting =
-        old.pointer("/spec/suspend") == Some(&Value::Bool(true)) && old.pointer("/status/startTime").is_none();
-    let template = |job: &Value| {
-        let mut template = member(job, "template").unwrap_or(Value::Null);
-        if is_waiting {
-            // where pods run may still be decided
-            for pointer in ["/metadata", "/spec"] {
-                if let Some(members) = template.pointer_mut(pointer).and_then(Value::as_object_mut) {
-                    for key in [
-                        "labels",
-                        "annotations",
-                        "nodeSelector",
-                        "tolerations",
-                        "schedulingGates",
-                        "affinity",
-                    ] {
-                        members.remove(key);
-                    }
-                }
-            }
-        }
-        template
-    };
-    if template(job) != template(old) {
-        let value = member(job, "template").unwrap_or(Value::Null);
-        errors.push(Error::invalid(&path.child("template"), value, "field is immutable"));
-    }
+    errors.extend(template_changed(spec_of(job), old, &path));
     for key in [
         "completionMode",
         "podFailurePolicy",
@@ -267,8 +313,72 @@ fn validate_update(job: &Value, old: &Value) -> ErrorList {
     errors
 }
 
+/// What of a template may not change: all, but while a job waits it may still be decided where its pods run, and with which resources.
+fn template_changed(spec: &Value, old: &Value, path: &Path) -> Option<Error> {
+    let none = Value::Null;
+    let new = spec.get("template").unwrap_or(&none);
+    let mut fixed = spec_of(old).get("template").cloned().unwrap_or(Value::Null);
+    let status = old.get("status").unwrap_or(&none);
+    let is_suspended = |own: &Value| text(own, "type") == "Suspended" && text(own, "status") == "True";
+    let is_waiting = is_true(spec_of(old), "suspend")
+        && (status.get("startTime").is_none() || list(status, "conditions").iter().any(is_suspended))
+        && number(status, "active").unwrap_or(0) == 0;
+    if !is_waiting {
+        let shown = || internal::text("core.PodTemplateSpec", new);
+        return (fixed != *new).then(|| Error::literal(&path.child("template"), shown(), "field is immutable"));
+    }
+    let (new, fixed) = (new.get("spec").unwrap_or(&none), fixed.get_mut("spec")?);
+    let affinity = new.get("affinity").unwrap_or(&none);
+    if let Some(members) = fixed.as_object_mut() {
+        for key in ["nodeSelector", "tolerations", "schedulingGates"] {
+            keep(Some(&mut *members), new, key);
+        }
+        if affinity.get("nodeAffinity").is_some() {
+            members.entry("affinity").or_insert_with(|| json!({}));
+        }
+        keep(
+            members.get_mut("affinity").and_then(Value::as_object_mut),
+            affinity,
+            "nodeAffinity",
+        );
+        if affinity.is_null()
+            && members
+                .get("affinity")
+                .and_then(Value::as_object)
+                .is_some_and(Map::is_empty)
+        {
+            members.remove("affinity");
+        }
+    }
+    for key in ["containers", "initContainers"] {
+        let containers = fixed.get_mut(key).and_then(Value::as_array_mut);
+        for (own, new) in containers.into_iter().flatten().zip(list(new, key)) {
+            if own.get("name") == new.get("name") {
+                keep(own.as_object_mut(), new, "resources");
+            }
+        }
+    }
+    let at = path.child("template").child("spec");
+    (fixed != new).then(|| Error::literal(&at, internal::text("core.PodSpec", new), "field is immutable"))
+}
+
 /// Jobs by the clock.
 pub(super) fn cron_jobs(mut kind: Kind) -> Kind {
+    kind.warnings = |job, old| {
+        let mut found = Vec::new();
+        if old.is_none() {
+            warnings::of_name(job, "Pod names and hostnames", &mut found);
+        }
+        if old.is_none_or(|old| spec_of(old) != spec_of(job)) {
+            let spec = job.pointer("/spec/jobTemplate/spec").unwrap_or(&Value::Null);
+            let path = Path::new("spec").child("jobTemplate").child("spec");
+            warn(spec, &path, &mut found);
+        }
+        if old.is_some() && text(spec_of(job), "schedule").contains("TZ") {
+            found.push("cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details".to_owned());
+        }
+        found
+    };
     kind.validate = |object| {
         let mut errors = Vec::new();
         let none = Value::Null;
@@ -281,6 +391,11 @@ pub(super) fn cron_jobs(mut kind: Kind) -> Kind {
         let template = spec.pointer("/jobTemplate/spec").unwrap_or(&none);
         let at = path.child("jobTemplate").child("spec");
         validate_job(template, &at, &mut errors);
+        if let Some(selector) = template.get("selector") {
+            let shown = selector_text(selector);
+            let why = "`selector` will be auto-generated";
+            errors.push(Error::literal(&at.child("selector"), shown, why));
+        }
         if is_true(template, "manualSelector") {
             let at = at.child("manualSelector");
             errors.push(Error::not_supported(&at, true, &["nil", "false"]));

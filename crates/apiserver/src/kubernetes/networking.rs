@@ -232,6 +232,11 @@ fn controller(name: &str, at: &Path, errors: &mut ErrorList) {
     if name.len() > CONTROLLER_MAX {
         errors.push(Error::too_long(at, CONTROLLER_MAX));
     }
+    domain_prefixed(name, at, errors);
+}
+
+/// A path with a domain before it.
+pub(super) fn domain_prefixed(name: &str, at: &Path, errors: &mut ErrorList) {
     match name.split_once('/') {
         _ if name.is_empty() => errors.push(Error::required(at, "")),
         Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
@@ -493,13 +498,6 @@ pub(super) fn ip_addresses(mut kind: Kind) -> Kind {
                 "field is immutable",
             )],
         }
-    };
-    kind.fields = |address| {
-        let field = |key: &str| {
-            let value = text(spec_of(address).get("parentRef").unwrap_or(&Value::Null), key);
-            (format!("spec.parentRef.{key}"), value.to_owned())
-        };
-        ["group", "resource", "namespace", "name"].map(field).into()
     };
     kind
 }

@@ -7,15 +7,17 @@ pub(super) mod scheduling;
 mod security;
 pub(super) mod spec;
 pub(super) mod volumes;
+pub(super) mod warnings;
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{self, Error, ErrorList, Path};
 use gardener_apimachinery::selector::LabelSelector;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::checks::{list, text};
+use super::checks::{keep, list, text};
 use super::defaults;
+use super::internal;
 use super::strategy::Kind;
 use crate::definition::{Context, Effect, Subresource};
 use crate::meta;
@@ -36,6 +38,8 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.whole_first = true;
     kind.fields = fields;
     kind.grace = grace;
+    // upstream spares the changes, which are hardly ever people's
+    kind.warnings = |pod, old| old.map_or_else(|| warnings::of_pod(pod), |_| Vec::new());
     kind
 }
 
@@ -200,49 +204,58 @@ fn validate_update(pod: &Value, old: &Value) -> ErrorList {
     if is_gated {
         errors.extend(more_selective(pod, old, &path));
     }
-    let reduced = |pod: &Value| {
-        let mut spec = pod.get("spec").cloned().unwrap_or(Value::Null);
-        if let Some(spec) = spec.as_object_mut() {
-            for key in [
-                "tolerations",
-                "activeDeadlineSeconds",
-                "schedulingGates",
-                "terminationGracePeriodSeconds",
-            ] {
-                spec.remove(key);
-            }
-            if is_gated {
-                spec.remove("nodeSelector");
-                if let Some(affinity) = spec.get_mut("affinity").and_then(Value::as_object_mut) {
-                    affinity.remove("nodeAffinity");
-                    if affinity.is_empty() {
-                        spec.remove("affinity");
-                    }
-                }
-            }
-            for list in ["containers", "initContainers"] {
-                for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-                    if let Some(container) = container.as_object_mut() {
-                        container.remove("image");
-                    }
-                }
-            }
-        }
-        spec
-    };
-    let grace = |pod: &Value| {
-        pod.pointer("/spec/terminationGracePeriodSeconds")
-            .and_then(Value::as_i64)
-    };
-    let grace_kept = grace(pod) == grace(old) || grace(old).is_some_and(|seconds| seconds < 0) && grace(pod) == Some(1);
-    if reduced(pod) == reduced(old) && grace_kept {
-        return errors;
+    let (before, none) = (old.get("spec"), Value::Null);
+    let fixed = without_permitted_changes(pod, before.unwrap_or(&none), is_gated);
+    if Some(&fixed) != before {
+        let changes = internal::changes("core.PodSpec", before.unwrap_or(&none), &fixed);
+        let why = format!(
+            "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n{changes}"
+        );
+        errors.push(Error::forbidden(&path, why));
     }
-    errors.push(Error::forbidden(
-        &path,
-        "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
-    ));
     errors
+}
+
+/// A pod's new spec with what may change in it as it was.
+fn without_permitted_changes(pod: &Value, before: &Value, is_gated: bool) -> Value {
+    let mut fixed = pod.get("spec").cloned().unwrap_or(Value::Null);
+    let Some(spec) = fixed.as_object_mut() else {
+        return fixed;
+    };
+    for key in ["containers", "initContainers"] {
+        let containers = spec.get_mut(key).and_then(Value::as_array_mut);
+        for (own, old) in containers.into_iter().flatten().zip(list(before, key)) {
+            keep(own.as_object_mut(), old, "image");
+        }
+    }
+    for key in ["tolerations", "activeDeadlineSeconds", "schedulingGates"] {
+        keep(Some(&mut *spec), before, key);
+    }
+    let grace = |spec: Option<&Value>| spec.and_then(|spec| spec.get("terminationGracePeriodSeconds")?.as_i64());
+    if grace(Some(before)).is_some_and(|seconds| seconds < 0) && grace(pod.get("spec")) == Some(1) {
+        keep(Some(&mut *spec), before, "terminationGracePeriodSeconds");
+    }
+    if is_gated {
+        keep(Some(&mut *spec), before, "nodeSelector");
+        let old = before.get("affinity").unwrap_or(&Value::Null);
+        if old.get("nodeAffinity").is_some() {
+            spec.entry("affinity").or_insert_with(|| json!({}));
+        }
+        keep(
+            spec.get_mut("affinity").and_then(Value::as_object_mut),
+            old,
+            "nodeAffinity",
+        );
+        if old.is_null()
+            && spec
+                .get("affinity")
+                .and_then(Value::as_object)
+                .is_some_and(Map::is_empty)
+        {
+            spec.remove("affinity");
+        }
+    }
+    fixed
 }
 
 /// What is wrong with where a pod behind gates may now run: that may only be narrowed.
@@ -614,7 +627,7 @@ impl Subresource for PartOfPod {
         if !errors.is_empty() {
             return Err(ApiError::invalid("", "Pod", meta::name(old), &errors));
         }
-        Ok(Effect::Store(with_next_generation(pod, old)))
+        Ok(Effect::Store(pod))
     }
 }
 
@@ -631,8 +644,11 @@ fn add_ephemeral_containers(old: &Value, pod: &mut Value, body: &Value) -> Error
     for before in meta::elements(old, "/spec/ephemeralContainers") {
         let name = meta::text(before, "/name");
         let what = match new.iter().find(|own| meta::text(own, "/name") == name) {
-            None => "removed",
-            Some(own) if own != before => "changed",
+            None => "removed\n".to_owned(),
+            Some(own) if own != before => {
+                let changes = internal::changes("core.EphemeralContainer", before, own);
+                format!("changed\n{changes}")
+            }
             Some(_) => continue,
         };
         let why = format!(
@@ -665,13 +681,4 @@ fn resize(old: &Value, pod: &mut Value, body: &Value) -> ErrorList {
     }
     let why = "Pod QOS Class may not change as a result of resizing";
     vec![Error::invalid(&Path::new("spec"), after, why)]
-}
-
-/// Counts a change of what is wanted.
-fn with_next_generation(mut pod: Value, old: &Value) -> Value {
-    if pod.get("spec") != old.get("spec") {
-        let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
-        meta::set(&mut pod, "generation", Some(json!(generation + 1)));
-    }
-    pod
 }

@@ -501,8 +501,23 @@ pub(super) fn subresources(group: &str, resource: &str) -> BTreeMap<&'static str
     map
 }
 
+/// Coordinated leader election is off, as upstream has it.
+fn drop_coordination(lease: &mut Value) {
+    if let Some(spec) = lease.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.retain(|key, _| !matches!(key.as_str(), "strategy" | "preferredHolder"));
+    }
+}
+
 fn leases(mut kind: Kind) -> Kind {
     kind.create_on_update = true;
+    kind.prepare_create = |_, lease| {
+        drop_coordination(lease);
+        Ok(())
+    };
+    kind.prepare_update = |_, lease, _| {
+        drop_coordination(lease);
+        Ok(())
+    };
     kind.validate = |object| {
         use gardener_apimachinery::field::{Error, Path};
         let spec = Path::new("spec");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::checks::{amount, list, no_backsteps, number, one_of, required_syntax, spec_of, syntax, text};
 use super::strategy::Kind;
-use super::{drivers, pods, storage};
+use super::{drivers, internal, pods, storage};
 use crate::meta;
 
 /// How claims and volumes may be used.
@@ -410,20 +410,18 @@ fn validate_update(volume: &Value, old: &Value) -> ErrorList {
         .get("csi")
         .is_some_and(|csi| csi.get("controllerExpandSecretRef").is_none());
     let source = |spec: &Value| {
-        SOURCES.map(|key| {
-            let mut source = spec.get(key).cloned();
-            if may_expand
-                && key == "csi"
-                && let Some(members) = source.as_mut().and_then(Value::as_object_mut)
-            {
-                members.remove("controllerExpandSecretRef");
-            }
-            source
-        })
+        let mut spec = spec.clone();
+        let csi = spec.get_mut("csi").and_then(Value::as_object_mut);
+        if let Some(csi) = csi.filter(|_| may_expand) {
+            csi.remove("controllerExpandSecretRef");
+        }
+        spec
     };
-    if source(spec) != source(before) {
+    let (own, other) = (source(spec), source(before));
+    if SOURCES.iter().any(|key| own.get(key) != other.get(key)) {
         let at = Path::new("spec").child("persistentvolumesource");
-        let why = "spec.persistentvolumesource is immutable after creation";
+        let changes = internal::changes("core.PersistentVolumeSource", before, &own);
+        let why = format!("spec.persistentvolumesource is immutable after creation\n{changes}");
         errors.push(Error::forbidden(&at, why));
     }
     if spec.get("volumeMode") != before.get("volumeMode") {

@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector as SelectorOb
 use serde_json::{Value, json};
 
 use super::checks::{self, label_selector, list, map, nonnegative, number, one_of, spec_of, syntax, text};
+use super::pods::warnings;
 use super::strategy::Kind;
 use super::{claims, defaults, pods};
 use crate::meta;
@@ -23,7 +24,7 @@ pub(super) fn selector_text(selector: &Value) -> String {
 }
 
 /// Whether a selector selects labels; None when it is malformed. Without a selector nothing is selected.
-fn selects(selector: &Value, labels: &Value) -> Option<bool> {
+pub(super) fn selects(selector: &Value, labels: &Value) -> Option<bool> {
     if selector.is_null() {
         return Some(false);
     }
@@ -244,6 +245,7 @@ fn selector_unchanged(object: &Value, old: &Value) -> ErrorList {
 }
 
 pub(super) fn deployments(mut kind: Kind) -> Kind {
+    kind.warnings = warnings::of_workload;
     kind.validate = |object| {
         let mut errors = Vec::new();
         let (spec, path) = (spec_of(object), Path::new("spec"));
@@ -322,6 +324,7 @@ fn replicas_status(object: &Value, _: &Value) -> ErrorList {
 }
 
 pub(super) fn replica_sets(mut kind: Kind) -> Kind {
+    kind.warnings = warnings::of_workload;
     kind.validate_status = replicas_status;
     kind.validate = |object| {
         let mut errors = Vec::new();
@@ -337,6 +340,11 @@ pub(super) fn replica_sets(mut kind: Kind) -> Kind {
 }
 
 pub(super) fn replication_controllers(mut kind: Kind) -> Kind {
+    kind.warnings = |object, old| match old {
+        // upstream looks at what was
+        Some(old) => warnings::of_workload(old, Some(object)),
+        None => warnings::of_workload(object, None),
+    };
     kind.validate_status = replicas_status;
     kind.fields = |object| {
         let replicas = object.pointer("/status/replicas").and_then(Value::as_i64).unwrap_or(0);
@@ -369,12 +377,22 @@ pub(super) fn replication_controllers(mut kind: Kind) -> Kind {
 
 pub(super) fn stateful_sets(mut kind: Kind) -> Kind {
     kind.name = meta::dns1123_label;
-    kind.warnings = |object, _| match object.pointer("/spec/revisionHistoryLimit").and_then(Value::as_i64) {
-        Some(limit) if limit < 0 => vec![
-            "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
-                .to_owned(),
-        ],
-        _ => Vec::new(),
+    kind.warnings = |object, old| {
+        let (spec, path) = (spec_of(object), Path::new("spec"));
+        let mut found = Vec::new();
+        if old.is_none_or(|old| spec_of(old) != spec) {
+            warnings::of_template(spec.get("template"), &path.child("template"), &mut found);
+        }
+        for (index, claim) in list(spec, "volumeClaimTemplates").iter().enumerate() {
+            let at = path.child("volumeClaimTemplates").index(index);
+            let at = if old.is_some() { at.child("Spec") } else { at };
+            claims::warn_of_fractions(spec_of(claim), &at, &mut found);
+        }
+        if number(spec, "revisionHistoryLimit").is_some_and(|limit| limit < 0) {
+            let why = "a negative value retains all historical revisions; a value >= 0 is recommended";
+            found.push(format!("spec.revisionHistoryLimit: {why}"));
+        }
+        found
     };
     kind.validate = |object| {
         let mut errors = Vec::new();
@@ -506,6 +524,14 @@ pub(super) fn set_status(object: &mut Value, status: Value) {
 }
 
 pub(super) fn daemon_sets(mut kind: Kind) -> Kind {
+    kind.warnings = |object, old| {
+        let mut found = Vec::new();
+        if old.is_none_or(|old| spec_of(old) != spec_of(object)) {
+            let path = Path::new("spec").child("template");
+            warnings::of_template(spec_of(object).get("template"), &path, &mut found);
+        }
+        found
+    };
     kind.validate = |object| {
         let mut errors = Vec::new();
         let none = Value::Null;
@@ -623,6 +649,13 @@ fn set_template_generation(set: &mut Value, generation: i64) {
 
 /// Templates of pods on their own.
 pub(super) fn pod_templates(mut kind: Kind) -> Kind {
+    kind.warnings = |object, old| {
+        let mut found = Vec::new();
+        if old.is_none_or(|old| old.get("template") != object.get("template")) {
+            warnings::of_template(object.get("template"), &Path::new("template"), &mut found);
+        }
+        found
+    };
     kind.validate = |object| {
         let mut errors = Vec::new();
         let none = Value::Null;

@@ -133,7 +133,11 @@ fn read_field(field: &Field, wire: Wire<'_>, object: &mut Map<String, Value>, de
         (Kind::Bytes, Wire::Bytes(bytes)) => Value::String(STANDARD.encode(bytes)),
         (Kind::Bool, Wire::Number(number)) => Value::Bool(number != 0),
         (Kind::Integer, Wire::Number(number)) => json!(number.cast_signed()),
-        (Kind::Double, Wire::Bits(bits)) => json!(f64::from_bits(bits)),
+        // Go writes whole numbers without a fraction
+        (Kind::Double, Wire::Bits(bits)) => match f64::from_bits(bits) {
+            whole if whole.fract() == 0.0 && whole.abs() < 9.0e15 => json!(whole as i64),
+            number => json!(number),
+        },
         (Kind::TextMap | Kind::BytesMap | Kind::BoolMap | Kind::MessageMap(_), Wire::Bytes(bytes)) => {
             let (key, value) = map_entry(field.kind, bytes, depth)?;
             let map = object.entry(field.name.clone()).or_insert_with(|| json!({}));

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{FieldValidation, Scope, WriteOptions};
 use crate::decode::{self, Source};
-use crate::definition::{Context, Version};
+use crate::definition::{Context, Version, go_package};
 use crate::meta;
 
 /// The struct that Go reads first of every body, as its messages show it.
@@ -148,16 +148,15 @@ impl Scope {
                 schema.drop_empty(object);
             }
         }
-        let findings = match unknown.is_empty() && !source.has_duplicates() {
-            true => Vec::new(),
-            false => source.findings(unknown),
-        };
-        match options.field_validation {
-            FieldValidation::Strict if !findings.is_empty() => {
-                return Err(self.misfit(format!("strict decoding error: {}", findings.join(", "))));
+        if !unknown.is_empty() || source.has_duplicates() {
+            match options.field_validation {
+                FieldValidation::Strict => {
+                    let findings = source.refusal(unknown);
+                    return Err(self.misfit(format!("strict decoding error: {findings}")));
+                }
+                FieldValidation::Warn => warnings.extend(source.findings(unknown)),
+                FieldValidation::Ignore => {}
             }
-            FieldValidation::Warn => warnings.extend(findings),
-            _ => {}
         }
         if let Some(warning) = single_owners(object) {
             warnings.push(warning);
@@ -211,9 +210,30 @@ impl Scope {
         }
         cannot(format!(
             "converting ({own_version}.{kind}) to ({}.{}): unknown conversion",
-            package(&self.definition.group),
+            self.definition.go_package(),
             version.kind
         ))
+    }
+
+    /// Refuses what is posted to a subresource but is of another kind than `expected` (group, version and kind), or in another namespace.
+    pub(crate) fn check_posted(&self, expected: (&str, &str, &str), body: &Value) -> Result<(), ApiError> {
+        let (api_version, kind) = (meta::text(body, "/apiVersion"), meta::text(body, "/kind"));
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        if !kind.is_empty() && !version.is_empty() && kind != expected.2 && self.is_registered(group, version, kind) {
+            return Err(ApiError::bad_request(format!(
+                "{kind} in version \"{version}\" cannot be handled as a {}: converting ({version}.{kind}) to ({}.{}): unknown conversion",
+                expected.2,
+                go_package(expected.0),
+                expected.2
+            )));
+        }
+        let namespace = meta::namespace(body);
+        if !namespace.is_empty() && namespace != self.namespace {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        Ok(())
     }
 
     /// Whether upstream reads objects of a kind.
@@ -243,14 +263,6 @@ impl Scope {
         }
         self.definition.strategy.default(context, object);
         Ok(())
-    }
-}
-
-/// The last part of a group's first name, as upstream's Go packages are called: `core.gardener.cloud` is `core`.
-fn package(group: &str) -> &str {
-    match group {
-        "" => "core",
-        group => group.split('.').next().unwrap_or(group),
     }
 }
 

@@ -27,9 +27,18 @@ impl Scope {
         let context = self.context(now, options.dry_run);
         let mut warnings = Vec::new();
         self.accept(&context, &mut object, options, source, &mut warnings)?;
-        self.place(&mut object)?;
-        self.to_stored(&mut object).await?;
-        self.create_accepted(object, &context, options, warnings).await
+        let of_body = warnings.clone();
+        let created = async {
+            self.place(&mut object)?;
+            self.to_stored(&mut object).await?;
+            self.create_accepted(object, &context, options, warnings).await
+        };
+        // what is to say of the body is said in any case; it may be among what was said before
+        created.await.inspect_err(|_| {
+            if self.refused_with.is_empty() {
+                self.refused_with.extend(of_body);
+            }
+        })
     }
 
     /// The rest of creation by create and update: notes who owns the fields, then as [`Scope::create_owned`].
@@ -47,7 +56,7 @@ impl Scope {
         }
         // admission sees the status that the client sent, but nobody owns it
         let status = self.drop_status(&mut object);
-        self.own_fields(None, &mut object, options, context.now);
+        self.own_fields(None, &mut object, options, context.now).await;
         if let (Value::Object(members), Some(status)) = (&mut object, status) {
             members.insert("status".into(), status);
         }

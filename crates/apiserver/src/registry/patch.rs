@@ -14,10 +14,10 @@ use serde_json::{Map, Value};
 use super::accept::Misfit;
 use super::read::not_a_number;
 use super::update::{Attempt, Found};
-use super::{RETRIES, Scope, WriteOptions, Written};
+use super::{FieldValidation, RETRIES, Scope, WriteOptions, Written};
 use crate::decode::{self, Decoded, Format, Source};
 use crate::definition::Context;
-use crate::meta;
+use crate::{meta, yaml};
 
 /// The kinds of patch, by content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,10 +88,13 @@ impl Scope {
                 _ => None,
             };
             let nothing = Source::default();
-            let source = if kind == PatchKind::Json {
-                &nothing
-            } else {
-                &decoded.source
+            let source = match kind {
+                PatchKind::Json => &nothing,
+                PatchKind::Apply => {
+                    given_twice(&decoded.source, options, &mut warnings)?;
+                    &nothing
+                }
+                PatchKind::Merge | PatchKind::Strategic => &decoded.source,
             };
             let accepted = self.accept(&context, &mut patched, options, source, &mut warnings);
             match accepted {
@@ -142,7 +145,10 @@ impl Scope {
                     });
                 }
                 Err(Attempt::Raced) => {}
-                Err(Attempt::Refused(error)) => return Err(error),
+                Err(Attempt::Refused(error)) => {
+                    self.refused_with.extend(warnings);
+                    return Err(error);
+                }
             }
         }
         Err(self.modified())
@@ -224,11 +230,9 @@ impl Scope {
             meta::rfc3339(context.now)
         };
         self.check_owners(live)?;
-        let mut config = config.clone();
-        schema.canonicalize(&mut config);
         gardener_merge::apply(
             live,
-            &config,
+            config,
             &schema,
             &manager,
             options.force,
@@ -262,24 +266,25 @@ impl Scope {
         context: &Context<'_>,
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
-        let config = decoded.value;
-        if meta::name(&config).is_empty() {
+        let config = &decoded.value;
+        if meta::name(config).is_empty() {
             return Err(self.no_name());
         }
-        let uid = meta::text(&config, "/metadata/uid");
+        let uid = meta::text(config, "/metadata/uid");
         if !uid.is_empty() {
             return Err(self.conflict(&format!(
                 "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             )));
         }
         let mut warnings = Vec::new();
-        let mut object = self.applied(None, &config, options, context)?;
+        let mut object = self.applied(None, config, options, context)?;
+        given_twice(&decoded.source, options, &mut warnings)?;
         let managed = object.pointer("/metadata/managedFields").cloned();
         self.accept(
             context,
             &mut object,
             &WriteOptions {
-                field_validation: super::FieldValidation::Ignore,
+                field_validation: FieldValidation::Ignore,
                 ..options.clone()
             },
             &Source::default(),
@@ -292,6 +297,22 @@ impl Scope {
         self.to_stored(&mut object).await?;
         self.create_owned(object, context, options, warnings).await
     }
+}
+
+/// Refuses, or warns of, keys that an applied configuration has twice.
+fn given_twice(source: &Source, options: &WriteOptions, warnings: &mut Vec<String>) -> Result<(), ApiError> {
+    let repeated = source.repeated();
+    match options.field_validation {
+        FieldValidation::Strict if !repeated.is_empty() => {
+            let why = yaml::refused(repeated);
+            return Err(ApiError::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: {why}"
+            )));
+        }
+        FieldValidation::Warn => warnings.extend_from_slice(repeated),
+        _ => {}
+    }
+    Ok(())
 }
 
 /// The body is of another type than the path's.

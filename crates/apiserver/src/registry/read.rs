@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::alphabet::URL_SAFE;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, URL_SAFE_NO_PAD};
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path, go_quote};
 use gardener_apimachinery::selector::{FieldSelector, LabelSelector};
@@ -37,12 +38,22 @@ pub struct ListQuery {
     pub bookmarks: bool,
 }
 
+/// Kinds without a namespace that upstream does not even select by an empty one; of others it does not matter.
+const WITHOUT_NAMESPACE: [&str; 3] = ["certificatesigningrequests", "namespaces", "nodes"];
+
 impl ListQuery {
     /// Reads a query string.
     ///
     /// # Errors
     /// 400 for selectors and numbers that cannot be read, or fields that cannot be selected; 422 for options that do not go together.
     pub fn read(query: &Query, definition: &Definition, watching: bool) -> Result<Self, ApiError> {
+        // upstream reads the numbers before it looks at anything else
+        query.number::<i64>("timeoutSeconds")?;
+        let limit = query
+            .number::<i64>("limit")?
+            .and_then(|limit| usize::try_from(limit).ok())
+            // what is read from the cache comes at once
+            .filter(|limit| *limit > 0 && query.get("resourceVersion") != Some("0"));
         let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or_default())
             .map_err(|error| ApiError::bad_request(error.to_string()))?;
         let fields = FieldSelector::parse(query.get("fieldSelector").unwrap_or_default())
@@ -50,7 +61,7 @@ impl ListQuery {
         let supported = definition.strategy.selectable_fields(&serde_json::json!({}));
         for (path, _, _) in fields.terms() {
             let known = path == "metadata.name"
-                || (path == "metadata.namespace")
+                || path == "metadata.namespace" && !WITHOUT_NAMESPACE.contains(&definition.plural.as_str())
                 || supported.iter().any(|(key, _)| key == path);
             if !known {
                 let mut known: Vec<&str> = supported.iter().map(|(key, _)| key.as_str()).collect();
@@ -59,11 +70,6 @@ impl ListQuery {
                 return Err(unknown_field(path, &known, definition));
             }
         }
-        let limit = query
-            .number::<i64>("limit")?
-            .and_then(|limit| usize::try_from(limit).ok())
-            // what is read from the cache comes at once
-            .filter(|limit| *limit > 0 && query.get("resourceVersion") != Some("0"));
         let initial_events = query.get("sendInitialEvents");
         let read = Self {
             labels,
@@ -326,6 +332,16 @@ pub(super) fn not_a_number(text: &str) -> String {
 /// A field that selectors of this kind do not know.
 fn unknown_field(path: &str, known: &[&str], definition: &Definition) -> ApiError {
     let plain = known == ["metadata.name", "metadata.namespace"];
+    match (definition.group.as_str(), definition.plural.as_str()) {
+        ("batch", "jobs") => {
+            return ApiError::bad_request(format!("field label {} not supported for Job", go_quote(path)));
+        }
+        (group @ "resource.k8s.io", "resourceslices") => {
+            let why = format!("field label not supported for {group}/v1, Kind=ResourceSlice: {path}");
+            return ApiError::bad_request(why);
+        }
+        _ => {}
+    }
     ApiError::bad_request(if plain && definition.is_go_type() {
         let known: Vec<String> = known.iter().map(|field| go_quote(field)).collect();
         format!(
@@ -341,10 +357,13 @@ fn unknown_field(path: &str, known: &[&str], definition: &Definition) -> ApiErro
 /// The version of the token's form.
 const TOKEN_VERSION: &str = "meta.k8s.io/v1";
 
+/// The last character of a token may stand for more bits than there are.
+const TOKEN_FORM: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
+
 /// Reads where an earlier answer stopped; what is wrong is told in upstream's words.
 fn read_token(token: &str) -> Result<Continue, ApiError> {
     let invalid = |why: String| ApiError::bad_request(format!("invalid continue token: {why}"));
-    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|error| {
+    let bytes = TOKEN_FORM.decode(token).map_err(|error| {
         let at = match error {
             base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol { offset: at, .. } => at,
             _ => token.len() / 4 * 4,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path};
+use gardener_schema::Schema;
 use gardener_store::{CommitError, Entry, Expect, Revision};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
@@ -12,7 +13,27 @@ use super::read::not_a_number;
 use super::{RETRIES, Scope, WriteOptions, Written, commit_failed, committed};
 use crate::decode::Source;
 use crate::definition::{Context, Definition, Draft, Operation};
+use crate::webhooks::conversion;
 use crate::{meta, object};
+
+/// A change as another version shows it.
+struct Elsewhere {
+    api_version: String,
+    old: Value,
+    new: Value,
+    schema: Arc<Schema>,
+}
+
+impl Elsewhere {
+    fn shown(&self) -> gardener_merge::InVersion<'_> {
+        gardener_merge::InVersion {
+            api_version: &self.api_version,
+            live: &self.old,
+            new: &self.new,
+            schema: &self.schema,
+        }
+    }
+}
 
 impl Scope {
     /// Replaces an object, or its status.
@@ -81,7 +102,10 @@ impl Scope {
             {
                 Err(Attempt::Raced) if wanted.is_empty() => {}
                 Err(Attempt::Raced) => return Err(self.modified()),
-                Err(Attempt::Refused(error)) => return Err(error),
+                Err(Attempt::Refused(error)) => {
+                    self.refused_with.extend(warnings);
+                    return Err(error);
+                }
                 Ok(object) => {
                     return Ok(Written {
                         object,
@@ -124,7 +148,7 @@ impl Scope {
         };
         keep(&mut object);
         if track_fields && self.spec().is_ok_and(|version| version.schema.is_some()) {
-            self.own_fields(Some(old), &mut object, options, context.now);
+            self.own_fields(Some(old), &mut object, options, context.now).await;
         }
         if let Some(mut as_sent) = as_sent {
             let managed = object.pointer_mut("/metadata/managedFields").map(Value::take);
@@ -143,6 +167,7 @@ impl Scope {
         .await?;
         let mut object = holder.unwrap_or_default();
         keep(&mut object);
+        meta::set(&mut object, "resourceVersion", Some(found.revision.to_string().into()));
         if status_update {
             strategy.prepare_for_status_update(context, &mut object, old)?;
         } else {
@@ -166,7 +191,6 @@ impl Scope {
             warnings.extend(strategy.warnings(context, &object, Some(old)));
         }
         self.definition.canonicalize(&mut object);
-        meta::set(&mut object, "resourceVersion", Some(found.revision.to_string().into()));
         let object = self
             .admit_final(
                 context,
@@ -243,7 +267,11 @@ impl Scope {
             return Err(self.modified());
         }
         keep_server_metadata(&mut object, old);
-        self.own_fields(Some(old), &mut object, options, context.now);
+        // who posts something, such as a binding, owns that, not what it does to the object
+        let posted = admitted && !matches!(self.subresource.as_str(), "" | "status");
+        if !posted {
+            self.own_fields(Some(old), &mut object, options, context.now).await;
+        }
         let mut warnings = Vec::new();
         let options_object = options.object("UpdateOptions");
         let mut object = if admitted {
@@ -261,14 +289,11 @@ impl Scope {
             .await?;
             holder.unwrap_or_default()
         };
+        if strategy.has_generation() && !posted {
+            let has_status = self.definition.stored_version().is_some_and(|version| version.status);
+            bump_generation(&mut object, old, has_status);
+        }
         if validate {
-            if strategy.has_generation() {
-                bump_generation(
-                    &mut object,
-                    old,
-                    self.definition.stored_version().is_some_and(|version| version.status),
-                );
-            }
             strategy.prepare_for_update(context, &mut object, old)?;
             let mut errors = meta::validate_update(&object, old);
             errors.extend(strategy.validate_update(context, &object, old));
@@ -331,13 +356,18 @@ impl Scope {
         )))
     }
 
-    /// Notes in managedFields who owns what was written, by the names of the version in which it was written. What a webhook converts is
-    /// owned by the names of the stored version.
-    pub(super) fn own_fields(&self, old: Option<&Value>, object: &mut Value, options: &WriteOptions, now: Timestamp) {
+    /// Notes in managedFields who owns what was written, by the names of the version in which it was written.
+    pub(super) async fn own_fields(
+        &self,
+        old: Option<&Value>,
+        object: &mut Value,
+        options: &WriteOptions,
+        now: Timestamp,
+    ) {
         let Some(stored) = self.definition.stored_version() else {
             return;
         };
-        let is_plain = stored.name == self.version || self.definition.strategy.conversion_webhook().is_some();
+        let is_plain = stored.name == self.version;
         let version = match self.spec() {
             Ok(version) if !is_plain => version,
             _ => stored,
@@ -355,20 +385,58 @@ impl Scope {
         } else {
             meta::rfc3339(now)
         };
+        let reset = self.reset_fields();
         if is_plain {
-            gardener_merge::update(old, object, schema, &manager, &time, &self.reset_fields());
+            let others = self.owners_elsewhere(old, object, &version.name).await;
+            let others: Vec<gardener_merge::InVersion<'_>> = others.iter().map(Elsewhere::shown).collect();
+            gardener_merge::update_across(old, object, schema, &manager, &time, &reset, &others);
             return;
         }
-        let converted = |object: &Value| {
-            let mut object = object.clone();
-            // a conversion that fails leaves the object as it is stored
-            let _ = self.definition.convert(&mut object, &stored.name, &version.name);
-            object
-        };
-        let (old, mut new) = (old.map(converted), converted(object));
-        gardener_merge::update(old.as_ref(), &mut new, schema, &manager, &time, &self.reset_fields());
+        let (mut old, mut new) = (old.cloned(), object.clone());
+        let mut both: Vec<&mut Value> = old.iter_mut().chain([&mut new]).collect();
+        // a conversion that fails leaves the objects as they are stored
+        let _ = conversion::convert(&self.cluster, &self.definition, &mut both, &stored.name, &version.name).await;
+        let others = self.owners_elsewhere(old.as_ref(), &new, &version.name).await;
+        let others: Vec<gardener_merge::InVersion<'_>> = others.iter().map(Elsewhere::shown).collect();
+        gardener_merge::update_across(old.as_ref(), &mut new, schema, &manager, &time, &reset, &others);
         let managed = new.pointer("/metadata/managedFields").cloned();
         meta::set(object, "managedFields", managed);
+    }
+
+    /// A change as those versions show it in which somebody owns fields, but for the request's, which the change comes in. (As upstream,
+    /// what the request's version cannot tell is lost on both sides, and so is no change.)
+    async fn owners_elsewhere(&self, old: Option<&Value>, new: &Value, own: &str) -> Vec<Elsewhere> {
+        let mut found = Vec::new();
+        let Some(old) = old.filter(|_| self.definition.versions.len() > 1) else {
+            return found;
+        };
+        let owners = old.pointer("/metadata/managedFields").and_then(Value::as_array);
+        for version in self.definition.versions.iter().filter(|version| version.name != own) {
+            let api_version = self.definition.api_version(&version.name);
+            let mut owned = owners
+                .into_iter()
+                .flatten()
+                .map(|owner| meta::text(owner, "/apiVersion"));
+            let Some(schema) = version
+                .schema
+                .clone()
+                .filter(|_| owned.any(|owned| owned == api_version))
+            else {
+                continue;
+            };
+            let (mut old, mut new) = (old.clone(), new.clone());
+            let mut both = [&mut old, &mut new];
+            let converted = conversion::convert(&self.cluster, &self.definition, &mut both, own, &version.name);
+            if converted.await.is_ok() {
+                found.push(Elsewhere {
+                    api_version,
+                    old,
+                    new,
+                    schema,
+                });
+            }
+        }
+        found
     }
 
     /// Fields that a write to this (sub)resource does not change, and so does not own.

@@ -5,7 +5,7 @@ use gardener_apimachinery::names;
 use gardener_schema::crd::at_path;
 use serde_json::{Value, json};
 
-use crate::kubernetes::webhooks;
+use crate::kubernetes::{internal, webhooks};
 use crate::meta;
 
 /// How many fields of a version may be selected by.
@@ -114,6 +114,23 @@ fn common<'a>(versions: &'a [Value], key: &str) -> Option<&'a Value> {
         .then_some(first)
 }
 
+/// Versions as upstream shows them: without what all of them have alike.
+fn shown(spec: &Value) -> String {
+    let versions = meta::elements(spec, "/versions");
+    if spec.get("versions").is_none_or(Value::is_null) {
+        return "null".to_owned();
+    }
+    let mut shown = versions.to_vec();
+    for key in ["schema", "subresources", "additionalPrinterColumns", "selectableFields"] {
+        if common(versions, key).is_some() {
+            for version in shown.iter_mut().filter_map(Value::as_object_mut) {
+                version.remove(key);
+            }
+        }
+    }
+    internal::text("[]apiextensions.CustomResourceDefinitionVersion", &shown.into())
+}
+
 fn versions(spec: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorList) {
     let versions = meta::elements(spec, "/versions");
     let at_top = |key: &str| common(versions, key).is_some();
@@ -143,15 +160,13 @@ fn versions(spec: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorLi
         }
     }
     let names: Vec<&str> = versions.iter().map(|version| meta::text(version, "/name")).collect();
-    let all = || Value::from(versions.to_vec());
+    let error = |why: &str| Error::literal(&path.child("versions"), shown(spec), why);
     if (1..names.len()).any(|at| names.iter().take(at).any(|name| Some(name) == names.get(at))) {
-        let why = "must contain unique version names";
-        errors.push(Error::invalid(&path.child("versions"), all(), why));
+        errors.push(error("must contain unique version names"));
     }
     let stored = |version: &&Value| version.get("storage") == Some(&Value::Bool(true));
     if versions.iter().filter(stored).count() != 1 {
-        let why = "must have exactly one version marked as storage version";
-        errors.push(Error::invalid(&path.child("versions"), all(), why));
+        errors.push(error("must have exactly one version marked as storage version"));
     }
     let Some(first) = versions.first() else { return };
     label(meta::text(first, "/name"), &path.child("version"), errors);
@@ -408,6 +423,13 @@ fn stored_versions(crd: &Value, errors: &mut ErrorList) {
             "must have at least one stored version",
         ));
         return;
+    }
+    for version in versions {
+        let name = version.get("name").unwrap_or(&Value::Null);
+        if version.get("storage") == Some(&Value::Bool(true)) && !stored.contains(name) {
+            let why = format!("must have the storage version {}", meta::text(version, "/name"));
+            errors.push(Error::invalid(&path, stored.to_vec(), why));
+        }
     }
     for (at, name) in stored.iter().enumerate() {
         if !versions.iter().any(|version| version.get("name") == Some(name)) {

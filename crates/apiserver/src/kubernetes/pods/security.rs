@@ -57,6 +57,34 @@ pub(super) fn validate_pod(spec: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
+/// Containers of Windows that are processes of their host: all of a pod's are, or none, and they have the host's network.
+pub(super) fn validate_host_process(spec: &Value, path: &Path, errors: &mut ErrorList) {
+    let of = |context: &Value| {
+        context
+            .pointer("/securityContext/windowsOptions/hostProcess")
+            .and_then(Value::as_bool)
+    };
+    let of_pod = of(spec);
+    let containers = ["initContainers", "containers", "ephemeralContainers"];
+    let is_host_process = |container: &Value| of(container).or(of_pod).unwrap_or(false);
+    let all: Vec<bool> = containers
+        .iter()
+        .flat_map(|key| list(spec, key))
+        .map(is_host_process)
+        .collect();
+    if !all.contains(&true) {
+        return;
+    }
+    if all.contains(&false) {
+        let why = "If pod contains any hostProcess containers then all containers must be HostProcess containers";
+        errors.push(Error::invalid(path, "", why));
+    }
+    if !is_true(spec, "hostNetwork") {
+        let why = "hostNetwork must be true if pod contains any hostProcess containers";
+        errors.push(Error::invalid(&path.child("hostNetwork"), false, why));
+    }
+}
+
 fn is_sysctl(name: &str) -> bool {
     let is_part = |part: &str| {
         let bytes = part.as_bytes();

@@ -28,6 +28,7 @@ pub(in crate::kubernetes) fn validate(
     one_of(spec, "dnsPolicy", &DNS_POLICIES, path, errors);
     crate::kubernetes::checks::labels(spec, "nodeSelector", path, errors);
     security::validate_pod(spec, path, errors);
+    security::validate_host_process(spec, path, errors);
     scheduling::validate_affinity(spec, &path.child("affinity"), errors);
     validate_dns(spec, &path.child("dnsConfig"), errors);
     scheduling::validate_gates(spec, path, errors);

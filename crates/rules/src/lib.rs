@@ -6,6 +6,7 @@
 pub mod bastions;
 pub mod care;
 pub mod cloud_profiles;
+pub mod credentials_rotation;
 pub mod critical_components;
 pub mod csr_approval;
 pub mod events;
@@ -24,6 +25,7 @@ pub mod registrations;
 pub mod reserved_resources;
 pub mod scheduling;
 pub mod shoot_conditions;
+pub mod shoot_lifetime;
 pub mod shoot_migration;
 pub mod shoot_operation;
 pub mod shoot_replicas;

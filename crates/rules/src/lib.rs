@@ -6,6 +6,7 @@
 pub mod bastions;
 pub mod care;
 pub mod cloud_profiles;
+pub mod constraints;
 pub mod credentials_rotation;
 pub mod critical_components;
 pub mod csr_approval;
@@ -32,4 +33,5 @@ pub mod shoot_replicas;
 pub mod shoot_zones;
 pub mod status_label;
 pub mod versions;
+pub mod webhooks;
 pub mod worker_pool;

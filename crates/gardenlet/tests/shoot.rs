@@ -521,3 +521,78 @@ async fn cp_80_81_92_credentials_are_rotated_once() {
     assert_eq!(landscape.keys().await.0, [both[0].clone()]);
     landscape.stop.cancel();
 }
+
+impl Landscape {
+    /// Waits until care tells constraints for which this holds: type, status and reason of each.
+    async fn constraints(&self, wanted: &[(&str, &str, &str)]) {
+        let mut told = Vec::new();
+        for _ in 0..4000 {
+            let shoot = self.shoot().await;
+            let text = |own: &Value, key: &str| own[key].as_str().unwrap_or_default().to_owned();
+            let constraints = shoot["status"]["constraints"].as_array().cloned().unwrap_or_default();
+            let of = |own: &Value| (text(own, "type"), text(own, "status"), text(own, "reason"));
+            told = constraints.iter().map(of).collect();
+            let same = |(own, wanted): (&(String, String, String), &(&str, &str, &str))| {
+                (own.0.as_str(), own.1.as_str(), own.2.as_str()) == *wanted
+            };
+            if told.len() == wanted.len() && told.iter().zip(wanted).all(same) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("{told:#?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn st_80_81_care_tells_what_restricts() {
+    let landscape = Landscape::start().await;
+    landscape
+        .world
+        .create("garden", CORE, "v1beta1", "Shoot", Some("garden-dev"), shoot(true))
+        .await;
+    landscape.wait("Create", "Succeeded").await;
+    let (hibernation, maintenance) = ("HibernationPossible", "MaintenancePreconditionsSatisfied");
+    // W-C1
+    let fine = "NoProblematicWebhooks";
+    landscape
+        .constraints(&[(hibernation, "True", fine), (maintenance, "True", fine)])
+        .await;
+    let webhook = json!({
+        "metadata": {"name": "all-pods"},
+        "webhooks": [{
+            "name": "pods.example.org", "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail",
+            "clientConfig": {"url": "https://webhook.example.org"},
+            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}],
+        }],
+    });
+    let group = "admissionregistration.k8s.io";
+    let kind = "ValidatingWebhookConfiguration";
+    landscape.world.create("shoot", group, "v1", kind, None, webhook).await;
+    let bad = "ProblematicWebhooks";
+    landscape
+        .constraints(&[(hibernation, "False", bad), (maintenance, "False", bad)])
+        .await;
+    landscape
+        .world
+        .delete("shoot", group, "v1", kind, None, "all-pods")
+        .await;
+    landscape
+        .constraints(&[(hibernation, "True", fine), (maintenance, "True", fine)])
+        .await;
+    // W-C3
+    let garden = landscape.world.client("garden");
+    let shoots = dynamic(&garden, CORE, "v1beta1", "Shoot", Some("garden-dev"));
+    let patch = kube::api::Patch::Merge(json!({"spec": {"hibernation": {"enabled": true}}}));
+    shoots.patch("my", &Default::default(), &patch).await.unwrap();
+    let asleep = [
+        hibernation,
+        maintenance,
+        "CACertificateValiditiesAcceptable",
+        "CRDsWithProblematicConversionWebhooks",
+    ];
+    landscape
+        .constraints(&asleep.map(|kind| (kind, "True", "ConstraintNotChecked")))
+        .await;
+    landscape.stop.cancel();
+}

@@ -260,7 +260,8 @@ struct Decoder<'a> {
 }
 
 impl Decoder<'_> {
-    fn value(&mut self, at: usize, depth: usize) -> Result<Yaml, String> {
+    /// Counts a node that is decoded: a short text may stand for very many by its aliases.
+    fn count(&mut self, depth: usize) -> Result<(), String> {
         self.decoded += 1;
         self.of_aliases += u64::from(self.alias_depth > 0);
         if self.of_aliases > 100
@@ -269,9 +270,31 @@ impl Decoder<'_> {
         {
             return Err("yaml: document contains excessive aliasing".to_owned());
         }
-        if depth > MAX_DEPTH {
-            return Err("yaml: exceeded max depth".to_owned());
+        match depth > MAX_DEPTH {
+            true => Err("yaml: exceeded max depth".to_owned()),
+            false => Ok(()),
         }
+    }
+
+    /// Decodes what the alias at a place stands for.
+    fn behind_alias<T>(
+        &mut self,
+        at: usize,
+        name: &str,
+        decode: impl FnOnce(&mut Self) -> Result<T, String>,
+    ) -> Result<T, String> {
+        if !self.open.insert(at) {
+            return Err(format!("yaml: anchor '{name}' value contains itself"));
+        }
+        self.alias_depth += 1;
+        let decoded = decode(self);
+        self.alias_depth -= 1;
+        self.open.remove(&at);
+        decoded
+    }
+
+    fn value(&mut self, at: usize, depth: usize) -> Result<Yaml, String> {
+        self.count(depth)?;
         let nodes = self.nodes;
         match nodes.get(at) {
             Some((Node::Scalar { value, tag, implicit }, _)) => match tag.is_empty() && !implicit {
@@ -283,37 +306,25 @@ impl Decoder<'_> {
                 Ok(Yaml::List(elements.collect::<Result<_, _>>()?))
             }
             Some((Node::Map(_), _)) => {
-                let mut members = Vec::new();
+                let mut members = Members::default();
                 self.members(at, depth, &mut members)?;
-                Ok(Yaml::Map(members))
+                Ok(Yaml::Map(members.list))
             }
-            Some((Node::Alias { name, of }, _)) => {
-                if !self.open.insert(at) {
-                    return Err(format!("yaml: anchor '{name}' value contains itself"));
-                }
-                self.alias_depth += 1;
-                let value = self.value(*of, depth + 1);
-                self.alias_depth -= 1;
-                self.open.remove(&at);
-                value
-            }
+            Some((Node::Alias { name, of }, _)) => self.behind_alias(at, name, |own| own.value(*of, depth + 1)),
             None => Ok(Yaml::Null),
         }
     }
 
     /// The members of a map, into those of another one where it is merged.
-    fn members(&mut self, at: usize, depth: usize, members: &mut Vec<(Yaml, Yaml)>) -> Result<(), String> {
+    fn members(&mut self, at: usize, depth: usize, members: &mut Members) -> Result<(), String> {
         let nodes = self.nodes;
         let Some((Node::Map(children), _)) = nodes.get(at) else {
             return Err("yaml: map merge requires map or sequence of maps as the value".to_owned());
         };
-        let mut places: BTreeMap<String, usize> = BTreeMap::new();
-        places.extend(members.iter().enumerate().map(|(at, (key, _))| (key.go_syntax(), at)));
         for pair in children.chunks_exact(2) {
             let &[key, value] = pair else { continue };
             if self.is_merge(key) {
                 self.merge(value, depth, members)?;
-                places.extend(members.iter().enumerate().map(|(at, (key, _))| (key.go_syntax(), at)));
                 continue;
             }
             let key = self.value(key, depth + 1)?;
@@ -323,15 +334,15 @@ impl Decoder<'_> {
             let line = nodes.get(value).map_or(0, |(_, line)| line + 1);
             let value = self.value(value, depth + 1)?;
             let shown = key.go_syntax();
-            match places.get(&shown).and_then(|at| members.get_mut(*at)) {
+            match members.places.get(&shown).and_then(|at| members.list.get_mut(*at)) {
                 Some(known) => {
                     self.repeated
                         .push(format!("line {line}: key {shown} already set in map"));
                     known.1 = value;
                 }
                 None => {
-                    places.insert(shown, members.len());
-                    members.push((key, value));
+                    members.places.insert(shown, members.list.len());
+                    members.list.push((key, value));
                 }
             }
         }
@@ -344,20 +355,32 @@ impl Decoder<'_> {
     }
 
     /// Brings what `<<` names into a map; of several maps, the first wins.
-    fn merge(&mut self, at: usize, depth: usize, members: &mut Vec<(Yaml, Yaml)>) -> Result<(), String> {
-        let nodes = self.nodes;
-        if depth > MAX_DEPTH {
-            return Err("yaml: exceeded max depth".to_owned());
+    fn merge(&mut self, at: usize, depth: usize, members: &mut Members) -> Result<(), String> {
+        match self.nodes.get(at) {
+            Some((Node::List(children), _)) => {
+                let mut children = children.iter().rev();
+                children.try_for_each(|child| self.merge_one(*child, depth, members))
+            }
+            _ => self.merge_one(at, depth, members),
         }
-        match nodes.get(at) {
-            Some((Node::Alias { of, .. }, _)) => self.members(*of, depth + 1, members),
-            Some((Node::List(children), _)) => children.iter().rev().try_for_each(|child| match nodes.get(*child) {
-                Some((Node::Alias { of, .. }, _)) => self.members(*of, depth + 1, members),
-                _ => self.members(*child, depth + 1, members),
-            }),
+    }
+
+    fn merge_one(&mut self, at: usize, depth: usize, members: &mut Members) -> Result<(), String> {
+        self.count(depth)?;
+        match self.nodes.get(at) {
+            Some((Node::Alias { name, of }, _)) => {
+                self.behind_alias(at, name, |own| own.members(*of, depth + 1, members))
+            }
             _ => self.members(at, depth + 1, members),
         }
     }
+}
+
+/// The members of a map in their order, and where each key stands.
+#[derive(Default)]
+struct Members {
+    list: Vec<(Yaml, Yaml)>,
+    places: BTreeMap<String, usize>,
 }
 
 /// Which part of what is decoded may come from aliases: the less, the larger a document is.
@@ -539,6 +562,26 @@ mod tests {
         assert_eq!(
             read(&text),
             Err("yaml: document contains excessive aliasing".to_owned())
+        );
+    }
+
+    #[test]
+    fn merged_maps_do_not_grow_without_bound_either() {
+        let mut text = "a0: &a0 {x: 1}\n".to_owned();
+        for level in 1..12 {
+            let alias = format!("*a{}", level - 1);
+            text.push_str(&format!(
+                "a{level}: &a{level} {{<<: [{}]}}\n",
+                vec![alias; 10].join(", ")
+            ));
+        }
+        assert_eq!(
+            read(&text),
+            Err("yaml: document contains excessive aliasing".to_owned())
+        );
+        assert_eq!(
+            read("a: &a {<<: *a}"),
+            Err("yaml: anchor 'a' value contains itself".to_owned())
         );
     }
 

@@ -113,7 +113,17 @@ async fn work(config: Config, stop: CancellationToken) {
 /// Runs the maintenance of shoots until `stop`, and nothing else. It has no timers of its own besides those of shoots, so that a paused runtime passes
 /// months without work.
 pub async fn run_maintenance(config: Config, stop: CancellationToken) {
+    shoot::run_maintenance(&manager_for_years(config, stop)).await;
+}
+
+/// Runs all that changes shoots because time passes until `stop`: maintenance, hibernation by schedules, and the end of lifetimes. Nothing but shoots have
+/// timers, as with [`run_maintenance`].
+pub async fn run_by_time(config: Config, stop: CancellationToken) {
+    shoot::run_by_time(&manager_for_years(config, stop)).await;
+}
+
+fn manager_for_years(config: Config, stop: CancellationToken) -> Manager {
     // nobody is to look after watches in years of virtual time
     let watching = watcher::Config::default().timeout(u32::MAX).disable_bookmarks();
-    shoot::run_maintenance(&Manager::new(config, watching, stop)).await;
+    Manager::new(config, watching, stop)
 }

@@ -26,3 +26,12 @@ pub(crate) async fn run(manager: &Manager) {
 pub(crate) async fn run_maintenance(manager: &Manager) {
     maintenance::run(manager).await;
 }
+
+/// What changes shoots because time passes.
+pub(crate) async fn run_by_time(manager: &Manager) {
+    tokio::join!(
+        maintenance::run(manager),
+        hibernation::run(manager),
+        quota::run(manager)
+    );
+}

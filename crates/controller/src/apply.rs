@@ -34,6 +34,11 @@ impl ApplyError {
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Api(kube::Error::Api(status)) if status.is_conflict())
     }
+
+    /// Whether the change is one that the API does not take, however often it is made.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Api(kube::Error::Api(status)) if matches!(status.code, 400 | 403 | 422))
+    }
 }
 
 /// Whether the API said that the object is not there.

@@ -43,4 +43,6 @@ pub mod data {
     pub const ENCRYPTION_KEY_NAME: &str = "key";
     /// An encryption key, base64 encoded.
     pub const ENCRYPTION_SECRET: &str = "secret";
+    /// Who encrypts with a key; not there for `aescbc`.
+    pub const ENCRYPTION_PROVIDER: &str = "provider";
 }

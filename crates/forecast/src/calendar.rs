@@ -9,7 +9,7 @@ use crate::{Change, Entry, Forecast, Outcome};
 const LINE: usize = 75;
 
 /// Writes the calendar: one event for each maintenance that does something or cannot, in its window, as nobody can tell where in the window a garden's
-/// own chance puts it.
+/// own chance puts it; and one without length for what comes at its own time.
 pub fn calendar(forecast: &Forecast) -> String {
     let mut out = String::new();
     line(&mut out, "BEGIN:VCALENDAR");
@@ -27,21 +27,31 @@ fn event(out: &mut String, entry: &Entry, stamp: Timestamp) {
     let shoot = format!("{}/{}", entry.namespace, entry.shoot);
     let begin = time(entry.window_begin);
     line(out, "BEGIN:VEVENT");
-    // the same maintenance in a later forecast is the same event
+    // the same maintenance in a later forecast is the same event; a turn at that time is another one
+    let kind = match entry.outcome {
+        Outcome::Hibernated => ".sleep",
+        Outcome::WokenUp => ".wake",
+        Outcome::Deleted => ".end",
+        Outcome::Updated | Outcome::Failed | Outcome::Recovered => "",
+    };
     line(
         out,
         &format!(
-            "UID:{begin}.{}.{}@forecast.gardener.cloud",
+            "UID:{begin}.{}.{}{kind}@forecast.gardener.cloud",
             entry.namespace, entry.shoot
         ),
     );
     line(out, &format!("DTSTAMP:{}", time(stamp)));
     line(out, &format!("DTSTART:{begin}"));
-    line(out, &format!("DTEND:{}", time(entry.window_end)));
+    if entry.window_end > entry.window_begin {
+        line(out, &format!("DTEND:{}", time(entry.window_end)));
+    }
     line(out, &format!("SUMMARY:{}", escape(&summary(&shoot, entry))));
     line(out, &format!("DESCRIPTION:{}", escape(&description(entry))));
     let category = match (entry.outcome, entry.forced) {
         (Outcome::Failed, _) => "FAILURE",
+        (Outcome::Hibernated | Outcome::WokenUp, _) => "HIBERNATION",
+        (Outcome::Deleted, _) => "END",
         (_, true) => "FORCED UPDATE",
         _ => "UPDATE",
     };
@@ -55,6 +65,9 @@ fn summary(shoot: &str, entry: &Entry) -> String {
     let done = match (entry.outcome, done.is_empty()) {
         (Outcome::Failed, true) => "maintenance fails".to_owned(),
         (Outcome::Failed, false) => format!("maintenance fails in part; {}", done.join(", ")),
+        (Outcome::Hibernated, _) => "hibernates".to_owned(),
+        (Outcome::WokenUp, _) => "wakes up".to_owned(),
+        (Outcome::Deleted, _) => "is deleted".to_owned(),
         (_, true) => "maintenance".to_owned(),
         (_, false) if entry.forced => format!("forced update: {}", done.join(", ")),
         (_, false) => done.join(", "),

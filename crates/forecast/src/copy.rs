@@ -74,6 +74,7 @@ pub(crate) async fn copy(inventory: &Inventory, clock: &Clock, chance: &Chance) 
     add(&mut objects, &inventory.controller_registrations)?;
     add(&mut objects, &inventory.secret_bindings)?;
     add(&mut objects, &inventory.credentials_bindings)?;
+    add(&mut objects, &inventory.quotas)?;
     add(&mut objects, &shoots)?;
     if let Some((garden, _)) = landscape.server.cluster(GARDEN) {
         garden.copy_in(objects).await?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use gardener_apis::core::v1beta1::{
-    CloudProfile, ControllerRegistration, NamespacedCloudProfile, Project, SecretBinding, Seed, Shoot,
+    CloudProfile, ControllerRegistration, NamespacedCloudProfile, Project, Quota, SecretBinding, Seed, Shoot,
     default_cloud_profile, default_namespaced_cloud_profile,
 };
 use gardener_apis::security::v1alpha1::CredentialsBinding;
@@ -75,6 +75,7 @@ pub struct Inventory {
     pub controller_registrations: Vec<ControllerRegistration>,
     pub secret_bindings: Vec<SecretBinding>,
     pub credentials_bindings: Vec<CredentialsBinding>,
+    pub quotas: Vec<Quota>,
     pub shoots: Vec<Shoot>,
 }
 
@@ -90,11 +91,13 @@ impl Inventory {
             controller_registrations: Vec::new(),
             secret_bindings: Vec::new(),
             credentials_bindings: Vec::new(),
+            quotas: Vec::new(),
             shoots: Vec::new(),
         }
     }
 
-    /// Reads a garden, or what of it concerns one namespace. Who may not read projects, seeds, registrations or bindings gets a forecast all the same.
+    /// Reads a garden, or what of it concerns one namespace. Who may not read projects, seeds, registrations, bindings
+    /// or quotas gets a forecast all the same.
     ///
     /// # Errors
     /// When cloud profiles or shoots are not told.
@@ -108,6 +111,7 @@ impl Inventory {
             controller_registrations: if_told(list(Api::all(client.clone())).await)?,
             secret_bindings: if_told(list(scoped(client, namespace)).await)?,
             credentials_bindings: if_told(list(scoped(client, namespace)).await)?,
+            quotas: if_told(list(Api::all(client.clone())).await)?,
             shoots: list(scoped(client, namespace)).await?,
         };
         inventory.complete();
@@ -163,6 +167,7 @@ impl Inventory {
                 ("security.gardener.cloud", "CredentialsBinding") => {
                     add(&mut self.credentials_bindings, object, origin)?;
                 }
+                ("core.gardener.cloud", "Quota") => add(&mut self.quotas, object, origin)?,
                 ("core.gardener.cloud", "Shoot") => add(&mut self.shoots, object, origin)?,
                 _ => {}
             }
@@ -179,6 +184,7 @@ impl Inventory {
         sort(&mut self.controller_registrations);
         sort(&mut self.secret_bindings);
         sort(&mut self.credentials_bindings);
+        sort(&mut self.quotas);
         sort(&mut self.shoots);
         if self.origin == Origin::Manifests {
             // what a garden would have filled in before it made one profile of two

@@ -1,15 +1,14 @@
-//! What maintenance will do to shoots, and which versions they use.
+//! What time will do to shoots, and which versions they use.
 //!
 //! An [`Inventory`] is read from a garden or from manifests. [`forecast`] copies it into a garden in memory, with our own API server and admission,
-//! runs the controller-manager's maintenance there in virtual time, and collects what happened from that garden's API ([`Story`]). Nothing is ever
+//! runs what the controller-manager does to shoots as time passes there in virtual time: maintenance, hibernation by schedules, the end of lifetimes; it collects what happened from that garden's API ([`Story`]). Nothing is ever
 //! written to where the inventory came from, and no Secret is read. [`versions::list`] only counts.
 //!
 //! Not here: how maintenance decides (`rules::maintenance`), and how things look on a terminal (`gardener`).
 //!
 //! What a forecast leaves out:
-//! - gardenlet. Maintenance looks at one thing that gardenlet writes, whether the last operation failed, and only to choose what to ask gardenlet for;
-//!   versions do not wait for it. So nobody reconciles in the copy, and a failed shoot stays failed.
-//! - hibernation by schedules, because shoots are maintained asleep and awake alike [VER-80], and the end of shoots by quotas.
+//! - gardenlet's work. What it tells that others wait for, ends of rotations and of turns to sleep, is told at once by a stand-in
+//!   (`gardener_landscape::gardenlet_stand_in`); a failed shoot stays failed. Versions do not wait for gardenlet.
 //! - what people and other controllers will write, extensions' webhooks included.
 #![forbid(unsafe_code)]
 

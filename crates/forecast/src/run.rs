@@ -1,9 +1,10 @@
-//! The forecast: the copy, the maintenance that runs in it, and the story of it.
+//! The forecast: the copy, the controllers that run in it, and the story of it.
 
 use std::time::Duration;
 
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
+use gardener_landscape::gardenlet_stand_in;
 use gardener_rules::maintenance::Settings;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -55,7 +56,7 @@ pub struct Forecast {
     pub entries: Vec<Entry>,
 }
 
-/// Foretells what maintenance does to the shoots of an inventory. Blocks: it runs in a runtime of its own, of which the time is virtual; not to be
+/// Foretells what time does to the shoots of an inventory. Blocks: it runs in a runtime of its own, of which the time is virtual; not to be
 /// called by a task.
 ///
 /// # Errors
@@ -82,12 +83,14 @@ async fn foretell(inventory: &Inventory, options: &Options) -> Result<Forecast, 
         foretells: true,
         ..gardener_controller_manager::Config::new(landscape.garden_client(), clock.clone(), chance)
     };
-    let manager = tokio::spawn(gardener_controller_manager::run_maintenance(config, stop.clone()));
+    let gardenlet = gardenlet_stand_in::run(landscape.garden_client(), clock.clone(), stop.clone());
+    let gardenlet = tokio::spawn(gardenlet);
+    let manager = tokio::spawn(gardener_controller_manager::run_by_time(config, stop.clone()));
     let left = until.duration_since(clock.now());
     tokio::time::sleep(Duration::try_from(left).unwrap_or_default()).await;
     stop.cancel();
     let entries = story.entries();
-    let _ = manager.await;
+    let _ = tokio::join!(manager, gardenlet);
     landscape.stop().await;
     Ok(Forecast {
         from: options.from,

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gardener_apis::constants::annotation;
 use gardener_apis::core::v1beta1::Shoot;
 use gardener_rules::registrations::needs_of_shoot;
+use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::{Value, json};
 
 use crate::Inventory;
@@ -95,53 +97,135 @@ fn registration(inventory: &Inventory, shoots: &[Shoot]) -> Option<Value> {
     }))
 }
 
-/// SecretBindings that shoots name, their Secrets, and their quotas: maintenance may make CredentialsBindings of them.
+/// Namespace and name.
+type Place<'a> = (&'a str, &'a str);
+/// Kind, namespace and name of a binding.
+type BindingName<'a> = (&'a str, &'a str, &'a str);
+
+/// Namespace and name of a reference; without a namespace it is in the binding's.
+fn place<'r>(reference: &'r ObjectReference, namespace: &'r str) -> Place<'r> {
+    (
+        reference.namespace.as_deref().unwrap_or(namespace),
+        text(&reference.name),
+    )
+}
+
+/// Bindings that shoots name, the Secrets of SecretBindings, and quotas: maintenance may make CredentialsBindings of SecretBindings, and quotas end shoots.
 fn bindings(inventory: &Inventory, shoots: &[Shoot]) -> Vec<Value> {
     let mut objects = Vec::new();
     let mut secrets: BTreeSet<(&str, &str)> = BTreeSet::new();
-    let mut quotas: BTreeSet<(&str, &str)> = BTreeSet::new();
-    let mut known: BTreeSet<(&str, &str)> = BTreeSet::new();
+    // the provider's type of each binding that only shoots tell of
+    let mut unknown: BTreeMap<BindingName<'_>, &str> = BTreeMap::new();
+    // each binding's quotas
+    let mut of_bindings: BTreeMap<BindingName<'_>, Vec<Place<'_>>> = BTreeMap::new();
     for own in &inventory.secret_bindings {
-        let namespace = text(&own.metadata.namespace);
-        known.insert((namespace, text(&own.metadata.name)));
+        let (namespace, name) = (text(&own.metadata.namespace), text(&own.metadata.name));
         let reference = &own.secret_ref;
         secrets.insert((
             reference.namespace.as_deref().unwrap_or(namespace),
             text(&reference.name),
         ));
-        quotas.extend(
-            own.quotas
-                .iter()
-                .map(|quota| (text(&quota.namespace), text(&quota.name))),
-        );
+        let quotas = own.quotas.iter().map(|quota| place(quota, namespace)).collect();
+        of_bindings.insert((SECRET_BINDING, namespace, name), quotas);
     }
+    for own in &inventory.credentials_bindings {
+        let (namespace, name) = (text(&own.metadata.namespace), text(&own.metadata.name));
+        let quotas = own.quotas.iter().map(|quota| place(quota, namespace)).collect();
+        of_bindings.insert((CREDENTIALS_BINDING, namespace, name), quotas);
+    }
+    let read: BTreeSet<(&str, &str)> = inventory
+        .quotas
+        .iter()
+        .map(|own| (text(&own.metadata.namespace), text(&own.metadata.name)))
+        .collect();
+    // what shoots tell of their end was a quota's word: where it cannot be read, some quota stands in that has one
+    let mut ending: BTreeSet<(&str, &str)> = BTreeSet::new();
+    let mut quotas: BTreeSet<(&str, &str)> = of_bindings.values().flatten().copied().collect();
     for shoot in shoots {
         let namespace = shoot.project_namespace();
-        let Some(name) = shoot
-            .spec
-            .secret_binding_name
-            .as_deref()
-            .filter(|name| !name.is_empty())
-        else {
+        let Some((kind, name)) = binding_of(shoot) else {
             continue;
         };
-        if known.insert((namespace, name)) {
-            secrets.insert((namespace, name));
-            objects.push(json!({
-                "apiVersion": "core.gardener.cloud/v1beta1", "kind": "SecretBinding",
-                "metadata": {"namespace": namespace, "name": name},
-                "provider": {"type": shoot.spec.provider.r#type}, "secretRef": {"namespace": namespace, "name": name},
-            }));
+        let ends = shoot.annotation(annotation::SHOOT_EXPIRATION_TIMESTAMP).is_some();
+        if let Some(own) = of_bindings.get(&(kind, namespace, name)) {
+            let unread = own.iter().filter(|quota| ends && !read.contains(*quota));
+            ending.extend(unread.copied());
+            continue;
         }
+        if ends {
+            quotas.insert((namespace, UNREAD));
+            ending.insert((namespace, UNREAD));
+        }
+        unknown.insert((kind, namespace, name), &shoot.spec.provider.r#type);
+        if kind == SECRET_BINDING {
+            secrets.insert((namespace, name));
+        }
+    }
+    for ((kind, namespace, name), provider) in unknown {
+        let ends = ending.contains(&(namespace, UNREAD));
+        let quotas: Vec<Value> = ends
+            .then(|| json!({"namespace": namespace, "name": UNREAD}))
+            .into_iter()
+            .collect();
+        let mut binding = json!({"metadata": {"namespace": namespace, "name": name}, "quotas": quotas});
+        merge(
+            &mut binding,
+            match kind {
+                SECRET_BINDING => json!({
+                    "apiVersion": "core.gardener.cloud/v1beta1", "kind": kind,
+                    "provider": {"type": provider}, "secretRef": {"namespace": namespace, "name": name},
+                }),
+                // nobody knows whose credentials these are: not those of a SecretBinding that maintenance may look for
+                _ => json!({
+                    "apiVersion": "security.gardener.cloud/v1alpha1", "kind": kind, "provider": {"type": provider},
+                    "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "namespace": namespace, "name": format!("{name}.{UNREAD}")},
+                }),
+            },
+        );
+        objects.push(binding);
     }
     objects.extend(secrets.into_iter().map(|(namespace, name)| {
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": namespace, "name": name}})
     }));
-    objects.extend(quotas.into_iter().map(|(namespace, name)| {
+    let unread = quotas.into_iter().filter(|quota| !read.contains(quota));
+    objects.extend(unread.map(|quota| {
+        let (namespace, name) = quota;
+        let days = ending.contains(&quota).then_some(UNREAD_LIFETIME);
         json!({
             "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Quota",
-            "metadata": {"namespace": namespace, "name": name},
+            "metadata": {"namespace": namespace, "name": name}, "spec": {"clusterLifetimeDays": days},
         })
     }));
     objects
+}
+
+const SECRET_BINDING: &str = "SecretBinding";
+const CREDENTIALS_BINDING: &str = "CredentialsBinding";
+/// In the names of what could not be read.
+const UNREAD: &str = "unread";
+/// The lifetime, in days, of a quota that could not be read: what a shoot tells of its end holds, and who tells none outlives every forecast.
+const UNREAD_LIFETIME: i32 = 36_500;
+
+/// Kind and name of the binding that a shoot uses.
+fn binding_of(shoot: &Shoot) -> Option<(&'static str, &str)> {
+    let secret = shoot
+        .spec
+        .secret_binding_name
+        .as_deref()
+        .filter(|name| !name.is_empty());
+    let credentials = shoot
+        .spec
+        .credentials_binding_name
+        .as_deref()
+        .filter(|name| !name.is_empty());
+    secret
+        .map(|name| (SECRET_BINDING, name))
+        .or(credentials.map(|name| (CREDENTIALS_BINDING, name)))
+}
+
+/// Adds the members of an object to another one.
+fn merge(into: &mut Value, members: Value) {
+    if let (Some(into), Value::Object(members)) = (into.as_object_mut(), members) {
+        into.extend(members);
+    }
 }

@@ -1,11 +1,13 @@
-//! What maintenance did in a garden, told from the garden's API alone: changes of specs, `status.lastMaintenance`, and events.
+//! What time did to the shoots of a garden, told from the garden's API alone: changes of specs, `status.lastMaintenance`, events, and deletions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gardener_apimachinery::clock::Clock;
+use gardener_apis::constants::annotation;
 use gardener_apis::core::v1beta1::{LastMaintenance, Shoot};
 use gardener_controller::{Change as Observed, Informer, ObjectRef};
+use gardener_rules::hibernation::Turn;
 use gardener_rules::maintenance::{Subject, is_forced, reason_of};
 use gardener_rules::maintenance_window::Window;
 use k8s_openapi::api::core::v1::Event;
@@ -16,7 +18,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-/// How a maintenance ended.
+/// What has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Outcome {
     /// All that was due was done.
@@ -25,6 +27,19 @@ pub enum Outcome {
     Failed,
     /// What had failed before has nothing to do any more.
     Recovered,
+    /// A schedule put the shoot to sleep.
+    Hibernated,
+    /// A schedule woke it up.
+    WokenUp,
+    /// The lifetime that its quota allows was over.
+    Deleted,
+}
+
+impl Outcome {
+    /// Whether this is about a maintenance.
+    pub fn is_of_maintenance(self) -> bool {
+        matches!(self, Self::Updated | Self::Failed | Self::Recovered)
+    }
 }
 
 /// One version that was changed.
@@ -46,15 +61,15 @@ pub struct Change {
     pub forced: bool,
 }
 
-/// One maintenance of a shoot that did, or could not do, something.
+/// One maintenance of a shoot that did, or could not do, something; or what else time has brought.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
     /// When, to the second.
     pub time: Timestamp,
-    /// When the window of this maintenance opens.
+    /// When the window of this maintenance opens; of what waits for no window the time itself.
     pub window_begin: Timestamp,
-    /// Until when maintenance may begin in this window.
+    /// Until when maintenance may begin in this window; likewise.
     pub window_end: Timestamp,
     /// The shoot's namespace.
     pub namespace: String,
@@ -66,7 +81,7 @@ pub struct Entry {
     pub forced: bool,
     /// What was changed of versions.
     pub changes: Vec<Change>,
-    /// `status.lastMaintenance.description`.
+    /// `status.lastMaintenance.description`, or what was done besides.
     pub description: String,
     /// `status.lastMaintenance.failureReason`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,6 +119,7 @@ struct Told {
 pub struct Story {
     seen: Arc<Mutex<Vec<Seen>>>,
     told: Arc<Mutex<Vec<Told>>>,
+    turned: Arc<Mutex<Vec<Entry>>>,
     _informers: (Informer<Shoot>, Informer<Event>),
 }
 
@@ -118,17 +134,22 @@ impl Story {
         events.synced().await;
         let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
         let told: Arc<Mutex<Vec<Told>>> = Arc::default();
+        let turned: Arc<Mutex<Vec<Entry>>> = Arc::default();
         {
-            let (seen, clock) = (seen.clone(), clock.clone());
+            let (seen, turned, clock) = (seen.clone(), turned.clone(), clock.clone());
             shoots.on_change(move |change| {
-                if let Observed::Applied {
-                    old: Some(old), new, ..
-                } = change
-                    && is_of_interest(old, new)
-                {
-                    let (old, new) = (old.clone(), new.clone());
-                    let time = clock.time().0;
-                    seen.lock().push(Seen { time, old, new });
+                let time = clock.time().0;
+                match change {
+                    Observed::Applied { old: None, .. } => {}
+                    Observed::Applied { old: Some(old), new } => {
+                        if is_of_interest(old, new) {
+                            let (old, new) = (old.clone(), new.clone());
+                            seen.lock().push(Seen { time, old, new });
+                        }
+                        turned.lock().extend(turn(old, new, time));
+                    }
+                    Observed::Deleted(last) if last.in_deletion() => {}
+                    Observed::Deleted(last) => turned.lock().push(end(last, time)),
                 }
             });
         }
@@ -146,6 +167,7 @@ impl Story {
         Self {
             seen,
             told,
+            turned,
             _informers: (shoots, events),
         }
     }
@@ -153,6 +175,10 @@ impl Story {
     /// What happened so far, by time and shoot. A failure that is the same in window after window is told once.
     pub fn entries(&self) -> Vec<Entry> {
         let told = self.told.lock();
+        let mut notes: BTreeMap<(Timestamp, &ObjectRef), Vec<&Told>> = BTreeMap::new();
+        for own in told.iter() {
+            notes.entry((own.time, &own.about)).or_default().push(own);
+        }
         let mut runs: BTreeMap<(Timestamp, ObjectRef), (Arc<Shoot>, Arc<Shoot>)> = BTreeMap::new();
         for seen in self.seen.lock().iter() {
             let run = runs
@@ -163,8 +189,8 @@ impl Story {
         let mut entries: Vec<Entry> = Vec::new();
         let mut last: BTreeMap<ObjectRef, usize> = BTreeMap::new();
         for ((time, shoot), (old, new)) in runs {
-            let own = told.iter().filter(|own| own.time == time && own.about == shoot);
-            let Some(entry) = entry(time, &old, &new, &own.collect::<Vec<_>>()) else {
+            let own = notes.get(&(time, &shoot)).map_or(&[][..], Vec::as_slice);
+            let Some(entry) = entry(time, &old, &new, own) else {
                 continue;
             };
             let before = last.get(&shoot).and_then(|at| entries.get(*at));
@@ -174,8 +200,53 @@ impl Story {
             last.insert(shoot, entries.len());
             entries.push(entry);
         }
+        entries.extend(self.turned.lock().iter().cloned());
+        entries.sort_by(|one, other| place(one).cmp(&place(other)));
         entries
     }
+}
+
+fn place(entry: &Entry) -> (Timestamp, &str, &str, Outcome) {
+    (entry.time, &entry.namespace, &entry.shoot, entry.outcome)
+}
+
+/// What comes at its own time, in no window.
+fn at(time: Timestamp, shoot: &Shoot, outcome: Outcome, description: String) -> Entry {
+    Entry {
+        time,
+        window_begin: time,
+        window_end: time,
+        namespace: shoot.project_namespace().to_owned(),
+        shoot: shoot.own_name().to_owned(),
+        outcome,
+        forced: outcome == Outcome::Deleted,
+        changes: Vec::new(),
+        description,
+        failure_reason: None,
+        warnings: Vec::new(),
+    }
+}
+
+fn end(shoot: &Shoot, time: Timestamp) -> Entry {
+    let told = shoot.annotation(annotation::SHOOT_EXPIRATION_TIMESTAMP);
+    let why = match told {
+        Some(end) => format!("The lifetime that its quota allows ended at {end}"),
+        None => "It was deleted".to_owned(),
+    };
+    at(time, shoot, Outcome::Deleted, why)
+}
+
+/// Whether a shoot was put to sleep, woken up, or ended.
+fn turn(old: &Shoot, new: &Shoot, time: Timestamp) -> Option<Entry> {
+    if new.in_deletion() {
+        return (!old.in_deletion()).then(|| end(new, time));
+    }
+    let (outcome, turn) = match (old.hibernation_enabled(), new.hibernation_enabled()) {
+        (false, true) => (Outcome::Hibernated, Turn::Hibernate),
+        (true, false) => (Outcome::WokenUp, Turn::WakeUp),
+        _ => return None,
+    };
+    Some(at(time, new, outcome, turn.event().1.to_owned()))
 }
 
 fn is_of_interest(old: &Shoot, new: &Shoot) -> bool {
@@ -223,7 +294,7 @@ fn entry(time: Timestamp, old: &Shoot, new: &Shoot, told: &[&Told]) -> Option<En
         let reason = reason.unwrap_or_default().to_owned();
         changes.push(Change {
             pool: match subject {
-                Subject::ControlPlane => None,
+                Subject::ControlPlane | Subject::Credentials(_) => None,
                 Subject::PoolKubernetes(pool) | Subject::PoolImage(pool) => Some(pool),
             },
             what,

@@ -96,6 +96,24 @@ impl Dice {
             let operation = json!({"maintenance.gardener.cloud/operation": "rotate-ssh-keypair"});
             shoot["metadata"]["annotations"] = operation;
         }
+        if self.once_in(3) {
+            let schedules = [
+                json!([{"start": "0 20 * * *", "end": "0 6 * * *", "location": "Europe/Berlin"}]),
+                json!([{"start": "30 22 * * 5", "end": "0 23 * * 0"}]),
+                json!([{"end": "15 4 * * 1-5"}]),
+            ];
+            let which = usize::try_from(self.0.below(3)).unwrap();
+            shoot["spec"]["hibernation"] = json!({"enabled": self.once_in(2), "schedules": schedules[which]});
+        }
+        let periods = [json!("0s"), json!("72h"), json!("168h"), json!("30m")];
+        let period = || periods[usize::try_from(self.0.below(4)).unwrap()].clone();
+        shoot["spec"]["maintenance"]["autoRotation"] = json!({"credentials": {
+            "sshKeypair": {"rotationPeriod": period()}, "etcdEncryptionKey": {"rotationPeriod": period()},
+        }});
+        if self.once_in(5) {
+            shoot["spec"]["credentialsBindingName"] = "trial".into();
+            return shoot;
+        }
         // a binding that 1.34 takes away
         if self.once_in(2) {
             let spec = shoot["spec"].as_object_mut().unwrap();
@@ -129,6 +147,20 @@ async fn garden(number: u64) -> Garden {
     api.patch_status("own", &PatchParams::default(), &Patch::Merge(status))
         .await
         .unwrap();
+    let quota = json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Quota", "metadata": {"name": "trial", "namespace": NAMESPACE},
+        "spec": {"clusterLifetimeDays": 5 + i64::from(dice.once_in(2)), "metrics": {},
+            "scope": {"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project"}},
+    });
+    let binding = json!({
+        "apiVersion": "security.gardener.cloud/v1alpha1", "kind": "CredentialsBinding",
+        "metadata": {"name": "trial", "namespace": NAMESPACE}, "provider": {"type": "local"},
+        "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": "key", "namespace": NAMESPACE},
+        "quotas": [{"name": "trial", "namespace": NAMESPACE}],
+    });
+    for object in [quota, binding] {
+        garden.create(object).await.unwrap();
+    }
     for i in 0..6 {
         let name = format!("s{i}");
         let shoot = dice.shoot(&name);
@@ -156,7 +188,7 @@ fn both(number: u64) -> (Vec<Entry>, Vec<Entry>) {
     let (inventory, happened) = runtime.block_on(async {
         let garden = garden(number).await;
         let inventory = Inventory::of_garden(&garden.client, None).await.unwrap();
-        let stop = garden.start_maintenance(false);
+        let stop = garden.start_time();
         let story = Story::begin(&garden.client, &garden.clock, &stop).await;
         garden
             .until(start() + SignedDuration::from_hours(24 * i64::from(DAYS)))
@@ -177,7 +209,7 @@ fn both(number: u64) -> (Vec<Entry>, Vec<Entry>) {
 #[test]
 fn forecasts_equal_what_then_happens() {
     let gardens = std::env::var("GARDENER_TEST_FORECASTS").map_or(3, |text| text.parse().unwrap());
-    let (mut updated, mut failed, mut forced) = (0, 0, 0);
+    let (mut updated, mut failed, mut forced, mut rotated, mut turned, mut ended) = (0, 0, 0, 0, 0, 0);
     for number in 0..gardens {
         let (happened, foretold) = both(number);
         for (one, other) in happened.iter().zip(&foretold) {
@@ -187,10 +219,13 @@ fn forecasts_equal_what_then_happens() {
         let count = |of: &dyn Fn(&Entry) -> bool| happened.iter().filter(|own| of(own)).count();
         updated += count(&|own| !own.changes.is_empty());
         failed += count(&|own| own.outcome == Outcome::Failed);
-        forced += count(&|own| own.forced);
+        forced += count(&|own| own.outcome.is_of_maintenance() && own.forced);
+        rotated += count(&|own| own.description.contains("rotation started"));
+        turned += count(&|own| matches!(own.outcome, Outcome::Hibernated | Outcome::WokenUp));
+        ended += count(&|own| own.outcome == Outcome::Deleted);
     }
     assert!(
-        updated > 10 && failed > 3 && forced > 5,
-        "the gardens are too quiet to show anything: {updated} {failed} {forced}"
+        updated > 10 && failed > 3 && forced > 5 && rotated > 10 && turned > 10 && ended > 0,
+        "the gardens are too quiet to show anything: {updated} {failed} {forced} {rotated} {turned} {ended}"
     );
 }

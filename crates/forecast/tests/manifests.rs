@@ -217,3 +217,109 @@ fn what_is_wrong_is_said() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+/// [ST-172], [GCM-42]: what is no maintenance comes at its own time, and what is over is maintained no more.
+#[test]
+fn schedules_and_quotas_are_foretold() {
+    let mut sleepy = shoot("sleepy", CP, "1.34.3", "");
+    sleepy = sleepy.replace(
+        "  region: here",
+        "  region: here\n  hibernation: {schedules: [{start: '0 20 * * 1', end: '0 6 * * 2', location: Europe/Berlin}]}",
+    );
+    let trial = shoot("trial", CP, "1.33.2", "").replace("secretBindingName: key", "secretBindingName: limited");
+    let trial = trial.replace(
+        "{name: trial,",
+        "{name: trial, creationTimestamp: '2025-12-30T00:00:00Z',",
+    );
+    let told = shoot("told", CP, "1.33.2", "").replace(
+        "{name: told,",
+        "{name: told, annotations: {shoot.gardener.cloud/expiration-timestamp: '2026-01-08T00:30:00Z'},",
+    );
+    let quota = r#"
+apiVersion: core.gardener.cloud/v1beta1
+kind: Quota
+metadata: {name: week, namespace: garden}
+spec: {clusterLifetimeDays: 7, metrics: {}, scope: {apiVersion: core.gardener.cloud/v1beta1, kind: Project}}
+---
+apiVersion: core.gardener.cloud/v1beta1
+kind: SecretBinding
+metadata: {name: limited, namespace: garden-dev}
+provider: {type: local}
+secretRef: {name: key, namespace: garden-dev}
+quotas: [{name: week, namespace: garden}]
+"#;
+    let inventory = read(&[PROFILE, quota, &sleepy, &trial, &told]).unwrap();
+    let found = foretell(&inventory).unwrap();
+    let of = |shoot: &str| -> Vec<(String, Outcome)> {
+        let own = found.entries.iter().filter(|entry| entry.shoot == shoot);
+        own.map(|entry| (entry.time.to_string(), entry.outcome)).collect()
+    };
+    let sleep: Vec<(String, Outcome)> = [5, 12, 19, 26]
+        .into_iter()
+        .flat_map(|monday| {
+            [
+                (format!("2026-01-{monday:02}T19:00:00Z"), Outcome::Hibernated),
+                (format!("2026-01-{:02}T05:00:00Z", monday + 1), Outcome::WokenUp),
+            ]
+        })
+        .collect();
+    assert_eq!(of("sleepy"), sleep);
+    // looked at once an hour, from noon on
+    assert_eq!(of("trial"), [("2026-01-06T00:00:00Z".to_owned(), Outcome::Deleted)]);
+    let end = found.entries.iter().find(|entry| entry.shoot == "told").unwrap();
+    assert_eq!(
+        (end.time.to_string().as_str(), end.outcome),
+        ("2026-01-08T01:00:00Z", Outcome::Deleted)
+    );
+    assert_eq!(
+        end.description,
+        "The lifetime that its quota allows ended at 2026-01-08T00:30:00Z"
+    );
+    assert_eq!(of("told").len(), 1, "who is gone is not updated on the tenth");
+    let calendar = gardener_forecast::calendar::calendar(&found);
+    for line in [
+        "SUMMARY:garden-dev/sleepy: hibernates",
+        "SUMMARY:garden-dev/told: is deleted",
+        "CATEGORIES:END",
+    ] {
+        assert!(calendar.contains(&format!("\r\n{line}\r\n")), "{line}");
+    }
+}
+
+/// Shoots know nothing of each other: so many times the shoots are so many times the entries, and so many times the work. How long a forecast of
+/// `GARDENER_TEST_FORECAST_SHOOTS=<number>` takes for 90 days the test run tells; a third of them sleep at night.
+#[test]
+fn many_shoots() {
+    let number: usize = std::env::var("GARDENER_TEST_FORECAST_SHOOTS").map_or(6, |text| text.parse().unwrap());
+    let shoots: Vec<String> = (0..number)
+        .map(|i| {
+            let one = shoot(&format!("s{i}"), CP, "1.33.2", IMAGE);
+            match i % 3 {
+                0 => one.replace(
+                    "  region: here",
+                    "  region: here\n  hibernation: {schedules: [{start: '0 20 * * 1-5', end: '0 6 * * 1-5'}]}",
+                ),
+                _ => one,
+            }
+        })
+        .collect();
+    let mut documents: Vec<&str> = shoots.iter().map(String::as_str).collect();
+    documents.push(PROFILE);
+    let inventory = read(&documents).unwrap();
+    let options = Options {
+        from: "2026-01-01T12:00:00Z".parse().unwrap(),
+        days: 90,
+        seed_number: 1,
+        settings: Settings::default(),
+    };
+    let found = forecast(&inventory, &options).unwrap();
+    let turns = found
+        .entries
+        .iter()
+        .filter(|entry| !entry.outcome.is_of_maintenance())
+        .count();
+    let maintained = found.entries.len() - turns;
+    // an image and a Kubernetes version each; 64 working days with two turns
+    let sleepers = number.div_ceil(3);
+    assert_eq!((maintained, turns), (2 * number, 128 * sleepers));
+}

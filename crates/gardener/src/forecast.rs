@@ -1,4 +1,4 @@
-//! `gardener forecast`: what maintenance will do to which shoot, and when.
+//! `gardener forecast`: what maintenance, schedules and quotas will do to which shoot, and when.
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -24,6 +24,9 @@ pub struct Arguments {
     /// Where in its window a shoot is maintained is chance; this number fixes it. A garden's own chance is not known outside.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed_number: u64,
+    /// Of what to tell; of all by default.
+    #[arg(long, value_enum, value_name = "TOPIC", value_delimiter = ',')]
+    only: Vec<Topic>,
     /// How to print it; `ics` is a calendar file.
     #[arg(long, short, value_enum, default_value = "table")]
     output: Output,
@@ -34,6 +37,27 @@ enum Output {
     Table,
     Json,
     Ics,
+}
+
+/// What a forecast tells of.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Topic {
+    /// Updates, forced ones, rotations of credentials, and failures.
+    Maintenance,
+    /// Turns by schedules.
+    Hibernation,
+    /// Shoots whose lifetime ends by their quota.
+    End,
+}
+
+impl Topic {
+    fn of(entry: &Entry) -> Self {
+        match entry.outcome {
+            Outcome::Hibernated | Outcome::WokenUp => Self::Hibernation,
+            Outcome::Deleted => Self::End,
+            Outcome::Updated | Outcome::Failed | Outcome::Recovered => Self::Maintenance,
+        }
+    }
 }
 
 /// Runs the command.
@@ -59,9 +83,13 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         seed_number: arguments.seed_number,
         settings: Settings::default(),
     };
-    let forecast = tokio::task::spawn_blocking(move || forecast(&inventory, &options))
+    let mut forecast = tokio::task::spawn_blocking(move || forecast(&inventory, &options))
         .await
         .context("the forecast ended early")??;
+    let only = arguments.only;
+    forecast
+        .entries
+        .retain(|entry| only.is_empty() || only.contains(&Topic::of(entry)));
     match arguments.output {
         Output::Table => print!("{}", text(&forecast)),
         Output::Json => {
@@ -80,13 +108,15 @@ fn text(forecast: &Forecast) -> String {
     let rows: Vec<Vec<String>> = forecast.entries.iter().flat_map(lines).collect();
     let updates = |entries: &dyn Fn(&Entry) -> bool| forecast.entries.iter().filter(|entry| entries(entry)).count();
     let summary = format!(
-        "{} shoots from {} to {}: {} updates, {} of them forced; {} failures\n",
+        "{} shoots from {} to {}: {} updates, {} of them forced; {} failures; {} hibernations; {} ends\n",
         forecast.shoots,
         seconds(forecast.from),
         seconds(forecast.until),
         updates(&|entry| !entry.changes.is_empty()),
         updates(&|entry| entry.changes.iter().any(|change| change.forced)),
         updates(&|entry| entry.outcome == Outcome::Failed),
+        updates(&|entry| entry.outcome == Outcome::Hibernated),
+        updates(&|entry| entry.outcome == Outcome::Deleted),
     );
     if rows.is_empty() {
         return summary;
@@ -118,6 +148,9 @@ fn lines(entry: &Entry) -> Vec<Vec<String>> {
             "again in each window".to_owned(),
             why.clone().unwrap_or_default(),
         )),
+        (Outcome::Hibernated, _) => rows.push(row("hibernates", String::new(), entry.description.clone())),
+        (Outcome::WokenUp, _) => rows.push(row("wakes up", String::new(), entry.description.clone())),
+        (Outcome::Deleted, _) => rows.push(row("is deleted", String::new(), entry.description.clone())),
         (Outcome::Recovered, _) => rows.push(row("recovers", String::new(), entry.description.clone())),
         (Outcome::Updated, _) if rows.is_empty() => {
             rows.push(row("changes", String::new(), entry.description.clone()));

@@ -1,6 +1,8 @@
-//! The shoot care controller: looks at control planes and nodes, and tells the conditions of §6 of the status rules [ST-40..61].
+//! The shoot care controller: looks at control planes and nodes, and tells the conditions of §6 of the status rules and the constraints of §10
+//! [ST-40..61], [ST-80..89].
 
 mod checks;
+mod constraints;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +11,7 @@ use gardener_apis::core::v1beta1::{Condition, LastOperation, Shoot};
 use gardener_controller::apply as patching;
 use gardener_controller::conditions::{self, Update, status};
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
+use gardener_rules as rules;
 use gardener_rules::care::{Finding, status_of_failure};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::SignedDuration;
@@ -132,10 +135,13 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
             }
         })
         .collect();
+    let restrictions = constraints::all(config, &shoot).await;
     let is_fine = news.iter().all(|one| one.status == status::TRUE);
     patching::patch_status(&api, &shoot, |shoot| {
         let list = std::mem::take(&mut shoot.status.conditions);
         shoot.status.conditions = conditions::build(list, news.clone(), &ALL);
+        let list = std::mem::take(&mut shoot.status.constraints);
+        shoot.status.constraints = conditions::build(list, restrictions.clone(), &rules::constraints::ALL);
     })
     .await?;
     let period = config.settings.shoot_care.sync_period;
@@ -171,8 +177,7 @@ fn threshold(config: &Config, kind: &str) -> Option<SignedDuration> {
 
 /// Whether the cluster sleeps, as far as it was rolled out [ST-50].
 pub(crate) fn is_hibernated(shoot: &Shoot) -> bool {
-    let enabled = shoot.spec.hibernation.as_ref().and_then(|one| one.enabled) == Some(true);
-    enabled || shoot.status.hibernated
+    shoot.hibernation_enabled() || shoot.status.hibernated
 }
 
 /// The control plane's namespace.

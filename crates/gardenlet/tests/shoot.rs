@@ -373,3 +373,226 @@ async fn a_reconciliation_without_changes_writes_nothing_but_requests() {
     assert!(changed.is_empty(), "{changed:#?}");
     landscape.stop.cancel();
 }
+
+impl Landscape {
+    /// Asks for operations with a change of the spec, as the garden's API server counts it, and waits until that is done.
+    async fn reconcile(&self, operations: Option<&str>, change: &str) -> Value {
+        let garden = self.world.client("garden");
+        let shoots = dynamic(&garden, CORE, "v1beta1", "Shoot", Some("garden-dev"));
+        let annotations = json!({"gardener.cloud/operation": operations});
+        let patch = json!({"metadata": {"annotations": annotations}, "spec": {"schedulerName": change}});
+        let patch = kube::api::Patch::Merge(patch);
+        shoots.patch("my", &Default::default(), &patch).await.unwrap();
+        for _ in 0..4000 {
+            let shoot = self.shoot().await;
+            let observed = shoot["status"]["observedGeneration"] == shoot["metadata"]["generation"];
+            if observed && shoot["status"]["lastOperation"]["state"] == "Succeeded" {
+                return shoot;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("{:#}", self.shoot().await["status"]);
+    }
+
+    /// The data of a Secret of the shoot in the garden.
+    async fn copy(&self, suffix: &str) -> Value {
+        let name = format!("my.{suffix}");
+        let found = self.world.get("garden", "", "v1", "Secret", Some("garden-dev"), &name);
+        found.await["data"].clone()
+    }
+
+    /// The names of the keys with which the API server encrypts, the one that writes first; the annotations of its Deployment about them; and the label of
+    /// a Secret in the shoot.
+    async fn keys(&self) -> (Vec<String>, Vec<String>, Value) {
+        use base64::Engine;
+        let namespace = Some("shoot--dev--my");
+        let name = "kube-apiserver-etcd-encryption-configuration";
+        let secret = self.world.get("seed", "", "v1", "Secret", namespace, name).await;
+        let text = secret["data"]["encryption-configuration.yaml"].as_str().unwrap();
+        let text = base64::engine::general_purpose::STANDARD.decode(text).unwrap();
+        let configuration: Value = serde_json::from_slice(&text).unwrap();
+        let keys = configuration["resources"][0]["providers"][0]["aescbc"]["keys"]
+            .as_array()
+            .unwrap();
+        let keys = keys
+            .iter()
+            .map(|key| key["secret"].as_str().unwrap().to_owned())
+            .collect();
+        let deployment = self
+            .world
+            .get("seed", "apps", "v1", "Deployment", namespace, "kube-apiserver")
+            .await;
+        let annotations = deployment["metadata"]["annotations"]
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
+        let prefix = "credentials.gardener.cloud/";
+        let marks = annotations
+            .keys()
+            .filter_map(|key| key.strip_prefix(prefix))
+            .map(str::to_owned)
+            .collect();
+        let own = self
+            .world
+            .get("shoot", "", "v1", "Secret", Some("default"), "mine")
+            .await;
+        (
+            keys,
+            marks,
+            own["metadata"]["labels"]["credentials.gardener.cloud/key-name"].clone(),
+        )
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn cp_80_81_92_credentials_are_rotated_once() {
+    let landscape = Landscape::start().await;
+    let mut mine = shoot(true);
+    mine["spec"]["kubernetes"]["kubeAPIServer"] =
+        json!({"encryptionConfig": {"resources": ["configmaps", "widgets.none"], "provider": {"type": "aescbc"}}});
+    landscape
+        .world
+        .create(
+            "shoot",
+            "",
+            "v1",
+            "Secret",
+            Some("default"),
+            json!({"metadata": {"name": "mine"}}),
+        )
+        .await;
+    landscape
+        .world
+        .create("garden", CORE, "v1beta1", "Shoot", Some("garden-dev"), mine)
+        .await;
+    landscape.wait("Create", "Succeeded").await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let created = landscape.shoot().await;
+    assert_eq!(
+        created["status"]["credentials"],
+        json!({"encryptionAtRest": {"resources": ["configmaps", "widgets.none"], "provider": {"type": "aescbc"}}}),
+        "[ST-161]"
+    );
+    let (first, marks, label) = landscape.keys().await;
+    assert_eq!((first.len(), marks.len(), label), (1, 0, Value::Null));
+    let (ssh, monitoring) = (landscape.copy("ssh-keypair").await, landscape.copy("monitoring").await);
+
+    let all = "rotate-ssh-keypair;rotate-observability-credentials;rotate-etcd-encryption-key;rotate-ca-start";
+    let prepared = landscape.reconcile(Some(all), "one").await;
+    let left = &prepared["metadata"]["annotations"]["gardener.cloud/operation"];
+    assert_eq!(left, "rotate-ca-start", "what is handled goes [CP-15]");
+    let rotation = prepared["status"]["credentials"]["rotation"].clone();
+    for one in ["sshKeypair", "observability"] {
+        let (begun, ended) = (
+            &rotation[one]["lastInitiationTime"],
+            &rotation[one]["lastCompletionTime"],
+        );
+        assert!(begun.is_string() && ended.as_str() >= begun.as_str(), "{rotation:#}");
+    }
+    assert_eq!(rotation["etcdEncryptionKey"]["phase"], "Prepared");
+    assert_eq!(landscape.copy("ssh-keypair.old").await, ssh);
+    let (new_ssh, new_monitoring) = (landscape.copy("ssh-keypair").await, landscape.copy("monitoring").await);
+    assert_ne!(new_ssh, ssh);
+    assert_eq!(new_monitoring["username"], monitoring["username"]);
+    assert_ne!(new_monitoring["password"], monitoring["password"]);
+    let (both, marks, label) = landscape.keys().await;
+    assert_eq!(
+        (both.len(), &both[1]),
+        (2, &first[0]),
+        "the new key writes, the old one still reads"
+    );
+    assert_eq!(marks, ["new-encryption-key-populated", "resources-labeled"]);
+    assert!(label.is_string(), "rewritten with the new key: {label}");
+
+    let completed = landscape.reconcile(None, "two").await;
+    let after = completed["status"]["credentials"]["rotation"].clone();
+    assert_eq!(after["etcdEncryptionKey"]["phase"], "Completed", "[CP-C8]");
+    assert!(after["etcdEncryptionKey"]["lastCompletionTime"].is_string());
+    assert_eq!(landscape.keys().await, (vec![both[0].clone()], vec![], Value::Null));
+
+    let later = landscape.reconcile(None, "three").await;
+    assert_eq!(
+        later["status"]["credentials"]["rotation"], after,
+        "nothing is rotated twice"
+    );
+    assert_eq!(landscape.copy("ssh-keypair").await, new_ssh);
+    assert_eq!(landscape.copy("ssh-keypair.old").await, ssh);
+    assert_eq!(landscape.copy("monitoring").await, new_monitoring);
+    assert_eq!(landscape.keys().await.0, [both[0].clone()]);
+    landscape.stop.cancel();
+}
+
+impl Landscape {
+    /// Waits until care tells constraints for which this holds: type, status and reason of each.
+    async fn constraints(&self, wanted: &[(&str, &str, &str)]) {
+        let mut told = Vec::new();
+        for _ in 0..4000 {
+            let shoot = self.shoot().await;
+            let text = |own: &Value, key: &str| own[key].as_str().unwrap_or_default().to_owned();
+            let constraints = shoot["status"]["constraints"].as_array().cloned().unwrap_or_default();
+            let of = |own: &Value| (text(own, "type"), text(own, "status"), text(own, "reason"));
+            told = constraints.iter().map(of).collect();
+            let same = |(own, wanted): (&(String, String, String), &(&str, &str, &str))| {
+                (own.0.as_str(), own.1.as_str(), own.2.as_str()) == *wanted
+            };
+            if told.len() == wanted.len() && told.iter().zip(wanted).all(same) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("{told:#?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn st_80_81_care_tells_what_restricts() {
+    let landscape = Landscape::start().await;
+    landscape
+        .world
+        .create("garden", CORE, "v1beta1", "Shoot", Some("garden-dev"), shoot(true))
+        .await;
+    landscape.wait("Create", "Succeeded").await;
+    let (hibernation, maintenance) = ("HibernationPossible", "MaintenancePreconditionsSatisfied");
+    // W-C1
+    let fine = "NoProblematicWebhooks";
+    landscape
+        .constraints(&[(hibernation, "True", fine), (maintenance, "True", fine)])
+        .await;
+    let webhook = json!({
+        "metadata": {"name": "all-pods"},
+        "webhooks": [{
+            "name": "pods.example.org", "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail",
+            "clientConfig": {"url": "https://webhook.example.org"},
+            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}],
+        }],
+    });
+    let group = "admissionregistration.k8s.io";
+    let kind = "ValidatingWebhookConfiguration";
+    landscape.world.create("shoot", group, "v1", kind, None, webhook).await;
+    let bad = "ProblematicWebhooks";
+    landscape
+        .constraints(&[(hibernation, "False", bad), (maintenance, "False", bad)])
+        .await;
+    landscape
+        .world
+        .delete("shoot", group, "v1", kind, None, "all-pods")
+        .await;
+    landscape
+        .constraints(&[(hibernation, "True", fine), (maintenance, "True", fine)])
+        .await;
+    // W-C3
+    let garden = landscape.world.client("garden");
+    let shoots = dynamic(&garden, CORE, "v1beta1", "Shoot", Some("garden-dev"));
+    let patch = kube::api::Patch::Merge(json!({"spec": {"hibernation": {"enabled": true}}}));
+    shoots.patch("my", &Default::default(), &patch).await.unwrap();
+    let asleep = [
+        hibernation,
+        maintenance,
+        "CACertificateValiditiesAcceptable",
+        "CRDsWithProblematicConversionWebhooks",
+    ];
+    landscape
+        .constraints(&asleep.map(|kind| (kind, "True", "ConstraintNotChecked")))
+        .await;
+    landscape.stop.cancel();
+}

@@ -7,6 +7,7 @@
 pub mod apply;
 pub mod embedded;
 pub mod garden;
+pub mod gardenlet_stand_in;
 pub mod identity;
 pub mod kubeconfig;
 pub mod kubernetes_service;

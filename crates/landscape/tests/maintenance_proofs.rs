@@ -2,6 +2,9 @@
 //! windows over midnight. Nothing runs twice.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
+#[path = "maintenance_proofs/admission.rs"]
+mod admission;
+
 use std::time::Duration;
 
 use gardener_apimachinery::clock::Clock;

@@ -338,3 +338,65 @@ async fn pools_grow_shrink_come_and_go() {
     story.nodes(&[("local", 1)]).await;
     story.landscape.stop().await;
 }
+
+/// [VER-84], [CP-80..82], [CP-92]: what is due is rotated once, with maintenance, gardenlet and nodes at work.
+#[tokio::test(start_paused = true)]
+async fn credentials_are_rotated_by_themselves_and_once() {
+    let story = Story::begin(1).await;
+    let copy = async |suffix: &str| {
+        let secrets: Api<Secret> = Api::namespaced(story.landscape.garden(), "garden-local");
+        secrets.get(&format!("local.{suffix}")).await.unwrap().data
+    };
+    let (ssh, passwords) = (copy("ssh-keypair").await, copy("monitoring").await);
+    let half_an_hour = json!({"rotationPeriod": "30m"});
+    let automatic =
+        json!({"sshKeypair": half_an_hour, "observability": half_an_hour, "etcdEncryptionKey": half_an_hour});
+    story
+        .patch(json!({"spec": {"maintenance": {"autoRotation": {"credentials": automatic}}}}))
+        .await;
+    tokio::time::sleep(std::time::Duration::from_secs(31 * 60)).await;
+    story.settled("half an hour old", "Reconcile").await;
+    let maintain = || story.patch(json!({"metadata": {"annotations": {"gardener.cloud/operation": "maintain"}}}));
+    maintain().await;
+    let rotation = async || {
+        let credentials = story.shoot().await.status.credentials.unwrap_or_default();
+        serde_json::to_value(credentials.rotation.unwrap_or_default()).unwrap()
+    };
+    let completed = || async {
+        let told = rotation().await;
+        let done = told["etcdEncryptionKey"]["phase"] == "Completed"
+            && told["sshKeypair"]["lastCompletionTime"].is_string()
+            && told["observability"]["lastCompletionTime"].is_string();
+        match done {
+            true => Ok(()),
+            false => Err(format!("{told:#}")),
+        }
+    };
+    story.landscape.until("rotated", completed).await;
+    story.settled("healthy with new credentials", "Reconcile").await;
+    let told = rotation().await;
+    let last = story.shoot().await.status.last_maintenance.unwrap();
+    assert!(last.description.contains("SSH keypair rotation started"), "{last:?}");
+    assert_eq!(copy("ssh-keypair.old").await, ssh);
+    let (new_ssh, new_passwords) = (copy("ssh-keypair").await, copy("monitoring").await);
+    assert!(new_ssh != ssh && new_passwords != passwords);
+    let labelled: Api<Secret> = Api::all(story.landscape.shoot(CONTROL_PLANE));
+    let labelled = labelled
+        .list(&ListParams::default().labels("credentials.gardener.cloud/key-name"))
+        .await;
+    assert!(
+        labelled.unwrap().items.is_empty(),
+        "the labels by which all was written anew are gone"
+    );
+    maintain().await;
+    let taken = || async {
+        match story.shoot().await.operations("gardener.cloud/operation").is_empty() {
+            true => Ok(()),
+            false => Err("maintenance has not come yet".to_owned()),
+        }
+    };
+    story.landscape.until("maintained again", taken).await;
+    story.settled("as before", "Reconcile").await;
+    assert_eq!(rotation().await, told, "it is not due again");
+    assert_eq!(copy("ssh-keypair").await, new_ssh);
+}

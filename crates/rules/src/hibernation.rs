@@ -5,6 +5,8 @@ use gardener_apis::core::v1beta1::{HibernationSchedule, Shoot};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::maintenance_window::Window;
+
 /// What is older is not made up for, however long the controller was away.
 const LONGEST_LOOK_BACK: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// Added to the next firing, so that it has happened for certain.
@@ -92,6 +94,31 @@ pub fn decide(shoot: &Shoot, deadline: Option<SignedDuration>, now: Timestamp) -
     })
 }
 
+/// Whether a shoot sleeps while its next maintenance window is open, or does not stay awake for it. Without a window, or with schedules that cannot be
+/// followed, nobody can tell, and it does not [ST-89].
+pub fn sleeps_in_next_window(shoot: &Shoot, now: Timestamp) -> bool {
+    let Some((begin, end)) = Window::next_given(shoot, now) else {
+        return false;
+    };
+    let schedules = shoot
+        .spec
+        .hibernation
+        .as_ref()
+        .map_or(&[][..], |own| own.schedules.as_slice());
+    let Ok(schedules) = parse(schedules) else {
+        return false;
+    };
+    let next = |wanted: Turn| {
+        let own = schedules.iter().filter(|(_, turn)| *turn == wanted);
+        own.filter_map(|(schedule, _)| schedule.next_after(now)).min()
+    };
+    let (sleeps, wakes) = (next(Turn::Hibernate), next(Turn::WakeUp));
+    if shoot.status.hibernated {
+        return wakes.is_none_or(|wakes| wakes > begin || sleeps.is_some_and(|sleeps| wakes < sleeps && sleeps < end));
+    }
+    sleeps.is_some_and(|sleeps| sleeps <= end && wakes.is_none_or(|wakes| wakes < sleeps || wakes > begin))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,5 +191,46 @@ mod tests {
         assert_eq!(decided(&failed, "2026-06-01T18:30:00Z"), Some((None, next.clone())));
         let berlin = decided(&shoot(schedules, None), "2026-06-01T18:30:00Z");
         assert_eq!(berlin, Some((Some(Turn::Hibernate), next)));
+    }
+
+    /// Window 22:00–23:00, now noon. The first is whether the shoot sleeps now.
+    #[test]
+    fn st_89_windows_that_are_slept_through() {
+        let all_day = json!([{"start": "0 8 * * *", "end": "0 18 * * *"}]);
+        let by_night = json!([{"start": "0 20 * * *", "end": "0 6 * * *"}]);
+        let in_window = json!([{"start": "30 22 * * *", "end": "0 6 * * *"}]);
+        let table = [
+            (false, json!([]), false),
+            (true, json!([]), true),
+            (true, all_day.clone(), false),
+            (true, by_night.clone(), true),
+            (false, by_night.clone(), true),
+            (false, in_window.clone(), true),
+            // wakes up in the evening and sleeps again before the window ends
+            (true, json!([{"start": "30 22 * * *", "end": "0 18 * * *"}]), true),
+            (true, json!([{"start": "0 23 * * *", "end": "0 18 * * *"}]), false),
+            // sleeps in the afternoon, but wakes up in time
+            (false, json!([{"start": "0 14 * * *", "end": "0 18 * * *"}]), false),
+            (false, json!([{"start": "30 23 * * *"}]), false),
+            (false, json!([{"start": "0 20 * * *"}]), true),
+            (true, json!([{"start": "never"}]), false),
+        ];
+        for (hibernated, schedules, expected) in table {
+            let shoot: Shoot = serde_json::from_value(json!({
+                "spec": {
+                    "hibernation": {"enabled": hibernated, "schedules": schedules},
+                    "maintenance": {"timeWindow": {"begin": "220000+0000", "end": "230000+0000"}},
+                },
+                "status": {"hibernated": hibernated},
+            }))
+            .unwrap();
+            let found = sleeps_in_next_window(&shoot, "2026-06-01T12:00:00Z".parse().unwrap());
+            assert_eq!(found, expected, "{hibernated} {schedules}");
+        }
+        let without: Shoot = serde_json::from_value(json!({"status": {"hibernated": true}})).unwrap();
+        assert!(!sleeps_in_next_window(
+            &without,
+            "2026-06-01T12:00:00Z".parse().unwrap()
+        ));
     }
 }

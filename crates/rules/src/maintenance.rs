@@ -1,5 +1,5 @@
 //! What maintenance does to a shoot: the versions it brings, the fields that a new version takes away, the operation it asks for, and what it
-//! tells of all that [VER-73..90], [UPD-46], [UPD-47].
+//! tells of all that [VER-73..90], [UPD-46], [UPD-47]. Credentials whose time has come are rotated on the way.
 //!
 //! Not here: when it runs ([`crate::maintenance_window`]), and the writing.
 
@@ -7,6 +7,7 @@ mod adapt;
 mod again;
 mod operation;
 mod report;
+mod rotation;
 
 use gardener_apis::core::v1beta1::{CloudProfileSpec, SecretBinding, Shoot, Stage, Worker};
 use gardener_apis::security::v1alpha1::CredentialsBinding;
@@ -103,6 +104,7 @@ pub fn plan(shoot: &Shoot, around: &Surroundings<'_>) -> Plan {
         plan.images_left_out = Some(why);
     }
     control_plane(&mut plan, around);
+    plan.report.items.extend(rotation::due(shoot, around.now));
     adapt::obsolete_fields(&mut plan, shoot.spec.kubernetes_version(), around);
     pools(&mut plan, around);
     adapt::feature_gates(&mut plan);

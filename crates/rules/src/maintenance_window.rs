@@ -55,6 +55,18 @@ impl Window {
         }
     }
 
+    /// Begin and end of the next window after `now`, as it is given, to its very end; none, if none is given or it cannot be read.
+    pub fn next_given(shoot: &Shoot, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
+        let given = shoot.spec.maintenance.as_ref()?.time_window.as_ref()?;
+        let (begin, end) = (second_of_day(&given.begin)?, second_of_day(&given.end)?);
+        let next = Self { begin, end }.next_begin(now);
+        let length = (end - begin - 1).rem_euclid(DAY) + 1;
+        Some((
+            next,
+            next.saturating_add(SignedDuration::from_secs(length)).unwrap_or(next),
+        ))
+    }
+
     /// Whether a time is in the window [UPD-43].
     pub fn contains(&self, time: Timestamp) -> bool {
         let second = time.as_second().rem_euclid(DAY);

@@ -201,11 +201,12 @@ pub fn starts_retry_cycle(shoot: &Shoot, operation: OperationType, version: &str
 }
 
 /// The annotation's list of operations without those that were handled; none if nothing is left [CP-15].
-pub fn remaining_operations(annotation: &str, handled: &[&str]) -> Option<String> {
+pub fn remaining_operations(annotation: &str, handled: &[impl AsRef<str>]) -> Option<String> {
+    let is_handled = |one: &str| handled.iter().any(|own| own.as_ref() == one);
     let rest: Vec<&str> = annotation
         .split(';')
         .map(str::trim)
-        .filter(|one| !one.is_empty() && !handled.contains(one))
+        .filter(|one| !one.is_empty() && !is_handled(one))
         .collect();
     (!rest.is_empty()).then(|| rest.join(";"))
 }

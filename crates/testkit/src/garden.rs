@@ -102,6 +102,20 @@ impl Garden {
         stop
     }
 
+    /// Starts all that changes shoots because time passes, and what stands in for gardenlets there; both end with the token.
+    pub fn start_time(&self) -> CancellationToken {
+        let stop = CancellationToken::new();
+        tokio::spawn(gardener_controller_manager::run_by_time(self.manager(), stop.clone()));
+        self.stand_in_for_gardenlets(&stop);
+        stop
+    }
+
+    /// Lets shoots' status tell what gardenlets would have others wait for, until `stop`.
+    pub fn stand_in_for_gardenlets(&self, stop: &CancellationToken) {
+        let (client, clock) = (self.client.clone(), self.clock.clone());
+        tokio::spawn(gardener_landscape::gardenlet_stand_in::run(client, clock, stop.clone()));
+    }
+
     fn api(&self, object: &Value) -> Api<DynamicObject> {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let api_version = text("/apiVersion");
@@ -220,7 +234,8 @@ pub fn cloud_profile(kubernetes: Value, images: Value) -> Value {
         "apiVersion": "core.gardener.cloud/v1beta1", "kind": "CloudProfile", "metadata": {"name": "local"},
         "spec": {
             "type": "local", "regions": [{"name": "local"}],
-            "machineTypes": [{"name": "large", "cpu": "2", "gpu": "0", "memory": "8Gi"}],
+            "machineTypes": [{"name": "large", "cpu": "2", "gpu": "0", "memory": "8Gi",
+                "storage": {"class": "standard", "type": "ssd", "size": "50Gi"}}],
             "kubernetes": {"versions": kubernetes}, "machineImages": images,
         },
     })

@@ -1,11 +1,15 @@
-//! Shoots whose quota limits their lifetime get an expiration date, and are deleted when it is over [GCM-42].
+//! Shoots whose quota limits their lifetime get an expiration date, and are deleted when it is over [GCM-42]. What is done is decided in
+//! `rules::shoot_lifetime`.
+
+use std::time::Duration;
 
 use gardener_apis::constants::annotation;
 use gardener_apis::core::v1beta1::{Quota, SecretBinding, Shoot};
 use gardener_apis::security::v1alpha1::CredentialsBinding;
 use gardener_controller::{Action, Change, ObjectRef, Queue, apply, operation};
+use gardener_rules::shoot_lifetime::{Lifetime, lifetime, shortest};
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 
 use crate::manager::{ReconcileError, or_gone};
@@ -42,17 +46,26 @@ async fn quotas(config: &Config, shoot: &Shoot) -> Result<Vec<ObjectReference>, 
 }
 
 /// The shortest lifetime that any of the quotas allows, in days.
-async fn lifetime(config: &Config, shoot: &Shoot) -> Result<Option<i32>, ReconcileError> {
-    let mut shortest: Option<i32> = None;
+async fn lifetime_in_days(config: &Config, shoot: &Shoot) -> Result<Option<i32>, ReconcileError> {
+    let mut found = Vec::new();
     for reference in quotas(config, shoot).await? {
         let namespace = reference.namespace.unwrap_or_default();
         let api: Api<Quota> = Api::namespaced(config.garden.clone(), &namespace);
-        let quota = api.get(&reference.name.unwrap_or_default()).await?;
-        if let Some(days) = quota.spec.cluster_lifetime_days {
-            shortest = Some(shortest.map_or(days, |shortest| shortest.min(days)));
-        }
+        found.push(api.get(&reference.name.unwrap_or_default()).await?);
     }
-    Ok(shortest)
+    Ok(shortest(&found))
+}
+
+/// When a shoot is looked at again that lives until `end`, or for ever. Who foretells leaves out looks at which nothing has come yet.
+fn again(config: &Config, end: Option<Timestamp>) -> Action {
+    let period = config.controllers.shoot_quota.sync_period.to_std();
+    if !config.foretells {
+        return Action::RequeueAfter(period);
+    }
+    let Some(end) = end else { return Action::Done };
+    let left = Duration::try_from(end.duration_since(config.clock.now())).unwrap_or_default();
+    let looks = left.as_nanos().div_ceil(period.as_nanos().max(1)).max(1);
+    Action::RequeueAfter(period.saturating_mul(u32::try_from(looks).unwrap_or(u32::MAX)))
 }
 
 async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, ReconcileError> {
@@ -60,36 +73,29 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Reconcile
     let Some(shoot) = api.get_opt(&key.name).await?.filter(|shoot| !shoot.in_deletion()) else {
         return Ok(Action::Done);
     };
-    let again = Ok(Action::RequeueAfter(
-        config.controllers.shoot_quota.sync_period.to_std(),
-    ));
-    let Some(days) = lifetime(config, &shoot).await? else {
-        apply::patch(&api, &shoot, |shoot| {
-            if let Some(annotations) = &mut shoot.metadata.annotations {
-                annotations.remove(annotation::SHOOT_EXPIRATION_TIMESTAMP);
-            }
-        })
-        .await?;
-        return again;
-    };
-    let created = shoot.metadata.creation_timestamp.as_ref().map(|time| time.0);
-    let allowed = SignedDuration::from_hours(24 * i64::from(days));
-    let written = shoot.annotation(annotation::SHOOT_EXPIRATION_TIMESTAMP);
-    let (shoot, expiry) = match written.map(str::parse::<Timestamp>) {
-        Some(Ok(expiry)) => (shoot, expiry),
-        Some(Err(error)) => return Err(ReconcileError::Blocked(error.to_string())),
-        None => {
-            let created = created.unwrap_or_else(|| config.clock.now());
-            let expiry = created.saturating_add(allowed).unwrap_or(created);
+    let days = lifetime_in_days(config, &shoot).await?;
+    let found = lifetime(&shoot, days, config.clock.now()).map_err(ReconcileError::Blocked)?;
+    let (shoot, end) = match found {
+        Lifetime::Unlimited => {
+            apply::patch(&api, &shoot, |shoot| {
+                if let Some(annotations) = &mut shoot.metadata.annotations {
+                    annotations.remove(annotation::SHOOT_EXPIRATION_TIMESTAMP);
+                }
+            })
+            .await?;
+            return Ok(again(config, None));
+        }
+        Lifetime::Until { end, is_told: true } => (shoot, end),
+        Lifetime::Until { end, is_told: false } => {
             let patched = apply::patch(&api, &shoot, |shoot| {
                 let annotations = shoot.metadata.annotations.get_or_insert_default();
-                annotations.insert(annotation::SHOOT_EXPIRATION_TIMESTAMP.to_owned(), expiry.to_string());
+                annotations.insert(annotation::SHOOT_EXPIRATION_TIMESTAMP.to_owned(), end.to_string());
             });
-            (patched.await?.0, expiry)
+            (patched.await?.0, end)
         }
     };
-    if expiry > config.clock.now() {
-        return again;
+    if end > config.clock.now() {
+        return Ok(again(config, Some(end)));
     }
     let confirmed = apply::patch(&api, &shoot, |shoot| {
         let annotations = shoot.metadata.annotations.get_or_insert_default();

@@ -41,6 +41,9 @@ pub enum Kind {
     EncryptionKey {
         /// Its size in bytes.
         length: usize,
+        /// Who encrypts with it; empty for whom no other one can be meant.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        provider: String,
     },
 }
 

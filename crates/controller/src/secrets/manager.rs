@@ -425,13 +425,17 @@ impl Manager {
                 }
                 vec![(data::STATIC_TOKENS, lines)]
             }
-            Kind::EncryptionKey { length } => vec![
-                (data::ENCRYPTION_KEY_NAME, format!("key{now}")),
-                (
-                    data::ENCRYPTION_SECRET,
-                    keys::encryption_secret(chance.as_mut(), *length),
-                ),
-            ],
+            Kind::EncryptionKey { length, provider } => {
+                let secret = keys::encryption_secret(chance.as_mut(), *length);
+                let mut values = vec![
+                    (data::ENCRYPTION_KEY_NAME, format!("key{now}")),
+                    (data::ENCRYPTION_SECRET, secret),
+                ];
+                if !provider.is_empty() {
+                    values.push((data::ENCRYPTION_PROVIDER, provider.clone()));
+                }
+                values
+            }
         };
         Ok(values.into_iter().collect())
     }

@@ -139,14 +139,20 @@ fn http_get(path: &str) -> Result<http::Request<Vec<u8>>, http::Error> {
     http::Request::get(path).body(Vec::new())
 }
 
+/// Whether a shoot's API server runs [ST-43].
+pub(super) async fn api_server_runs(config: &Config, namespace: &str) -> Result<bool, kube::Error> {
+    let api: Api<Deployment> = Api::namespaced(config.seed.clone(), namespace);
+    let found = api.get_opt("kube-apiserver").await?;
+    let wanted =
+        |one: &Deployment| one.metadata.deletion_timestamp.is_none() && one.spec.replicas.unwrap_or_default() > 0;
+    Ok(found.as_ref().is_some_and(wanted))
+}
+
 impl Sight<'_> {
     /// The shoot's API, if its server runs [ST-43], [ST-52].
     async fn shoot_client(&self) -> Result<Client, String> {
-        let api: Api<Deployment> = Api::namespaced(self.config.seed.clone(), &self.namespace);
-        let found = api.get_opt("kube-apiserver").await.map_err(|error| error.to_string())?;
-        let runs = found
-            .is_some_and(|one| one.metadata.deletion_timestamp.is_none() && one.spec.replicas.unwrap_or_default() > 0);
-        if runs {
+        let runs = api_server_runs(self.config, &self.namespace).await;
+        if runs.map_err(|error| error.to_string())? {
             let client = self.config.shoots.client(&self.namespace).await;
             return client.map_err(|error| format!("Could not initialize Shoot client for health check: {error}"));
         }

@@ -1,6 +1,6 @@
 //! kube-apiserver: Deployment, Service, autoscaler and configuration [CP-110..117].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_apis::core::v1beta1::KubeAPIServerConfig;
 use serde_json::{Value, json};
@@ -71,26 +71,37 @@ pub struct EncryptionKey {
     pub name: String,
     /// Base64 of it.
     pub secret: String,
+    /// Who encrypts with it, such as `aescbc`.
+    pub provider: String,
 }
 
-/// The encryption configuration: the first key writes, all read, and what is not encrypted can still be read [CP-115].
-pub fn encryption_configuration(config: &KubeAPIServerConfig, keys: &[EncryptionKey]) -> Value {
-    let provider = config
-        .encryption_config
-        .as_ref()
-        .and_then(|one| one.provider.r#type.as_deref());
-    let provider = provider.unwrap_or("aescbc");
-    let keys: Vec<Value> = keys
-        .iter()
-        .map(|key| json!({"name": key.name, "secret": key.secret}))
-        .collect();
-    json!({
-        "apiVersion": "apiserver.config.k8s.io/v1", "kind": "EncryptionConfiguration",
-        "resources": [{
-            "resources": encrypted_resources(config),
-            "providers": [{provider: {"keys": keys}}, {"identity": {}}],
-        }],
-    })
+/// The encryption configuration: the first key writes, all read, and what is not encrypted can still be read. Values of resources in `leaving` are no longer
+/// encrypted when they are written, but can still be read [CP-115].
+pub fn encryption_configuration(
+    config: &KubeAPIServerConfig,
+    keys: &[EncryptionKey],
+    leaving: &BTreeSet<String>,
+) -> Value {
+    let plain = json!({"identity": {}});
+    let mut by_keys: Vec<Value> = Vec::new();
+    // keys of one provider that stand side by side are one entry
+    for run in keys.chunk_by(|one, other| one.provider == other.provider) {
+        let Some(first) = run.first() else { continue };
+        let keys: Vec<Value> = run
+            .iter()
+            .map(|key| json!({"name": key.name, "secret": key.secret}))
+            .collect();
+        let mut entry = serde_json::Map::new();
+        entry.insert(first.provider.clone(), json!({"keys": keys}));
+        by_keys.push(entry.into());
+    }
+    let encrypted = [by_keys.clone(), vec![plain.clone()]].concat();
+    let mut resources = vec![json!({"resources": encrypted_resources(config), "providers": encrypted})];
+    if !leaving.is_empty() {
+        let decrypted = [vec![plain], by_keys].concat();
+        resources.push(json!({"resources": leaving, "providers": decrypted}));
+    }
+    json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "EncryptionConfiguration", "resources": resources})
 }
 
 fn joined(gates: &BTreeMap<String, bool>) -> String {
@@ -247,7 +258,7 @@ pub fn arguments(cluster: &Cluster<'_>) -> Vec<String> {
 }
 
 /// The Secret with the encryption configuration.
-pub fn encryption_secret(cluster: &Cluster<'_>, keys: &[EncryptionKey]) -> Value {
+pub fn encryption_secret(cluster: &Cluster<'_>, keys: &[EncryptionKey], leaving: &BTreeSet<String>) -> Value {
     use base64::Engine;
     let default = KubeAPIServerConfig::default();
     let config = cluster
@@ -257,7 +268,7 @@ pub fn encryption_secret(cluster: &Cluster<'_>, keys: &[EncryptionKey]) -> Value
         .kube_api_server
         .as_ref()
         .unwrap_or(&default);
-    let text = encryption_configuration(config, keys).to_string();
+    let text = encryption_configuration(config, keys, leaving).to_string();
     json!({
         "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
         "metadata": {
@@ -508,15 +519,32 @@ mod tests {
 
     #[test]
     fn cp_115_the_first_key_writes_and_identity_comes_last() {
-        let key = |name: &str| EncryptionKey {
+        let key = |name: &str, provider: &str| EncryptionKey {
             name: name.into(),
             secret: "s".into(),
+            provider: provider.into(),
         };
-        let configuration = encryption_configuration(&KubeAPIServerConfig::default(), &[key("new"), key("old")]);
-        let resources = &configuration["resources"][0];
-        assert_eq!(resources["resources"], json!(["secrets"]));
-        assert_eq!(resources["providers"][0]["aescbc"]["keys"][0]["name"], "new");
-        assert_eq!(resources["providers"][1], json!({"identity": {}}));
+        let keys = |names: &[&str]| {
+            let keys: Vec<Value> = names.iter().map(|name| json!({"name": name, "secret": "s"})).collect();
+            json!({"keys": keys})
+        };
+        let (config, none) = (KubeAPIServerConfig::default(), BTreeSet::new());
+        let rotated = [key("new", "aescbc"), key("old", "aescbc")];
+        let written = encryption_configuration(&config, &rotated, &none);
+        let expected =
+            json!([{"resources": ["secrets"], "providers": [{"aescbc": keys(&["new", "old"])}, {"identity": {}}]}]);
+        assert_eq!(written["resources"], expected);
+        let changed = [key("new", "secretbox"), key("old", "aescbc")];
+        let written = encryption_configuration(&config, &changed, &BTreeSet::from(["configmaps".to_owned()]));
+        let (new, old) = (json!({"secretbox": keys(&["new"])}), json!({"aescbc": keys(&["old"])}));
+        let expected = json!([
+            {"resources": ["secrets"], "providers": [new, old, {"identity": {}}]},
+            {"resources": ["configmaps"], "providers": [{"identity": {}}, new, old]},
+        ]);
+        assert_eq!(
+            written["resources"], expected,
+            "each key with its own provider; what leaves is no longer encrypted"
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod access;
 mod control_plane;
 mod copies;
 mod dns;
+mod encryption;
 mod extensions;
 mod garden;
 mod network;

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use gardener_apis::constants::task;
+use gardener_apis::constants::{annotation, task};
 use gardener_apis::core::v1beta1::{LastError, LastOperation, Project, Seed, Shoot};
 use gardener_controller::apply as patching;
 use gardener_controller::error_codes;
 use gardener_flow::{FlowError, ProgressReporter, TaskError};
+use gardener_rules::credentials_rotation;
 use gardener_rules::shoot_operation::{self as rules, OperationType};
 use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
@@ -96,6 +97,9 @@ pub(crate) async fn start(
         _ => patching::add_finalizer(&api, &shoot, FINALIZER).await?.0,
     };
     let now = config.clock.time();
+    let asked = shoot.operations(annotation::OPERATION);
+    let handled = asked.into_iter().filter(|own| credentials_rotation::is_handled(own));
+    let handled: Vec<String> = handled.map(str::to_owned).collect();
     let (shoot, _) = patching::patch_status(&api, &shoot, |shoot| {
         let uid = shoot.uid().unwrap_or_default();
         if rules::starts_retry_cycle(shoot, kind, &config.identity.version) {
@@ -113,9 +117,27 @@ pub(crate) async fn start(
             progress: 0,
             last_update_time: Some(now.clone()),
         });
+        credentials_rotation::started(shoot, &handled, &now);
     })
     .await?;
+    if handled.is_empty() {
+        return Ok(shoot);
+    }
+    let (shoot, _) = patching::patch(&api, &shoot, |shoot| take_away(shoot, &handled)).await?;
     Ok(shoot)
+}
+
+/// Takes operations out of the annotation that asks for them.
+fn take_away(shoot: &mut Shoot, handled: &[String]) {
+    let Some(annotations) = &mut shoot.metadata.annotations else {
+        return;
+    };
+    let Some(asked) = annotations.remove(annotation::OPERATION) else {
+        return;
+    };
+    if let Some(left) = rules::remaining_operations(&asked, handled) {
+        annotations.insert(annotation::OPERATION.to_owned(), left);
+    }
 }
 
 fn reporter(botanist: &Arc<Botanist>, kind: OperationType) -> ProgressReporter {
@@ -295,6 +317,7 @@ async fn succeed(config: &Config, shoot: Shoot, kind: OperationType) -> Result<O
         shoot.status.hibernated = is_hibernation_enabled(shoot) && kind != OperationType::Delete;
         shoot.status.conditions = rules::progressing_after_success(&shoot.status.conditions, &CONDITIONS, &now);
         shoot.status.constraints = rules::progressing_after_success(&shoot.status.constraints, &CONSTRAINTS, &now);
+        credentials_rotation::succeeded(shoot, &now);
         shoot.status.last_operation = Some(LastOperation {
             r#type: kind.as_str().to_owned(),
             state: "Succeeded".to_owned(),

@@ -7,7 +7,7 @@ use gardener_apis::core::v1beta1::{CloudProfileSpec, Shoot};
 use gardener_apis::versions::parse;
 use k8s_openapi::jiff::Timestamp;
 
-use super::Plan;
+use super::{Plan, rotation};
 use crate::versions::image;
 
 impl Plan {
@@ -18,7 +18,8 @@ impl Plan {
     }
 }
 
-/// When next a version of the cloud profile that counts for a shoot comes into another stage; none, if none does.
+/// When next a version of the cloud profile that counts for a shoot comes into another stage, or credentials of the shoot are to be rotated; none, if
+/// nothing of that comes.
 ///
 /// Counting are Kubernetes versions of the minor versions that it has and of the ones after them, and all versions of its machine images.
 pub fn next_change(shoot: &Shoot, profile: &CloudProfileSpec, now: Timestamp) -> Option<Timestamp> {
@@ -47,6 +48,7 @@ pub fn next_change(shoot: &Shoot, profile: &CloudProfileSpec, now: Timestamp) ->
         .flat_map(|own| own.turns())
         .chain(images.flat_map(|image| &image.versions).flat_map(|own| own.turns()))
         .filter(|turn| *turn > now)
+        .chain(rotation::next_due(shoot, now))
         .min()
 }
 

@@ -6,15 +6,26 @@ use gardener_apimachinery::meta::is_true;
 use gardener_apis::constants::{annotation, operation, task};
 use gardener_apis::core::v1beta1::{Shoot, split_operations};
 
-use super::{Plan, Settings};
+use super::{Plan, Report, Settings, Subject};
+use crate::credentials_rotation::Credentials;
 
-fn asked(shoot: &Shoot, annotations: &mut BTreeMap<String, String>) -> Option<String> {
+/// The operations of the rotations that start now [VER-84].
+fn rotations(report: &Report) -> impl Iterator<Item = &'static str> {
+    report.items.iter().filter_map(|item| match item.subject {
+        Subject::Credentials(of) if item.result.is_ok() => Some(of.operation()),
+        _ => None,
+    })
+}
+
+fn asked(shoot: &Shoot, report: &Report, annotations: &mut BTreeMap<String, String>) -> Option<String> {
     let state = shoot.status.last_operation.as_ref().map(|last| last.state.as_str())?;
     if state == "Failed" {
         let marked = annotations
             .get(annotation::SHOOT_NEEDS_RETRY)
             .is_some_and(|marker| is_true(marker));
-        annotations.remove(annotation::SHOOT_NEEDS_RETRY);
+        if marked {
+            annotations.remove(annotation::SHOOT_NEEDS_RETRY);
+        }
         return marked.then(|| operation::RETRY.to_owned());
     }
     let wanted = annotations
@@ -23,6 +34,14 @@ fn asked(shoot: &Shoot, annotations: &mut BTreeMap<String, String>) -> Option<St
     let mut wanted = split_operations(&wanted);
     if !wanted.contains(&operation::RECONCILE) {
         wanted.push(operation::RECONCILE);
+    }
+    for rotation in rotations(report) {
+        // who asked for the first of two steps wants to ask for the second one, too
+        let in_steps = rotation == Credentials::EtcdEncryptionKey.operation()
+            && wanted.contains(&operation::ROTATE_ETCD_ENCRYPTION_KEY_START);
+        if !in_steps && !wanted.contains(&rotation) {
+            wanted.push(rotation);
+        }
     }
     Some(wanted.join(";"))
 }
@@ -36,7 +55,7 @@ pub(super) fn request(plan: &mut Plan) {
     {
         annotations.remove(annotation::OPERATION);
     }
-    if let Some(value) = asked(&plan.shoot, &mut annotations) {
+    if let Some(value) = asked(&plan.shoot, &plan.report, &mut annotations) {
         if value != operation::RECONCILE {
             plan.report
                 .messages

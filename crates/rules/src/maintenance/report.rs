@@ -1,5 +1,7 @@
 //! What is told of a maintenance: `status.lastMaintenance` [VER-89] and events [VER-90].
 
+use crate::credentials_rotation::Credentials;
+
 /// Why something is maintained whether its owner wants it or not: the profile does not list its version.
 pub(super) const UNKNOWN_VERSION: &str = "Version does not exist in CloudProfile";
 /// Likewise: its Kubernetes version has expired.
@@ -22,6 +24,8 @@ pub enum Subject {
     PoolKubernetes(String),
     /// The machine image of a pool.
     PoolImage(String),
+    /// Credentials.
+    Credentials(Credentials),
 }
 
 /// One thing that was maintained, or was to be.
@@ -38,7 +42,7 @@ pub struct Item {
 /// All that was done and that could not be done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Versions.
+    /// Versions, and credentials.
     pub items: Vec<Item>,
     /// What else was changed.
     pub messages: Vec<String>,
@@ -60,6 +64,7 @@ impl Subject {
         match self {
             Self::ControlPlane => "Control Plane".to_owned(),
             Self::PoolKubernetes(pool) | Self::PoolImage(pool) => format!("Worker pool {pool:?}"),
+            Self::Credentials(of) => format!("Credentials {:?}", of.operation()),
         }
     }
 
@@ -68,6 +73,7 @@ impl Subject {
             Self::ControlPlane => "Kubernetes version update failed",
             Self::PoolKubernetes(_) => "Kubernetes version maintenance failed",
             Self::PoolImage(_) => "machine image version maintenance failed",
+            Self::Credentials(_) => "Automatic rotation failed",
         }
     }
 }
@@ -90,14 +96,21 @@ impl Item {
         let prefix = self.subject.prefix();
         Some(match self.subject {
             Subject::PoolImage(_) => format!("{prefix}: {why}"),
-            _ => format!("{prefix}: Kubernetes maintenance failure due to: {why}"),
+            Subject::Credentials(_) => format!("{prefix}: Automatic rotation failure due to: {why}"),
+            Subject::ControlPlane | Subject::PoolKubernetes(_) => {
+                format!("{prefix}: Kubernetes maintenance failure due to: {why}")
+            }
         })
     }
 
-    fn event(&self) -> Event {
+    /// The event; rotations of credentials have none [VER-90].
+    fn event(&self) -> Option<Event> {
         let (reason, what) = match self.subject {
             Subject::PoolImage(_) => ("MachineImageVersionMaintenance", "Machine image version"),
-            _ => ("KubernetesVersionMaintenance", "Kubernetes version"),
+            Subject::ControlPlane | Subject::PoolKubernetes(_) => {
+                ("KubernetesVersionMaintenance", "Kubernetes version")
+            }
+            Subject::Credentials(_) => return None,
         };
         let prefix = self.subject.prefix();
         let message = match &self.result {
@@ -107,11 +120,11 @@ impl Item {
                 self.reason
             ),
         };
-        Event {
+        Some(Event {
             is_warning: self.result.is_err(),
             reason,
             message,
-        }
+        })
     }
 }
 
@@ -140,6 +153,7 @@ impl Report {
             Subject::ControlPlane => 0,
             Subject::PoolKubernetes(_) => 1,
             Subject::PoolImage(_) => 2,
+            Subject::Credentials(_) => 3,
         };
         let mut items: Vec<&Item> = self.items.iter().collect();
         items.sort_by_key(group);
@@ -167,7 +181,7 @@ impl Report {
 
     /// The events to be written.
     pub fn events(&self) -> Vec<Event> {
-        self.sorted().into_iter().map(Item::event).collect()
+        self.sorted().into_iter().filter_map(Item::event).collect()
     }
 }
 
@@ -193,7 +207,7 @@ mod tests {
                 _ => r#"Updated Kubernetes version from "1" to "2""#,
             };
             for item in [item(subject, Ok(done)), item(subject, Err("no. Error: at all"))] {
-                let message = item.event().message;
+                let message = item.event().unwrap().message;
                 for (other, about) in subjects.iter().enumerate() {
                     let expected = (other == at).then_some(item.reason.as_str());
                     assert_eq!(reason_of(&message, about), expected, "{message} {about:?}");

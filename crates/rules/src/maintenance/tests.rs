@@ -381,3 +381,185 @@ fn ver_85_87_operations_and_tasks() {
         "deployInfrastructure,deployDNSRecordInternal,deployDNSRecordExternal,deployDNSRecordIngress,restartControlPlanePods"
     );
 }
+
+const ROTATE_ALL: [(&str, &str); 3] = [
+    ("sshKeypair", "168h"),
+    ("observability", "168h"),
+    ("etcdEncryptionKey", "672h"),
+];
+
+/// A shoot of which these credentials are rotated by themselves; it was made so long ago.
+fn rotating(wanted: &[(&str, &str)], created: &str, patch: &Value) -> Shoot {
+    let periods: serde_json::Map<String, Value> = wanted
+        .iter()
+        .map(|(name, period)| ((*name).to_owned(), json!({"rotationPeriod": period})))
+        .collect();
+    let mut whole = json!({
+        "metadata": {"creationTimestamp": created},
+        "spec": {"maintenance": {"autoRotation": {"credentials": periods}}},
+    });
+    merge(&mut whole, patch);
+    shoot(whole)
+}
+
+/// What becomes of a shoot whose versions are fine: the operation that is asked for, description and failure.
+fn rotated(shoot: &Shoot) -> (String, String, Option<String>) {
+    let plan = planned(shoot, &profile("1.31.1", os("1.0.0", "major")));
+    assert!(plan.report.events().is_empty(), "[VER-90] knows no events of rotations");
+    let operation = plan.shoot.annotation("gardener.cloud/operation").unwrap_or_default();
+    let description = match plan.report.is_empty() {
+        true => String::new(),
+        false => plan.report.description(),
+    };
+    (operation.to_owned(), description, plan.report.failure_reason())
+}
+
+#[test]
+fn ver_84_85_89_credentials_whose_time_has_come() {
+    let all = rotating(&ROTATE_ALL, "2026-01-01T00:00:00Z", &json!({}));
+    assert_eq!(
+        rotated(&all),
+        (
+            "reconcile;rotate-ssh-keypair;rotate-observability-credentials;rotate-etcd-encryption-key".to_owned(),
+            "All maintenance operations successful. \
+             Credentials \"rotate-ssh-keypair\": SSH keypair rotation started. Reason: Automatic rotation of SSH keypair configured, \
+             Credentials \"rotate-observability-credentials\": Observability passwords rotation started. Reason: Automatic rotation of observability passwords configured, \
+             Credentials \"rotate-etcd-encryption-key\": ETCD Encryption key rotation started. Reason: Automatic rotation of etcd encryption key configured, \
+             Added \"reconcile;rotate-ssh-keypair;rotate-observability-credentials;rotate-etcd-encryption-key\" operation annotation"
+                .to_owned(),
+            None
+        )
+    );
+    // now it is 2026-06-01T00:00:00Z
+    let quiet = ("reconcile".to_owned(), String::new(), None);
+    let young = rotating(&ROTATE_ALL, "2026-05-25T00:00:00Z", &json!({}));
+    assert_eq!(rotated(&young), quiet, "a week is not over at its end");
+    let older = rotating(&ROTATE_ALL, "2026-05-24T23:59:59Z", &json!({}));
+    assert_eq!(
+        rotated(&older).0,
+        "reconcile;rotate-ssh-keypair;rotate-observability-credentials"
+    );
+    let never = rotating(
+        &[
+            ("sshKeypair", "0s"),
+            ("observability", "0s"),
+            ("etcdEncryptionKey", "0s"),
+        ],
+        "2020-01-01T00:00:00Z",
+        &json!({}),
+    );
+    assert_eq!(rotated(&never), quiet);
+    let since = |name: &str, time: &str| json!({"status": {"credentials": {"rotation": {name: {"phase": "Completed", "lastInitiationTime": time, "lastCompletionTime": time}}}}});
+    let done = rotating(
+        &ROTATE_ALL,
+        "2026-01-01T00:00:00Z",
+        &since("sshKeypair", "2026-05-31T00:00:00Z"),
+    );
+    assert_eq!(
+        rotated(&done).0,
+        "reconcile;rotate-observability-credentials;rotate-etcd-encryption-key"
+    );
+}
+
+#[test]
+fn ver_84_who_cannot_be_rotated() {
+    let quiet = ("reconcile".to_owned(), String::new(), None);
+    let old = "2026-01-01T00:00:00Z";
+    let no_ssh = json!({"spec": {"provider": {"workersSettings": {"sshAccess": {"enabled": false}}}}});
+    assert_eq!(rotated(&rotating(&ROTATE_ALL[..1], old, &no_ssh)), quiet);
+    let asleep = json!({"spec": {"hibernation": {"enabled": true}}});
+    assert_eq!(rotated(&rotating(&ROTATE_ALL[2..], old, &asleep)), quiet);
+    assert_eq!(
+        rotated(&rotating(&ROTATE_ALL[..2], old, &asleep)).0,
+        "reconcile;rotate-ssh-keypair;rotate-observability-credentials"
+    );
+    for state in ["Preparing", "Prepared", "Completing"] {
+        let busy = json!({"status": {"credentials": {"rotation": {"etcdEncryptionKey": {"phase": state}}}}});
+        assert_eq!(
+            rotated(&rotating(&ROTATE_ALL[2..], old, &busy)),
+            (
+                "reconcile".to_owned(),
+                "(0/1) maintenance operations successful. Credentials \"rotate-etcd-encryption-key\": Automatic rotation failed. \
+                 Reason for update: ETCD encryption key rotation is already in progress"
+                    .to_owned(),
+                Some(
+                    "Credentials \"rotate-etcd-encryption-key\": Automatic rotation failure due to: Could not start ETCD encryption key rotation"
+                        .to_owned()
+                )
+            ),
+            "{state}"
+        );
+    }
+    // of whom gardenlet cannot be asked anything, nothing is told either
+    let failed = json!({"status": {"lastOperation": {"type": "Reconcile", "state": "Failed"}}});
+    assert_eq!(
+        rotated(&rotating(&ROTATE_ALL, old, &failed)),
+        (String::new(), String::new(), None)
+    );
+    let fresh = json!({"status": {"lastOperation": null}});
+    assert_eq!(
+        rotated(&rotating(&ROTATE_ALL, old, &fresh)),
+        (String::new(), String::new(), None)
+    );
+}
+
+#[test]
+fn ver_85_rotations_stand_behind_what_was_asked_for() {
+    let old = "2026-01-01T00:00:00Z";
+    for (wanted, expected) in [
+        (
+            "rotate-ca-start",
+            "rotate-ca-start;reconcile;rotate-ssh-keypair;rotate-observability-credentials;rotate-etcd-encryption-key",
+        ),
+        (
+            "rotate-ssh-keypair;reconcile",
+            "rotate-ssh-keypair;reconcile;rotate-observability-credentials;rotate-etcd-encryption-key",
+        ),
+        (
+            "rotate-etcd-encryption-key-start",
+            "rotate-etcd-encryption-key-start;reconcile;rotate-ssh-keypair;rotate-observability-credentials",
+        ),
+    ] {
+        let asked = json!({"metadata": {"annotations": {"maintenance.gardener.cloud/operation": wanted}}});
+        assert_eq!(rotated(&rotating(&ROTATE_ALL, old, &asked)).0, expected, "{wanted}");
+    }
+}
+
+#[test]
+fn the_next_rotation_is_a_change_to_come() {
+    let next = |shoot: &Shoot, now: &str| {
+        let found = next_change(shoot, &profile("1.31.1", os("1.0.0", "major")), now.parse().unwrap());
+        found.map(|time| time.to_string())
+    };
+    let created = "2026-01-01T00:00:00Z";
+    let all = rotating(&ROTATE_ALL[1..], created, &json!({}));
+    assert_eq!(
+        next(&all, "2026-01-02T00:00:00Z").as_deref(),
+        Some("2026-01-08T00:00:00Z")
+    );
+    assert_eq!(
+        next(&all, "2026-01-08T00:00:00Z").as_deref(),
+        Some("2026-01-08T00:00:00Z"),
+        "not due at that moment"
+    );
+    assert_eq!(
+        next(&all, "2026-01-09T00:00:00Z").as_deref(),
+        Some("2026-01-29T00:00:00Z")
+    );
+    assert_eq!(next(&all, "2026-02-09T00:00:00Z"), None);
+    let asleep = json!({"spec": {"hibernation": {"enabled": true}}});
+    assert_eq!(
+        next(&rotating(&ROTATE_ALL[2..], created, &asleep), "2026-01-02T00:00:00Z"),
+        None
+    );
+    let wakes = json!({"spec": {"hibernation": {"enabled": true, "schedules": [{"end": "0 6 * * *"}]}}});
+    let wakes = rotating(&ROTATE_ALL[2..], created, &wakes);
+    assert_eq!(
+        next(&wakes, "2026-01-02T00:00:00Z").as_deref(),
+        Some("2026-01-29T00:00:00Z")
+    );
+    assert_eq!(
+        next(&wakes, "2026-02-02T00:00:00Z").as_deref(),
+        Some("2026-02-02T00:00:00Z")
+    );
+}

@@ -221,7 +221,10 @@ async fn cp_76_every_kind_rotates_with_its_time() {
             id: "health-check".into(),
             groups: vec!["a".into(), "b".into()],
         }]),
-        Kind::EncryptionKey { length: 32 },
+        Kind::EncryptionKey {
+            length: 32,
+            provider: String::new(),
+        },
     ];
     for kind in kinds {
         let mut landscape = Landscape::new();

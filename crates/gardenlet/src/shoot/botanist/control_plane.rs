@@ -7,6 +7,7 @@ use gardener_apis::machine::v1alpha1::MachineDeployment;
 use gardener_controller::operation;
 use gardener_controller::wait::{Patience, Verdict, wait_for};
 use gardener_flow::TaskError;
+use gardener_rules::credentials_rotation::{self, Encryption, Keys};
 use gardener_rules::shoot_operation::OperationType;
 use gardener_rules::shoot_replicas;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -129,9 +130,24 @@ impl Botanist {
             .ok_or_else(|| TaskError::new(format!("audit policy ConfigMap {name:?} lacks key \"policy\"")))
     }
 
-    /// [CP-F20]
+    /// Deploys the API server; while the key of its values is rotated in the order in which no replica meets what it cannot read [CP-F20], [CP-92].
     pub(crate) async fn deploy_api_server(&self) -> Done {
         self.learn_situation().await?;
+        let shoot = self.shoot();
+        let phase = credentials_rotation::etcd_encryption_key_phase(&shoot);
+        let keys = Keys::of(phase, self.api_servers_know_both_keys().await?);
+        self.deploy_api_server_with(keys).await?;
+        if keys == Keys::OldWrites {
+            self.wait_for_api_server().await?;
+            self.tell_that_api_servers_know_both_keys(true).await?;
+            self.deploy_api_server_with(Keys::NewWrites).await?;
+        } else if phase == credentials_rotation::COMPLETING {
+            self.tell_that_api_servers_know_both_keys(false).await?;
+        }
+        Ok(())
+    }
+
+    async fn deploy_api_server_with(&self, keys: Keys) -> Done {
         let view = self.view();
         let cluster = view.cluster();
         let scale_down_disabled = view
@@ -142,8 +158,9 @@ impl Botanist {
         let minimum =
             shoot_replicas::kube_api_server_minimum(!cluster.failure_tolerance().is_empty(), scale_down_disabled);
         let replicas = shoot_replicas::kube_api_server(&self.situation(), minimum);
-        let keys = self.encryption_keys()?;
-        let secret = kube_apiserver::encryption_secret(&cluster, &keys);
+        let keys = self.encryption_keys(keys)?;
+        let leaving = Encryption::of(&view.shoot).leaving();
+        let secret = kube_apiserver::encryption_secret(&cluster, &keys, &leaving);
         let configuration = kube_apiserver::configuration(&cluster, self.audit_policy().await?);
         // What is mounted by name and may change must roll the pods.
         let checksum = |content: &str| crate::checksum::short(content);

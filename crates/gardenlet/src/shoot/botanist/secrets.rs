@@ -7,6 +7,7 @@ use gardener_controller::secrets::{
     Certificate, Class, Generate, Kind, Rotation, SecretConfig, SignedBy, Token, Usage, data,
 };
 use gardener_flow::TaskError;
+use gardener_rules::credentials_rotation::Keys;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
@@ -28,6 +29,24 @@ const AUTHORITIES: [&str; 6] = [
     "ca-istio-basic-auth-server",
 ];
 const AUTHORITIES_OF_WORKERS: [&str; 3] = ["ca-kubelet", "ca-metrics-server", "ca-vpn"];
+
+/// The key that values are encrypted with.
+pub(super) const ENCRYPTION_KEY: &str = "kube-apiserver-etcd-encryption-key";
+/// Who encrypts where nobody else is named; its keys do not tell it [CP-115].
+const DEFAULT_ENCRYPTION_PROVIDER: &str = "aescbc";
+
+/// Who encrypts with a shoot's key; empty for the default, whose keys are older than the choice.
+fn encryption_provider(shoot: &Shoot) -> &str {
+    let server = shoot.spec.kubernetes.kube_api_server.as_ref();
+    let wanted = server.and_then(|own| own.encryption_config.as_ref());
+    let wanted = wanted
+        .and_then(|own| own.provider.r#type.as_deref())
+        .unwrap_or_default();
+    match wanted {
+        DEFAULT_ENCRYPTION_PROVIDER => "",
+        other => other,
+    }
+}
 
 /// When which configuration was last rotated [CP-76].
 pub(crate) fn rotations(shoot: &Shoot) -> BTreeMap<String, Timestamp> {
@@ -62,7 +81,7 @@ pub(crate) fn rotations(shoot: &Shoot) -> BTreeMap<String, Timestamp> {
             .map(|time| time.0),
     );
     set(
-        "kube-apiserver-etcd-encryption-key",
+        ENCRYPTION_KEY,
         rotation
             .etcd_encryption_key
             .and_then(|one| one.last_initiation_time)
@@ -189,11 +208,12 @@ impl Botanist {
         self.generate(named("service-account-key", Kind::ServiceAccountKey), kept(key_phase))
             .await?;
         let encryption_phase = rotation.etcd_encryption_key.map(|one| one.phase).unwrap_or_default();
-        self.generate(
-            named("kube-apiserver-etcd-encryption-key", Kind::EncryptionKey { length: 32 }),
-            kept(encryption_phase),
-        )
-        .await?;
+        let key = Kind::EncryptionKey {
+            length: 32,
+            provider: encryption_provider(&shoot).to_owned(),
+        };
+        self.generate(named(ENCRYPTION_KEY, key), kept(encryption_phase))
+            .await?;
         if self.has_ssh_access() {
             self.generate(named("ssh-keypair", Kind::SshKeyPair), kept(String::new()))
                 .await?;
@@ -224,11 +244,12 @@ impl Botanist {
         )
         .await?;
         if !self.is_workerless() {
-            self.generate(
-                named("vpn-seed-server-tlsauth", Kind::EncryptionKey { length: 256 }),
-                Generate::default(),
-            )
-            .await?;
+            let tunnel = Kind::EncryptionKey {
+                length: 256,
+                provider: String::new(),
+            };
+            self.generate(named("vpn-seed-server-tlsauth", tunnel), Generate::default())
+                .await?;
         }
         let (name, kubeconfig) = access::generic_kubeconfig(&self.namespace, &self.cluster_ca()?);
         self.state
@@ -330,14 +351,7 @@ impl Botanist {
 
     /// Whether users may log in to nodes.
     pub(crate) fn has_ssh_access(&self) -> bool {
-        let shoot = self.shoot();
-        let access = shoot
-            .spec
-            .provider
-            .workers_settings
-            .as_ref()
-            .and_then(|one| one.ssh_access.as_ref());
-        !shoot.spec.provider.workers.is_empty() && access.is_none_or(|access| access.enabled)
+        self.shoot().spec.ssh_access_enabled()
     }
 
     /// A generated secret.
@@ -360,16 +374,21 @@ impl Botanist {
     }
 
     /// The keys that values are encrypted with, the one that writes first [CP-92].
-    pub(crate) fn encryption_keys(&self) -> Result<Vec<EncryptionKey>, TaskError> {
+    pub(crate) fn encryption_keys(&self, which: Keys) -> Result<Vec<EncryptionKey>, TaskError> {
         let read = |secret: &Secret| {
             Some(EncryptionKey {
                 name: Self::text(secret, data::ENCRYPTION_KEY_NAME)?,
                 secret: Self::text(secret, data::ENCRYPTION_SECRET)?,
+                provider: Self::text(secret, data::ENCRYPTION_PROVIDER)
+                    .unwrap_or_else(|| DEFAULT_ENCRYPTION_PROVIDER.to_owned()),
             })
         };
-        let name = "kube-apiserver-etcd-encryption-key";
-        let current = self.generated(name, Class::Current)?;
-        let secrets = [Some(current), self.manager.get(name, Class::Old)];
+        let current = Some(self.generated(ENCRYPTION_KEY, Class::Current)?);
+        let old = self.manager.get(ENCRYPTION_KEY, Class::Old);
+        let secrets = match which {
+            Keys::NewWrites => [current, old],
+            Keys::OldWrites => [old, current],
+        };
         Ok(secrets.iter().flatten().filter_map(read).collect())
     }
 

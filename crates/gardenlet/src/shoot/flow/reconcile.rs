@@ -21,6 +21,10 @@ pub(crate) struct Shape {
     pub(crate) nodes_known: bool,
     /// A rotation of authorities or of the service account key is preparing.
     pub(crate) rotation_preparing: bool,
+    /// All that is encrypted is written anew, with a label.
+    pub(crate) labels_encrypted: bool,
+    /// The labels go.
+    pub(crate) unlabels_encrypted: bool,
 }
 
 impl Shape {
@@ -44,6 +48,8 @@ impl Shape {
             backup: botanist.has_backup(),
             nodes_known: shoot.spec.networking.as_ref().is_some_and(|one| one.nodes.is_some()),
             rotation_preparing: phases.iter().flatten().any(|phase| phase.starts_with("Preparing")),
+            labels_encrypted: botanist.encryption().labels(),
+            unlabels_encrypted: botanist.encryption().unlabels(),
         }
     }
 }
@@ -99,6 +105,8 @@ pub(crate) fn graph<'a>(b: &'a Botanist, name: &'static str, shape: Shape) -> Gr
     let vpn = step!(g, b, "Deploying vpn-seed-server", [secrets, namespace, resource_manager], skip: wl, retry: DEFAULT, deploy_vpn());
     let access = step!(g, b, "Deploying Gardener shoot access resources", [secrets, resource_manager], skip: false, retry: DEFAULT, deploy_gardener_access());
     let client = step!(g, b, "Initializing connection to Shoot", [internal_record, external_record, access, api_server], skip: hib, retry: two_minutes, connect());
+    let labelled = step!(g, b, "Labeling resources after modification of encryption config or to encrypt them with new ETCD encryption key", [client], skip: hib || !shape.labels_encrypted, retry: Duration::from_secs(600), label_encrypted());
+    step!(g, b, "Removing label from resources after modification of encryption config or rotation of ETCD encryption key", [client, labelled], skip: hib || !shape.unlabels_encrypted, retry: Duration::from_secs(600), unlabel_encrypted());
     let scheduler = step!(g, b, "Deploying Kubernetes scheduler", [secrets, resource_manager], skip: wl, retry: DEFAULT, deploy_scheduler());
     let controller_manager = step!(g, b, "Deploying Kubernetes controller manager", [secrets, cloud_provider, resource_manager], skip: false, retry: DEFAULT, deploy_controller_manager());
     step!(g, b, "Restarting control plane pods", [controller_manager, control_plane], skip: !b.restarts_control_plane_pods(), restart_control_plane_pods());

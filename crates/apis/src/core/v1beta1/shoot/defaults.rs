@@ -292,10 +292,10 @@ fn default_maintenance(maintenance: &mut Maintenance, has_workers: bool, chance:
         default(&mut update.machine_image_version, true);
     }
     maintenance.time_window.get_or_insert_with(|| {
-        let hour = chance % 24;
+        let hour = chance % 23;
         MaintenanceTimeWindow {
             begin: format!("{hour:02}0000+0000"),
-            end: format!("{:02}0000+0000", (hour + 1) % 24),
+            end: format!("{:02}0000+0000", hour + 1),
         }
     });
     if let Some(credentials) = maintenance
@@ -408,15 +408,19 @@ mod tests {
         }
     }
 
+    /// DEF-19, UPD-42: no window spans midnight.
     #[test]
     fn def_19_window_is_a_full_hour_by_chance() {
-        let mut one = shoot(serde_json::json!({"metadata": {"name": "a"}, "spec": {}}));
-        default_shoot(&mut one, 23);
-        let window = one.spec.maintenance.unwrap().time_window.unwrap();
-        assert_eq!(
-            (window.begin.as_str(), window.end.as_str()),
-            ("230000+0000", "000000+0000")
-        );
+        for (chance, begin, end) in [
+            (0, "000000+0000", "010000+0000"),
+            (22, "220000+0000", "230000+0000"),
+            (23, "000000+0000", "010000+0000"),
+        ] {
+            let mut one = shoot(serde_json::json!({"metadata": {"name": "a"}, "spec": {}}));
+            default_shoot(&mut one, chance);
+            let window = one.spec.maintenance.unwrap().time_window.unwrap();
+            assert_eq!((window.begin.as_str(), window.end.as_str()), (begin, end), "{chance}");
+        }
     }
 
     #[test]

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use crate::cluster::LogicalCluster;
 use crate::definition::{Column, Columns, Context, Definition, Draft, PathColumn, Scale, Strategy, Version};
+use crate::json_path;
 use crate::registry::Scope;
-use crate::table::json_path;
 use crate::user::{MASTERS, UserInfo};
 use crate::webhooks::ConversionWebhook;
 use crate::{discovery, meta};
@@ -87,7 +87,7 @@ impl Strategy for CustomStrategy {
     }
 
     fn selectable_fields(&self, object: &Value) -> Vec<(String, String)> {
-        let text = |path: &str| match json_path(object, path) {
+        let text = |path: &str| match json_path::first(object, path) {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Null) | None => String::new(),
             Some(other) => other.to_string(),

@@ -23,7 +23,7 @@ use crate::definition::Definition;
 use crate::impersonation::impersonated;
 use crate::list::{ListOf, list_meta};
 use crate::metrics::{self, Asked, Watching};
-use crate::registry::{ListQuery, PatchKind, Scope, WriteOptions, Written, parse_revision, unreadable};
+use crate::registry::{ListQuery, Page, PatchKind, Scope, WriteOptions, Written, parse_revision, unreadable};
 use crate::request::{self, Query, ResourcePath, Target};
 use crate::respond::{self, Body};
 use crate::server::{ALL_CLUSTERS, Server};
@@ -676,16 +676,21 @@ impl Call {
         let accept = self.accept(scope)?;
         let query = ListQuery::read(&self.query, &scope.definition, false)?;
         let page = scope.list(&query)?;
+        self.page(scope, &page, accept).await
+    }
+
+    /// A page of objects in the form the client accepts.
+    async fn page(&self, scope: &Scope, page: &Page, accept: Accept) -> Result<Response<Body>, ApiError> {
         if accept.shape == Shape::Metadata {
             return Err(misshaped(scope, true));
         }
         let version = scope.spec()?;
         let api_version = scope.definition.api_version(&scope.version);
-        let list_meta = list_meta(&page, scope.definition.is_go_type() || accept.shape != Shape::Object);
+        let list_meta = list_meta(page, scope.definition.is_go_type() || accept.shape != Shape::Object);
         let current = || page.entries.iter().all(|entry| scope.is_current(entry));
         if scope.is_stored_version() && !accept.pretty && current() {
             let list = ListOf {
-                page: &page,
+                page,
                 list_meta: &list_meta,
                 across: self.cluster.name() == ALL_CLUSTERS,
             };
@@ -799,24 +804,13 @@ impl Call {
     }
 
     async fn delete_collection(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
+        let accept = self.accept(scope)?;
         let query = ListQuery::read(&self.query, &scope.definition, false)?;
         let mut warnings = Vec::new();
         let page = scope
             .delete_collection(&query, &self.delete_options()?, &mut warnings)
             .await?;
-        let version = scope.spec()?;
-        let mut items: Vec<Value> = page.entries.iter().map(|entry| object::value_of(entry)).collect();
-        scope
-            .all_to_requested(&mut items.iter_mut().collect::<Vec<_>>())
-            .await?;
-        if scope.definition.is_go_type() {
-            items.iter_mut().for_each(object::drop_type);
-        }
-        let list = json!({
-            "kind": version.list_kind, "apiVersion": scope.definition.api_version(&scope.version),
-            "metadata": list_meta(&page, scope.definition.is_go_type()), "items": items,
-        });
-        let mut response = respond::value(StatusCode::OK, &list, self.accept(scope)?);
+        let mut response = self.page(scope, &page, accept).await?;
         respond::warn(&mut response, &warnings);
         Ok(response)
     }

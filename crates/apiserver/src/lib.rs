@@ -25,6 +25,7 @@ mod go_json;
 pub mod handle;
 mod health;
 mod impersonation;
+mod json_path;
 pub mod kubernetes;
 mod list;
 pub mod listen;

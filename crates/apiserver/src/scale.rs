@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::decode::Source;
 use crate::definition::{Draft, Scale};
 use crate::handle::Call;
+use crate::json_path;
 use crate::registry::{PatchKind, Scope, WriteOptions, not_of_this_type};
 use crate::respond::{self, Body};
-use crate::table::json_path;
 use crate::{meta, object};
 
 /// The subresource, as managedFields name it.
@@ -176,12 +176,12 @@ fn applied(scope: &Scope, scale: &Value, paths: &Scale) -> Value {
 }
 
 fn scale_of(object: &Value, paths: &Scale) -> Value {
-    let number = |path: &str| json_path(object, path).and_then(Value::as_i64).unwrap_or(0);
+    let number = |path: &str| json_path::first(object, path).and_then(Value::as_i64).unwrap_or(0);
     let mut status = json!({"replicas": number(&paths.status_replicas)});
     let selector = paths
         .selector
         .as_deref()
-        .and_then(|path| json_path(object, path))
+        .and_then(|path| json_path::first(object, path))
         .map(selector_text);
     if let (Value::Object(status), Some(selector)) = (&mut status, selector) {
         status.insert("selector".into(), selector.into());

@@ -9,8 +9,8 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::definition::{Column, Columns, Definition, PathColumn, Version};
-use crate::meta;
 use crate::object::{self, Head};
+use crate::{json_path, meta};
 
 /// Which object each row carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,96 +203,26 @@ pub(crate) fn column_definitions(version: &Version) -> Value {
 }
 
 fn path_cell(column: &PathColumn, now: Timestamp, object: &Value) -> Value {
-    let Some(found) = json_path(object, &column.path) else {
+    let Some(found) = json_path::first(object, &column.path) else {
         return Value::Null;
     };
     match (column.column.type_.as_str(), found) {
-        ("date", Value::String(time)) => since(now, time).into(),
         ("string", Value::String(text)) => text.clone().into(),
-        ("string", Value::Null) => Value::Null,
+        // as Go prints nothing
+        ("string", Value::Null) => "<no value>".into(),
         ("string", other) => other.to_string().into(),
-        (_, other) => other.clone(),
+        ("integer", Value::Number(number)) => match number.as_i64() {
+            Some(whole) => whole.into(),
+            None => number
+                .as_f64()
+                .map_or(Value::Null, |number| (number.trunc() as i64).into()),
+        },
+        ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => found.clone(),
+        ("date", Value::String(time)) if !time.is_empty() && meta::parse_time(time).is_none() => "<invalid>".into(),
+        ("date", Value::String(time)) => since(now, time).into(),
+        // what is not of the column's type is not shown
+        _ => Value::Null,
     }
-}
-
-/// The value at a simple JSON path: `.spec.replicas`, `.metadata.labels.node`, `.status.conditions[?(@.type=="Ready")].status`, `.a[0].b`.
-pub fn json_path<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
-    let mut at = object;
-    for step in split_path(path) {
-        at = match step {
-            Step::Field(name) => at.get(&name)?,
-            Step::Index(index) => at.get(index)?,
-            Step::Filter(key, value) => at
-                .as_array()?
-                .iter()
-                .find(|item| item.get(&key).and_then(Value::as_str) == Some(value.as_str()))?,
-        };
-    }
-    Some(at)
-}
-
-enum Step {
-    Field(String),
-    Index(usize),
-    Filter(String, String),
-}
-
-fn split_path(path: &str) -> Vec<Step> {
-    let mut steps = Vec::new();
-    let mut rest = path;
-    while !rest.is_empty() {
-        if let Some(after) = rest.strip_prefix('.') {
-            let mut name = String::new();
-            let mut chars = after.char_indices();
-            let mut end = after.len();
-            while let Some((at, c)) = chars.next() {
-                match c {
-                    '\\' => name.extend(chars.next().map(|(_, escaped)| escaped)),
-                    '.' | '[' => {
-                        end = at;
-                        break;
-                    }
-                    c => name.push(c),
-                }
-            }
-            if !name.is_empty() {
-                steps.push(Step::Field(name));
-            }
-            rest = after.get(end..).unwrap_or_default();
-        } else if let Some(after) = rest.strip_prefix('[') {
-            let Some((inside, tail)) = after.split_once(']') else {
-                break;
-            };
-            if let Ok(index) = inside.parse() {
-                steps.push(Step::Index(index));
-            } else if let Some((key, value)) = inside
-                .trim_start_matches("?(")
-                .trim_end_matches(')')
-                .trim_start_matches("@.")
-                .split_once("==")
-            {
-                steps.push(Step::Filter(
-                    key.trim().to_owned(),
-                    value.trim().trim_matches(|c| c == '"' || c == '\'').to_owned(),
-                ));
-            } else {
-                steps.push(Step::Field(inside.trim_matches(|c| c == '"' || c == '\'').to_owned()));
-            }
-            rest = tail;
-        } else {
-            rest = match rest.find(['.', '[']) {
-                Some(next) => {
-                    steps.push(Step::Field(rest.get(..next).unwrap_or_default().to_owned()));
-                    rest.get(next..).unwrap_or_default()
-                }
-                None => {
-                    steps.push(Step::Field(rest.to_owned()));
-                    ""
-                }
-            };
-        }
-    }
-    steps
 }
 
 /// A `Table` of objects. `headers` is false for all but the first frame of a watch.
@@ -346,21 +276,3 @@ pub fn put_metadata(out: &mut BytesMut, metadata: &[u8], meta_version: &str) {
 
 /// The kind of an object's metadata alone.
 pub const PARTIAL: &str = "PartialObjectMetadata";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_are_followed() {
-        let object = json!({"spec": {"a": [{"b": 1}], "l.x/y": "z"}, "status": {"conditions": [{"type": "A", "status": "False"}, {"type": "Ready", "status": "True"}]}});
-        assert_eq!(json_path(&object, ".spec.a[0].b"), Some(&json!(1)));
-        assert_eq!(
-            json_path(&object, ".status.conditions[?(@.type==\"Ready\")].status"),
-            Some(&json!("True"))
-        );
-        assert_eq!(json_path(&object, ".spec.l\\.x/y"), Some(&json!("z")));
-        assert_eq!(json_path(&object, "spec.a"), object.pointer("/spec/a"));
-        assert_eq!(json_path(&object, ".spec.none.x"), None);
-    }
-}

@@ -6,25 +6,27 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use clap::Args;
 use http::Request;
-use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
 use crate::Figure;
 use crate::landscape::{shoot, until};
-use crate::load::{self, LISTS, Outcome, Server, post, send, write};
+use crate::load::{self, LISTS, Outcome, Server, answer, post, send, write};
 use crate::running::Gardener;
 
 /// How large the garden is.
 #[derive(Args)]
 pub struct Arguments {
-    /// Shoots of about 10 kB.
+    /// How many Shoots there are.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     shoots: u32,
+    /// Bytes of a Shoot as the server answers it: they have as many pools as fit.
+    #[arg(long, default_value_t = 10_000)]
+    shoot_size: usize,
     /// ShootStates of about 100 kB.
     #[arg(long, default_value_t = 1_000)]
     shoot_states: u32,
@@ -42,8 +44,8 @@ pub struct Arguments {
 const SHOOTS: &str = "/apis/core.gardener.cloud/v1beta1/namespaces/garden-local/shoots";
 const SHOOT_STATES: &str = "/apis/core.gardener.cloud/v1beta1/namespaces/garden-local/shootstates";
 const SECRETS: &str = "/api/v1/namespaces/garden-local/secrets";
-/// Bytes of a Shoot as it is sent.
-const SHOOT_SIZE: usize = 10_000;
+/// No Shoot has more pools, however large it may be.
+const MOST_POOLS: usize = 200;
 
 /// What there is before the first Shoot.
 const FURNITURE: [&str; 6] = [
@@ -101,8 +103,10 @@ pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec
     })
     .await;
     figures.extend(rates("Secrets created", &secrets.context("Secrets")?));
-    let shoots = load::run(&server, workers, arguments.shoots, |number| {
-        post(SHOOTS, &large_shoot(number))
+    let (pools, size) = pools_of(&client, arguments.shoot_size).await?;
+    figures.push(Figure::new("Shoots", format!("{pools} pools, {size} bytes")));
+    let shoots = load::run(&server, workers, arguments.shoots, move |number| {
+        post(SHOOTS, &large_shoot(number, pools))
     })
     .await;
     figures.extend(rates("Shoots created", &shoots.context("Shoots")?));
@@ -186,8 +190,21 @@ fn secret(number: u32) -> Value {
     })
 }
 
-/// A Shoot of as many pools as fit into its size.
-fn large_shoot(number: u32) -> Value {
+/// How many pools a Shoot has that is answered in as many bytes at most, and the bytes of its answer. Nothing is stored.
+async fn pools_of(client: &Client, size: usize) -> anyhow::Result<(usize, usize)> {
+    let mut fits = None;
+    for pools in 1..=MOST_POOLS {
+        let trial = post(&format!("{SHOOTS}?dryRun=All"), &large_shoot(0, pools))?;
+        let answered = answer(client, trial).await?.len();
+        if answered > size && fits.is_some() {
+            break;
+        }
+        fits = Some((pools, answered));
+    }
+    fits.context("a Shoot has a pool at least")
+}
+
+fn large_shoot(number: u32, pools: usize) -> Value {
     let mut shoot = shoot(&format!("shoot-{number}"), 1);
     let pool = |number: usize| {
         json!({
@@ -199,9 +216,8 @@ fn large_shoot(number: u32) -> Value {
             "kubernetes": {"kubelet": {"maxPods": 110, "kubeReserved": {"cpu": "80m", "memory": "1Gi", "pid": "20k"}, "evictionHard": {"memoryAvailable": "100Mi", "imageFSAvailable": "5%", "nodeFSAvailable": "5%"}}},
         })
     };
-    let size = pool(0).to_string().len() + 1;
     if let Some(workers) = shoot.pointer_mut("/spec/provider/workers") {
-        *workers = (0..SHOOT_SIZE / size).map(pool).collect();
+        *workers = (0..pools).map(pool).collect();
     }
     shoot
 }
@@ -216,10 +232,7 @@ fn shoot_state(number: u32) -> Value {
 }
 
 async fn shoots_of(client: &Client) -> anyhow::Result<Vec<Value>> {
-    let response = client.send(Request::get(SHOOTS).body(Body::empty())?).await?;
-    let status = response.status();
-    let body = response.into_body().collect().await?.to_bytes();
-    ensure!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&body));
+    let body = answer(client, Request::get(SHOOTS).body(Body::empty())?).await?;
     let mut list: Value = serde_json::from_slice(&body)?;
     match list.get_mut("items").map(Value::take) {
         Some(Value::Array(items)) => Ok(items),

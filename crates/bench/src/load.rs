@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::ensure;
+use bytes::Bytes;
 use http::Request;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http_body_util::BodyExt;
@@ -138,11 +139,16 @@ impl Outcome {
 
 /// Sends a request and reads its answer.
 pub async fn send(client: &Client, request: Request<Body>) -> anyhow::Result<()> {
+    answer(client, request).await.map(drop)
+}
+
+/// The answer to a request.
+pub async fn answer(client: &Client, request: Request<Body>) -> anyhow::Result<Bytes> {
     let response = client.send(request).await?;
     let status = response.status();
     let body = response.into_body().collect().await?.to_bytes();
     ensure!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&body));
-    Ok(())
+    Ok(body)
 }
 
 /// A request that creates an object.

@@ -177,6 +177,14 @@ impl LogicalCluster {
         &self.config.admission
     }
 
+    /// Where the store has an object.
+    pub fn key(&self, definition: &Definition, namespace: &str, name: &str) -> Key {
+        Key {
+            topic: definition.topic.clone(),
+            path: self.path(namespace, name).into(),
+        }
+    }
+
     /// Path of an object, or with an empty name the prefix of a collection, within a topic.
     pub fn path(&self, namespace: &str, name: &str) -> String {
         if self.name == crate::server::ALL_CLUSTERS {
@@ -325,11 +333,7 @@ impl Lister for LogicalCluster {
 
     fn get(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
         let (definition, store) = self.readable(group, resource)?;
-        let key = Key {
-            topic: definition.topic.clone(),
-            path: self.path(namespace, name).into(),
-        };
-        if let Some(entry) = store.get(&key) {
+        if let Some(entry) = store.get(&self.key(&definition, namespace, name)) {
             return Some(Arc::new(object::value_of(&entry)));
         }
         let elsewhere = self.config.elsewhere.as_ref()?;
@@ -376,20 +380,14 @@ impl Lister for LogicalCluster {
         };
         let entries = match which {
             Which::All | Which::With(..) => self.entries_in(store, &definition, ""),
-            Which::Named(namespace, name) => {
-                let key = Key {
-                    topic: definition.topic.clone(),
-                    path: self.path(namespace, name).into(),
-                };
-                match store.get(&key) {
-                    Some(entry) => vec![entry],
-                    // it may have to be fetched from another server
-                    None => {
-                        let fetched = self.get(group, resource, namespace, name);
-                        return fetched.and_then(|object| make(&object)).into_iter().collect();
-                    }
+            Which::Named(namespace, name) => match store.get(&self.key(&definition, namespace, name)) {
+                Some(entry) => vec![entry],
+                // it may have to be fetched from another server
+                None => {
+                    let fetched = self.get(group, resource, namespace, name);
+                    return fetched.and_then(|object| make(&object)).into_iter().collect();
                 }
-            }
+            },
         };
         let wanted = entries.iter().filter(|entry| match which {
             Which::With(field, value) => Head::of(entry, &definition).field(field) == Some(value),

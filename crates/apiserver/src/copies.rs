@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gardener_apimachinery::ApiError;
-use gardener_store::{Change, CommitError, Expect, Key};
+use gardener_store::{Change, CommitError, Expect};
 use serde_json::Value;
 
 use crate::cluster::LogicalCluster;
@@ -64,10 +64,7 @@ impl LogicalCluster {
                     name: name.clone(),
                     why,
                 })?;
-            let key = Key {
-                topic: definition.topic.clone(),
-                path: self.path(meta::namespace(&object), &name).into(),
-            };
+            let key = self.key(definition, meta::namespace(&object), &name);
             written.insert(
                 (definition.group.clone(), definition.plural.clone()),
                 definition.clone(),

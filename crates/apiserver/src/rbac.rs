@@ -4,7 +4,6 @@ pub(crate) mod escalation;
 
 use std::sync::Arc;
 
-use gardener_store::Key;
 use k8s_openapi::api::rbac::v1::{PolicyRule, RoleRef, Subject};
 use serde::Deserialize;
 
@@ -156,11 +155,7 @@ fn rules_of(cluster: &LogicalCluster, reference: &RoleRef, namespace: &str) -> O
 /// The rules of a Role or ClusterRole; `None` when there is no such role.
 pub fn role_rules(cluster: &LogicalCluster, resource: &str, namespace: &str, name: &str) -> Option<Vec<PolicyRule>> {
     let definition = cluster.find(GROUP, resource)?;
-    let key = Key {
-        topic: definition.topic.clone(),
-        path: cluster.path(namespace, name).into(),
-    };
-    let entry = cluster.store().get(&key)?;
+    let entry = cluster.store().get(&cluster.key(&definition, namespace, name))?;
     let role: Arc<Option<Role>> = Head::of(&entry, &definition).derive(|| object::parse::<Role>(&entry));
     Some(role.as_ref().as_ref()?.rules.clone().unwrap_or_default())
 }

@@ -154,10 +154,7 @@ impl Scope {
     }
 
     pub(crate) fn key(&self, name: &str) -> Key {
-        Key {
-            topic: self.definition.topic.clone(),
-            path: self.cluster.path(&self.namespace, name).into(),
-        }
+        self.cluster.key(&self.definition, &self.namespace, name)
     }
 
     pub(crate) fn not_found(&self) -> ApiError {

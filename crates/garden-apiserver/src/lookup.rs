@@ -49,11 +49,17 @@ where
     kept.filter_map(|kept| kept.downcast().ok()).collect()
 }
 
+/// The first of such objects.
+fn kept_one<K>(lister: &dyn Lister, which: Which<'_>) -> Option<Arc<K>>
+where
+    K: Resource + DeserializeOwned + Send + Sync + 'static,
+{
+    kept(lister, which).into_iter().next()
+}
+
 /// The project of a namespace.
 pub(crate) fn project_of(lister: &dyn Lister, namespace: &str) -> Option<Arc<Project>> {
-    kept(lister, Which::With("spec.namespace", namespace))
-        .into_iter()
-        .next()
+    kept_one(lister, Which::With("spec.namespace", namespace))
 }
 
 /// What a cloud profile tells, wherever it stands.
@@ -92,13 +98,11 @@ pub(crate) fn cloud_profile(
     };
     match reference.kind.as_str() {
         "CloudProfile" => {
-            let found = kept(lister, Which::Named("", &reference.name)).into_iter().next();
+            let found = kept_one(lister, Which::Named("", &reference.name));
             found.map(Profile::Cluster).ok_or_else(|| missing("cloudprofile"))
         }
         "NamespacedCloudProfile" => {
-            let found = kept(lister, Which::Named(namespace, &reference.name))
-                .into_iter()
-                .next();
+            let found = kept_one(lister, Which::Named(namespace, &reference.name));
             found
                 .map(Profile::Namespaced)
                 .ok_or_else(|| missing("namespacedcloudprofile"))

@@ -1,6 +1,7 @@
 //! The shoot care controller: looks at control planes and nodes, and tells the conditions of §6 of the status rules and the constraints of §10
 //! [ST-40..61], [ST-80..89].
 
+mod api_server;
 mod checks;
 mod constraints;
 
@@ -11,14 +12,15 @@ use gardener_apis::core::v1beta1::{Condition, LastOperation, Shoot};
 use gardener_controller::apply as patching;
 use gardener_controller::conditions::{self, Update, status};
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
-use gardener_rules as rules;
-use gardener_rules::care::{Finding, status_of_failure};
+use gardener_rules::care::{Finding, next_look, status_of_failure};
+use gardener_rules::constraints::ALL as ALL_CONSTRAINTS;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::SignedDuration;
 use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use crate::Config;
+use api_server::ApiServer;
 
 pub(crate) const API_SERVER: &str = "APIServerAvailable";
 pub(crate) const CONTROL_PLANE: &str = "ControlPlaneHealthy";
@@ -118,7 +120,11 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
         .into_iter()
         .filter(|kind| *kind != NODES || !shoot.spec.provider.workers.is_empty())
         .collect();
-    let verdicts = checks::all(config, &shoot, &wanted).await;
+    let server = match is_hibernated(&shoot) {
+        true => ApiServer::Rests,
+        false => ApiServer::look(config, &namespace(&shoot)).await,
+    };
+    let verdicts = checks::all(config, &shoot, &wanted, &server).await;
     let now = config.clock.time();
     let old = &shoot.status.conditions;
     let news: Vec<Condition> = verdicts
@@ -135,18 +141,18 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
             }
         })
         .collect();
-    let restrictions = constraints::all(config, &shoot).await;
+    let restrictions = constraints::all(config, &shoot, &server).await;
     let is_fine = news.iter().all(|one| one.status == status::TRUE);
     patching::patch_status(&api, &shoot, |shoot| {
         let list = std::mem::take(&mut shoot.status.conditions);
         shoot.status.conditions = conditions::build(list, news.clone(), &ALL);
         let list = std::mem::take(&mut shoot.status.constraints);
-        shoot.status.constraints = conditions::build(list, restrictions.clone(), &rules::constraints::ALL);
+        shoot.status.constraints = conditions::build(list, restrictions.clone(), &ALL_CONSTRAINTS);
     })
     .await?;
     let period = config.settings.shoot_care.sync_period;
     let last = shoot.status.last_operation.as_ref();
-    let next = gardener_rules::care::next_look(is_fine, last, config.clock.now(), period);
+    let next = next_look(is_fine, last, config.clock.now(), period);
     Ok(Action::RequeueAfter(next))
 }
 

@@ -8,7 +8,9 @@ use gardener_apimachinery::clock::Clock;
 use gardener_apis::constants::annotation;
 use gardener_apis::core::v1beta1::Shoot;
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, apply};
-use gardener_rules::credentials_rotation::{etcd_encryption_key_phase, is_handled, started, succeeded};
+use gardener_rules::credentials_rotation::{
+    COMPLETING, PREPARING, etcd_encryption_key_phase, is_handled, started, succeeded,
+};
 use gardener_rules::shoot_operation::remaining_operations;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::runtime::watcher;
@@ -26,7 +28,7 @@ fn has_work(shoot: &Shoot) -> bool {
     let works = !shoot.in_deletion() && last.is_some_and(|last| last.state != "Failed");
     let follows = shoot.status.hibernated == shoot.hibernation_enabled();
     let phase = etcd_encryption_key_phase(shoot);
-    works && (!follows || !rotations(shoot).is_empty() || matches!(phase, "Preparing" | "Completing"))
+    works && (!follows || !rotations(shoot).is_empty() || matches!(phase, PREPARING | COMPLETING))
 }
 
 /// What gardenlet's next operations make of the status.

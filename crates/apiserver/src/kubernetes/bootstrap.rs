@@ -1,6 +1,6 @@
 //! What a fresh cluster has before anybody writes to it: namespaces, roles and bindings, priority classes.
 
-use gardener_store::{Change, CommitError, Expect, Key};
+use gardener_store::{Change, CommitError, Expect};
 use serde_json::{Map, Value, json};
 
 use super::{RecordedError, recorded};
@@ -120,10 +120,7 @@ fn missing(cluster: &LogicalCluster) -> Result<Vec<Change>, BootstrapError> {
             let managed = owned.pointer("/metadata/managedFields").cloned();
             meta::set(&mut value, "managedFields", managed);
         }
-        let key = Key {
-            topic: definition.topic.clone(),
-            path: cluster.path(&namespace, &name).into(),
-        };
+        let key = cluster.key(&definition, &namespace, &name);
         changes.push(Change::Put {
             key,
             expect: Expect::Absent,

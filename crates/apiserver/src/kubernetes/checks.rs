@@ -192,6 +192,19 @@ pub(super) fn port(object: &Value, key: &str, path: &Path, errors: &mut ErrorLis
     }
 }
 
+/// Makes the node affinity of a pod's spec what it is in `affinity`, and leaves the rest of its affinity alone.
+pub(super) fn keep_node_affinity(spec: &mut Map<String, Value>, affinity: &Value) {
+    if affinity.get("nodeAffinity").is_some() {
+        spec.entry("affinity").or_insert_with(|| Value::Object(Map::new()));
+    }
+    let own = spec.get_mut("affinity").and_then(Value::as_object_mut);
+    keep(own, affinity, "nodeAffinity");
+    let own = spec.get("affinity").and_then(Value::as_object);
+    if affinity.is_null() && own.is_some_and(Map::is_empty) {
+        spec.remove("affinity");
+    }
+}
+
 /// Makes a member what it was.
 pub(super) fn keep(members: Option<&mut Map<String, Value>>, before: &Value, key: &str) {
     let Some(members) = members else { return };

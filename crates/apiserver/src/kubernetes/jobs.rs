@@ -4,7 +4,9 @@ use gardener_apimachinery::cron::Schedule;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::{Map, Value, json};
 
-use super::checks::{is_true, keep, label_selector, list, nonnegative, number, one_of, spec_of, text};
+use super::checks::{
+    is_true, keep, keep_node_affinity, label_selector, list, nonnegative, number, one_of, spec_of, text,
+};
 use super::pods::warnings;
 use super::strategy::Kind;
 use super::workloads::{amount_or_share, at_most_all, counts, selector_text, selects, set_status, validate_template};
@@ -333,22 +335,7 @@ fn template_changed(spec: &Value, old: &Value, path: &Path) -> Option<Error> {
         for key in ["nodeSelector", "tolerations", "schedulingGates"] {
             keep(Some(&mut *members), new, key);
         }
-        if affinity.get("nodeAffinity").is_some() {
-            members.entry("affinity").or_insert_with(|| json!({}));
-        }
-        keep(
-            members.get_mut("affinity").and_then(Value::as_object_mut),
-            affinity,
-            "nodeAffinity",
-        );
-        if affinity.is_null()
-            && members
-                .get("affinity")
-                .and_then(Value::as_object)
-                .is_some_and(Map::is_empty)
-        {
-            members.remove("affinity");
-        }
+        keep_node_affinity(members, affinity);
     }
     for key in ["containers", "initContainers"] {
         let containers = fixed.get_mut(key).and_then(Value::as_array_mut);

@@ -13,9 +13,9 @@ use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{self, Error, ErrorList, Path};
 use gardener_apimachinery::selector::LabelSelector;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::checks::{keep, list, text};
+use super::checks::{keep, keep_node_affinity, list, text};
 use super::defaults;
 use super::internal;
 use super::strategy::Kind;
@@ -237,23 +237,7 @@ fn without_permitted_changes(pod: &Value, before: &Value, is_gated: bool) -> Val
     }
     if is_gated {
         keep(Some(&mut *spec), before, "nodeSelector");
-        let old = before.get("affinity").unwrap_or(&Value::Null);
-        if old.get("nodeAffinity").is_some() {
-            spec.entry("affinity").or_insert_with(|| json!({}));
-        }
-        keep(
-            spec.get_mut("affinity").and_then(Value::as_object_mut),
-            old,
-            "nodeAffinity",
-        );
-        if old.is_null()
-            && spec
-                .get("affinity")
-                .and_then(Value::as_object)
-                .is_some_and(Map::is_empty)
-        {
-            spec.remove("affinity");
-        }
+        keep_node_affinity(spec, before.get("affinity").unwrap_or(&Value::Null));
     }
     fixed
 }

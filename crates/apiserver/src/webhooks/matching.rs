@@ -198,11 +198,7 @@ impl LogicalCluster {
     /// The head of an object.
     fn head(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Arc<Head>> {
         let definition = self.find(group, plural)?;
-        let key = gardener_store::Key {
-            topic: definition.topic.clone(),
-            path: self.path(namespace, name).into(),
-        };
-        let entry = self.store().get(&key)?;
+        let entry = self.store().get(&self.key(&definition, namespace, name))?;
         Some(Head::of(&entry, &definition))
     }
 }

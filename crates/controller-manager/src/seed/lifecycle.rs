@@ -4,7 +4,7 @@ use gardener_apis::constants::{annotation, label, operation};
 use gardener_apis::core::v1beta1::{Condition, Seed, Shoot};
 use gardener_apis::seedmanagement::v1alpha1::ManagedSeed;
 use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, apply, conditions};
-use gardener_rules::shoot_conditions;
+use gardener_rules::{constraints, shoot_conditions};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -20,8 +20,6 @@ const LEASE_NAMESPACE: &str = "gardener-system-seed-lease";
 const SHOOT_LEASE_PREFIX: &str = "self-hosted-shoot-";
 const GARDENLET_READY: &str = "GardenletReady";
 const REASON: &str = "StatusUnknown";
-/// Constraints that nobody but a gardenlet knows.
-const CONSTRAINTS: [&str; 2] = ["HibernationPossible", "MaintenancePreconditionsSatisfied"];
 
 /// Whose gardenlet it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -189,7 +187,11 @@ async fn mark_unknown(config: &Config, shoot: &Shoot, now: &Time) -> Result<(), 
         let types: Vec<&'static str> = shoot_conditions::types(shoot).collect();
         let status = &mut shoot.status;
         status.conditions = with_unknown(std::mem::take(&mut status.conditions), types.into_iter(), now);
-        status.constraints = with_unknown(std::mem::take(&mut status.constraints), CONSTRAINTS.into_iter(), now);
+        status.constraints = with_unknown(
+            std::mem::take(&mut status.constraints),
+            constraints::REQUIRED.into_iter(),
+            now,
+        );
     });
     or_gone(written.await)?;
     Ok(())

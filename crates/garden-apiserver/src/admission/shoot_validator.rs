@@ -23,6 +23,7 @@ use gardener_apiserver::meta;
 use super::shoot_defaults::NO_PROJECT;
 use super::{typed, typed_old};
 use crate::lookup;
+use gardener_rules::constraints::HIBERNATION_POSSIBLE;
 
 /// The plugin.
 pub(super) struct ShootValidator;
@@ -154,7 +155,7 @@ impl Check<'_> {
             return Ok(());
         }
         let mut constraints = self.shoot.status.constraints.iter();
-        match constraints.find(|own| own.r#type == "HibernationPossible" && own.status != "True") {
+        match constraints.find(|own| own.r#type == HIBERNATION_POSSIBLE && own.status != "True") {
             Some(own) => Err(self.attributes.forbidden(&format!(
                 "'{}' constraint is '{}': {}",
                 own.r#type, own.status, own.message

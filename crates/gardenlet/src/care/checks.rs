@@ -14,6 +14,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::ListParams;
 use kube::{Api, Client, Resource, ResourceExt};
 
+use super::api_server::ApiServer;
 use super::{API_SERVER, CONTROL_PLANE, NODES, OBSERVABILITY, SYSTEM, Verdict, is_hibernated, namespace};
 use crate::Config;
 use crate::extension::ExtensionObject;
@@ -56,7 +57,12 @@ fn verdict(checked: Result<(), Stop>, reason: &'static str, message: &'static st
 }
 
 /// All checks of a shoot.
-pub(super) async fn all<'k>(config: &Config, shoot: &Shoot, wanted: &[&'k str]) -> Vec<(&'k str, Verdict)> {
+pub(super) async fn all<'k>(
+    config: &Config,
+    shoot: &Shoot,
+    wanted: &[&'k str],
+    server: &ApiServer,
+) -> Vec<(&'k str, Verdict)> {
     let every = |verdict: Verdict| wanted.iter().map(|kind| (*kind, verdict.clone())).collect();
     if is_hibernated(shoot) {
         return every(Verdict::Holds(
@@ -79,7 +85,7 @@ pub(super) async fn all<'k>(config: &Config, shoot: &Shoot, wanted: &[&'k str]) 
         namespace,
         resources,
     };
-    let client = sight.shoot_client().await;
+    let client = sight.shoot_client(server);
     let mut verdicts = Vec::new();
     for kind in wanted {
         let verdict = match (*kind, &client) {
@@ -139,22 +145,16 @@ fn http_get(path: &str) -> Result<http::Request<Vec<u8>>, http::Error> {
     http::Request::get(path).body(Vec::new())
 }
 
-/// Whether a shoot's API server runs [ST-43].
-pub(super) async fn api_server_runs(config: &Config, namespace: &str) -> Result<bool, kube::Error> {
-    let api: Api<Deployment> = Api::namespaced(config.seed.clone(), namespace);
-    let found = api.get_opt("kube-apiserver").await?;
-    let wanted =
-        |one: &Deployment| one.metadata.deletion_timestamp.is_none() && one.spec.replicas.unwrap_or_default() > 0;
-    Ok(found.as_ref().is_some_and(wanted))
-}
-
 impl Sight<'_> {
     /// The shoot's API, if its server runs [ST-43], [ST-52].
-    async fn shoot_client(&self) -> Result<Client, String> {
-        let runs = api_server_runs(self.config, &self.namespace).await;
-        if runs.map_err(|error| error.to_string())? {
-            let client = self.config.shoots.client(&self.namespace).await;
-            return client.map_err(|error| format!("Could not initialize Shoot client for health check: {error}"));
+    fn shoot_client(&self, server: &ApiServer) -> Result<Client, String> {
+        match server {
+            ApiServer::Runs(Ok(client)) => return Ok(client.clone()),
+            ApiServer::Runs(Err(why)) => {
+                return Err(format!("Could not initialize Shoot client for health check: {why}"));
+            }
+            ApiServer::Unknown(why) => return Err(why.clone()),
+            ApiServer::Rests => {}
         }
         let last = self
             .shoot

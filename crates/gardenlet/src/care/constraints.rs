@@ -13,7 +13,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::ListParams;
 use kube::{Api, Client};
 
-use super::{checks, is_hibernated, namespace};
+use super::api_server::ApiServer;
+use super::{is_hibernated, namespace};
 use crate::Config;
 
 /// The Secrets of a control plane that are kept, authorities among them [ST-84].
@@ -107,7 +108,7 @@ impl Sight<'_> {
     }
 
     /// All that is to stand in the status, before anything is pardoned [ST-81].
-    async fn checked(&self) -> Vec<Condition> {
+    async fn checked(&self, server: &ApiServer) -> Vec<Condition> {
         let mut rotation_and_resources = vec![
             self.tell(
                 rules::AUTOMATIC_CREDENTIALS_ROTATION_POSSIBLE,
@@ -128,20 +129,14 @@ impl Sight<'_> {
         let mut all = Vec::new();
         let authorities = self.authorities().await;
         let mut definitions = None;
-        match checks::api_server_runs(self.config, &self.namespace).await {
-            Ok(true) => match self.config.shoots.client(&self.namespace).await {
-                Ok(client) => {
-                    all.extend(required(&self.webhooks(&client).await));
-                    definitions = Some(self.conversion_webhooks(&client).await);
-                }
-                Err(why) => {
-                    let why = format!("Could not initialize Shoot client for constraints check: {why}");
-                    all.extend(required(&Err(why)));
-                }
-            },
-            Ok(false) => all.extend(required(&Ok(Judgement::not_checked(false, rules::NOT_RUNNING)))),
-            Err(error) => {
-                let why = format!("Could not initialize Shoot client for constraints check: {error}");
+        match server {
+            ApiServer::Runs(Ok(client)) => {
+                all.extend(required(&self.webhooks(client).await));
+                definitions = Some(self.conversion_webhooks(client).await);
+            }
+            ApiServer::Rests => all.extend(required(&Ok(Judgement::not_checked(false, rules::NOT_RUNNING)))),
+            ApiServer::Runs(Err(why)) | ApiServer::Unknown(why) => {
+                let why = format!("Could not initialize Shoot client for constraints check: {why}");
                 all.extend(required(&Err(why)));
             }
         }
@@ -161,14 +156,14 @@ impl Sight<'_> {
 }
 
 /// The constraints of a shoot as they are to stand in its status.
-pub(super) async fn all(config: &Config, shoot: &Shoot) -> Vec<Condition> {
+pub(super) async fn all(config: &Config, shoot: &Shoot, server: &ApiServer) -> Vec<Condition> {
     let sight = Sight {
         config,
         shoot,
         namespace: namespace(shoot),
         now: config.clock.time(),
     };
-    let mut checked = sight.checked().await;
+    let mut checked = sight.checked(server).await;
     if rules::is_pardoned(shoot.status.last_operation.as_ref(), &shoot.status.last_errors) {
         for own in checked.iter_mut().filter(|own| own.status == status::FALSE) {
             let before = own.clone();

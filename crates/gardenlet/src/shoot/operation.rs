@@ -8,8 +8,8 @@ use gardener_apis::core::v1beta1::{LastError, LastOperation, Project, Seed, Shoo
 use gardener_controller::apply as patching;
 use gardener_controller::error_codes;
 use gardener_flow::{FlowError, ProgressReporter, TaskError};
-use gardener_rules::credentials_rotation;
 use gardener_rules::shoot_operation::{self as rules, OperationType};
+use gardener_rules::{constraints, credentials_rotation};
 use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +30,6 @@ const CONDITIONS: [&str; 5] = [
     "EveryNodeReady",
     "SystemComponentsHealthy",
 ];
-const CONSTRAINTS: [&str; 2] = ["HibernationPossible", "MaintenancePreconditionsSatisfied"];
 
 fn api(config: &Config, shoot: &Shoot) -> Api<Shoot> {
     Api::namespaced(config.garden.clone(), &shoot.namespace().unwrap_or_default())
@@ -316,7 +315,8 @@ async fn succeed(config: &Config, shoot: Shoot, kind: OperationType) -> Result<O
         shoot.status.retry_cycle_start_time = None;
         shoot.status.hibernated = is_hibernation_enabled(shoot) && kind != OperationType::Delete;
         shoot.status.conditions = rules::progressing_after_success(&shoot.status.conditions, &CONDITIONS, &now);
-        shoot.status.constraints = rules::progressing_after_success(&shoot.status.constraints, &CONSTRAINTS, &now);
+        shoot.status.constraints =
+            rules::progressing_after_success(&shoot.status.constraints, &constraints::REQUIRED, &now);
         credentials_rotation::succeeded(shoot, &now);
         shoot.status.last_operation = Some(LastOperation {
             r#type: kind.as_str().to_owned(),

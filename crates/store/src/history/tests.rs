@@ -431,7 +431,7 @@ impl Events for WrongEvents {
     }
 }
 
-/// How often a wrong store is to show: whether it does depends on how the clients' tasks meet.
+/// How often a wrong store is to show: whether it does depends on what the clients of a seed do.
 const SHOWS: usize = 5;
 
 /// How often a wrong store showed, and how often it was seen to be wrong.
@@ -461,7 +461,9 @@ async fn caught(wrong: Wrong) -> (usize, usize) {
     (showed, found)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+/// On one thread and in virtual time, where a seed always gives the same history. With more, a store may be wrong at a moment when it cannot
+/// be told from a right one: an old value is right for one who began to read before the new one was acknowledged.
+#[tokio::test(start_paused = true)]
 async fn a_wrong_store_is_found_out() {
     use Wrong::{
         AcknowledgesEarly, DoublesAnEvent, IgnoresPreconditions, ListsAnOldState, ListsHalf, LosesAnEvent,

@@ -6,6 +6,7 @@ use std::fmt;
 use bytes::Bytes;
 use gardener_apimachinery::ApiError;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
 use crate::{go_json, yaml};
@@ -98,8 +99,7 @@ impl Source {
         };
         let seed = Node {
             notes: &mut notes,
-            path: String::new(),
-            depth: 0,
+            place: Place::ROOT,
         };
         match self.format {
             Some(Format::Json) => drop(seed.deserialize(&mut serde_json::Deserializer::from_slice(&self.body))),
@@ -141,8 +141,7 @@ fn read_json(body: &[u8], notes: &mut Notes) -> serde_json::Result<Value> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let seed = Node {
         notes,
-        path: String::new(),
-        depth: 0,
+        place: Place::ROOT,
     };
     let value = seed.deserialize(&mut deserializer)?;
     deserializer.end().map(|()| value)
@@ -199,10 +198,61 @@ struct Notes {
     paths: Option<Vec<String>>,
 }
 
+/// Where a node stands. Most bodies have nothing to tell of any, so that its path is written only when it is told.
+#[derive(Clone, Copy)]
+struct Place<'p> {
+    step: Step<'p>,
+    above: Option<&'p Self>,
+    depth: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'p> {
+    Root,
+    Field(&'p str),
+    Item(usize),
+}
+
+impl Place<'_> {
+    const ROOT: Self = Self {
+        step: Step::Root,
+        above: None,
+        depth: 0,
+    };
+
+    /// The place one step further down.
+    fn then<'p>(&'p self, step: Step<'p>) -> Place<'p> {
+        Place {
+            step,
+            above: Some(self),
+            depth: self.depth + 1,
+        }
+    }
+
+    fn check_depth<E: serde::de::Error>(&self) -> Result<(), E> {
+        match self.depth > MAX_DEPTH {
+            true => Err(E::custom("exceeded max depth")),
+            false => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(above) = self.above else { return Ok(()) };
+        above.fmt(formatter)?;
+        match self.step {
+            Step::Root => Ok(()),
+            Step::Field(name) if above.above.is_none() => formatter.write_str(name),
+            Step::Field(name) => write!(formatter, ".{name}"),
+            Step::Item(number) => write!(formatter, "[{number}]"),
+        }
+    }
+}
+
 struct Node<'a> {
     notes: &'a mut Notes,
-    path: String,
-    depth: usize,
+    place: Place<'a>,
 }
 
 impl<'de> DeserializeSeed<'de> for Node<'_> {
@@ -254,14 +304,11 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        if self.depth > MAX_DEPTH {
-            return Err(serde::de::Error::custom("exceeded max depth"));
-        }
+        self.place.check_depth()?;
         let mut items = Vec::new();
         while let Some(item) = access.next_element_seed(Node {
             notes: &mut *self.notes,
-            path: format!("{}[{}]", self.path, items.len()),
-            depth: self.depth + 1,
+            place: self.place.then(Step::Item(items.len())),
         })? {
             items.push(item);
         }
@@ -269,26 +316,26 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        if self.depth > MAX_DEPTH {
-            return Err(serde::de::Error::custom("exceeded max depth"));
-        }
+        self.place.check_depth()?;
         let mut map = Map::new();
         while let Some(key) = access.next_key::<String>()? {
-            let path = if self.path.is_empty() {
-                key.clone()
-            } else {
-                format!("{}.{key}", self.path)
-            };
+            let place = self.place.then(Step::Field(&key));
             if let Some(paths) = &mut self.notes.paths {
-                paths.push(path.clone());
+                paths.push(place.to_string());
             }
             let value = access.next_value_seed(Node {
                 notes: &mut *self.notes,
-                path: path.clone(),
-                depth: self.depth + 1,
+                place,
             })?;
-            if map.insert(key, value).is_some() {
-                self.notes.duplicates.push(path);
+            match map.entry(key) {
+                Entry::Vacant(free) => {
+                    free.insert(value);
+                }
+                Entry::Occupied(mut first) => {
+                    let place = self.place.then(Step::Field(first.key()));
+                    self.notes.duplicates.push(place.to_string());
+                    first.insert(value);
+                }
             }
         }
         Ok(Value::Object(map))

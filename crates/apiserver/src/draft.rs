@@ -10,12 +10,18 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::{meta, untracked};
+
 /// An object as JSON, and as the type that rules read it as. Each is made of the other when somebody asks for it, and kept: strategies and plugins,
 /// one after the other, ask for the same. Whoever takes the JSON to change it makes the type forgotten, and the other way round.
+///
+/// The type has no managedFields. No rule looks at them, and they are a good part of most objects.
 #[derive(Default)]
 pub struct Draft {
     json: OnceLock<Value>,
     typed: Mutex<Option<Typed>>,
+    /// The managedFields of an object that is a type only.
+    managed_fields: Mutex<Option<Value>>,
     /// Whether the JSON is what the type makes.
     made: bool,
 }
@@ -46,6 +52,7 @@ impl From<Value> for Draft {
         Self {
             json: OnceLock::from(json),
             typed: Mutex::default(),
+            managed_fields: Mutex::default(),
             made: false,
         }
     }
@@ -64,7 +71,7 @@ impl Draft {
         if let Some(kept) = kept.and_then(|kept| kept.downcast().ok()) {
             return Ok(kept);
         }
-        let made = Arc::new(K::deserialize(&**self)?);
+        let made = Arc::new(untracked::read::<K>(self)?);
         *self.typed.lock() = Some(Typed::of(Arc::clone(&made)));
         Ok(made)
     }
@@ -85,9 +92,11 @@ impl Draft {
         Ok(Arc::unwrap_or_clone(typed))
     }
 
-    /// Replaces the object.
+    /// Replaces the object, but for its managedFields.
     pub fn set<K: Serialize + Any + Send + Sync>(&mut self, object: Arc<K>) {
-        self.json = OnceLock::new();
+        if let Some(mut json) = self.json.take() {
+            *self.managed_fields.get_mut() = meta::take_managed_fields(&mut json);
+        }
         self.typed = Mutex::new(Some(Typed::of(object)));
         self.made = true;
     }
@@ -106,12 +115,16 @@ impl Draft {
         self.json.get_or_init(|| self.made())
     }
 
-    /// The JSON that the type makes.
+    /// The JSON that the type makes, to be kept: the managedFields move into it.
     fn made(&self) -> Value {
-        let typed = self.typed.lock();
-        typed
-            .as_ref()
-            .map_or(Value::Null, |typed| (typed.to_json)(&*typed.object))
+        let mut json = match &*self.typed.lock() {
+            Some(typed) => (typed.to_json)(&*typed.object),
+            None => return Value::Null,
+        };
+        if let Some(managed) = self.managed_fields.lock().take() {
+            meta::set(&mut json, "managedFields", Some(managed));
+        }
+        json
     }
 }
 

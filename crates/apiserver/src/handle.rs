@@ -620,8 +620,8 @@ impl Call {
         let accept = self.accept(scope)?;
         parse_revision(self.query.get("resourceVersion"))?;
         let entry = scope.entry()?;
-        if scope.is_stored_version() && accept.is_plain_json() && scope.is_current(&entry) {
-            return Ok(respond::raw(StatusCode::OK, entry.value.clone(), accept));
+        if let Some(bytes) = scope.plain(&entry, accept) {
+            return Ok(respond::raw(StatusCode::OK, bytes, accept));
         }
         if scope.is_stored_version()
             && let Some(kind) = scope.protobuf_kind(accept)
@@ -775,7 +775,12 @@ impl Call {
         } else {
             StatusCode::OK
         };
-        let mut response = self.object(code, written.object, scope)?;
+        let accept = self.accept(scope)?;
+        let stored = written.entry.as_deref().and_then(|entry| scope.plain(entry, accept));
+        let mut response = match stored {
+            Some(bytes) => respond::raw(code, bytes, accept),
+            None => self.shown(code, written.object, scope, accept)?,
+        };
         respond::warn(&mut response, &written.warnings);
         Ok(response)
     }

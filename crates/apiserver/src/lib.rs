@@ -49,6 +49,7 @@ mod tls;
 pub mod tokens;
 mod trial;
 mod trust;
+mod untracked;
 pub mod user;
 pub mod watch;
 pub mod webhooks;

@@ -79,6 +79,11 @@ pub fn set(object: &mut Value, key: &str, value: Option<Value>) {
     }
 }
 
+/// Takes the managedFields out of an object.
+pub fn take_managed_fields(object: &mut Value) -> Option<Value> {
+    object.get_mut("metadata")?.as_object_mut()?.remove("managedFields")
+}
+
 /// A map of texts; members of other types are left out.
 pub fn string_map(value: Option<&Value>) -> BTreeMap<String, String> {
     value

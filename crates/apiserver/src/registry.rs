@@ -21,6 +21,7 @@ pub(crate) use update::{keep_server_metadata, no_name, other_name};
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::ErrorList;
 use gardener_store::{Change, CommitError, Committed, Entry, Expect, Key, Topic};
@@ -126,10 +127,48 @@ pub struct Scope {
 pub struct Written {
     /// The object in the request's version.
     pub object: Value,
+    /// The entry that was written, if one was.
+    pub(crate) entry: Option<Arc<Entry>>,
     /// Whether it did not exist before.
     pub created: bool,
     /// Sentences for `Warning` headers.
     pub warnings: Vec<String>,
+}
+
+/// An object as a write left it.
+struct Stored {
+    object: Value,
+    /// The entry that was written, if one was.
+    entry: Option<Arc<Entry>>,
+}
+
+impl From<Value> for Stored {
+    /// An object that was not written.
+    fn from(object: Value) -> Self {
+        Self { object, entry: None }
+    }
+}
+
+impl Stored {
+    /// `object` as the commit stored it.
+    fn by(committed: Committed, mut object: Value) -> Self {
+        let revision = committed.entry.mod_revision.to_string();
+        meta::set(&mut object, "resourceVersion", Some(revision.into()));
+        Self {
+            object,
+            entry: Some(committed.entry),
+        }
+    }
+
+    fn answered(self, created: bool, warnings: Vec<String>) -> Written {
+        let Self { object, entry } = self;
+        Written {
+            object,
+            entry,
+            created,
+            warnings,
+        }
+    }
 }
 
 impl Scope {
@@ -261,6 +300,12 @@ impl Scope {
         let written = self.definition.strategy.schema_written();
         self.definition.is_go_type()
             || entry.value.starts_with(head.as_bytes()) && written.is_none_or(|written| entry.mod_revision > written)
+    }
+
+    /// The stored bytes, where they are what `accept` wants.
+    pub(crate) fn plain(&self, entry: &Entry, accept: Accept) -> Option<Bytes> {
+        let plain = accept.is_plain_json() && self.is_stored_version() && self.is_current(entry);
+        plain.then(|| entry.value.clone())
     }
 
     /// Whether stored bytes can be sent as they are.
@@ -474,9 +519,3 @@ pub(crate) fn commit_failed(error: &CommitError) -> ApiError {
     }
 }
 
-/// `object` as the commit stored it.
-fn committed(committed: &Committed, mut object: Value) -> Value {
-    let revision = committed.entry.mod_revision.to_string();
-    meta::set(&mut object, "resourceVersion", Some(revision.into()));
-    object
-}

@@ -85,6 +85,16 @@ impl Gardener {
         Ok(self.process.kill().await?)
     }
 
+    /// Asks the process to stop, as Ctrl-C does, and waits until it is gone.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        let pid = self.pid()?.to_string();
+        let asked = Command::new("kill").args(["-TERM", &pid]).status().await?;
+        anyhow::ensure!(asked.success(), "process {pid} cannot be stopped: {asked}");
+        let status = self.process.wait().await?;
+        anyhow::ensure!(status.success(), "gardener stopped: {status}");
+        Ok(())
+    }
+
     /// Waits until the garden answers `/readyz` with 200.
     pub async fn client(&mut self) -> anyhow::Result<Client> {
         let deadline = Instant::now() + Duration::from_secs(60);

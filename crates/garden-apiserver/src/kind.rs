@@ -158,13 +158,19 @@ impl<K: GardenKind> TypedStrategy<K> {
 
 impl<K: GardenKind> Strategy for TypedStrategy<K> {
     fn default(&self, context: &Context<'_>, object: &mut Value) {
-        if K::ONE_VERSION
-            && let Ok(mut kind) = K::deserialize(&*object)
-        {
+        if !K::ONE_VERSION {
+            return;
+        }
+        // no rule looks at managedFields: they need not go through the type
+        let managed = meta::take_managed_fields(object);
+        if let Ok(mut kind) = K::deserialize(&*object) {
             complete(&mut kind, context.chance);
             if let Ok(value) = serde_json::to_value(kind) {
                 *object = value;
             }
+        }
+        if managed.is_some() {
+            meta::set(object, "managedFields", managed);
         }
     }
 

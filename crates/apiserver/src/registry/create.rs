@@ -4,7 +4,7 @@ use gardener_apimachinery::ApiError;
 use gardener_store::{CommitError, Expect};
 use serde_json::{Value, json};
 
-use super::{RETRIES, Scope, WriteOptions, Written, commit_failed, committed};
+use super::{RETRIES, Scope, Stored, WriteOptions, Written, commit_failed};
 use crate::decode::Source;
 use crate::definition::{Draft, Operation};
 use crate::meta;
@@ -158,11 +158,7 @@ impl Scope {
                     meta::set(&mut object, "resourceVersion", Some(revision.into()));
                 }
                 self.to_requested(&mut object).await?;
-                return Ok(Written {
-                    object,
-                    created: true,
-                    warnings,
-                });
+                return Ok(Stored::from(object).answered(true, warnings));
             }
             if !matches!(revision.as_str(), "" | "0") {
                 return Err(ApiError::unclassified(
@@ -171,14 +167,10 @@ impl Scope {
             }
             match self.commit_put(&name, Expect::Absent, &candidate).await {
                 Ok(done) => {
-                    let mut object = committed(&done, candidate);
-                    self.to_requested(&mut object).await?;
+                    let mut stored = Stored::by(done, candidate);
+                    self.to_requested(&mut stored.object).await?;
                     self.cluster.written(&self.definition);
-                    return Ok(Written {
-                        object,
-                        created: true,
-                        warnings,
-                    });
+                    return Ok(stored.answered(true, warnings));
                 }
                 Err(CommitError::Conflict { .. }) if generated && attempt + 1 < RETRIES => {}
                 Err(CommitError::Conflict { .. }) => {

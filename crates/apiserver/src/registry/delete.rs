@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::update::{Attempt, Found, goes_away};
-use super::{ListQuery, Page, RETRIES, Scope, committed};
+use super::{ListQuery, Page, RETRIES, Scope, Stored};
 use crate::definition::Operation;
 use crate::options::wrong_dry_run;
 use crate::{meta, object};
@@ -159,7 +159,7 @@ impl Scope {
                     match done.map_err(Attempt::from_commit) {
                         Ok(done) => {
                             self.cluster.written(&self.definition);
-                            last = committed(&done, last);
+                            last = Stored::by(done, last).object;
                         }
                         Err(Attempt::Raced) => continue,
                         Err(Attempt::Refused(error)) => return Err(error),
@@ -169,11 +169,11 @@ impl Scope {
                 return Ok(Deleted::Gone(last));
             }
             match self.store_change(found, object.into(), options.is_dry_run()).await {
-                Ok(object) => {
+                Ok(stored) => {
                     if !options.is_dry_run() && self.cluster.defines_custom_resources(&self.definition) {
                         crate::crd::termination::begin(&self.cluster, &self.name);
                     }
-                    return Ok(Deleted::Pending(object));
+                    return Ok(Deleted::Pending(stored.object));
                 }
                 Err(Attempt::Raced) => {}
                 Err(Attempt::Refused(error)) => return Err(error),

@@ -137,13 +137,7 @@ impl Scope {
                 .replace(found, patched, &context, options, &mut warnings, track_fields)
                 .await
             {
-                Ok(object) => {
-                    return Ok(Written {
-                        object,
-                        created: false,
-                        warnings,
-                    });
-                }
+                Ok(stored) => return Ok(stored.answered(false, warnings)),
                 Err(Attempt::Raced) => {}
                 Err(Attempt::Refused(error)) => {
                     self.refused_with.extend(warnings);

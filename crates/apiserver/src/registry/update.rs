@@ -10,7 +10,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::read::not_a_number;
-use super::{RETRIES, Scope, WriteOptions, Written, commit_failed, committed};
+use super::{RETRIES, Scope, Stored, WriteOptions, Written, commit_failed};
 use crate::decode::Source;
 use crate::definition::{Context, Definition, Draft, Operation};
 use crate::webhooks::conversion;
@@ -106,13 +106,7 @@ impl Scope {
                     self.refused_with.extend(warnings);
                     return Err(error);
                 }
-                Ok(object) => {
-                    return Ok(Written {
-                        object,
-                        created: false,
-                        warnings,
-                    });
-                }
+                Ok(stored) => return Ok(stored.answered(false, warnings)),
             }
         }
         Err(self.modified())
@@ -127,7 +121,7 @@ impl Scope {
         options: &WriteOptions,
         warnings: &mut Vec<String>,
         track_fields: bool,
-    ) -> Result<Value, Attempt> {
+    ) -> Result<Stored, Attempt> {
         let strategy = &self.definition.strategy;
         let old = &found.object;
         let has_status = self.definition.stored_version().is_some_and(|version| version.status);
@@ -151,7 +145,7 @@ impl Scope {
             self.own_fields(Some(old), &mut object, options, context.now).await;
         }
         if let Some(mut as_sent) = as_sent {
-            let managed = object.pointer_mut("/metadata/managedFields").map(Value::take);
+            let managed = meta::take_managed_fields(&mut object);
             meta::set(&mut as_sent, "managedFields", managed);
             object = as_sent;
         }
@@ -206,7 +200,7 @@ impl Scope {
     }
 
     /// Commits a decided change: nothing when it changes nothing, a removal when it took the last finalizer of an object in deletion.
-    pub(super) async fn store_change(&self, found: Found, object: Draft, dry_run: bool) -> Result<Value, Attempt> {
+    pub(super) async fn store_change(&self, found: Found, object: Draft, dry_run: bool) -> Result<Stored, Attempt> {
         let Found {
             revision,
             object: old,
@@ -215,9 +209,9 @@ impl Scope {
         let (mut old, mut object) = (old.into_json(), object.into_json());
         meta::set(&mut object, "resourceVersion", None);
         let expect = Expect::Revision(revision);
-        let mut answer = if dry_run {
+        let mut stored = if dry_run {
             meta::set(&mut object, "resourceVersion", Some(revision.to_string().into()));
-            object
+            Stored::from(object)
         } else if goes_away(&object) {
             self.commit_delete(&self.name, expect)
                 .await
@@ -225,7 +219,7 @@ impl Scope {
             self.cluster.written(&self.definition);
             // the object as it was when nothing held it any more
             meta::set(&mut object, "resourceVersion", Some(revision.to_string().into()));
-            object
+            Stored::from(object)
         } else {
             meta::set(&mut old, "resourceVersion", None);
             let unchanged = same_but_for_times(&old, &object);
@@ -234,18 +228,18 @@ impl Scope {
             }
             if unchanged && !is_stale {
                 meta::set(&mut object, "resourceVersion", Some(revision.to_string().into()));
-                object
+                Stored::from(object)
             } else {
                 let done = self
                     .commit_put(&self.name, expect, &object)
                     .await
                     .map_err(Attempt::from_commit)?;
                 self.cluster.written(&self.definition);
-                committed(&done, object)
+                Stored::by(done, object)
             }
         };
-        self.to_requested(&mut answer).await?;
-        Ok(answer)
+        self.to_requested(&mut stored.object).await?;
+        Ok(stored)
     }
 
     /// Stores what a subresource made of its parent. `None` when another write came first. `admitted`: the subresource's own body went
@@ -316,7 +310,7 @@ impl Scope {
                 .unwrap_or_default();
         }
         match self.store_change(found, object, options.dry_run).await {
-            Ok(object) => Ok(Some(object)),
+            Ok(stored) => Ok(Some(stored.object)),
             Err(Attempt::Raced) => Ok(None),
             Err(Attempt::Refused(error)) => Err(error),
         }
@@ -573,7 +567,7 @@ fn keep_all_but_status(object: &mut Value, old: &Value, keep_metadata: bool) {
         copy_member(object, old, key);
     }
     if keep_metadata {
-        let managed = object.pointer_mut("/metadata/managedFields").map(Value::take);
+        let managed = meta::take_managed_fields(object);
         copy_member(object, old, "metadata");
         if managed.is_some() {
             meta::set(object, "managedFields", managed);

@@ -349,6 +349,13 @@ impl Lister for LogicalCluster {
         entries.iter().map(|entry| Arc::new(object::value_of(entry))).collect()
     }
 
+    fn count(&self, group: &str, resource: &str, namespace: &str) -> usize {
+        let found = self.readable(group, resource);
+        found.map_or(0, |(definition, store)| {
+            store.count(&definition.topic, &self.path(namespace, ""))
+        })
+    }
+
     fn field_values(&self, group: &str, resource: &str, field: &str) -> Vec<String> {
         let Some((definition, store)) = self.readable(group, resource) else {
             return Vec::new();

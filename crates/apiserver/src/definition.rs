@@ -259,6 +259,10 @@ pub trait Lister: Send + Sync {
     fn get(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>>;
     /// All objects, or those of one namespace.
     fn list(&self, group: &str, resource: &str, namespace: Option<&str>) -> Vec<Arc<Value>>;
+    /// How many objects a namespace has; cheaper than reading them, but linear in their number.
+    fn count(&self, group: &str, resource: &str, namespace: &str) -> usize {
+        self.list(group, resource, Some(namespace)).len()
+    }
     /// The values of one selectable field in all objects; cheaper than reading the objects.
     fn field_values(&self, group: &str, resource: &str, field: &str) -> Vec<String>;
     /// The objects in which a selectable field has this value; cheaper than reading all.

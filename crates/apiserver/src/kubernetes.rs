@@ -27,6 +27,7 @@ mod policies;
 mod printers;
 mod recorded;
 mod resource_names;
+pub mod resource_quota;
 mod roles;
 mod serviceaccounts;
 mod services;

@@ -518,4 +518,3 @@ pub(crate) fn commit_failed(error: &CommitError) -> ApiError {
         }
     }
 }
-

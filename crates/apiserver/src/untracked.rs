@@ -123,7 +123,10 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_told() {
         for (object, why) in [
-            (json!({"metadata": {"name": 1}}), "invalid type: integer `1`, expected a string"),
+            (
+                json!({"metadata": {"name": 1}}),
+                "invalid type: integer `1`, expected a string",
+            ),
             (json!({"metadata": 1}), "invalid type: integer `1`"),
             (json!({"data": []}), "invalid type: sequence, expected a map"),
             (json!([]), "invalid type: sequence"),

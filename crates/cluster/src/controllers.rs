@@ -21,6 +21,7 @@ mod node_ranges;
 mod nodes;
 mod replica_sets;
 mod replicas;
+mod resource_quotas;
 mod revisions;
 mod service_accounts;
 mod stateful_sets;
@@ -41,6 +42,7 @@ pub(crate) fn start(environment: &Arc<Environment>) {
     node_ranges::start(environment);
     nodes::start(environment);
     replica_sets::start(environment);
+    resource_quotas::start(environment);
     service_accounts::start(environment);
     stateful_sets::start(environment);
     volumes::start(environment);

@@ -19,7 +19,8 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret, Service, ServiceAccount,
+    ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota, Secret, Service,
+    ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -148,6 +149,7 @@ informers! {
     endpoint_slices: EndpointSlice,
     budgets: PodDisruptionBudget,
     signing_requests: CertificateSigningRequest,
+    quotas: ResourceQuota,
     cluster_roles: ClusterRole => |role| role.rules = None,
 }
 

@@ -11,8 +11,8 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet}
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Container, Event, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret, Service,
-    ServiceAccount,
+    ConfigMap, Container, Event, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota, Secret,
+    Service, ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -266,6 +266,36 @@ async fn namespaces_go_with_all_their_content() {
     .await
     .unwrap();
     eventually!("namespace gone", namespaces.get_opt("n").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn quotas_tell_how_many_objects_there_are() {
+    let world = World::new().await;
+    let quotas: Api<ResourceQuota> = Api::namespaced(world.client.clone(), "default");
+    let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {"count/secrets": "2000", "secrets": "5", "requests.cpu": "1"}}});
+    quotas.create(&PostParams::default(), &object(quota)).await.unwrap();
+    let used = || async {
+        let status = quotas.get("q").await.unwrap().status.unwrap_or_default();
+        serde_json::to_value(status).unwrap()
+    };
+    let all = json!({"count/secrets": "2k", "secrets": "5", "requests.cpu": "1"});
+    let told = |count: &str| json!({"hard": all, "used": {"count/secrets": count, "secrets": count}});
+    eventually!("none", used().await == told("0"));
+    let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "default");
+    for name in ["a", "b"] {
+        let secret = object(json!({"metadata": {"name": name}}));
+        secrets.create(&PostParams::default(), &secret).await.unwrap();
+    }
+    eventually!("two", used().await == told("2"));
+    secrets.delete("a", &DeleteParams::default()).await.unwrap();
+    eventually!("one", used().await == told("1"));
+    let version = quotas.get("q").await.unwrap().metadata.resource_version;
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(
+        quotas.get("q").await.unwrap().metadata.resource_version,
+        version,
+        "nothing is written twice"
+    );
 }
 
 #[tokio::test(start_paused = true)]

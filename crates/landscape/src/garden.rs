@@ -5,6 +5,7 @@ use std::sync::Arc;
 use gardener_apiserver::authn::{Authenticator, Settings};
 use gardener_apiserver::authz::{Authorizer, Union};
 use gardener_apiserver::definition::Admission;
+use gardener_apiserver::kubernetes::resource_quota::ResourceQuota;
 use gardener_apiserver::kubernetes::{self, NamespaceLifecycle};
 use gardener_apiserver::openapi::Documents;
 use gardener_apiserver::rbac::Rbac;
@@ -46,6 +47,7 @@ pub fn admission_plugins(configuration: &admission::Configuration) -> Vec<Arc<dy
     plugins.extend(admission::webhooks::plugins(configuration.resource_size()));
     plugins.push(Arc::new(MutatingAdmissionWebhook));
     plugins.push(Arc::new(ValidatingAdmissionWebhook));
+    plugins.push(Arc::new(ResourceQuota::default()));
     plugins
 }
 

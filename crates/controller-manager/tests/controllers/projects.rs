@@ -179,3 +179,49 @@ async fn gcm_6_7_who_is_not_used_is_deleted_in_the_end() {
     assert!(garden.get(CORE, "Project", "", "local").await.is_none());
     stop.cancel();
 }
+
+#[tokio::test(start_paused = true)]
+async fn adm_1_a_resource_quota_bounds_the_objects_of_a_namespace() {
+    let garden = Garden::open().await;
+    for name in ["a", "b"] {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        garden.create(namespace).await.unwrap();
+    }
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "a"},
+        "spec": {"hard": {"count/configmaps": "3", "count/projects.core.gardener.cloud": "0", "count/quotas.core.gardener.cloud": "1"}}});
+    garden.create(quota).await.unwrap();
+    let map = |namespace: &str, number: usize| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("c-{number}"), "namespace": namespace}});
+    // all at once, and none is there yet when the last is looked at
+    let all = futures::future::join_all((0..8).map(|number| garden.create(map("a", number)))).await;
+    let refused: Vec<String> = all
+        .into_iter()
+        .filter_map(|created| created.err().map(|error| error.to_string()))
+        .collect();
+    assert_eq!(refused.len(), 5, "{refused:?}");
+    assert!(
+        refused.iter().all(|why| why.contains(
+            "is forbidden: exceeded quota: q, requested: count/configmaps=1, used: count/configmaps=3, limited: count/configmaps=3"
+        )),
+        "{refused:?}"
+    );
+    // of another namespace, or another kind
+    garden.create(map("b", 0)).await.unwrap();
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "a"}});
+    garden.create(secret).await.unwrap();
+    // who goes makes room, for one
+    garden.delete(("v1", "ConfigMap"), "a", "c-0").await;
+    garden.create(map("a", 8)).await.unwrap();
+    garden.create(map("a", 9)).await.unwrap_err();
+    // Gardener's kinds, too; what was refused for another reason takes no room
+    let own = |name: &str, days: i32| {
+        json!({"apiVersion": CORE, "kind": "Quota", "metadata": {"name": name, "namespace": "a"},
+            "spec": {"clusterLifetimeDays": days, "scope": {"apiVersion": CORE, "kind": "Project"}, "metrics": {}}})
+    };
+    garden.create(own("bad", -1)).await.unwrap_err();
+    garden.create(own("one", 1)).await.unwrap();
+    let refused = garden.create(own("two", 1)).await.unwrap_err().to_string();
+    assert!(
+        refused.contains("quotas.core.gardener.cloud \"two\" is forbidden: exceeded quota: q, requested: count/quotas.core.gardener.cloud=1"),
+        "{refused}"
+    );
+}

@@ -31,9 +31,11 @@ use crate::bootstrap;
 /// Host names of the server.
 const HOSTS: [&str; 2] = ["gardener-apiserver.kube-system.svc", "localhost"];
 
-/// Kinds of Kubernetes that admission reads: what objects refer to, where they are, and which webhooks are asked and where those are.
-const ELSEWHERE: [(&str, &str); 7] = [
+/// Kinds of Kubernetes that admission reads: what objects refer to, where they are and how many there may be, and which webhooks are asked and where
+/// those are.
+const ELSEWHERE: [(&str, &str); 8] = [
     ("", "namespaces"),
+    ("", "resourcequotas"),
     ("", "secrets"),
     ("", "configmaps"),
     ("", "services"),

@@ -27,7 +27,7 @@ fn profile_patch(kubernetes: &[(&str, Option<&str>)], images: &[&str]) -> String
     patch.to_string()
 }
 
-fn offer<'p>(patch: &'p str) -> [&'p str; 6] {
+fn offer(patch: &str) -> [&str; 6] {
     ["patch", "cloudprofile", "local", "--type=merge", "-p", patch]
 }
 

@@ -19,8 +19,22 @@ pub fn calendar(forecast: &Forecast) -> String {
     for entry in &forecast.entries {
         event(&mut out, entry, forecast.from);
     }
+    if forecast.entries.is_empty() {
+        nothing(&mut out, forecast);
+    }
     line(&mut out, "END:VCALENDAR");
     out
+}
+
+/// A calendar has at least one component (section 3.6): here that nothing of these days is taken.
+fn nothing(out: &mut String, forecast: &Forecast) {
+    let (begin, end) = (time(forecast.from), time(forecast.until));
+    line(out, "BEGIN:VFREEBUSY");
+    line(out, &format!("UID:{begin}.{end}@forecast.gardener.cloud"));
+    line(out, &format!("DTSTAMP:{begin}"));
+    line(out, &format!("DTSTART:{begin}"));
+    line(out, &format!("DTEND:{end}"));
+    line(out, "END:VFREEBUSY");
 }
 
 fn event(out: &mut String, entry: &Entry, stamp: Timestamp) {
@@ -187,6 +201,62 @@ mod tests {
                 "CATEGORIES:FAILURE",
                 "TRANSP:TRANSPARENT",
                 "END:VEVENT",
+                "END:VCALENDAR",
+            ]
+        );
+    }
+
+    /// A text as a reader takes it out of a line.
+    fn unescaped(text: &str) -> String {
+        let mut out = String::new();
+        let mut characters = text.chars();
+        while let Some(character) = characters.next() {
+            match (character, character == '\\') {
+                (_, true) => match characters.next() {
+                    Some('n') => out.push('\n'),
+                    Some(other @ ('\\' | ';' | ',')) => out.push(other),
+                    other => panic!("{other:?} is escaped in {text}"),
+                },
+                (';' | ',', false) => panic!("{character} is not escaped in {text}"),
+                (other, false) => out.push(other),
+            }
+        }
+        out
+    }
+
+    proptest::proptest! {
+        /// Whatever a text says, its lines are short, and who reads them gets the text.
+        #[test]
+        fn texts_come_back(text in "(?s).{0,200}") {
+            let mut written = String::new();
+            line(&mut written, &format!("DESCRIPTION:{}", escape(&text)));
+            proptest::prop_assert!(written.split("\r\n").all(|line| line.len() <= LINE));
+            let read = unfolded(&written);
+            proptest::prop_assert_eq!(read.len(), 1);
+            let kept = |character: &char| !character.is_control() || matches!(character, '\n' | '\t');
+            let expected: String = text.replace("\r\n", "\n").chars().filter(kept).collect();
+            proptest::prop_assert_eq!(unescaped(read[0].strip_prefix("DESCRIPTION:").unwrap()), expected);
+        }
+    }
+
+    #[test]
+    fn a_calendar_without_events_is_one_all_the_same() {
+        let forecast = Forecast {
+            from: "2026-01-01T12:00:00Z".parse().unwrap(),
+            until: "2026-01-03T12:00:00Z".parse().unwrap(),
+            seed_number: 1,
+            shoots: 0,
+            entries: Vec::new(),
+        };
+        assert_eq!(
+            unfolded(&calendar(&forecast))[4..],
+            [
+                "BEGIN:VFREEBUSY",
+                "UID:20260101T120000Z.20260103T120000Z@forecast.gardener.cloud",
+                "DTSTAMP:20260101T120000Z",
+                "DTSTART:20260101T120000Z",
+                "DTEND:20260103T120000Z",
+                "END:VFREEBUSY",
                 "END:VCALENDAR",
             ]
         );

@@ -8,6 +8,7 @@ use gardener_apis::core::v1beta1::{
     default_cloud_profile, default_namespaced_cloud_profile,
 };
 use gardener_apis::security::v1alpha1::CredentialsBinding;
+use gardener_garden_apiserver::{RecordedError, definitions};
 use gardener_landscape::apply::{self, ApplyError, Manifest};
 use gardener_rules::cloud_profiles::{merged, uses_namespaced};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -16,6 +17,18 @@ use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+/// Kinds of the group `core.gardener.cloud` that are read.
+const CORE_KINDS: [&str; 8] = [
+    "CloudProfile",
+    "NamespacedCloudProfile",
+    "Project",
+    "Seed",
+    "ControllerRegistration",
+    "SecretBinding",
+    "Quota",
+    "Shoot",
+];
 
 /// How many objects one request asks for.
 const PAGE: u32 = 500;
@@ -38,6 +51,21 @@ pub enum InventoryError {
         /// What is wrong.
         why: String,
     },
+    /// A group of the garden does not have such a kind.
+    #[error("{origin}: {name:?}: {api_version} has no kind {kind:?}")]
+    NoKind {
+        /// File of the manifest.
+        origin: String,
+        /// Group and version.
+        api_version: String,
+        /// The kind that is none.
+        kind: String,
+        /// Name of the object.
+        name: String,
+    },
+    /// What a garden has is not known.
+    #[error("the kinds of a garden are not known: {0}")]
+    Kinds(#[from] RecordedError),
     /// The manifests are about something else.
     #[error("neither CloudProfiles nor Shoots are in {0}: give the manifests of both with -f")]
     Nothing(String),
@@ -118,7 +146,7 @@ impl Inventory {
         Ok(inventory)
     }
 
-    /// Reads manifests: files, or folders of them. Kinds that do not matter here are passed over.
+    /// Reads manifests: files, or folders of them. Kinds that do not matter here are passed over, but not kinds that a garden should know and does not.
     ///
     /// # Errors
     /// [`InventoryError`].
@@ -145,6 +173,12 @@ impl Inventory {
         for mut object in apply::objects(manifest)? {
             let types = object.types.clone().unwrap_or_default();
             let group = types.api_version.split_once('/').map_or("", |(group, _)| group);
+            let group = match (group, &*types.kind) {
+                // the group was forgotten, which is told where the version is looked at
+                ("", "CredentialsBinding") => "security.gardener.cloud",
+                ("", kind) if CORE_KINDS.contains(&kind) => "core.gardener.cloud",
+                (group, _) => group,
+            };
             let origin = &manifest.origin;
             let namespaced = !matches!(
                 &*types.kind,
@@ -169,6 +203,14 @@ impl Inventory {
                 }
                 ("core.gardener.cloud", "Quota") => add(&mut self.quotas, object, origin)?,
                 ("core.gardener.cloud", "Shoot") => add(&mut self.shoots, object, origin)?,
+                (group, kind) if !may_be_passed_over(group, kind)? => {
+                    return Err(InventoryError::NoKind {
+                        origin: origin.clone(),
+                        api_version: types.api_version.clone(),
+                        kind: types.kind.clone(),
+                        name: object.metadata.name.unwrap_or_default(),
+                    });
+                }
                 _ => {}
             }
         }
@@ -262,6 +304,17 @@ where
     }
 }
 
+/// Whether an object that is not looked at here may be there all the same: it is of a group that is none of a garden's own, or of a kind in it.
+fn may_be_passed_over(group: &str, kind: &str) -> Result<bool, RecordedError> {
+    if !group.ends_with(".gardener.cloud") {
+        return Ok(true);
+    }
+    let definitions = definitions(&gardener_garden_apiserver::Options::default())?;
+    let mut of_group = definitions.iter().filter(|own| own.group == group).peekable();
+    let is_foreign = of_group.peek().is_none();
+    Ok(is_foreign || of_group.any(|own| own.versions.iter().any(|version| version.kind == kind)))
+}
+
 /// A kind that can be read.
 trait Kind: Resource + Metadata<Ty = ObjectMeta> + DeserializeOwned + Clone + std::fmt::Debug {}
 
@@ -279,22 +332,24 @@ async fn list<K: Kind>(api: Api<K>) -> Result<Vec<K>, InventoryError> {
                 params = ListParams::default();
                 continue;
             }
-            Err(error) => {
-                return Err(InventoryError::Garden {
-                    resource: K::URL_PATH_SEGMENT,
-                    code: match &error {
-                        kube::Error::Api(status) => Some(status.code),
-                        _ => None,
-                    },
-                    why: told(&error),
-                });
-            }
+            Err(error) => return Err(untold::<K>(&error)),
         };
         found.extend(page.items);
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
             None => return Ok(found),
         }
+    }
+}
+
+fn untold<K: Resource>(error: &kube::Error) -> InventoryError {
+    InventoryError::Garden {
+        resource: K::URL_PATH_SEGMENT,
+        code: match error {
+            kube::Error::Api(status) => Some(status.code),
+            _ => None,
+        },
+        why: told(error),
     }
 }
 

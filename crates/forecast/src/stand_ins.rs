@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gardener_apis::constants::annotation;
+use gardener_apis::constants::{annotation, label, role};
 use gardener_apis::core::v1beta1::Shoot;
 use gardener_rules::registrations::needs_of_shoot;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -16,6 +16,7 @@ pub(crate) fn stand_ins(inventory: &Inventory, shoots: &[Shoot]) -> Vec<Value> {
     objects.extend(seeds(inventory, shoots));
     objects.extend(registration(inventory, shoots));
     objects.extend(bindings(inventory, shoots));
+    objects.extend(managed_issuer(shoots));
     let mut namespaces: BTreeSet<String> = objects
         .iter()
         .filter_map(|object| object.pointer("/metadata/namespace")?.as_str().map(str::to_owned))
@@ -95,6 +96,17 @@ fn registration(inventory: &Inventory, shoots: &[Shoot]) -> Option<Value> {
         "apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerRegistration", "metadata": {"name": "all"},
         "spec": {"resources": resources},
     }))
+}
+
+/// Where a shoot has a managed issuer, its garden offers that: by a Secret that tells where issuers are.
+fn managed_issuer(shoots: &[Shoot]) -> Option<Value> {
+    let is_managed = |shoot: &Shoot| shoot.annotation(annotation::AUTHENTICATION_ISSUER) == Some("managed");
+    shoots.iter().any(is_managed).then(|| {
+        json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {"namespace": "garden", "name": format!("issuer.{UNREAD}"), "labels": {label::ROLE: role::SHOOT_SERVICE_ACCOUNT_ISSUER}},
+        })
+    })
 }
 
 /// Namespace and name.

@@ -186,6 +186,19 @@ fn what_is_wrong_is_said() {
             "Shoot \"a\" cannot be read: apiVersion is \"core.gardener.cloud/v1\", expected \"core.gardener.cloud/v1beta1\"",
         ),
         (
+            "kind: Shoot\napiVersion: v1beta1\nmetadata: {name: a}",
+            "Shoot \"a\" cannot be read: apiVersion is \"v1beta1\", expected \"core.gardener.cloud/v1beta1\"",
+        ),
+        (
+            "kind: Shoots\napiVersion: core.gardener.cloud/v1beta1\nmetadata: {name: a}",
+            "all.yaml: \"a\": core.gardener.cloud/v1beta1 has no kind \"Shoots\"",
+        ),
+        (
+            "kind: Shoot\nmetadata: {name: a}",
+            "apiVersion, kind and metadata.name are needed",
+        ),
+        ("", "neither CloudProfiles nor Shoots are in"),
+        (
             "kind: Shoot\napiVersion: core.gardener.cloud/v1beta1\nmetadata: {name: a}\nspec: {kubernetes: 3}",
             "Shoot \"a\" cannot be read: ",
         ),
@@ -216,6 +229,47 @@ fn what_is_wrong_is_said() {
         );
         assert!(error.contains(expected), "{error}");
     }
+}
+
+/// What admission asks of a garden when a version changes, and a forecast does not read, was accepted by that garden.
+#[test]
+fn what_shoots_need_of_their_garden_is_there() {
+    let with = |name: &str| {
+        let server = format!(
+            "kubernetes: {{kubeAPIServer: {{auditConfig: {{auditPolicy: {{configMapRef: {{name: {name}}}}}}}, structuredAuthentication: {{configMapName: {name}}}, \
+             structuredAuthorization: {{configMapName: {name}, kubeconfigs: [{{authorizerName: a, secretName: {name}}}]}}}}, version"
+        );
+        let shoot = shoot(name, CP, "1.33.2", "").replace("kubernetes: {version", &server);
+        shoot.replace(
+            "namespace: garden-dev}",
+            "namespace: garden-dev, annotations: {authentication.gardener.cloud/issuer: managed}}",
+        )
+    };
+    let inventory = read(&[PROFILE, &with("unread")]).unwrap();
+    let found = foretell(&inventory).unwrap();
+    let told: Vec<_> = found
+        .entries
+        .iter()
+        .map(|own| (own.outcome, own.changes.len(), &own.failure_reason))
+        .collect();
+    assert_eq!(told, [(Outcome::Updated, 1, &None)]);
+}
+
+/// What else a folder may have is passed over; a garden without shoots has no future.
+#[test]
+fn other_kinds_and_no_shoots() {
+    let others = "kind: BackupBucket\napiVersion: core.gardener.cloud/v1beta1\nmetadata: {name: a}\n---\nkind: Pod\napiVersion: v1\nmetadata: {name: a}\n---\n\
+                  kind: Garden\napiVersion: operator.gardener.cloud/v1alpha1\nmetadata: {name: a}\n---\nkind: Project\napiVersion: example.com/v1\nmetadata: {name: a}";
+    let inventory = read(&[PROFILE, others]).unwrap();
+    assert!(inventory.projects.is_empty());
+    let found = foretell(&inventory).unwrap();
+    assert_eq!((found.shoots, found.entries.len()), (0, 0));
+    let nobody: Vec<usize> = list(&inventory, found.from)[0]
+        .versions
+        .iter()
+        .map(|own| own.shoots)
+        .collect();
+    assert_eq!(nobody, [0; 6]);
 }
 
 /// [ST-172], [GCM-42]: what is no maintenance comes at its own time, and what is over is maintained no more.
@@ -264,8 +318,8 @@ quotas: [{name: week, namespace: garden}]
         })
         .collect();
     assert_eq!(of("sleepy"), sleep);
-    // looked at once an hour, from noon on
-    assert_eq!(of("trial"), [("2026-01-06T00:00:00Z".to_owned(), Outcome::Deleted)]);
+    // looked at once an hour, from noon on: at its very end it is not over yet
+    assert_eq!(of("trial"), [("2026-01-06T01:00:00Z".to_owned(), Outcome::Deleted)]);
     let end = found.entries.iter().find(|entry| entry.shoot == "told").unwrap();
     assert_eq!(
         (end.time.to_string().as_str(), end.outcome),

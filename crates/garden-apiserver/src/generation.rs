@@ -230,4 +230,116 @@ mod tests {
         new.spec.hibernation = serde_json::from_value(json!({"enabled": true})).unwrap();
         assert!(shoot_bumps(&mut new, &old));
     }
+
+    /// UC-1 to UC-11 [UPD-10]–[UPD-13]: whether the generation rises, and what is left of the annotation.
+    #[test]
+    fn uc_1_to_11_what_raises_the_generation() {
+        let confined = json!({"spec": {"maintenance": {"confineSpecUpdateRollout": true}}});
+        let no_ssh = json!({"spec": {"provider": {"workersSettings": {"sshAccess": {"enabled": false}}}}});
+        let state = |state: &str| json!({"status": {"lastOperation": {"type": "Reconcile", "state": state}}});
+        let asks = |operation: &str| json!({"metadata": {"annotations": {annotation::OPERATION: operation}}});
+        let labelled = json!({"spec": {"provider": {"workers": [{"name": "w", "labels": {"a": "b"}}]}}});
+        let both = |one: &Value, other: &Value| {
+            let mut whole = one.clone();
+            merge(&mut whole, other);
+            whole
+        };
+        let table = [
+            (
+                "UC-1",
+                state("Succeeded"),
+                json!({"spec": {"kubernetes": {"version": "1.34.1"}}}),
+                true,
+                None,
+            ),
+            ("UC-2", confined.clone(), labelled.clone(), false, None),
+            (
+                "UC-3",
+                confined.clone(),
+                json!({"spec": {"hibernation": {"enabled": true}}}),
+                true,
+                None,
+            ),
+            (
+                "UC-4",
+                confined.clone(),
+                json!({"spec": {"maintenance": {"confineSpecUpdateRollout": false}}}),
+                true,
+                None,
+            ),
+            ("and on", json!({}), confined.clone(), false, None),
+            (
+                "with another change",
+                json!({}),
+                both(&confined, &labelled),
+                false,
+                None,
+            ),
+            ("UC-5", state("Failed"), asks("retry"), true, None),
+            ("UC-6", state("Failed"), asks("reconcile"), false, Some("reconcile")),
+            (
+                "of several",
+                state("Failed"),
+                asks("retry;reconcile"),
+                false,
+                Some("retry;reconcile"),
+            ),
+            ("UC-7", state("Error"), asks("reconcile"), true, None),
+            ("UC-8", state("Succeeded"), asks("retry"), false, Some("retry")),
+            ("UC-9", json!({}), asks("reconcile"), false, Some("reconcile")),
+            (
+                "UC-10",
+                both(&no_ssh, &state("Succeeded")),
+                asks("rotate-ssh-keypair"),
+                false,
+                None,
+            ),
+            (
+                "UC-11",
+                state("Succeeded"),
+                asks("reconcile;rotate-ca-start"),
+                true,
+                Some("rotate-ca-start"),
+            ),
+            (
+                "a change of the spec leaves it",
+                state("Succeeded"),
+                both(&labelled, &asks("reconcile")),
+                true,
+                Some("reconcile"),
+            ),
+            (
+                "in confinement it counts",
+                both(&confined, &state("Succeeded")),
+                asks("reconcile"),
+                true,
+                None,
+            ),
+        ];
+        for (id, given, change, rises, left) in table {
+            let mut before = json!({
+                "metadata": {"name": "a"},
+                "spec": {"kubernetes": {"version": "1.34.0"}, "provider": {"type": "local", "workers": [{"name": "w"}]}},
+            });
+            merge(&mut before, &given);
+            let mut after = before.clone();
+            merge(&mut after, &change);
+            let old: Shoot = serde_json::from_value(before).unwrap();
+            let mut new: Shoot = serde_json::from_value(after).unwrap();
+            normalize_operations(&mut new.metadata);
+            assert_eq!(shoot_bumps(&mut new, &old), rises, "{id}");
+            assert_eq!(new.annotation(annotation::OPERATION), left, "{id}");
+        }
+    }
+
+    fn merge(into: &mut Value, patch: &Value) {
+        match (into, patch) {
+            (Value::Object(into), Value::Object(patch)) => {
+                for (key, value) in patch {
+                    merge(into.entry(key.clone()).or_insert(Value::Null), value);
+                }
+            }
+            (into, patch) => *into = patch.clone(),
+        }
+    }
 }

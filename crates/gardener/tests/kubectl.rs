@@ -11,6 +11,8 @@ mod controller_manager;
 mod garden;
 #[path = "kubectl/harness.rs"]
 mod harness;
+#[path = "kubectl/maintenance.rs"]
+mod maintenance;
 #[path = "kubectl/refusals.rs"]
 mod refusals;
 #[path = "kubectl/seed.rs"]
@@ -116,4 +118,9 @@ fn seed_runs_workload() {
 #[test]
 fn shoot_lives_its_life() {
     on_landscape(&["--no-shoot"], shoot::life);
+}
+
+#[test]
+fn maintenance_follows_versions() {
+    on_landscape(&["--no-shoot"], maintenance::all);
 }

@@ -1,10 +1,14 @@
 //! The life of a shoot, told in virtual time: create, hibernate, wake up, scale, delete.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
+#[path = "shoot_story/versions.rs"]
+mod versions;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_apis::core::v1beta1::{BackupEntry, Shoot};
 use gardener_apis::machine::v1alpha1::Machine;
+use gardener_landscape::apply::Manifest;
 use gardener_landscape::manifests;
 use gardener_testkit::landscape::Landscape;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
@@ -29,8 +33,11 @@ impl Story {
             .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
             .with_test_writer()
             .try_init();
-        let landscape = Landscape::start(number).await;
-        landscape.apply(&manifests::shoot()).await;
+        Self::create(Landscape::start(number).await, &manifests::shoot()).await
+    }
+
+    async fn create(landscape: Landscape, manifest: &Manifest) -> Self {
+        landscape.apply(manifest).await;
         let shoots = Api::namespaced(landscape.garden(), "garden-local");
         let story = Self { landscape, shoots };
         story.settled("created", "Create").await;

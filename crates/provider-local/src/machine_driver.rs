@@ -22,6 +22,8 @@ pub const USER_DATA_PATH: &str = "/etc/machine/userdata";
 pub const USER_DATA_KEY: &str = "userdata";
 /// On a machine's pod: what its node can hold, as JSON object of resources and quantities.
 pub const CAPACITY_ANNOTATION: &str = "machine.local.provider.extensions.gardener.cloud/capacity";
+/// On a machine's pod: what runs on it, as its node tells it.
+pub const OPERATING_SYSTEM_ANNOTATION: &str = "machine.local.provider.extensions.gardener.cloud/operating-system";
 /// Labels of machine pods.
 pub const LABELS: [(&str, &str); 2] = [("app", "machine"), ("machine-provider", "local")];
 const PROVIDER_ID_PREFIX: &str = "local:///";
@@ -118,13 +120,13 @@ fn pod(request: &Request) -> Result<Pod, DriverError> {
         .node_template
         .as_ref()
         .and_then(|template| template.get("capacity"));
+    // what the node can hold and runs is the class' business, and the pod is all that a machine knows of itself
+    let mut annotations = BTreeMap::from([(CAPACITY_ANNOTATION, capacity.unwrap_or(&json!({})).to_string())]);
+    if let Some(system) = spec.get("operatingSystem").and_then(Value::as_str) {
+        annotations.insert(OPERATING_SYSTEM_ANNOTATION, system.to_owned());
+    }
     serde_json::from_value(json!({
-        "metadata": {
-            "name": pod_name(&machine),
-            "labels": labels(&machine),
-            // what the node can hold is the class' business, and the pod is all that a machine knows of itself
-            "annotations": {CAPACITY_ANNOTATION: capacity.unwrap_or(&json!({})).to_string()},
-        },
+        "metadata": {"name": pod_name(&machine), "labels": labels(&machine), "annotations": annotations},
         "spec": {
             "restartPolicy": "Always",
             "containers": [{

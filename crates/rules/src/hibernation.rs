@@ -1,11 +1,12 @@
 //! Hibernation by schedules [ST-171]–[ST-173], [GCM-40]: whether a shoot is to sleep or to wake up now, and when it is to be looked at again.
 
-use gardener_apimachinery::cron::{ParseCronError, ZonedSchedule};
+use gardener_apimachinery::cron::ZonedSchedule;
 use gardener_apis::core::v1beta1::{HibernationSchedule, Shoot};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::maintenance_window::Window;
+use crate::shoot_operation::is_failed;
 
 /// What is older is not made up for, however long the controller was away.
 const LONGEST_LOOK_BACK: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -45,34 +46,34 @@ pub struct Decision {
     pub wait: Option<SignedDuration>,
 }
 
-/// Schedules with what they do, in the order in which they are written.
-fn parse(schedules: &[HibernationSchedule]) -> Result<Vec<(ZonedSchedule, Turn)>, ParseCronError> {
+/// Schedules with what they do, in the order in which they are written; none, if one of them cannot be followed: a place that nobody knows has no
+/// clock.
+fn parse(schedules: &[HibernationSchedule]) -> Option<Vec<(ZonedSchedule, Turn)>> {
     let mut parsed = Vec::new();
     for schedule in schedules {
         let location = schedule.location.as_deref().filter(|location| !location.is_empty());
-        let zone = TimeZone::get(location.unwrap_or("UTC")).unwrap_or(TimeZone::UTC);
+        let zone = TimeZone::get(location.unwrap_or("UTC")).ok()?;
         for (text, turn) in [(&schedule.start, Turn::Hibernate), (&schedule.end, Turn::WakeUp)] {
             if let Some(text) = text {
-                parsed.push((ZonedSchedule::parse(text, &zone)?, turn));
+                parsed.push((ZonedSchedule::parse(text, &zone).ok()?, turn));
             }
         }
     }
-    Ok(parsed)
+    Some(parsed)
 }
 
-/// Decides about a shoot; nothing, when it has no schedules that can be followed. `deadline` is how late a firing may still be followed.
-pub fn decide(shoot: &Shoot, deadline: Option<SignedDuration>, now: Timestamp) -> Option<Decision> {
+/// Decides about a shoot; nothing, when it has no schedules that can be followed. `deadline` is how late a firing may still be followed, `version` is
+/// Gardener's: who failed with it stays as it is until somebody lifts that.
+pub fn decide(shoot: &Shoot, deadline: Option<SignedDuration>, version: &str, now: Timestamp) -> Option<Decision> {
     let schedules = shoot.spec.hibernation.as_ref().map(|own| own.schedules.as_slice());
     let schedules = schedules.filter(|own| !own.is_empty() && !shoot.in_deletion())?;
-    let schedules = parse(schedules).ok()?;
+    let schedules = parse(schedules)?;
     let next = schedules
         .iter()
         .filter_map(|(schedule, _)| schedule.next_after(now))
         .min();
     let wait = next.map(|next| next.duration_since(now) + MARGIN);
-    let last = shoot.status.last_operation.as_ref();
-    let observed = shoot.status.observed_generation == shoot.metadata.generation;
-    if observed && last.is_some_and(|last| last.state == "Failed") {
+    if is_failed(shoot, version) {
         return Some(Decision { turn: None, wait });
     }
     let triggered = shoot.status.last_hibernation_trigger_time.as_ref().map(|time| time.0);
@@ -105,7 +106,7 @@ pub fn sleeps_in_next_window(shoot: &Shoot, now: Timestamp) -> bool {
         .hibernation
         .as_ref()
         .map_or(&[][..], |own| own.schedules.as_slice());
-    let Ok(schedules) = parse(schedules) else {
+    let Some(schedules) = parse(schedules) else {
         return false;
     };
     let next = |wanted: Turn| {
@@ -128,14 +129,14 @@ mod tests {
         serde_json::from_value(json!({
             "metadata": {"name": "one", "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 2},
             "spec": {"hibernation": {"schedules": schedules}},
-            "status": {"lastHibernationTriggerTime": triggered, "observedGeneration": 2},
+            "status": {"lastHibernationTriggerTime": triggered, "observedGeneration": 2, "gardener": {"version": "v1"}},
         }))
         .unwrap()
     }
 
     fn decided(shoot: &Shoot, now: &str) -> Option<(Option<Turn>, Option<String>)> {
         let now: Timestamp = now.parse().unwrap();
-        let decision = decide(shoot, Some(SignedDuration::from_hours(2)), now)?;
+        let decision = decide(shoot, Some(SignedDuration::from_hours(2)), "v1", now)?;
         Some((decision.turn, decision.wait.map(|wait| (now + wait).to_string())))
     }
 
@@ -177,6 +178,107 @@ mod tests {
         );
     }
 
+    /// W-S1 to W-S7: start `0 7 * * *`, end `0 2 * * *`; no deadline unless noted.
+    #[test]
+    fn w_s_the_chapter_s_cases() {
+        let schedules = json!([{"start": "0 7 * * *", "end": "0 2 * * *"}]);
+        let two_hours = Some(SignedDuration::from_hours(2));
+        let (seven, two) = ("2026-06-10T07:00:00.1Z", "2026-06-10T02:00:00.1Z");
+        let tomorrow = "2026-06-11T02:00:00.1Z";
+        let table = [
+            // id, now, created, last trigger, deadline, what is done, when it is looked at again
+            (
+                "W-S1",
+                "01:59:30",
+                "2026-06-09T01:59:30Z",
+                None,
+                None,
+                Some(Turn::Hibernate),
+                two,
+            ),
+            (
+                "W-S2",
+                "06:59:59",
+                "2026-06-09T06:59:59Z",
+                None,
+                None,
+                Some(Turn::WakeUp),
+                seven,
+            ),
+            (
+                "W-S3",
+                "07:00:00",
+                "2026-06-10T06:59:30Z",
+                None,
+                None,
+                Some(Turn::Hibernate),
+                tomorrow,
+            ),
+            ("W-S4", "19:00:01", "2026-06-10T19:00:00Z", None, None, None, tomorrow),
+            (
+                "W-S5",
+                "06:59:59",
+                "2026-06-09T00:00:00Z",
+                Some("2026-06-10T02:00:00Z"),
+                None,
+                None,
+                seven,
+            ),
+            (
+                "W-S6",
+                "07:00:01",
+                "2026-06-09T00:00:00Z",
+                Some("2026-06-10T02:00:00Z"),
+                None,
+                Some(Turn::Hibernate),
+                tomorrow,
+            ),
+            (
+                "W-S7",
+                "09:30:00",
+                "2026-06-09T00:00:00Z",
+                Some("2026-06-10T02:00:00Z"),
+                two_hours,
+                None,
+                tomorrow,
+            ),
+            // seven days back and no further
+            (
+                "8 days",
+                "06:59:59",
+                "2026-01-01T00:00:00Z",
+                None,
+                None,
+                Some(Turn::WakeUp),
+                seven,
+            ),
+        ];
+        for (id, now, created, triggered, deadline, turn, next) in table {
+            let mut shoot = shoot(schedules.clone(), triggered);
+            shoot.metadata.creation_timestamp = serde_json::from_value(json!(created)).unwrap();
+            let now: Timestamp = format!("2026-06-10T{now}Z").parse().unwrap();
+            let decision = decide(&shoot, deadline, "v1", now).unwrap();
+            assert_eq!(decision.turn, turn, "{id}");
+            assert_eq!(
+                decision.wait.map(|wait| (now + wait).to_string()).as_deref(),
+                Some(next),
+                "{id}"
+            );
+        }
+        let weekly = shoot(json!([{"start": "0 7 * * 2"}]), Some("2026-05-01T00:00:00Z"));
+        // a Tuesday's firing, seven days later to the second, and before
+        for (now, turn) in [
+            ("2026-06-09T06:59:59Z", Some(Turn::Hibernate)),
+            ("2026-06-02T06:59:59Z", Some(Turn::Hibernate)),
+        ] {
+            assert_eq!(
+                decide(&weekly, None, "v1", now.parse().unwrap()).unwrap().turn,
+                turn,
+                "{now}"
+            );
+        }
+    }
+
     #[test]
     fn st_172_who_is_left_alone() {
         let schedules = json!([{"start": "0 20 * * *", "location": "Europe/Berlin"}]);
@@ -188,7 +290,22 @@ mod tests {
         let mut failed = shoot(schedules.clone(), None);
         failed.status.last_operation = serde_json::from_value(json!({"type": "Reconcile", "state": "Failed"})).unwrap();
         let next = Some("2026-06-02T18:00:00.1Z".to_owned());
-        assert_eq!(decided(&failed, "2026-06-01T18:30:00Z"), Some((None, next.clone())));
+        assert_eq!(
+            decided(&failed, "2026-06-01T18:30:00Z"),
+            Some((None, next.clone())),
+            "W-S8"
+        );
+        // gardenlet will try again who failed with another spec or another version
+        let follows = Some((Some(Turn::Hibernate), next.clone()));
+        let mut changed = failed.clone();
+        changed.metadata.generation = Some(3);
+        assert_eq!(decided(&changed, "2026-06-01T18:30:00Z"), follows);
+        let mut upgraded = failed.clone();
+        upgraded.status.gardener.version = "v0".into();
+        assert_eq!(decided(&upgraded, "2026-06-01T18:30:00Z"), follows);
+        // what is eight o'clock where nobody knows
+        let nowhere = json!([{"start": "0 20 * * *", "location": "Moon/Crater"}]);
+        assert_eq!(decided(&shoot(nowhere, None), "2026-06-01T20:00:00Z"), None);
         let berlin = decided(&shoot(schedules, None), "2026-06-01T18:30:00Z");
         assert_eq!(berlin, Some((Some(Turn::Hibernate), next)));
     }

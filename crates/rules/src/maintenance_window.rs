@@ -1,6 +1,6 @@
 //! The daily window in which a shoot is maintained [UPD-40], [UPD-43], [UPD-44].
 
-use gardener_apis::core::v1beta1::{MaintenanceTimeWindow, Shoot};
+use gardener_apis::core::v1beta1::{MaintenanceTimeWindow, Shoot, maintenance_time};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 const DAY: i64 = 24 * 3600;
@@ -14,27 +14,6 @@ pub struct Window {
     end: i64,
 }
 
-/// The second of the day in UTC that `HHMMSS±hhmm` names; none if it cannot be read [UPD-40].
-fn second_of_day(text: &str) -> Option<i64> {
-    let number = |from: usize, limit: i64| {
-        let digits = text.get(from..from + 2)?;
-        let all_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
-        let value: i64 = digits.parse().ok()?;
-        (all_digits && value < limit).then_some(value)
-    };
-    if text.len() != 11 {
-        return None;
-    }
-    let local = number(0, 24)? * 3600 + number(2, 60)? * 60 + number(4, 60)?;
-    let offset = number(7, 24)? * 3600 + number(9, 60)? * 60;
-    let offset = match text.as_bytes().get(6)? {
-        b'+' => offset,
-        b'-' => -offset,
-        _ => return None,
-    };
-    Some((local - offset).rem_euclid(DAY))
-}
-
 impl Window {
     /// The window in which a shoot's maintenance may begin.
     pub fn of(shoot: &Shoot) -> Self {
@@ -46,8 +25,8 @@ impl Window {
     pub fn effective(window: Option<&MaintenanceTimeWindow>) -> Self {
         let always = Self { begin: 0, end: DAY - 1 };
         let Some(window) = window else { return always };
-        match (second_of_day(&window.begin), second_of_day(&window.end)) {
-            (Some(begin), Some(end)) => Self {
+        match (maintenance_time(&window.begin), maintenance_time(&window.end)) {
+            (Ok(begin), Ok(end)) => Self {
                 begin,
                 end: (end - MARGIN).rem_euclid(DAY),
             },
@@ -58,7 +37,7 @@ impl Window {
     /// Begin and end of the next window after `now`, as it is given, to its very end; none, if none is given or it cannot be read.
     pub fn next_given(shoot: &Shoot, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
         let given = shoot.spec.maintenance.as_ref()?.time_window.as_ref()?;
-        let (begin, end) = (second_of_day(&given.begin)?, second_of_day(&given.end)?);
+        let (begin, end) = (maintenance_time(&given.begin).ok()?, maintenance_time(&given.end).ok()?);
         let next = Self { begin, end }.next_begin(now);
         let length = (end - begin - 1).rem_euclid(DAY) + 1;
         Some((
@@ -119,13 +98,13 @@ mod tests {
 
     fn window(begin: &str, end: &str) -> Window {
         Window {
-            begin: second_of_day(begin).unwrap(),
-            end: second_of_day(end).unwrap(),
+            begin: maintenance_time(begin).unwrap(),
+            end: maintenance_time(end).unwrap(),
         }
     }
 
     #[test]
-    fn upd_43_windows() {
+    fn upd_43_uc_12_to_14_windows() {
         let given = |begin: &str, end: &str| {
             Window::effective(Some(&MaintenanceTimeWindow {
                 begin: begin.into(),
@@ -139,6 +118,14 @@ mod tests {
             (given("230000+0000", "010000+0000"), "00:30:00", true),
             (given("230000+0000", "010000+0000"), "12:00:00", false),
             (given("010000+0200", "020000+0200"), "23:00:00", true),
+            // UC-12 to UC-14
+            (given("220000+0100", "230000+0100"), "21:50:00", false),
+            (given("220000+0100", "230000+0100"), "21:45:00.9", true),
+            (given("220000+0100", "230000+0100"), "20:59:59.9", false),
+            (given("233000+0000", "003000+0000"), "00:15:00", true),
+            (given("233000+0000", "003000+0000"), "00:15:01", false),
+            (given("003000-2400", "013000-2400"), "01:00:00", true),
+            (given("003000-2400", "013000-2400"), "12:00:00", false),
             (given("nonsense", "010000+0000"), "12:00:00", true),
             (Window::effective(None), "23:59:59", true),
         ];

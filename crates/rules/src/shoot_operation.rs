@@ -3,6 +3,7 @@
 pub use crate::operation::OperationType;
 
 use gardener_apimachinery::meta::is_true;
+use gardener_apis::Duration;
 use gardener_apis::core::v1beta1::{Condition, LastError, LastOperation, Seed, Shoot};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -126,7 +127,8 @@ pub fn sync_period(shoot: &Shoot, policy: &Policy<'_>) -> SignedDuration {
     let wanted = shoot
         .annotation("shoot.gardener.cloud/sync-period")
         .filter(|_| honours_annotations(shoot, policy));
-    let wanted = wanted.and_then(|text| text.parse::<SignedDuration>().ok());
+    let wanted = wanted.and_then(|text| text.parse::<Duration>().ok());
+    let wanted = wanted.map(|wanted| SignedDuration::from_nanos(wanted.as_nanos()));
     wanted.map_or(policy.sync_period, |wanted| wanted.max(policy.sync_period))
 }
 
@@ -191,13 +193,14 @@ pub fn seed_gate(seed: &Seed, gardenlet: &gardener_apis::core::v1beta1::Gardener
     Err(format!("seed has failing conditions: [{}]", failing.join(" ")))
 }
 
-/// Whether the time for retries begins anew at the start of an operation [CP-15], [UPD-29].
+/// Whether the time for retries begins anew at the start of an operation [CP-15], [UPD-29], [ST-130]: a shoot that goes from one operation to another
+/// only has a new time when it is to be deleted.
 pub fn starts_retry_cycle(shoot: &Shoot, operation: OperationType, version: &str) -> bool {
     let last = shoot.status.last_operation.as_ref();
     shoot.status.retry_cycle_start_time.is_none()
         || !is_observed(shoot)
         || shoot.status.gardener.version != version
-        || last.is_some_and(|last| last.r#type != operation.as_str())
+        || (operation == OperationType::Delete && last.is_some_and(|last| last.r#type != operation.as_str()))
 }
 
 /// The annotation's list of operations without those that were handled; none if nothing is left [CP-15].
@@ -211,7 +214,8 @@ pub fn remaining_operations(annotation: &str, handled: &[impl AsRef<str>]) -> Op
     (!rest.is_empty()).then(|| rest.join(";"))
 }
 
-/// `status.lastOperation` and whether retries go on, after an operation failed [CP-17], [UPD-29].
+/// `status.lastOperation` and whether retries go on, after an operation failed [CP-17], [UPD-29], [ST-134]. They end `retry_duration` after the first
+/// attempt, and where nobody knows when that was.
 pub fn failed(
     description: &str,
     operation: OperationType,
@@ -221,7 +225,7 @@ pub fn failed(
     retry_duration: SignedDuration,
     now: &Time,
 ) -> LastOperation {
-    let expired = retry_since.is_some_and(|since| now.0.duration_since(since) > retry_duration);
+    let expired = retry_since.is_none_or(|since| now.0.duration_since(since) >= retry_duration);
     let gives_up = non_retryable || expired;
     LastOperation {
         r#type: operation.as_str().to_owned(),

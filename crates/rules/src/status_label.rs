@@ -1,4 +1,4 @@
-//! The value of a shoot's label `shoot.gardener.cloud/status` `[GCM-44]`.
+//! The value of a shoot's label `shoot.gardener.cloud/status` [GCM-44], [ST-148], [ST-149].
 
 use gardener_apis::core::v1beta1::Shoot;
 
@@ -47,8 +47,8 @@ pub fn of(shoot: &Shoot) -> Status {
         .map(|condition| match condition.status.as_str() {
             "True" => Status::Healthy,
             "Progressing" => Status::Progressing,
-            "False" => Status::Unhealthy,
-            _ => Status::Unknown,
+            "Unknown" => Status::Unknown,
+            _ => Status::Unhealthy,
         })
         .max()
         .unwrap_or(Status::Healthy);
@@ -84,12 +84,34 @@ mod tests {
     }
 
     #[test]
-    fn gcm_44_worst_wins() {
+    fn gcm_44_st_149_worst_wins() {
         for (operation, errors, conditions, expected) in [
+            // the table of section 22.13
             (None, 0, &["False"][..], "healthy"),
             (Some(("Create", "Processing")), 0, &["False"], "healthy"),
-            (Some(("Create", "Error")), 1, &[], "unhealthy"),
-            (Some(("Delete", "Error")), 0, &["False"], "healthy"),
+            (Some(("Create", "Error")), 1, &["True"], "unhealthy"),
+            (Some(("Create", "Pending")), 0, &[], "healthy"),
+            (Some(("Create", "Succeeded")), 0, &["True", "False"], "unhealthy"),
+            (Some(("Delete", "Succeeded")), 0, &["False"], "healthy"),
+            (
+                Some(("Reconcile", "Processing")),
+                0,
+                &["True", "Progressing"],
+                "progressing",
+            ),
+            (Some(("Reconcile", "Processing")), 1, &["True"], "unhealthy"),
+            (Some(("Reconcile", "Succeeded")), 1, &["True"], "healthy"),
+            (Some(("Reconcile", "Error")), 0, &["True"], "unhealthy"),
+            (Some(("", "Pending")), 0, &[], "unhealthy"),
+            (Some(("Migrate", "Aborted")), 0, &["True"], "unhealthy"),
+            (
+                Some(("Restore", "Succeeded")),
+                0,
+                &["Unknown", "Progressing"],
+                "unknown",
+            ),
+            // and beside it
+            (Some(("Delete", "Error")), 1, &["True"], "unhealthy"),
             (
                 Some(("Create", "Succeeded")),
                 0,
@@ -97,14 +119,9 @@ mod tests {
                 "progressing",
             ),
             (Some(("Reconcile", "Processing")), 0, &["True"], "healthy"),
-            (Some(("Reconcile", "Processing")), 1, &["True"], "unhealthy"),
             (Some(("Reconcile", "Failed")), 0, &["True"], "unhealthy"),
-            (
-                Some(("Reconcile", "Succeeded")),
-                0,
-                &["Unknown", "Progressing"],
-                "unknown",
-            ),
+            (Some(("Reconcile", "Succeeded")), 0, &["True", ""], "unhealthy"),
+            (Some(("Reconcile", "Succeeded")), 0, &["Maybe"], "unhealthy"),
         ] {
             assert_eq!(
                 of(&shoot(operation, errors, conditions)).as_str(),

@@ -1,19 +1,45 @@
 //! When a cron expression fires: in a time zone, between two moments that the caller names.
 
-use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::{SignedDuration, Timestamp};
 
 use super::{ParseCronError, Schedule};
+use crate::duration::Duration;
 
 /// How far ahead the next firing is looked for: what does not fire in five years never does.
 const YEARS_AHEAD: i16 = 5;
 
-/// An expression and the time zone that it may begin with: `CRON_TZ=Europe/Berlin 0 8 * * *`.
+/// An expression and the time zone that it may begin with: `CRON_TZ=Europe/Berlin 0 8 * * *`; or `@every 2h`, which counts from the moment that the
+/// caller names.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ZonedSchedule {
+pub struct ZonedSchedule(Times);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Times {
+    Clock(Clock),
+    Every(SignedDuration),
+}
+
+/// Times that a clock at a place shows.
+#[derive(Clone, Debug, PartialEq)]
+struct Clock {
     schedule: Schedule,
     zone: TimeZone,
+}
+
+/// The delay of `@every`: whole seconds, at least one.
+fn every(text: &str) -> Option<Result<SignedDuration, ParseCronError>> {
+    let delay = text.strip_prefix("@every ")?.parse::<Duration>();
+    Some(match delay {
+        Ok(delay) => Ok(SignedDuration::from_secs((delay.as_nanos() / 1_000_000_000).max(1))),
+        Err(error) => Err(ParseCronError(format!("Failed to parse duration {text}: {error}"))),
+    })
+}
+
+/// A moment without its fraction of a second.
+fn whole_seconds(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
 impl ZonedSchedule {
@@ -33,12 +59,40 @@ impl ZonedSchedule {
                 .map_err(|_| ParseCronError(format!("provided bad location {name}: unknown time zone {name}")))?,
             None => zone.clone(),
         };
-        Ok(Self {
-            schedule: Schedule::parse(rest.trim_start())?,
-            zone,
-        })
+        let rest = rest.trim_start();
+        let times = match every(rest) {
+            Some(delay) => Times::Every(delay?),
+            None => Times::Clock(Clock {
+                schedule: Schedule::parse(rest)?,
+                zone,
+            }),
+        };
+        Ok(Self(times))
     }
 
+    /// The last firing after one moment, up to and with another.
+    pub fn last_within(&self, after: Timestamp, until: Timestamp) -> Option<Timestamp> {
+        match &self.0 {
+            Times::Clock(clock) => clock.last_within(after, until),
+            Times::Every(delay) => {
+                let from = whole_seconds(after);
+                let times = until.duration_since(from).as_secs() / delay.as_secs().max(1);
+                let since = SignedDuration::from_secs(delay.as_secs().saturating_mul(times));
+                (times > 0).then(|| from.checked_add(since).ok()).flatten()
+            }
+        }
+    }
+
+    /// The first firing after a moment.
+    pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
+        match &self.0 {
+            Times::Clock(clock) => clock.next_after(after),
+            Times::Every(delay) => whole_seconds(after).checked_add(*delay).ok(),
+        }
+    }
+}
+
+impl Clock {
     fn day_fits(&self, day: Date) -> bool {
         let number = |value: i8| u32::try_from(value).unwrap_or_default();
         let weekday = number(day.weekday().to_sunday_zero_offset());
@@ -74,8 +128,7 @@ impl ZonedSchedule {
             .collect()
     }
 
-    /// The last firing after one moment, up to and with another.
-    pub fn last_within(&self, after: Timestamp, until: Timestamp) -> Option<Timestamp> {
+    fn last_within(&self, after: Timestamp, until: Timestamp) -> Option<Timestamp> {
         let first = after.to_zoned(self.zone.clone()).date();
         let mut day = until.to_zoned(self.zone.clone()).date();
         while day >= first {
@@ -88,8 +141,7 @@ impl ZonedSchedule {
         None
     }
 
-    /// The first firing after a moment.
-    pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
+    fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
         let mut day = after.to_zoned(self.zone.clone()).date();
         let last_year = day.year().saturating_add(YEARS_AHEAD);
         while day.year() <= last_year {
@@ -174,6 +226,24 @@ mod tests {
         assert_eq!(
             nowhere.unwrap_err().to_string(),
             "provided bad location Nowhere/City: unknown time zone Nowhere/City"
+        );
+    }
+
+    #[test]
+    fn every_counts_from_where_it_is_asked() {
+        let hours = schedule("@every 1h30m", "UTC");
+        let (from, until) = (time("2026-03-06T20:00:00.7Z"), time("2026-03-06T23:10:00Z"));
+        assert_eq!(hours.next_after(from), Some(time("2026-03-06T21:30:00Z")));
+        assert_eq!(hours.last_within(from, until), Some(time("2026-03-06T23:00:00Z")));
+        assert_eq!(hours.last_within(from, time("2026-03-06T21:29:59Z")), None);
+        let moment = schedule("TZ=Asia/Tokyo @every 10ms", "UTC");
+        assert_eq!(moment.next_after(from), Some(time("2026-03-06T20:00:01Z")));
+        let never = ZonedSchedule::parse("@every day", &TimeZone::UTC).unwrap_err();
+        assert!(
+            never
+                .to_string()
+                .starts_with("Failed to parse duration @every day: time: "),
+            "{never}"
         );
     }
 }

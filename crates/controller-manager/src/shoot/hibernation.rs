@@ -14,6 +14,9 @@ use kube::Api;
 use crate::Manager;
 use crate::manager::ReconcileError;
 
+/// Gardener's version, as gardenlet writes it into the status of shoots.
+const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
+
 fn has_schedules(shoot: &Shoot) -> bool {
     shoot
         .spec
@@ -56,7 +59,12 @@ async fn reconcile(manager: &Manager, recorder: &Recorder, key: &ObjectRef) -> R
     let deadline = manager.config.controllers.shoot_hibernation.trigger_deadline_duration;
     let deadline = SignedDuration::from_nanos(deadline.as_nanos());
     let now = manager.config.clock.now();
-    let Some(decision) = decide(&shoot, Some(deadline), now) else {
+    // in a copy nobody upgrades anything
+    let version = match manager.config.foretells {
+        true => &shoot.status.gardener.version,
+        false => VERSION,
+    };
+    let Some(decision) = decide(&shoot, Some(deadline), version, now) else {
         return Ok(Action::Done);
     };
     if let Some(turn) = decision.turn {

@@ -85,6 +85,11 @@ pub(super) async fn run(manager: &Manager) {
     controller.run(manager.stop.clone(), reconcile).await;
 }
 
+/// Whether an answer says that the garden does not want something, and not that it cannot say.
+fn is_refusal(code: u16) -> bool {
+    matches!(code, 400 | 403 | 422)
+}
+
 /// How late a timer may be and still be taken for the one of a moment.
 const TIMER_LATE_MILLIS: i128 = 1000;
 
@@ -228,7 +233,14 @@ impl Maintenance {
         if let Some(binding) = &plan.new_binding {
             let bindings: Api<CredentialsBinding> =
                 Api::namespaced(self.config.garden.clone(), shoot.project_namespace());
-            bindings.create(&PostParams::default(), binding).await?;
+            match bindings.create(&PostParams::default(), binding).await {
+                Ok(_) => {}
+                Err(kube::Error::Api(refusal)) if is_refusal(refusal.code) => {
+                    self.refused(api, shoot, &refusal.message).await?;
+                    return Ok(Outcome::Repeats);
+                }
+                Err(error) => return self.failed(&shoot, error).await,
+            }
         }
         if told {
             let try_only = PostParams {
@@ -237,7 +249,7 @@ impl Maintenance {
             };
             match api.replace(shoot.own_name(), &try_only, &plan.shoot).await {
                 Ok(_) => {}
-                Err(kube::Error::Api(refusal)) if matches!(refusal.code, 400 | 403 | 422) => {
+                Err(kube::Error::Api(refusal)) if is_refusal(refusal.code) => {
                     self.refused(api, shoot, &refusal.message).await?;
                     return Ok(Outcome::Repeats);
                 }
@@ -265,7 +277,8 @@ impl Maintenance {
                 return;
             };
             match (told, last.state.as_str()) {
-                (true, "Processing") => "Succeeded".clone_into(&mut last.state),
+                // also of one who ended before it could say so
+                (_, "Processing") => "Succeeded".clone_into(&mut last.state),
                 (false, "Failed") => {
                     "Succeeded".clone_into(&mut last.state);
                     "Maintenance succeeded".clone_into(&mut last.description);

@@ -94,7 +94,7 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Reconcile
             (patched.await?.0, end)
         }
     };
-    if end > config.clock.now() {
+    if end >= config.clock.now() {
         return Ok(again(config, Some(end)));
     }
     let confirmed = apply::patch(&api, &shoot, |shoot| {

@@ -164,6 +164,55 @@ async fn a_shoot_whose_time_is_over_is_deleted() {
     .await;
 }
 
+/// [VER-88]: whoever goes on comes to the same versions, the same binding, and says that it is done.
+#[tokio::test(start_paused = true)]
+async fn a_shoot_is_maintained() {
+    let prepare = async |garden: &Garden| {
+        let versions = json!([{"version": "1.34.3"},
+            {"version": "1.33.1", "classification": "deprecated", "expirationDate": "2025-12-31T00:00:00Z"}]);
+        let images = json!([{"name": "os", "versions": [{"version": "1.0.0"}]}]);
+        let profile = gardener_testkit::garden::cloud_profile(versions, images);
+        garden.apply(profile).await.unwrap();
+        let secret = json!({"name": "old", "namespace": NS});
+        garden
+            .create(json!({"apiVersion": "v1", "kind": "Secret", "metadata": secret}))
+            .await
+            .unwrap();
+        garden
+            .create(
+                json!({"apiVersion": CORE, "kind": "SecretBinding", "metadata": {"name": "old", "namespace": NS},
+                "provider": {"type": "local"}, "secretRef": secret}),
+            )
+            .await
+            .unwrap();
+        let mut one = shoot("one");
+        let spec = one["spec"].as_object_mut().unwrap();
+        spec.remove("credentialsBindingName");
+        spec.insert("secretBindingName".into(), json!("old"));
+        // whoever starts now maintains it [VER-80]
+        one["spec"]["maintenance"]["timeWindow"] = json!({"begin": "000000+0000", "end": "010000+0000"});
+        one["status"] = json!({"seedName": "a", "lastOperation": operation("Create", "Succeeded")});
+        garden.put(vec![one]).await;
+    };
+    let counts: Counts = |_, path| path.contains("/shoots/") || path.contains("/credentialsbindings");
+    with_deaths(counts, prepare, minute, async |garden| {
+        let shoot = garden.get(CORE, "Shoot", NS, "one").await.unwrap();
+        let mut bindings = garden.names((SECURITY, "CredentialsBinding"), NS).await;
+        bindings.retain(|name| name.starts_with("force"));
+        let last = &shoot["status"]["lastMaintenance"];
+        let (version, state) = (&shoot["spec"]["kubernetes"]["version"], &last["state"]);
+        assert_eq!((version, state), (&json!("1.34.3"), &json!("Succeeded")));
+        json!([
+            version,
+            shoot["spec"]["credentialsBindingName"],
+            bindings,
+            state,
+            last["description"],
+        ])
+    })
+    .await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_set_has_as_many_replicas_as_it_should() {
     let prepare = async |garden: &Garden| {

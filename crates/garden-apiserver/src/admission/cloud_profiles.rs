@@ -11,17 +11,23 @@ use super::namespaced_cloud_profiles::keeps_what_is_used;
 use super::{errors_occurred, typed, typed_old};
 use crate::lookup;
 
-/// Checks a change of a profile, as a part of ResourceReferenceManager.
+/// Checks a change of a profile, as a part of ResourceReferenceManager. Who goes says nothing any more.
 pub(super) fn check(attributes: &Attributes<'_>) -> Result<(), ApiError> {
     if let (Some(new), Some(old)) = (
         typed::<NamespacedCloudProfile>(attributes),
         typed_old::<NamespacedCloudProfile>(attributes),
     ) {
-        return keeps_what_is_used(attributes, &new, &old);
+        return match new.metadata.deletion_timestamp {
+            Some(_) => Ok(()),
+            None => keeps_what_is_used(attributes, &new, &old),
+        };
     }
     let (Some(new), Some(old)) = (typed::<CloudProfile>(attributes), typed_old::<CloudProfile>(attributes)) else {
         return Ok(());
     };
+    if new.metadata.deletion_timestamp.is_some() {
+        return Ok(());
+    }
     let removed = Removed::of(&new.spec, &old.spec);
     let added = added_images(&new.spec, &old.spec);
     let limits = (new.spec.limits != old.spec.limits)

@@ -159,6 +159,12 @@ fn default_versions(shoot: &mut Shoot, profile: &CloudProfileSpec, now: Timestam
     Ok(())
 }
 
+/// Whether what is wished for is the image that the pool has: its name, and no other version.
+fn keeps(wish: &ShootMachineImage, earlier: &ShootMachineImage) -> bool {
+    let version = wish.version.as_ref().filter(|version| !version.is_empty());
+    wish.name == earlier.name && (version.is_none() || version == earlier.version.as_ref())
+}
+
 /// [ADM-24], [ADM-25]: architecture and image of a pool.
 fn complete_machine(
     shoot: &mut Shoot,
@@ -190,25 +196,20 @@ fn complete_machine(
         })
         .and_then(|earlier| earlier.machine.image.clone());
     let image = worker.machine.image.clone();
-    if let Some(earlier) = earlier {
-        let wish = image
-            .as_ref()
-            .and_then(|image| image.version.clone())
-            .filter(|version| !version.is_empty());
-        let same = image.as_ref().is_none_or(|image| {
-            image.name.is_empty() || (image.name == earlier.name && (wish.is_none() || wish == earlier.version))
-        });
-        if same {
-            let provider_config = image
-                .and_then(|image| image.provider_config)
-                .or(earlier.provider_config);
+    // [VER-51]: only maintenance brings a pool to another image than the one that it has
+    match (earlier, &image) {
+        (Some(earlier), None) => {
+            worker.machine.image = Some(earlier);
+            return Ok(());
+        }
+        (Some(earlier), Some(wish)) if keeps(wish, &earlier) => {
             worker.machine.image = Some(ShootMachineImage {
-                name: earlier.name,
-                version: earlier.version,
-                provider_config,
+                provider_config: wish.provider_config.clone(),
+                ..earlier
             });
             return Ok(());
         }
+        _ => {}
     }
     if profile.machine_images.is_empty() {
         return Err(Error::invalid(

@@ -343,17 +343,57 @@ async fn adm_29d_to_29h_what_a_shoot_keeps() {
         ("", "s1"),
         json!({"metadata": {"deletionTimestamp": null}}),
     );
-    // [ADM-29e]
-    let constraint =
-        json!({"status": {"constraints": [{"type": "HibernationPossible", "status": "False", "message": "webhook"}]}});
-    set(&mut garden, "shoots", ("garden-dev", "one"), constraint);
-    refused(
-        garden
-            .update(ONE, "", change(json!({"spec": {"hibernation": {"enabled": true}}})))
-            .await,
-        403,
-        "'HibernationPossible' constraint is 'False': webhook",
-    );
+    // [ADM-29e], [ST-150]: section 22.16
+    let asleep = |enabled: bool| change(json!({"spec": {"hibernation": {"enabled": enabled}}}));
+    for (constraint, was, becomes, refusal) in [
+        (Value::Null, false, true, ""),
+        (
+            json!([{"type": "HibernationPossible", "status": "True"}]),
+            false,
+            true,
+            "",
+        ),
+        (
+            json!([{"type": "HibernationPossible", "status": "False", "message": "webhook"}]),
+            false,
+            true,
+            "'HibernationPossible' constraint is 'False': webhook",
+        ),
+        (
+            json!([{"type": "HibernationPossible", "status": "Progressing", "message": "m"}]),
+            false,
+            true,
+            "'HibernationPossible' constraint is 'Progressing': m",
+        ),
+        (
+            json!([{"type": "HibernationPossible", "status": "Unknown", "message": "m"}]),
+            false,
+            true,
+            "'HibernationPossible' constraint is 'Unknown': m",
+        ),
+        (
+            json!([{"type": "HibernationPossible", "status": "False"}]),
+            true,
+            true,
+            "",
+        ),
+        (
+            json!([{"type": "HibernationPossible", "status": "False"}]),
+            true,
+            false,
+            "",
+        ),
+    ] {
+        let given = json!({"spec": {"hibernation": {"enabled": was}}, "status": {"constraints": constraint}});
+        set(&mut garden, "shoots", ("garden-dev", "one"), given);
+        let answer = garden.update(ONE, "", asleep(becomes)).await;
+        match refusal {
+            "" => assert!(answer.is_ok(), "{constraint} {was} {becomes}"),
+            refusal => refused(answer, 403, refusal),
+        }
+    }
+    let awake = json!({"spec": {"hibernation": {"enabled": false}}, "status": {"constraints": null}});
+    set(&mut garden, "shoots", ("garden-dev", "one"), awake);
     // [ADM-29f]
     let managed = || change(json!({"metadata": {"annotations": {"authentication.gardener.cloud/issuer": "managed"}}}));
     refused(
@@ -818,6 +858,23 @@ async fn w49_adm_55_57_profiles_of_projects() {
         403,
         "version with extended expiration date is still in use by shoot 'garden-dev/one'",
     );
+    // [VER-33]: whoever goes is not asked
+    let again = json!({"spec": {"kubernetes": {"versions": [{"version": "1.36.0"}, {"version": "1.34.1"}]}}});
+    set(&mut garden, "cloudprofiles", ("", "local"), again);
+    let place = ("CloudProfile", "", "local");
+    let without = || {
+        change(
+            json!({"spec": {"machineImages": [{"name": "other", "versions": [{"version": "1.0.0", "architectures": ["amd64"], "cri": [{"name": "containerd"}]}]}]}}),
+        )
+    };
+    refused(
+        garden.update(place, "", without()).await,
+        403,
+        "unable to delete Machine image version 'linux/1.0.0' from CloudProfile \"local\" - version is still in use by shoot 'garden-dev/one' by worker",
+    );
+    let goes = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["gardener"]}});
+    set(&mut garden, "cloudprofiles", ("", "local"), goes);
+    garden.update(place, "", without()).await.unwrap();
 }
 
 #[tokio::test]

@@ -10,7 +10,9 @@ use gardener_apiserver::Server;
 use gardener_cluster::kubelet::{Invocation, Kubelets, NodeConfig, Program};
 use gardener_controller::apply;
 use gardener_node_agent::{Connect, Credentials, Disk, DiskError, Files, Host, Kubelet};
-use gardener_provider_local::machine_driver::{CAPACITY_ANNOTATION, CONTAINER, LABELS, USER_DATA_PATH};
+use gardener_provider_local::machine_driver::{
+    CAPACITY_ANNOTATION, CONTAINER, LABELS, OPERATING_SYSTEM_ANNOTATION, USER_DATA_PATH,
+};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Container, Pod, Secret, Taint};
 use kube::{Api, Client, Resource, ResourceExt};
@@ -156,6 +158,13 @@ impl Disk for SecretDisk {
     }
 }
 
+/// What the node tells of its operating system.
+fn os_image(pod: &Pod) -> String {
+    let system = pod.annotations().get(OPERATING_SYSTEM_ANNOTATION);
+    let system = system.map_or("Gardener embedded node", String::as_str);
+    format!("{system} (simulated)")
+}
+
 /// A machine whose kubelet is one of this process.
 struct EmbeddedHost {
     kubelets: Kubelets,
@@ -203,7 +212,7 @@ impl Host for EmbeddedHost {
             capacity,
             addresses,
             kubelet_version: kubelet.version,
-            os_image: "Gardener embedded node (simulated)".to_owned(),
+            os_image: os_image(&self.pod),
             runtime_version: "simulated://1.0.0".to_owned(),
             architecture: "amd64".to_owned(),
             client,

@@ -198,6 +198,66 @@ async fn va_12_to_14_machine_images() {
     garden.close().await;
 }
 
+/// [VER-51]: who changes something else of a pool keeps its image; what an image is configured with may be changed and taken away.
+#[tokio::test(start_paused = true)]
+async fn ver_51_pools_keep_their_images() {
+    let garden = Garden::open(1, "2026-01-01T12:00:00Z").await;
+    garden.project().await;
+    let images = json!([
+        {"name": "os", "versions": [{"version": "1.0.0"}]},
+        {"name": "os-patch", "versions": [{"version": "1.0.0"}]},
+    ]);
+    offer(&garden, "images", &[("1.33.0", "")], images).await;
+    let first = json!([pool("one", ("os-patch", "1.0.0"), None)]);
+    garden
+        .create(manifest("keeps", "images", "1.33.0", first))
+        .await
+        .unwrap();
+    let newer = json!([
+        {"name": "os", "versions": [{"version": "1.0.0"}, {"version": "1.2.0"}]},
+        {"name": "os-patch", "versions": [{"version": "1.0.0"}, {"version": "1.1.0"}]},
+    ]);
+    offer(&garden, "images", &[("1.33.0", "")], newer).await;
+    let config = json!({"apiVersion": "os.example.com/v1", "kind": "Config"});
+    for (wish, name, version, configured) in [
+        (Value::Null, "os-patch", "1.0.0", false),
+        (
+            json!({"name": "os-patch", "providerConfig": config}),
+            "os-patch",
+            "1.0.0",
+            true,
+        ),
+        (Value::Null, "os-patch", "1.0.0", true),
+        (
+            json!({"name": "os-patch", "version": "1.0.0"}),
+            "os-patch",
+            "1.0.0",
+            false,
+        ),
+        (json!({"name": "os-patch", "version": ""}), "os-patch", "1.0.0", false),
+        (
+            json!({"name": "os-patch", "version": "1.1"}),
+            "os-patch",
+            "1.1.0",
+            false,
+        ),
+        (json!({"name": "os"}), "os", "1.2.0", false),
+    ] {
+        let mut own = pool("one", ("os-patch", "1.0.0"), None);
+        own["machine"]["image"] = wish.clone();
+        let patch = json!({"spec": {"provider": {"workers": [own]}}});
+        garden.patch("keeps", patch).await.unwrap();
+        let found = garden.shoots().get("keeps").await.unwrap();
+        let image = found.spec.provider.workers[0].machine.image.clone().unwrap();
+        assert_eq!(
+            (&*image.name, image.version.as_deref(), image.provider_config.is_some()),
+            (name, Some(version), configured),
+            "{wish}"
+        );
+    }
+    garden.close().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn va_15_17_19_profiles_and_defaults() {
     let garden = Garden::open(1, "2026-01-01T12:00:00Z").await;

@@ -59,6 +59,12 @@ fn image(pool: &WorkerPool, profile: Option<&Value>) -> String {
     mapped.unwrap_or_else(|| format!("{}:{}", wanted.name, wanted.version))
 }
 
+/// What a pool's machines run, as their nodes tell it: several versions may be one image of the pod.
+fn operating_system(pool: &WorkerPool) -> Option<String> {
+    let image = pool.machine_image.as_ref()?;
+    Some(format!("{} {}", image.name, image.version))
+}
+
 /// The machine deployments of all pools, in order [MCH-20], [MCH-21].
 pub(crate) fn wanted(
     worker: &Worker,
@@ -115,7 +121,7 @@ pub(crate) fn machine_class(worker: &Worker, wanted: &Wanted) -> MachineClass {
             namespace,
         }),
         provider: Some(crate::TYPE.to_owned()),
-        provider_spec: json!({"image": wanted.image}),
+        provider_spec: json!({"image": wanted.image, "operatingSystem": operating_system(&wanted.pool)}),
         node_template: Some(json!({
             "capacity": template.capacity,
             "instanceType": wanted.pool.machine_type,

@@ -295,6 +295,173 @@ fn ver_82_83_fields_of_older_versions_go() {
     }
 }
 
+/// [VER-82]: each field goes when its version is crossed, and not before or after.
+#[test]
+fn ver_82_each_field_goes_at_its_version() {
+    let fields = json!({"spec": {
+        "credentialsBindingName": "my",
+        "addons": {"nginxIngress": {"enabled": true}},
+        "dns": {"providers": [{"type": "a"}, {"type": "b", "secretName": "s"}, {"type": "c", "secretName": "t"}]},
+        "kubernetes": {
+            "kubeAPIServer": {"enableAnonymousAuthentication": false, "watchCacheSizes": {"default": 5, "resources": []}},
+            "kubeScheduler": {"kubeMaxPDVols": "20"},
+            "kubeControllerManager": {"podEvictionTimeout": "2m"},
+            "clusterAutoscaler": {"maxEmptyBulkDelete": 3},
+        },
+    }});
+    let brought = |from: &str, to: &str| {
+        let mut shoot = shoot(fields.clone());
+        shoot.spec.kubernetes.version = Some(from.to_owned());
+        let listed = match from == to {
+            true => from.to_owned(),
+            false => format!("{to} {from}†"),
+        };
+        let plan = planned(&shoot, &profile(&listed, os("1.0.0", "major")));
+        assert_eq!(plan.shoot.spec.kubernetes_version(), to);
+        let starts = plan
+            .report
+            .messages
+            .iter()
+            .map(|message| match message.split_once(". Reason: ") {
+                Some((start, _)) => start.to_owned(),
+                None => message.clone(),
+            });
+        (starts.collect::<Vec<_>>(), plan)
+    };
+    let (told, plan) = brought("1.32.0", "1.33.0");
+    assert_eq!(
+        told,
+        [
+            ".spec.kubernetes.kubeControllerManager.podEvictionTimeout is set to nil",
+            ".spec.kubernetes.clusterAutoscaler.maxEmptyBulkDelete is set to nil",
+        ]
+    );
+    let kubernetes = &plan.shoot.spec.kubernetes;
+    assert!(
+        kubernetes
+            .cluster_autoscaler
+            .as_ref()
+            .unwrap()
+            .max_empty_bulk_delete
+            .is_none()
+    );
+    assert!(plan.shoot.spec.addons.is_some() && kubernetes.kube_scheduler.as_ref().unwrap().kube_max_pd_vols.is_some());
+    let (told, plan) = brought("1.34.0", "1.35.0");
+    assert_eq!(
+        told,
+        [
+            ".spec.kubernetes.kubeAPIServer.enableAnonymousAuthentication was removed",
+            ".spec.kubernetes.kubeAPIServer.watchCacheSizes.default was removed",
+            ".spec.kubernetes.kubeScheduler.kubeMaxPDVols was removed",
+            ".spec.addons was removed",
+            ".spec.dns.providers[1].secretName was removed",
+            ".spec.dns.providers[2].secretName was removed",
+        ]
+    );
+    let spec = &plan.shoot.spec;
+    assert!(spec.addons.is_none());
+    let server = spec.kubernetes.kube_api_server.as_ref().unwrap();
+    assert!(
+        server.enable_anonymous_authentication.is_none()
+            && server.watch_cache_sizes.as_ref().unwrap().default.is_none()
+    );
+    assert!(
+        spec.kubernetes
+            .kube_scheduler
+            .as_ref()
+            .unwrap()
+            .kube_max_pd_vols
+            .is_none()
+    );
+    assert!(
+        spec.dns
+            .as_ref()
+            .unwrap()
+            .providers
+            .iter()
+            .all(|provider| provider.secret_name.is_none())
+    );
+    for (from, to) in [
+        ("1.33.0", "1.34.0"),
+        ("1.34.0", "1.34.1"),
+        ("1.35.0", "1.36.0"),
+        ("1.35.0", "1.35.0"),
+    ] {
+        assert_eq!(brought(from, to).0, Vec::<String>::new(), "{from} {to}");
+    }
+}
+
+/// [VER-83]: gates of each component, of pools by the version that they come to; on every run.
+#[test]
+fn ver_83_gates_of_every_component() {
+    // gone with 1.33; known to all
+    let gates = json!({"featureGates": {"AppArmor": true, "AllAlpha": true}});
+    let mut shoot = shoot(json!({"spec": {"kubernetes": {
+        "version": "1.33.1", "kubeAPIServer": gates, "kubeControllerManager": gates, "kubeScheduler": gates,
+        "kubeProxy": gates, "kubelet": gates,
+    }}}));
+    let mut old = shoot.spec.provider.workers[0].clone();
+    old.name = "old".into();
+    for (worker, version) in [(&mut shoot.spec.provider.workers[0], None), (&mut old, Some("1.32.1"))] {
+        worker.kubernetes = serde_json::from_value(json!({"version": version, "kubelet": gates})).unwrap();
+    }
+    shoot.spec.provider.workers.push(old);
+    let plan = planned(&shoot, &profile("1.33.1 1.32.1", os("1.0.0", "major")));
+    let told = |path: &str| {
+        format!(
+            "Removed feature gates from \"spec.{path}.featureGates\" because they are not supported in Kubernetes version \"1.33.1\": AppArmor"
+        )
+    };
+    let expected = [
+        "kubernetes.kubeAPIServer",
+        "kubernetes.kubeControllerManager",
+        "kubernetes.kubeScheduler",
+        "kubernetes.kubeProxy",
+        "kubernetes.kubelet",
+        "provider.workers[0].kubernetes.kubelet",
+    ];
+    assert_eq!(plan.report.messages, expected.map(told), "the second pool has 1.32");
+    let gates = |at: usize| {
+        let kubernetes = plan.shoot.spec.provider.workers[at].kubernetes.as_ref().unwrap();
+        kubernetes.kubelet.as_ref().unwrap().feature_gates.len()
+    };
+    assert_eq!((gates(0), gates(1)), (1, 2));
+}
+
+/// [VER-86].
+#[test]
+fn ver_86_the_nginx_ingress_is_taken_away_where_the_landscape_says_so() {
+    for (given, disables, expected) in [
+        (json!({"nginxIngress": {"enabled": true}}), true, Some(false)),
+        (json!({"nginxIngress": {"enabled": true}}), false, Some(true)),
+        (json!({"nginxIngress": {"enabled": false}}), true, Some(false)),
+        (json!({}), true, None),
+    ] {
+        let profile = profile("1.33.1", os("1.0.0", "major"));
+        let own = shoot(json!({"spec": {"kubernetes": {"version": "1.33.1"}, "addons": given}}));
+        let around = Surroundings {
+            profile: &profile,
+            credentials_bindings: &[],
+            secret_binding: None,
+            settings: Settings {
+                disable_nginx_ingress: disables,
+                ..Settings::default()
+            },
+            now: "2026-06-01T00:00:00Z".parse().unwrap(),
+        };
+        let plan = plan(&own, &around);
+        let found = plan
+            .shoot
+            .spec
+            .addons
+            .as_ref()
+            .and_then(|own| own.nginx_ingress.as_ref());
+        assert_eq!(found.map(|own| own.enabled), expected, "{given} {disables}");
+        let changed = disables && given["nginxIngress"]["enabled"] == true;
+        assert_eq!(plan.report.messages.len(), usize::from(changed), "{given} {disables}");
+    }
+}
+
 #[test]
 fn ver_82_secret_bindings_become_credentials_bindings() {
     let shoot = shoot(json!({"spec": {"kubernetes": {"version": "1.33.1"}, "secretBindingName": "my"}}));

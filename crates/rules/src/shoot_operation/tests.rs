@@ -184,6 +184,22 @@ fn cp_c3_error_or_failed() {
             "x Operation will be retried.",
         ),
         (false, since("2026-02-28T23:59:00Z"), "Failed", "x"),
+        // W-E1 to W-E3; and nobody knows when it began [ST-134]
+        (
+            false,
+            since("2026-03-01T01:00:00Z"),
+            "Error",
+            "x Operation will be retried.",
+        ),
+        (false, since("2026-03-01T00:00:00Z"), "Failed", "x"),
+        (true, since("2026-03-01T12:00:00Z"), "Failed", "x"),
+        (
+            false,
+            since("2026-03-01T12:00:00Z"),
+            "Error",
+            "x Operation will be retried.",
+        ),
+        (false, None, "Failed", "x"),
     ];
     for (non_retryable, since, state, description) in table {
         let last = failed("x", OperationType::Create, 7, non_retryable, since, retry, &now);
@@ -219,5 +235,195 @@ fn cp_22_errors_by_task() {
     assert_eq!(
         with_errors(&old, vec![error("a", "3")]),
         [error("b", "2"), error("a", "3")]
+    );
+}
+
+/// [ST-130], [UPD-29]: which starts give a shoot new time for retries.
+#[test]
+fn st_130_retry_cycles() {
+    use OperationType::{Create, Delete, Migrate, Reconcile, Restore};
+    let running = |last: (&str, &str)| {
+        let mut shoot = shoot(Some(last));
+        shoot.status.retry_cycle_start_time = Some(Time(at("2026-03-01T10:00:00Z")));
+        shoot
+    };
+    for (last, operation, begins) in [
+        (("Create", "Error"), Create, false),
+        (("Create", "Succeeded"), Reconcile, false),
+        (("Reconcile", "Error"), Reconcile, false),
+        (("Migrate", "Succeeded"), Restore, false),
+        (("Reconcile", "Error"), Migrate, false),
+        (("Create", "Error"), Delete, true),
+        (("Reconcile", "Error"), Delete, true),
+        (("Delete", "Error"), Delete, false),
+    ] {
+        assert_eq!(
+            starts_retry_cycle(&running(last), operation, "v1"),
+            begins,
+            "{last:?} {operation:?}"
+        );
+    }
+    let mut fresh = running(("Reconcile", "Error"));
+    fresh.status.retry_cycle_start_time = None;
+    let mut changed = running(("Reconcile", "Error"));
+    changed.metadata.generation = Some(4);
+    for (case, shoot, version) in [
+        ("none yet", fresh, "v1"),
+        ("another spec", changed, "v1"),
+        ("another gardenlet", running(("Reconcile", "Error")), "v2"),
+    ] {
+        assert!(starts_retry_cycle(&shoot, Reconcile, version), "{case}");
+    }
+}
+
+/// A shoot that is maintained from ten to four, and was done last at this time.
+fn in_the_night(done: &str) -> Shoot {
+    let mut shoot = shoot(Some(("Reconcile", "Succeeded")));
+    shoot.spec.maintenance = Some(Maintenance {
+        time_window: Some(MaintenanceTimeWindow {
+            begin: "220000+0000".into(),
+            end: "040000+0000".into(),
+        }),
+        ..Maintenance::default()
+    });
+    if let Some(last) = &mut shoot.status.last_operation {
+        last.last_update_time = Some(Time(at(done)));
+    }
+    shoot
+}
+
+/// UC-16, UC-17 [UPD-22], [UPD-23], also over midnight.
+#[test]
+fn uc_16_17_once_in_a_window() {
+    let policy = Policy {
+        reconcile_in_maintenance_only: true,
+        ..POLICY
+    };
+    for (case, done, now, is_done_now) in [
+        ("UC-16", "2026-03-01T22:10:00Z", "2026-03-01T22:30:00Z", false),
+        ("UC-17", "2026-02-28T22:30:00Z", "2026-03-01T22:30:00Z", true),
+        ("before midnight", "2026-03-01T23:50:00Z", "2026-03-02T00:10:00Z", false),
+        (
+            "before the window",
+            "2026-03-01T21:59:59Z",
+            "2026-03-01T22:00:00Z",
+            true,
+        ),
+        ("last night", "2026-03-01T03:45:00Z", "2026-03-01T22:00:00Z", true),
+        ("at its end", "2026-03-01T21:00:00Z", "2026-03-02T03:45:00Z", true),
+        ("after its end", "2026-03-01T21:00:00Z", "2026-03-02T03:45:01Z", false),
+        ("out of it", "2026-02-28T12:00:00Z", "2026-03-01T12:00:00Z", false),
+    ] {
+        let decision = decide(&in_the_night(done), &Seed::default(), &policy, at(now));
+        assert_eq!(decision == Decision::Reconcile, is_done_now, "{case}: {decision:?}");
+    }
+    let decision = decide(
+        &in_the_night("2026-03-01T12:00:00Z"),
+        &Seed::default(),
+        &policy,
+        at("2026-03-01T13:00:00Z"),
+    );
+    let reason =
+        "Shoot is not in its effective maintenance time window or was already reconciled during this time window.";
+    assert_eq!(decision, Decision::NotNow(reason));
+}
+
+/// UC-18 to UC-20 [UPD-20], [UPD-21], [UPD-26].
+#[test]
+fn uc_18_to_20_sync_periods() {
+    let now = at("2026-03-01T12:00:00Z");
+    let annotated = |namespace: &str, period: &str, ignore: &str| {
+        let mut shoot = shoot(Some(("Reconcile", "Succeeded")));
+        shoot.metadata.namespace = Some(namespace.into());
+        let annotations = [("shoot.gardener.cloud/sync-period", period), (IGNORE, ignore)];
+        let annotations = annotations.into_iter().filter(|(_, value)| !value.is_empty());
+        shoot.metadata.annotations = Some(annotations.map(|(key, value)| (key.into(), value.into())).collect());
+        shoot
+    };
+    for (case, respect, namespace, period, expected) in [
+        ("UC-18", true, "garden-dev", "30m", "1h"),
+        ("UC-19", true, "garden-dev", "2h", "2h"),
+        ("UC-20", false, "garden", "2h", "2h"),
+        ("nobody looks", false, "garden-dev", "2h", "1h"),
+        ("in Go's form only", true, "garden-dev", "PT2H", "1h"),
+        ("with parts", true, "garden-dev", "1h30m", "1h30m"),
+    ] {
+        let policy = Policy {
+            respect_sync_period_overwrite: respect,
+            ..POLICY
+        };
+        let next = next_sync(&annotated(namespace, period, ""), &policy, now, 0.0);
+        assert_eq!(next, expected.parse().ok(), "{case}");
+    }
+    for (respect, namespace, ignore, is_left_alone) in [
+        (true, "garden-dev", "true", true),
+        (true, "garden-dev", "1", true),
+        (true, "garden-dev", "t", true),
+        (true, "garden-dev", "yes", false),
+        (true, "garden-dev", "false", false),
+        (false, "garden-dev", "true", false),
+        (false, "garden", "TRUE", true),
+    ] {
+        let policy = Policy {
+            respect_sync_period_overwrite: respect,
+            ..POLICY
+        };
+        let shoot = annotated(namespace, "", ignore);
+        assert_eq!(
+            is_ignored(&shoot, &policy),
+            is_left_alone,
+            "{respect} {namespace} {ignore}"
+        );
+        assert_eq!(
+            next_sync(&shoot, &policy, now, 0.0).is_none(),
+            is_left_alone,
+            "never again"
+        );
+    }
+}
+
+/// [UPD-25], [UPD-26]: when a confined shoot comes, at gardenlet's start and after its work. The window is open until a quarter to four.
+#[test]
+fn upd_25_26_confined_shoots_come_in_their_windows() {
+    let policy = Policy {
+        reconcile_in_maintenance_only: true,
+        ..POLICY
+    };
+    let hours = |text: &str| text.parse::<SignedDuration>().unwrap();
+    let long_ago = "2026-02-27T12:00:00Z";
+    for (case, done, now, least, most) in [
+        ("outside", long_ago, "2026-03-01T12:00:00Z", "10h", "15h45m"),
+        (
+            "inside, what is left of it",
+            long_ago,
+            "2026-03-01T23:45:00Z",
+            "0s",
+            "4h",
+        ),
+        ("inside, after midnight", long_ago, "2026-03-02T00:45:00Z", "0s", "3h"),
+        (
+            "inside, done",
+            "2026-03-01T23:00:00Z",
+            "2026-03-01T23:45:00Z",
+            "22h15m",
+            "28h",
+        ),
+    ] {
+        let shoot = in_the_night(done);
+        let delay = |share: f64| delay_at_start(&shoot, &policy, at(now), share);
+        assert_eq!((delay(0.0), delay(1.0)), (hours(least), hours(most)), "{case}");
+    }
+    let shoot = in_the_night(long_ago);
+    let next = |share: f64| next_sync(&shoot, &policy, at("2026-03-01T23:45:00Z"), share);
+    assert_eq!(
+        (next(0.0), next(1.0)),
+        (Some(hours("22h15m")), Some(hours("28h"))),
+        "the next window, also from within one"
+    );
+    let mut changed = shoot.clone();
+    changed.metadata.generation = Some(4);
+    assert_eq!(
+        delay_at_start(&changed, &policy, at("2026-03-01T12:00:00Z"), 0.5),
+        SignedDuration::ZERO
     );
 }

@@ -27,14 +27,22 @@ pub fn image<'a>(profile: &'a CloudProfileSpec, name: &str) -> Option<&'a Machin
 /// The architecture of a pool that names none: its machine type's, if that has one [VER-50].
 pub fn default_architecture(machine_type: Option<&MachineType>) -> String {
     let own = machine_type.and_then(|machine| machine.architecture.clone());
-    own.unwrap_or_else(|| "amd64".into())
+    own.unwrap_or_else(|| DEFAULT_ARCHITECTURE.into())
 }
+
+/// What an image version runs on that says nothing [VER-2].
+const DEFAULT_ARCHITECTURE: &str = "amd64";
+/// The container runtime interface of pools and image versions that say nothing [VER-2], [VER-77].
+const DEFAULT_CRI: &str = "containerd";
 
 /// Whether a version runs on an architecture; its flavors say so, or, without any, the profile's definition, or the version itself.
 pub fn fits_architecture(version: &MachineImageVersion, definitions: &[CapabilityDefinition], wanted: &str) -> bool {
     let has = |values: &[String]| values.iter().any(|value| value == wanted);
     if definitions.is_empty() {
-        return version.architectures.is_empty() || has(&version.architectures);
+        return match version.architectures.is_empty() {
+            true => wanted == DEFAULT_ARCHITECTURE,
+            false => has(&version.architectures),
+        };
     }
     let defined = definitions.iter().find(|definition| definition.name == "architecture");
     let defined = defined.map_or(&[] as &[String], |definition| &definition.values);
@@ -67,7 +75,7 @@ pub fn fits_capabilities(
 }
 
 fn fits_container_runtime(version: &MachineImageVersion, worker: &Worker) -> bool {
-    let wanted = worker.cri.as_ref().map_or("containerd", |cri| &cri.name);
+    let wanted = worker.cri.as_ref().map_or(DEFAULT_CRI, |cri| &cri.name);
     let runtimes = worker.cri.as_ref().map_or(&[] as &[_], |cri| &cri.container_runtimes);
     let Some(offered) = version.cri.iter().find(|cri| cri.name == wanted) else {
         return false;
@@ -110,7 +118,8 @@ pub fn fitting<'a>(
     definitions: &[CapabilityDefinition],
     needs: &Needs<'_>,
 ) -> Vec<&'a MachineImageVersion> {
-    let architecture = needs.worker.machine.architecture.as_deref().unwrap_or("amd64");
+    let architecture = needs.worker.machine.architecture.as_deref();
+    let architecture = architecture.unwrap_or(DEFAULT_ARCHITECTURE);
     let fits = |version: &&MachineImageVersion| {
         let capable = definitions.is_empty()
             || needs

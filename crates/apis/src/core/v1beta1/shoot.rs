@@ -18,8 +18,8 @@ mod warnings;
 pub use defaults::*;
 pub use helpers::*;
 pub use validation::{
-    supports_admission_plugin, supports_feature_gate, validate_shoot, validate_shoot_creation, validate_shoot_spec,
-    validate_shoot_status_update, validate_shoot_update,
+    maintenance_time, supports_admission_plugin, supports_feature_gate, validate_shoot, validate_shoot_creation,
+    validate_shoot_spec, validate_shoot_status_update, validate_shoot_update,
 };
 pub use warnings::{shoot_warnings, spec_warnings};
 

@@ -29,6 +29,7 @@ pub(crate) mod spec_parts {
 }
 
 pub use kubernetes_features::{supports_admission_plugin, supports_feature_gate};
+pub use schedule::maintenance_time;
 pub use spec::validate_shoot_spec;
 
 /// Checks a shoot that is to be created or stored again.

@@ -13,8 +13,11 @@ use crate::validation::{go_json, go_members, shown};
 const DAY: i64 = 24 * 3600;
 const NANOSECONDS: i64 = 1_000_000_000;
 
-/// Why a text is no time of day with offset, as Go's `time.Parse` says it for the layout `150405-0700`.
-fn parse_time(text: &str) -> Result<i64, String> {
+/// The second of the day in UTC that a text of the form `HHMMSS±hhmm` names [UPD-40].
+///
+/// # Errors
+/// Why the text is no time of day with offset, as Go's `time.Parse` says it for the layout `150405-0700`.
+pub fn maintenance_time(text: &str) -> Result<i64, String> {
     let fail = |rest: &str, part: &str| {
         format!(
             "parsing time {} as \"150405-0700\": cannot parse {} as {}",
@@ -80,7 +83,7 @@ fn parse_time(text: &str) -> Result<i64, String> {
 fn time_window(window: &MaintenanceTimeWindow, path: &Path) -> Option<Error> {
     let value = || go_members(&[("Begin", go_json(&window.begin)), ("End", go_json(&window.end))]);
     let parsed = |which: &str, text: &str| {
-        parse_time(text).map_err(|why| {
+        maintenance_time(text).map_err(|why| {
             Error::literal(
                 &path.child("begin/end"),
                 value(),
@@ -221,8 +224,8 @@ mod tests {
 
     #[test]
     fn val_m1_times_parse_as_in_go() {
-        assert_eq!(parse_time("220000+0100"), Ok(21 * 3600));
-        assert_eq!(parse_time("003000+0100"), Ok(23 * 3600 + 1800));
+        assert_eq!(maintenance_time("220000+0100"), Ok(21 * 3600));
+        assert_eq!(maintenance_time("003000+0100"), Ok(23 * 3600 + 1800));
         for (text, expected) in [
             (
                 "1 pm",
@@ -241,7 +244,7 @@ mod tests {
             ),
             ("220000+0000x", "parsing time \"220000+0000x\": extra text: \"x\""),
         ] {
-            assert_eq!(parse_time(text).unwrap_err(), expected);
+            assert_eq!(maintenance_time(text).unwrap_err(), expected);
         }
     }
 

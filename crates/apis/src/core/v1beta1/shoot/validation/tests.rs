@@ -456,6 +456,166 @@ fn val_o_operations() {
     }
 }
 
+/// UC-15 and UC-34 to UC-38, by their words; nothing where the change is allowed.
+#[test]
+fn uc_15_34_to_38_windows_and_operations() {
+    let annotated = |now: &str, later: &str| {
+        json!({
+            "metadata": {"annotations": {OPERATION: now, MAINTENANCE_OPERATION: later}},
+            "status": {"lastOperation": {"type": "Create", "state": "Succeeded"}},
+        })
+    };
+    let asleep = |mut patch: Value| {
+        merge(&mut patch, &json!({"spec": {"hibernation": {"enabled": true}}}));
+        patch
+    };
+    let waking = |mut patch: Value| {
+        merge(&mut patch, &json!({"status": {"hibernated": true}}));
+        patch
+    };
+    let hibernated = "is not permitted when shoot is hibernated or is waking up";
+    let day = json!({"spec": {"maintenance": {"timeWindow": {"begin": "220000+0000", "end": "220000+0000"}}}});
+    for (id, patch, expected) in [
+        ("UC-15", day, "time window must not be greater than 6h0m0s"),
+        ("UC-34", asleep(annotated("rotate-credentials-start", "")), hibernated),
+        (
+            "UC-34 waking",
+            waking(annotated("rotate-credentials-start", "")),
+            hibernated,
+        ),
+        ("UC-35", asleep(annotated("rotate-ca-start", "")), ""),
+        (
+            "UC-36",
+            annotated("rollout-workers=*,a", ""),
+            "if '*' is provided, no other pool names are allowed",
+        ),
+        (
+            "UC-37",
+            annotated("reconcile;maintain", ""),
+            "operation 'maintain' is not permitted to be run in parallel with other operations",
+        ),
+        (
+            "UC-38",
+            annotated("rotate-ssh-keypair", "rotate-ssh-keypair"),
+            "must not have any equal operations",
+        ),
+    ] {
+        let found = texts(&validate_shoot(&shoot(patch)));
+        let as_expected = match expected {
+            "" => found.is_empty(),
+            expected => found.iter().any(|text| text.contains(expected)),
+        };
+        assert!(as_expected, "{id}: {found:#?}");
+    }
+    // [UPD-50]: what cannot be asked for while the shoot sleeps, and what can
+    for (operation, is_forbidden) in [
+        ("maintain", false),
+        ("retry", false),
+        ("reconcile", false),
+        ("rotate-ca-start", false),
+        ("rotate-observability-credentials", false),
+        ("rotate-ssh-keypair", false),
+        ("rotate-credentials-start", true),
+        ("rotate-credentials-start-without-workers-rollout", true),
+        ("rotate-serviceaccount-key-start", true),
+        ("rotate-etcd-encryption-key", true),
+        ("rollout-workers=w", true),
+    ] {
+        for (now, later) in [(operation, ""), ("", operation)] {
+            let found = texts(&validate_shoot(&shoot(waking(annotated(now, later)))));
+            let told = found.iter().any(|text| text.contains(hibernated));
+            assert_eq!(told, is_forbidden, "{operation} {now:?} {found:#?}");
+        }
+    }
+}
+
+/// [ST-151], [ST-170]: what keeps a shoot awake, and which schedules there may be.
+#[test]
+fn st_151_170_hibernation() {
+    let base = json!({"spec": {"kubernetes": {"kubeAPIServer": {"encryptionConfig": {"resources": ["configmaps"]}}}}});
+    let state = |key: &str, phase: &str, encrypted: Value| {
+        json!({"status": {"credentials": {
+        "rotation": {key: {"phase": phase}}, "encryptionAtRest": {"resources": encrypted}}}})
+    };
+    let good = || json!(["configmaps"]);
+    for (status, expected) in [
+        (state("etcdEncryptionKey", "Completed", good()), ""),
+        (state("etcdEncryptionKey", "Prepared", good()), ""),
+        (
+            state("etcdEncryptionKey", "Preparing", good()),
+            "etcdEncryptionKey.phase is \"Preparing\"",
+        ),
+        (
+            state("etcdEncryptionKey", "Completing", good()),
+            "etcdEncryptionKey.phase is \"Completing\"",
+        ),
+        (state("serviceAccountKey", "Prepared", good()), ""),
+        (
+            state("serviceAccountKey", "Preparing", good()),
+            "serviceAccountKey.phase is \"Preparing\"",
+        ),
+        (
+            state("serviceAccountKey", "PreparingWithoutWorkersRollout", good()),
+            "serviceAccountKey.phase is \"PreparingWithoutWorkersRollout\"",
+        ),
+        (
+            state("serviceAccountKey", "Completing", good()),
+            "serviceAccountKey.phase is \"Completing\"",
+        ),
+        (
+            state("serviceAccountKey", "Completed", json!([])),
+            "status.credentials.encryptionAtRest.resources are not equal",
+        ),
+    ] {
+        let old = shoot_with(&[base.clone(), status.clone()]);
+        let sleeps = json!({"spec": {"hibernation": {"enabled": true}}});
+        let new = shoot_with(&[base.clone(), status.clone(), sleeps]);
+        let found = texts(&validate_shoot_update(&new, &old));
+        let as_expected = match expected {
+            "" => found.is_empty(),
+            expected => found
+                .iter()
+                .any(|text| text.contains("spec.hibernation.enabled: Forbidden") && text.contains(expected)),
+        };
+        assert!(as_expected, "{status}: {found:#?}");
+    }
+    let schedules = |schedules: Value| {
+        texts(&validate_shoot(&shoot(
+            json!({"spec": {"hibernation": {"schedules": schedules}}}),
+        )))
+    };
+    for good in [
+        json!([{"start": "0 20 * * 1-5", "end": "0 6 * * 1-5", "location": "Europe/Berlin"}]),
+        json!([{"start": "@daily"}, {"end": "TZ=Asia/Tokyo 0 6 * * *", "location": ""}]),
+        json!([{"end": "@every 12h"}]),
+    ] {
+        assert_eq!(schedules(good.clone()), Vec::<String>::new(), "{good}");
+    }
+    for (bad, expected) in [
+        (json!([{}]), "schedules[0].start/end: Required value"),
+        (
+            json!([{"start": ""}]),
+            "schedules[0].start: Invalid value: \"\": not a valid cron spec: ",
+        ),
+        (json!([{"end": "0 0 0 * * *"}]), "schedules[0].end: Invalid value"),
+        (
+            json!([{"start": "0 1 * * *", "end": "0 1 * * *"}]),
+            "schedules[0].end: Duplicate value: \"0 1 * * *\"",
+        ),
+        (
+            json!([{"start": "0 1 * * *"}, {"start": "0 1 * * *", "location": "Asia/Tokyo"}]),
+            "schedules[1].start: Duplicate value",
+        ),
+        (
+            json!([{"start": "0 1 * * *", "location": "Moon/Crater"}]),
+            "schedules[0].location: Invalid value: \"Moon/Crater\": not a valid location",
+        ),
+    ] {
+        let found = schedules(bad.clone());
+        assert!(found.iter().any(|text| text.contains(expected)), "{bad}: {found:#?}");
+    }
+}
+
 #[test]
 fn val_u_changes() {
     let old = shoot(json!({"spec": {"seedName": "s", "dns": {"domain": "a.example.org"}}}));

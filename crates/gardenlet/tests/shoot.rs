@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use gardener_apis::core::v1beta1::{Gardener, Seed};
 use gardener_gardenlet::{Config, Settings};
+use kube::ResourceExt;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use world::{OneShoot, World, dynamic};
@@ -580,6 +581,44 @@ async fn st_80_81_care_tells_what_restricts() {
     landscape
         .constraints(&[(hibernation, "True", fine), (maintenance, "True", fine)])
         .await;
+    // W-C2
+    let seed = landscape.world.client("seed");
+    let merge = kube::api::Patch::Merge::<Value>;
+    let secrets = dynamic(&seed, "", "v1", "Secret", Some("shoot--dev--my"));
+    let authority = kube::api::ListParams::default().labels("name=ca");
+    let authority = secrets.list(&authority).await.unwrap().items.remove(0);
+    let label = |key: &str| authority.labels()[key].clone();
+    let until = label("issued-at-time").parse::<i64>().unwrap() + 364 * 24 * 3600;
+    for (until, expected) in [
+        (until.to_string(), Some(("False", "ExpiringCACertificates"))),
+        (label("valid-until-time"), None),
+    ] {
+        let patch = merge(json!({"metadata": {"labels": {"valid-until-time": until}}}));
+        secrets
+            .patch(&authority.name_any(), &Default::default(), &patch)
+            .await
+            .unwrap();
+        let expiring = expected.map(|(status, reason)| ("CACertificateValiditiesAcceptable", status, reason));
+        let all = [(hibernation, "True", fine), (maintenance, "True", fine)];
+        landscape
+            .constraints(&all.into_iter().chain(expiring).collect::<Vec<_>>())
+            .await;
+    }
+    // W-C4
+    let deployments = dynamic(&seed, "apps", "v1", "Deployment", Some("shoot--dev--my"));
+    let server = deployments.get("kube-apiserver").await.unwrap();
+    let replicas = server.data["spec"]["replicas"].clone();
+    let unchecked = "ConstraintNotChecked";
+    for (replicas, status, reason) in [(json!(0), "False", unchecked), (replicas, "True", fine)] {
+        let patch = merge(json!({"spec": {"replicas": replicas}}));
+        deployments
+            .patch("kube-apiserver", &Default::default(), &patch)
+            .await
+            .unwrap();
+        landscape
+            .constraints(&[(hibernation, status, reason), (maintenance, status, reason)])
+            .await;
+    }
     // W-C3
     let garden = landscape.world.client("garden");
     let shoots = dynamic(&garden, CORE, "v1beta1", "Shoot", Some("garden-dev"));

@@ -300,12 +300,32 @@ impl LogicalCluster {
         }
         // Held while definitions are read and set, so that of two writers the later one's reading stays.
         let _reloading = self.reloading.lock();
-        let definitions = self.list("apiextensions.k8s.io", "customresourcedefinitions", None);
+        // Each is read once until it changes: schemas are large, and whoever installs many would wait for all of them with each.
+        let definitions = self.kept(crate::crd::GROUP, crate::crd::PLURAL, Which::All, |crd| {
+            let definition: Kept = Arc::new(crate::crd::definition(crd)?);
+            Some(definition)
+        });
         let custom = definitions
-            .iter()
-            .filter_map(|crd| crate::crd::definition(crd))
-            .map(Arc::new);
+            .into_iter()
+            .filter_map(|definition| definition.downcast().ok());
         self.custom.store(Arc::new(ResourceSet::new(custom)));
+    }
+
+    /// The CustomResourceDefinitions of a group. Those of others, which may be many and large, are not read for it.
+    pub(crate) fn custom_resource_definitions(&self, group: &str) -> Vec<Arc<Value>> {
+        let Some((definition, store)) = self.readable(crate::crd::GROUP, crate::crd::PLURAL) else {
+            return Vec::new();
+        };
+        // their names are their plurals, a dot and their groups
+        let is_of_group = |entry: &Arc<Entry>| {
+            let name = entry.key.path.rsplit('/').next().unwrap_or_default();
+            name.split_once('.').is_some_and(|(_, own)| own == group)
+        };
+        self.entries_in(store, &definition, "")
+            .iter()
+            .filter(|entry| is_of_group(entry))
+            .map(|entry| Arc::new(object::value_of(entry)))
+            .collect()
     }
 
     /// All stored objects of a kind, or those of one namespace.
@@ -423,5 +443,85 @@ impl Lister for LogicalCluster {
 
     fn cluster(&self) -> Option<&LogicalCluster> {
         Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gardener_store::{Change, Expect, MemoryStore, Options};
+    use serde_json::json;
+
+    use super::*;
+    use crate::authn::Settings;
+    use crate::authz::Node;
+    use crate::{Server, kubernetes};
+
+    fn cluster() -> Arc<LogicalCluster> {
+        let (resources, documents) = kubernetes::resources().unwrap();
+        let server = Server::new(Shared {
+            store: Arc::new(MemoryStore::new(object::stamp, Options::default())),
+            clock: Clock::starting_at(Timestamp::UNIX_EPOCH),
+            chance: Chance::seeded(1),
+        });
+        let config = ClusterConfig {
+            resources: Arc::new(resources),
+            custom_resources: true,
+            admission: Vec::new(),
+            authenticator: Arc::new(Authenticator::new(Settings::default())),
+            authorizer: Arc::new(Node),
+            git_version: "v1.36.0".into(),
+            openapi: Arc::new(documents),
+            elsewhere: None,
+        };
+        server.open("c", config)
+    }
+
+    async fn define(cluster: &LogicalCluster, plural: &str, group: &str) {
+        let definition = cluster.find(crate::crd::GROUP, crate::crd::PLURAL).unwrap();
+        let name = format!("{plural}.{group}");
+        let crd = json!({
+            "metadata": {"name": name},
+            "spec": {"group": group, "scope": "Namespaced", "versions": [{"name": "v1", "served": true, "storage": true}]},
+            "status": {
+                "acceptedNames": {"plural": plural, "kind": plural},
+                "conditions": [{"type": "NamesAccepted", "status": "True"}],
+            },
+        });
+        let put = Change::Put {
+            key: cluster.key(&definition, "", &name),
+            expect: Expect::Any,
+            value: object::encode(&crd),
+        };
+        cluster.store().commit(put).await.unwrap();
+        cluster.written(&definition);
+    }
+
+    #[tokio::test]
+    async fn a_definition_is_read_once_until_it_changes() {
+        let cluster = cluster();
+        define(&cluster, "ones", "a.example.com").await;
+        let first = cluster.find("a.example.com", "ones").unwrap();
+        define(&cluster, "twos", "example.com").await;
+        assert!(cluster.find("example.com", "twos").is_some());
+        let again = cluster.find("a.example.com", "ones").unwrap();
+        assert!(Arc::ptr_eq(&first, &again), "another definition does not count");
+        define(&cluster, "ones", "a.example.com").await;
+        let changed = cluster.find("a.example.com", "ones").unwrap();
+        assert!(!Arc::ptr_eq(&first, &changed), "it was written anew");
+    }
+
+    #[tokio::test]
+    async fn definitions_are_found_by_their_group() {
+        let cluster = cluster();
+        for (plural, group) in [
+            ("ones", "example.com"),
+            ("twos", "a.example.com"),
+            ("threes", "example.com"),
+        ] {
+            define(&cluster, plural, group).await;
+        }
+        let found = cluster.custom_resource_definitions("example.com");
+        let names: Vec<_> = found.iter().map(|crd| crate::meta::name(crd)).collect();
+        assert_eq!(names, ["ones.example.com", "threes.example.com"]);
     }
 }

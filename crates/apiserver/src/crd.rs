@@ -19,8 +19,8 @@ use crate::user::{MASTERS, UserInfo};
 use crate::webhooks::ConversionWebhook;
 use crate::{discovery, meta};
 
-const GROUP: &str = "apiextensions.k8s.io";
-const PLURAL: &str = "customresourcedefinitions";
+pub(crate) const GROUP: &str = "apiextensions.k8s.io";
+pub(crate) const PLURAL: &str = "customresourcedefinitions";
 
 /// Verbs of custom resources, as discovery tells them.
 pub(crate) const VERBS: [&str; 8] = [

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::accept::Accept;
 use crate::cluster::LogicalCluster;
-use crate::definition::{Definition, Lister, Version};
+use crate::definition::{Definition, Version};
 use crate::discovery;
 use crate::respond::{self, Body};
 
@@ -352,9 +352,9 @@ fn custom_at(cluster: &LogicalCluster, path: &str) -> Vec<std::sync::Arc<Value>>
             .any(|own| own.get("name").and_then(Value::as_str) == Some(version))
     };
     cluster
-        .list("apiextensions.k8s.io", "customresourcedefinitions", None)
+        .custom_resource_definitions(group)
         .into_iter()
-        .filter(|crd| crate::meta::text(crd, "/spec/group") == group && serves(crd))
+        .filter(|crd| serves(crd))
         .collect()
 }
 

@@ -29,8 +29,7 @@ pub(crate) async fn settle(cluster: &Arc<LogicalCluster>, name: &str) -> Result<
         return Ok(());
     };
     loop {
-        let mut all = cluster.list(GROUP, PLURAL, None);
-        all.retain(|crd| meta::text(crd, "/spec/group") == group);
+        let mut all = cluster.custom_resource_definitions(group);
         all.sort_by_key(|crd| meta::name(crd) != name);
         let now = cluster.clock().now();
         let next = all

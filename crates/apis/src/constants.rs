@@ -2,6 +2,8 @@
 //!
 //! Sources: [GAPI-32] – [GAPI-66], section A.5 of the garden API, the control plane and extension contracts.
 
+/// Gardener's version, as its components tell it, such as `v0.1.0`.
+pub const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 /// The namespace of the garden that holds what all seeds and projects share.
 pub const GARDEN_NAMESPACE: &str = "garden";
 /// Prefix of the namespaces that hold what only one seed may see.

@@ -247,9 +247,7 @@ impl LogicalCluster {
 
     /// Whether objects of this kind define custom resources of the cluster.
     pub(crate) fn defines_custom_resources(&self, definition: &Definition) -> bool {
-        self.config.custom_resources
-            && definition.group == "apiextensions.k8s.io"
-            && definition.plural == "customresourcedefinitions"
+        self.config.custom_resources && definition.group == crate::crd::GROUP && definition.plural == crate::crd::PLURAL
     }
 
     /// Names of the CustomResourceDefinitions that are being ended.
@@ -264,7 +262,7 @@ impl LogicalCluster {
 
     /// Follows the CustomResourceDefinitions that other servers write into the store. Does not end.
     pub async fn follow_custom_resources(&self) {
-        let Some(definition) = self.find("apiextensions.k8s.io", "customresourcedefinitions") else {
+        let Some(definition) = self.find(crate::crd::GROUP, crate::crd::PLURAL) else {
             return std::future::pending().await;
         };
         let prefix = self.path("", "");
@@ -456,24 +454,27 @@ mod tests {
     use crate::authz::Node;
     use crate::{Server, kubernetes};
 
-    fn cluster() -> Arc<LogicalCluster> {
-        let (resources, documents) = kubernetes::resources().unwrap();
-        let server = Server::new(Shared {
-            store: Arc::new(MemoryStore::new(object::stamp, Options::default())),
-            clock: Clock::starting_at(Timestamp::UNIX_EPOCH),
-            chance: Chance::seeded(1),
-        });
-        let config = ClusterConfig {
-            resources: Arc::new(resources),
-            custom_resources: true,
-            admission: Vec::new(),
-            authenticator: Arc::new(Authenticator::new(Settings::default())),
-            authorizer: Arc::new(Node),
-            git_version: "v1.36.0".into(),
-            openapi: Arc::new(documents),
-            elsewhere: None,
-        };
-        server.open("c", config)
+    impl LogicalCluster {
+        /// A cluster for unit tests, with the built-in kinds and no objects.
+        pub(crate) fn in_memory() -> Arc<Self> {
+            let (resources, documents) = kubernetes::resources().unwrap();
+            let server = Server::new(Shared {
+                store: Arc::new(MemoryStore::new(object::stamp, Options::default())),
+                clock: Clock::starting_at(Timestamp::UNIX_EPOCH),
+                chance: Chance::seeded(1),
+            });
+            let config = ClusterConfig {
+                resources: Arc::new(resources),
+                custom_resources: true,
+                admission: Vec::new(),
+                authenticator: Arc::new(Authenticator::new(Settings::default())),
+                authorizer: Arc::new(Node),
+                git_version: "v1.36.0".into(),
+                openapi: Arc::new(documents),
+                elsewhere: None,
+            };
+            server.open("c", config)
+        }
     }
 
     async fn define(cluster: &LogicalCluster, plural: &str, group: &str) {
@@ -498,7 +499,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_definition_is_read_once_until_it_changes() {
-        let cluster = cluster();
+        let cluster = LogicalCluster::in_memory();
         define(&cluster, "ones", "a.example.com").await;
         let first = cluster.find("a.example.com", "ones").unwrap();
         define(&cluster, "twos", "example.com").await;
@@ -512,7 +513,7 @@ mod tests {
 
     #[tokio::test]
     async fn definitions_are_found_by_their_group() {
-        let cluster = cluster();
+        let cluster = LogicalCluster::in_memory();
         for (plural, group) in [
             ("ones", "example.com"),
             ("twos", "a.example.com"),

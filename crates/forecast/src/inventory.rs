@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use gardener_apis::core::v1beta1::{
     CloudProfile, ControllerRegistration, NamespacedCloudProfile, Project, Quota, SecretBinding, Seed, Shoot,
     default_cloud_profile, default_namespaced_cloud_profile,
 };
 use gardener_apis::security::v1alpha1::CredentialsBinding;
+use gardener_apiserver::definition::Definition;
 use gardener_garden_apiserver::{RecordedError, definitions};
 use gardener_landscape::apply::{self, ApplyError, Manifest};
 use gardener_rules::cloud_profiles::{merged, uses_namespaced};
@@ -17,18 +19,6 @@ use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-
-/// Kinds of the group `core.gardener.cloud` that are read.
-const CORE_KINDS: [&str; 8] = [
-    "CloudProfile",
-    "NamespacedCloudProfile",
-    "Project",
-    "Seed",
-    "ControllerRegistration",
-    "SecretBinding",
-    "Quota",
-    "Shoot",
-];
 
 /// How many objects one request asks for.
 const PAGE: u32 = 500;
@@ -170,15 +160,10 @@ impl Inventory {
     /// # Errors
     /// [`InventoryError`].
     pub fn take(&mut self, manifest: &Manifest) -> Result<(), InventoryError> {
+        let mut known = None;
         for mut object in apply::objects(manifest)? {
             let types = object.types.clone().unwrap_or_default();
             let group = types.api_version.split_once('/').map_or("", |(group, _)| group);
-            let group = match (group, &*types.kind) {
-                // the group was forgotten, which is told where the version is looked at
-                ("", "CredentialsBinding") => "security.gardener.cloud",
-                ("", kind) if CORE_KINDS.contains(&kind) => "core.gardener.cloud",
-                (group, _) => group,
-            };
             let origin = &manifest.origin;
             let namespaced = !matches!(
                 &*types.kind,
@@ -187,23 +172,24 @@ impl Inventory {
             if namespaced {
                 object.metadata.namespace.get_or_insert_with(|| "default".to_owned());
             }
+            // where the group was forgotten, that is told where the version is looked at
             match (group, &*types.kind) {
-                ("core.gardener.cloud", "CloudProfile") => add(&mut self.cloud_profiles, object, origin)?,
-                ("core.gardener.cloud", "NamespacedCloudProfile") => {
+                ("core.gardener.cloud" | "", "CloudProfile") => add(&mut self.cloud_profiles, object, origin)?,
+                ("core.gardener.cloud" | "", "NamespacedCloudProfile") => {
                     add(&mut self.namespaced_cloud_profiles, object, origin)?;
                 }
-                ("core.gardener.cloud", "Project") => add(&mut self.projects, object, origin)?,
-                ("core.gardener.cloud", "Seed") => add(&mut self.seeds, object, origin)?,
-                ("core.gardener.cloud", "ControllerRegistration") => {
+                ("core.gardener.cloud" | "", "Project") => add(&mut self.projects, object, origin)?,
+                ("core.gardener.cloud" | "", "Seed") => add(&mut self.seeds, object, origin)?,
+                ("core.gardener.cloud" | "", "ControllerRegistration") => {
                     add(&mut self.controller_registrations, object, origin)?;
                 }
-                ("core.gardener.cloud", "SecretBinding") => add(&mut self.secret_bindings, object, origin)?,
-                ("security.gardener.cloud", "CredentialsBinding") => {
+                ("core.gardener.cloud" | "", "SecretBinding") => add(&mut self.secret_bindings, object, origin)?,
+                ("security.gardener.cloud" | "", "CredentialsBinding") => {
                     add(&mut self.credentials_bindings, object, origin)?;
                 }
-                ("core.gardener.cloud", "Quota") => add(&mut self.quotas, object, origin)?,
-                ("core.gardener.cloud", "Shoot") => add(&mut self.shoots, object, origin)?,
-                (group, kind) if !may_be_passed_over(group, kind)? => {
+                ("core.gardener.cloud" | "", "Quota") => add(&mut self.quotas, object, origin)?,
+                ("core.gardener.cloud" | "", "Shoot") => add(&mut self.shoots, object, origin)?,
+                (group, kind) if !may_be_passed_over(&mut known, group, kind)? => {
                     return Err(InventoryError::NoKind {
                         origin: origin.clone(),
                         api_version: types.api_version.clone(),
@@ -305,11 +291,19 @@ where
 }
 
 /// Whether an object that is not looked at here may be there all the same: it is of a group that is none of a garden's own, or of a kind in it.
-fn may_be_passed_over(group: &str, kind: &str) -> Result<bool, RecordedError> {
+/// `known` keeps a garden's definitions once they are read.
+fn may_be_passed_over(
+    known: &mut Option<Vec<Arc<Definition>>>,
+    group: &str,
+    kind: &str,
+) -> Result<bool, RecordedError> {
     if !group.ends_with(".gardener.cloud") {
         return Ok(true);
     }
-    let definitions = definitions(&gardener_garden_apiserver::Options::default())?;
+    let definitions = match known {
+        Some(known) => known,
+        none => none.insert(definitions(&gardener_garden_apiserver::Options::default())?),
+    };
     let mut of_group = definitions.iter().filter(|own| own.group == group).peekable();
     let is_foreign = of_group.peek().is_none();
     Ok(is_foreign || of_group.any(|own| own.versions.iter().any(|version| version.kind == kind)))

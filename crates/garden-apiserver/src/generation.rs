@@ -183,6 +183,7 @@ pub(crate) fn shoot_bumps(new: &mut Shoot, old: &Shoot) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::cases::merge;
     use serde_json::json;
 
     fn shoot(operation: &str, state: &str) -> Shoot {
@@ -241,7 +242,7 @@ mod tests {
         let labelled = json!({"spec": {"provider": {"workers": [{"name": "w", "labels": {"a": "b"}}]}}});
         let both = |one: &Value, other: &Value| {
             let mut whole = one.clone();
-            merge(&mut whole, other);
+            merge(&mut whole, other.clone());
             whole
         };
         let table = [
@@ -321,25 +322,14 @@ mod tests {
                 "metadata": {"name": "a"},
                 "spec": {"kubernetes": {"version": "1.34.0"}, "provider": {"type": "local", "workers": [{"name": "w"}]}},
             });
-            merge(&mut before, &given);
+            merge(&mut before, given);
             let mut after = before.clone();
-            merge(&mut after, &change);
+            merge(&mut after, change);
             let old: Shoot = serde_json::from_value(before).unwrap();
             let mut new: Shoot = serde_json::from_value(after).unwrap();
             normalize_operations(&mut new.metadata);
             assert_eq!(shoot_bumps(&mut new, &old), rises, "{id}");
             assert_eq!(new.annotation(annotation::OPERATION), left, "{id}");
-        }
-    }
-
-    fn merge(into: &mut Value, patch: &Value) {
-        match (into, patch) {
-            (Value::Object(into), Value::Object(patch)) => {
-                for (key, value) in patch {
-                    merge(into.entry(key.clone()).or_insert(Value::Null), value);
-                }
-            }
-            (into, patch) => *into = patch.clone(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a real server answered, replayed through strategies and plugins: every recorded default, and the refusals that these rules make.
 
-mod cases;
+pub(crate) mod cases;
 pub(crate) mod garden;
 
 use gardener_apimachinery::ApiError;

@@ -150,7 +150,7 @@ impl Landscape {
             identity: gardener_apis::core::v1beta1::Gardener {
                 id: shared.chance.hex(16),
                 name: format!("gardenlet-{seed}"),
-                version: format!("v{}", env!("CARGO_PKG_VERSION")),
+                version: gardener_apis::constants::VERSION.to_owned(),
             },
             seed_name: seed,
             clock: shared.clock,

@@ -32,6 +32,8 @@ pub mod shoot_operation;
 pub mod shoot_replicas;
 pub mod shoot_zones;
 pub mod status_label;
+#[cfg(test)]
+mod testing;
 pub mod versions;
 pub mod webhooks;
 pub mod worker_pool;

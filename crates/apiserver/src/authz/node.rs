@@ -62,35 +62,11 @@ fn not_its_own(node: &str, attributes: &Attributes<'_>) -> Option<&'static str> 
 mod tests {
     use std::sync::Arc;
 
-    use gardener_apimachinery::chance::Chance;
-    use gardener_apimachinery::clock::Clock;
-    use gardener_store::{MemoryStore, Options};
-    use k8s_openapi::jiff::Timestamp;
-
     use super::*;
-    use crate::authn::{Authenticator, Settings};
-    use crate::{ClusterConfig, Server, Shared, UserInfo, kubernetes, object};
+    use crate::{UserInfo, kubernetes};
 
     async fn cluster() -> Arc<LogicalCluster> {
-        let (resources, documents) = kubernetes::resources().unwrap();
-        let server = Server::new(Shared {
-            store: Arc::new(MemoryStore::new(object::stamp, Options::default())),
-            clock: Clock::starting_at(Timestamp::UNIX_EPOCH),
-            chance: Chance::seeded(1),
-        });
-        let cluster = server.open(
-            "c",
-            ClusterConfig {
-                resources: Arc::new(resources),
-                custom_resources: true,
-                admission: Vec::new(),
-                authenticator: Arc::new(Authenticator::new(Settings::default())),
-                authorizer: Arc::new(Node),
-                git_version: "v1.36.0".into(),
-                openapi: Arc::new(documents),
-                elsewhere: None,
-            },
-        );
+        let cluster = LogicalCluster::in_memory();
         kubernetes::bootstrap(&cluster).await.unwrap();
         cluster
     }

@@ -101,6 +101,9 @@ impl ResourceQuota {
         let (group, resource, namespace) = collection;
         under_way.retain(|_, since| now.duration_since(*since) < UNDER_WAY);
         let mut there = lister.count(group, resource, namespace);
+        if under_way.is_empty() {
+            return there;
+        }
         for _ in 0..COUNTS {
             under_way.retain(|name, _| lister.get(group, resource, namespace, name).is_none());
             let again = lister.count(group, resource, namespace);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gardener_apis::constants::VERSION;
 use gardener_apis::core::v1beta1::Shoot;
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::reference::object_reference;
@@ -13,9 +14,6 @@ use kube::Api;
 
 use crate::Manager;
 use crate::manager::ReconcileError;
-
-/// Gardener's version, as gardenlet writes it into the status of shoots.
-const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
 fn has_schedules(shoot: &Shoot) -> bool {
     shoot

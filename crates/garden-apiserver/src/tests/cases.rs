@@ -24,7 +24,7 @@ fn core(kind: &str, place: (&str, &str), more: Value) -> Value {
 }
 
 /// Puts members into an object, as a merge patch does.
-fn merge(object: &mut Value, patch: Value) {
+pub(crate) fn merge(object: &mut Value, patch: Value) {
     match (object, patch) {
         (Value::Object(members), Value::Object(patch)) => {
             for (key, value) in patch {

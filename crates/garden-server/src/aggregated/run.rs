@@ -145,7 +145,7 @@ pub(super) fn config(
         admission: admission::left(&flags.admission)?,
         authenticator,
         authorizer: authorizer(flags, clients.authorization.clone()),
-        git_version: concat!("v", env!("CARGO_PKG_VERSION")).to_owned(),
+        git_version: gardener_apis::constants::VERSION.to_owned(),
         openapi: Arc::new(Documents::new(openapi_documents())),
         elsewhere: Some(elsewhere),
     })

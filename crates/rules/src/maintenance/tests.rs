@@ -1,16 +1,7 @@
 use super::*;
 use serde_json::{Value, json};
 
-fn merge(into: &mut Value, patch: &Value) {
-    match (into, patch) {
-        (Value::Object(into), Value::Object(patch)) => {
-            for (key, value) in patch {
-                merge(into.entry(key.clone()).or_insert(Value::Null), value);
-            }
-        }
-        (into, patch) => *into = patch.clone(),
-    }
-}
+use crate::testing::merge;
 
 fn shoot(patch: Value) -> Shoot {
     let mut whole = json!({

@@ -9,6 +9,7 @@ mod error;
 pub(crate) mod faults;
 mod file;
 mod folder;
+mod load;
 mod snapshot;
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The file format: what the tables are, how a file is made, opened, read and written.
+//! The file format: what the tables are, how a file is made, opened and written.
 //!
 //! `store.redb` holds two tables: `meta` (format version and newest revision) and `entries`
 //! (topic, path → created, written, version, value as given or as encrypted)
@@ -8,14 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use redb::{
-    Builder, Database, DatabaseError, Durability, ReadableDatabase, ReadableTable, StorageError, TableDefinition,
-    TableError,
-};
+use redb::{Builder, Database, DatabaseError, Durability, StorageError, TableDefinition};
 
 use super::OpenError;
 use super::folder::Folder;
-use crate::{Encryption, Entry, Event, EventKind, Key, Options, Revision, Stamp, Topic};
+use crate::{Event, EventKind, Options};
 
 /// The format this program writes.
 pub(super) const FORMAT: u64 = 1;
@@ -93,7 +90,7 @@ pub(super) fn existing<F: Folder>(
 }
 
 /// Runs what reads a file that may be damaged: where the database gives up with a panic, that is damage too.
-fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, OpenError>) -> Result<T, OpenError> {
+pub(super) fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, OpenError>) -> Result<T, OpenError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(damaged(path, "reading it fails an internal check")))
 }
 
@@ -166,63 +163,6 @@ impl StoreFile {
         }
         transaction.commit()?;
         Ok(())
-    }
-
-    /// Reads everything: the newest revision and all entries, stamped.
-    pub(super) fn load(&self, stamp: Stamp, encryption: &Encryption) -> Result<(Revision, Vec<Entry>), OpenError> {
-        guarded(&self.path, || {
-            let broken = |error: redb::Error| damaged(&self.path, error);
-            let transaction = self.database.begin_read().map_err(|error| broken(error.into()))?;
-            let meta = match transaction.open_table(META) {
-                Ok(meta) => meta,
-                Err(TableError::TableDoesNotExist(_)) => {
-                    return Err(damaged(&self.path, "it is not a store of this program"));
-                }
-                Err(error) => return Err(broken(error.into())),
-            };
-            let number = |name: &str| {
-                let found = meta.get(name).map_err(|error| broken(error.into()))?;
-                found
-                    .map(|guard| guard.value())
-                    .ok_or_else(|| damaged(&self.path, format!("its {name} is missing")))
-            };
-            let format = number(META_FORMAT)?;
-            if format > FORMAT {
-                return Err(OpenError::NewerFormat {
-                    path: self.path.clone(),
-                    found: format,
-                    supported: FORMAT,
-                });
-            }
-            let revision = number(META_REVISION)?;
-            let table = transaction.open_table(ENTRIES).map_err(|error| broken(error.into()))?;
-            let mut entries = Vec::new();
-            let mut topic = Topic::from_text("");
-            for row in table.iter().map_err(|error| broken(error.into()))? {
-                let (key, row) = row.map_err(|error| broken(error.into()))?;
-                let (topic_text, path) = key.value();
-                let (created, written, version, value) = row.value();
-                if written > revision {
-                    return Err(damaged(
-                        &self.path,
-                        format!("{topic_text} {path} is newer than the store"),
-                    ));
-                }
-                if topic.as_str() != topic_text {
-                    topic = Topic::from_text(topic_text);
-                }
-                let key = Key::new(topic.clone(), path);
-                let opened = encryption.open(&key, &key, &Bytes::copy_from_slice(value));
-                let opened = opened.map_err(|reason| OpenError::Encrypted {
-                    path: self.path.clone(),
-                    key: key.clone(),
-                    reason,
-                })?;
-                let entry = Entry::new(key, stamp(&opened.value, written), created, written, version);
-                entries.push(entry.with_stale(opened.stale));
-            }
-            Ok((revision, entries))
-        })
     }
 
     /// Makes events durable in one transaction: back when the disk has them. With each comes its value as it is stored.

@@ -48,6 +48,31 @@ async fn reopening_keeps_everything_acknowledged() {
     assert_eq!(watch.next().await.unwrap().revision, 5);
 }
 
+/// More than several threads are handed at once, in rows and in bytes.
+#[tokio::test]
+async fn many_and_large_values_of_several_topics_come_back_as_they_were() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = DiskStore::open(dir.path(), stamp, Options::default()).unwrap();
+    let topics = ["a", "b", "c"].map(|resource| Topic::new("", resource));
+    for (topic, (count, length)) in topics.iter().zip([(1500, 1), (60, 50_000), (700, 100)]) {
+        let changes = (0..count).map(|number| Change::Put {
+            key: Key::new(topic.clone(), format!("c/n/{number}")),
+            expect: Expect::Absent,
+            value: number.to_string().repeat(length).into(),
+        });
+        store.commit_all(changes.collect()).await.unwrap();
+    }
+    let all = |store: &DiskStore| {
+        topics
+            .clone()
+            .map(|topic| store.list(&topic, "", &ListOptions::default()).unwrap())
+    };
+    let (before, revision) = (all(&store), store.revision());
+    drop(store);
+    let store = DiskStore::open(dir.path(), stamp, Options::default()).unwrap();
+    assert_eq!((all(&store), store.revision()), (before, revision));
+}
+
 #[tokio::test]
 async fn a_second_open_is_refused_until_the_first_one_closes() {
     let dir = tempfile::tempdir().unwrap();

@@ -196,6 +196,11 @@ impl Definition {
     /// Brings an object of the stored version into the form in which it is stored.
     pub(crate) fn canonicalize(&self, object: &mut Draft) {
         self.strategy.canonicalize(object);
+        self.complete(object);
+    }
+
+    /// Gives an object of the stored version what the schema says that each has.
+    pub(crate) fn complete(&self, object: &mut Draft) {
         if let Some(version) = self.stored_version().filter(|version| version.completes)
             && let Some(schema) = &version.schema
         {
@@ -327,25 +332,16 @@ pub trait Strategy: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Prepares a change of the status. Spec and the metadata that a status change may not touch are already the old ones.
+    /// Prepares a change of the status, finds what is wrong with it, and brings it into the form in which it is stored. Spec and the metadata
+    /// that a status change may not touch are already the old ones.
     ///
     /// # Errors
     /// Refuses what cannot be prepared.
-    fn prepare_for_status_update(
-        &self,
-        context: &Context<'_>,
-        object: &mut Draft,
-        old: &Draft,
-    ) -> Result<(), ApiError> {
-        Ok(())
+    fn update_status(&self, context: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<ErrorList, ApiError> {
+        Ok(Vec::new())
     }
 
-    /// Finds what is wrong with a change of the status.
-    fn validate_status_update(&self, context: &Context<'_>, object: &Draft, old: &Draft) -> ErrorList {
-        Vec::new()
-    }
-
-    /// Brings a valid object into the form in which it is stored.
+    /// Brings a valid object, but for a change of its status, into the form in which it is stored.
     fn canonicalize(&self, object: &mut Draft) {}
 
     /// Sentences for `Warning` headers.

@@ -71,9 +71,17 @@ impl Draft {
         if let Some(kept) = kept.and_then(|kept| kept.downcast().ok()) {
             return Ok(kept);
         }
-        let made = Arc::new(untracked::read::<K>(self)?);
+        let made = Arc::new(untracked::read::<K>(self, None)?);
         *self.typed.lock() = Some(Typed::of(Arc::clone(&made)));
         Ok(made)
+    }
+
+    /// The object as a type with no more of its specification than these members; it is not kept. None: with all of them.
+    ///
+    /// # Errors
+    /// The JSON does not fit.
+    pub fn read_with<K: DeserializeOwned>(&self, of_spec: Option<&[&str]>) -> Result<K, serde_json::Error> {
+        untracked::read(self, of_spec)
     }
 
     /// The object as a type that can be changed and brought back by [`Self::set`].

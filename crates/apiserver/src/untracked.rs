@@ -1,31 +1,36 @@
-//! Reads an object's JSON as a type, but for its managedFields.
+//! Reads an object's JSON as a type, but for its managedFields, and with as much of its specification as is asked for.
 
 use serde::de::value::MapDeserializer;
 use serde::de::{DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 use serde_json::{Error, Map, Value};
 
-/// The object as a type.
+/// The object as a type, with these members of its specification; none: with all of them.
 ///
 /// # Errors
 /// The JSON does not fit.
-pub(crate) fn read<K: DeserializeOwned>(object: &Value) -> Result<K, Error> {
+pub(crate) fn read<K: DeserializeOwned>(object: &Value, of_spec: Option<&[&str]>) -> Result<K, Error> {
     match object {
-        Value::Object(members) => K::deserialize(Object(members)),
+        Value::Object(members) => K::deserialize(Object { members, of_spec }),
         other => K::deserialize(other),
     }
 }
 
 /// The members of an object.
-struct Object<'v>(&'v Map<String, Value>);
+struct Object<'v> {
+    members: &'v Map<String, Value>,
+    of_spec: Option<&'v [&'v str]>,
+}
 
 impl<'de> Deserializer<'de> for Object<'de> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        let members = self.0.iter().map(|(key, value)| match (key.as_str(), value) {
-            ("metadata", Value::Object(members)) => ("metadata", Member::Metadata(members)),
-            (key, value) => (key, Member::Other(value)),
+        let Self { members, of_spec } = self;
+        let members = members.iter().map(|(key, value)| match (key.as_str(), value, of_spec) {
+            ("metadata", Value::Object(members), _) => ("metadata", Member::Metadata(members)),
+            ("spec", Value::Object(members), Some(wanted)) => ("spec", Member::Part(members, wanted)),
+            (key, value, _) => (key, Member::Other(value)),
         });
         visitor.visit_map(MapDeserializer::new(members))
     }
@@ -39,6 +44,8 @@ impl<'de> Deserializer<'de> for Object<'de> {
 /// A member of an object.
 enum Member<'v> {
     Metadata(&'v Map<String, Value>),
+    /// Only these of its members.
+    Part(&'v Map<String, Value>, &'v [&'v str]),
     Other(&'v Value),
 }
 
@@ -61,20 +68,24 @@ impl<'de> Deserializer<'de> for Member<'de> {
                 let members = members.iter().filter(|(key, _)| !tracked(key));
                 visitor.visit_map(MapDeserializer::new(members.map(|(key, value)| (key.as_str(), value))))
             }
+            Self::Part(members, wanted) => {
+                let members = wanted.iter().filter_map(|key| Some((*key, members.get(*key)?)));
+                visitor.visit_map(MapDeserializer::new(members))
+            }
         }
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self {
             Self::Other(value) => value.deserialize_option(visitor),
-            metadata @ Self::Metadata(_) => visitor.visit_some(metadata),
+            members => visitor.visit_some(members),
         }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, Error> {
         match self {
             Self::Other(value) => value.deserialize_newtype_struct(name, visitor),
-            metadata @ Self::Metadata(_) => visitor.visit_newtype_struct(metadata),
+            members => visitor.visit_newtype_struct(members),
         }
     }
 
@@ -86,7 +97,7 @@ impl<'de> Deserializer<'de> for Member<'de> {
     ) -> Result<V::Value, Error> {
         match self {
             Self::Other(value) => value.deserialize_enum(name, variants, visitor),
-            metadata @ Self::Metadata(_) => metadata.deserialize_any(visitor),
+            members => members.deserialize_any(visitor),
         }
     }
 
@@ -98,7 +109,7 @@ impl<'de> Deserializer<'de> for Member<'de> {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::ConfigMap;
+    use k8s_openapi::api::core::v1::{ConfigMap, Pod};
     use serde_json::json;
 
     use super::*;
@@ -114,10 +125,22 @@ mod tests {
             "data": {"managedFields": "is text"},
             "immutable": null,
         });
-        let read: ConfigMap = read(&object).unwrap();
+        let read: ConfigMap = read(&object, None).unwrap();
         object["metadata"]["managedFields"].take();
         assert_eq!(read, serde_json::from_value(object).unwrap());
         assert_eq!(read.metadata.labels.unwrap().len(), 1);
+    }
+
+    #[test]
+    fn as_much_of_the_specification_is_read_as_is_wanted() {
+        let object = json!({
+            "metadata": {"name": "a"},
+            "spec": {"nodeName": "b", "containers": "would not fit", "restartPolicy": "Never"},
+            "status": {"phase": "Running"},
+        });
+        let read: Pod = read(&object, Some(&["nodeName", "hostname"])).unwrap();
+        let expected = json!({"metadata": {"name": "a"}, "spec": {"nodeName": "b", "containers": []}, "status": {"phase": "Running"}});
+        assert_eq!(read, serde_json::from_value(expected).unwrap());
     }
 
     #[test]
@@ -131,7 +154,7 @@ mod tests {
             (json!({"data": []}), "invalid type: sequence, expected a map"),
             (json!([]), "invalid type: sequence"),
         ] {
-            let told = read::<ConfigMap>(&object).unwrap_err().to_string();
+            let told = read::<ConfigMap>(&object, None).unwrap_err().to_string();
             assert!(told.starts_with(why), "{object}: {told}");
         }
     }

@@ -1,7 +1,6 @@
 //! Load: requests sent by several clients at once, and how the server took them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::ensure;
@@ -11,6 +10,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -54,14 +54,16 @@ impl Server {
     }
 }
 
-/// Sends requests number 0 to `requests` by `workers` clients. Each takes the next number when it has its answer.
+/// Sends requests number 0 to `requests` by `workers` clients. Each takes the next one when it has its answer. All are made before time is
+/// taken: making them is not the server's work, though it would have the same processors.
 pub async fn run(
     server: &Server,
     workers: u32,
     requests: u32,
-    request: impl Fn(u32) -> anyhow::Result<Request<Body>> + Send + Sync + 'static,
+    request: impl Fn(u32) -> anyhow::Result<Request<Body>>,
 ) -> anyhow::Result<Outcome> {
-    let (next, request) = (Arc::new(AtomicU32::new(0)), Arc::new(request));
+    let waiting = (0..requests).map(request).collect::<anyhow::Result<Vec<_>>>()?;
+    let waiting = Arc::new(Mutex::new(waiting.into_iter()));
     let mut clients = Vec::new();
     for _ in 0..workers {
         let client = server.client()?;
@@ -72,15 +74,14 @@ pub async fn run(
     let (started, before) = (Instant::now(), server.processor_time()?);
     let mut working = JoinSet::new();
     for client in clients {
-        let (next, request) = (next.clone(), request.clone());
+        let waiting = waiting.clone();
         working.spawn(async move {
             let mut taken = Vec::new();
             loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= requests {
+                let next = waiting.lock().next();
+                let Some(request) = next else {
                     return anyhow::Ok(taken);
-                }
-                let request = request(number)?;
+                };
                 let started = Instant::now();
                 send(&client, request).await?;
                 taken.push(started.elapsed().as_secs_f64() * 1000.0);

@@ -2,6 +2,9 @@
 //! What lives here: the command line and the table. The measurements are one module each; `landscape` runs the binary.
 #![forbid(unsafe_code)]
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod api;
 mod authorizer;
 mod garden;

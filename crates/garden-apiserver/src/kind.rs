@@ -30,6 +30,10 @@ pub trait GardenKind:
     const UNCONDITIONAL: bool;
     /// Whether a request's version is the one that this type describes, so that defaults apply as it is decoded.
     const ONE_VERSION: bool = true;
+    /// The members of the specification that a change of the status depends on: that [`Self::prepare_status`], [`Self::check_status`] and
+    /// [`Self::canonicalize`] look at, and write to metadata or status. None: all. Kinds whose specification is large and whose status is written
+    /// often say it.
+    const SPEC_FOR_STATUS: Option<&'static [&'static str]> = None;
     /// Whether [`Self::warn`] has anything to say.
     const WARNS: bool = false;
 
@@ -216,26 +220,28 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
         errors
     }
 
-    fn prepare_for_status_update(
-        &self,
-        context: &Context<'_>,
-        object: &mut Draft,
-        old: &Draft,
-    ) -> Result<(), ApiError> {
-        let mut kind = take::<K>(object)?;
-        let before = old.typed::<K>().map_err(unfit::<K>)?;
+    fn update_status(&self, context: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<ErrorList, ApiError> {
+        let mut kind: K = object.read_with(K::SPEC_FOR_STATUS).map_err(unfit::<K>)?;
+        let before: K = old.read_with(K::SPEC_FOR_STATUS).map_err(unfit::<K>)?;
         if kind.prepare_status(&before, context) && K::GENERATION {
             kind.metadata_mut().generation = Some(before.metadata().generation.unwrap_or_default() + 1);
         }
-        object.set(Arc::new(kind));
-        Ok(())
-    }
-
-    fn validate_status_update(&self, context: &Context<'_>, object: &Draft, old: &Draft) -> ErrorList {
-        match (object.typed::<K>(), old.typed::<K>()) {
-            (Ok(kind), Ok(before)) => kind.check_status(&before, context),
-            _ => ErrorList::new(),
+        let errors = kind.check_status(&before, context);
+        kind.canonicalize();
+        let made = serde_json::to_value(kind).map_err(unfit::<K>)?;
+        let managed = meta::take_managed_fields(object);
+        if let (Value::Object(members), Value::Object(mut made)) = (&mut **object, made) {
+            for key in ["metadata", "status"] {
+                match made.remove(key) {
+                    Some(value) => drop(members.insert(key.to_owned(), value)),
+                    None => drop(members.remove(key)),
+                }
+            }
         }
+        if managed.is_some() {
+            meta::set(object, "managedFields", managed);
+        }
+        Ok(errors)
     }
 
     fn canonicalize(&self, object: &mut Draft) {

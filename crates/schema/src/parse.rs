@@ -72,10 +72,12 @@ fn as_resource(node: &mut Schema) {
         })
     };
     for name in ["apiVersion", "kind"] {
-        node.fields.entry(name.into()).or_insert_with(text);
+        if !node.fields.contains_key(name) {
+            node.fields.insert_sorted(name.into(), text());
+        }
     }
     let slot: Slot = Arc::new(OnceLock::from(object_meta()));
-    let said = node.fields.remove("metadata");
+    let said = node.fields.shift_remove("metadata");
     let constraints = said
         .filter(|said| said.has_fields() || said.constraints.is_some() || !said.required.is_empty())
         .map(|said| {
@@ -92,7 +94,7 @@ fn as_resource(node: &mut Schema) {
         constraints,
         ..Schema::default()
     };
-    node.fields.insert("metadata".into(), Arc::new(metadata));
+    node.fields.insert_sorted("metadata".into(), Arc::new(metadata));
 }
 
 /// Adds to a definition what is known of its Go type.
@@ -191,7 +193,7 @@ impl<'a> Reader<'a> {
         if let Some(properties) = object(document, "properties", path)? {
             for (name, value) in properties {
                 let child = self.node(value, &format!("{path}.properties.{name}"), depth + 1)?;
-                node.fields.insert(name.as_str().into(), Arc::new(child));
+                node.fields.insert_sorted(name.as_str().into(), Arc::new(child));
             }
         }
         match document.get("additionalProperties") {

@@ -2,9 +2,9 @@
 //!
 //! Reading nodes from documents is in `parse`; what is done with them is in `decode`, `prune`, `default` and `validate`.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use indexmap::IndexMap;
 use regex::Regex;
 use serde_json::Value;
 
@@ -116,6 +116,8 @@ pub struct Constraints {
     pub rules: Rules,
 }
 
+/// Named fields: looked up far more often than made.
+pub(crate) type Fields = IndexMap<Box<str>, Arc<Schema>, foldhash::fast::RandomState>;
 /// A place that is filled with the definition of a name once all documents are read.
 pub(crate) type Slot = Arc<OnceLock<Arc<Schema>>>;
 
@@ -137,7 +139,8 @@ pub struct Schema {
     pub(crate) null_fields: Vec<Box<str>>,
     /// Whether Go leaves the field out where it is a scalar's zero value.
     pub(crate) omits_zero: bool,
-    pub(crate) fields: BTreeMap<Box<str>, Arc<Schema>>,
+    /// Sorted by name.
+    pub(crate) fields: Fields,
     pub(crate) required: Vec<Box<str>>,
     pub(crate) additional: Option<Arc<Schema>>,
     pub(crate) items: Option<Arc<Schema>>,

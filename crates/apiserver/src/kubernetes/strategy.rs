@@ -209,10 +209,10 @@ impl Strategy for Kind {
         change
     }
 
-    fn validate_status_update(&self, _: &Context<'_>, object: &Draft, old: &Draft) -> ErrorList {
+    fn update_status(&self, _: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<ErrorList, ApiError> {
         let mut errors = meta::validate_update(object, old);
         errors.extend((self.validate_status)(object, old));
-        errors
+        Ok(errors)
     }
 
     fn warnings(&self, _: &Context<'_>, object: &Draft, old: Option<&Draft>) -> Vec<String> {

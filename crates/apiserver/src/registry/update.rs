@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::{Error, Path};
+use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_schema::Schema;
 use gardener_store::{CommitError, Entry, Expect, Revision};
 use k8s_openapi::jiff::Timestamp;
@@ -162,8 +162,9 @@ impl Scope {
         let mut object = holder.unwrap_or_default();
         keep(&mut object);
         meta::set(&mut object, "resourceVersion", Some(found.revision.to_string().into()));
+        let mut of_status = ErrorList::new();
         if status_update {
-            strategy.prepare_for_status_update(context, &mut object, old)?;
+            of_status = strategy.update_status(context, &mut object, old)?;
         } else {
             if strategy.has_generation() {
                 bump_generation(&mut object, old, has_status);
@@ -174,17 +175,19 @@ impl Scope {
         errors.extend(meta::validate_update(&object, old));
         errors.extend(self.validate_schema(&object, Some(old)));
         errors.extend(if status_update {
-            strategy.validate_status_update(context, &object, old)
+            of_status
         } else {
             strategy.validate_update(context, &object, old)
         });
         if !errors.is_empty() {
             return Err(self.invalid(&self.name, &errors).into());
         }
-        if !status_update {
+        if status_update {
+            self.definition.complete(&mut object);
+        } else {
             warnings.extend(strategy.warnings(context, &object, Some(old)));
+            self.definition.canonicalize(&mut object);
         }
-        self.definition.canonicalize(&mut object);
         let object = self
             .admit_final(
                 context,

@@ -23,6 +23,7 @@ impl GardenKind for Shoot {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
     const WARNS: bool = true;
+    const SPEC_FOR_STATUS: Option<&'static [&'static str]> = Some(&["seedName"]);
 
     fn set_defaults(&mut self, chance: u64) {
         default_shoot(self, chance);
@@ -70,6 +71,12 @@ impl GardenKind for Shoot {
     }
 
     fn prepare_status(&mut self, old: &Self, _: &Context<'_>) -> bool {
+        // whether a shoot hosts itself does not change, and its pools tell it, which are not read here
+        let own = old.metadata.labels.as_ref();
+        if own.is_some_and(|labels| labels.contains_key(label::SHOOT_SELF_HOSTED)) {
+            let labels = self.metadata.labels.get_or_insert_default();
+            labels.insert(label::SHOOT_SELF_HOSTED.into(), "true".into());
+        }
         let migrated = |shoot: &Self| {
             shoot.status.last_operation.as_ref().is_some_and(|operation| {
                 operation.r#type == "Migrate" && matches!(operation.state.as_str(), "Succeeded" | "Aborted")

@@ -313,6 +313,55 @@ async fn adm_29c_a_shoot_that_moves_stays_as_it_is() {
     );
 }
 
+/// A change of the status is made without reading the specification, which stays as it is; what follows from both does.
+#[tokio::test]
+async fn gapi_36_38_a_status_changes_labels_and_generation_but_no_specification() {
+    let garden = |labels: Value| async move {
+        let mut garden = garden().await;
+        let before = json!({
+            "metadata": {"generation": 3, "labels": labels},
+            "spec": {"seedName": "s1"}, "status": {"seedName": "s1", "lastOperation": {"type": "Migrate", "state": "Processing", "progress": 1}},
+        });
+        garden.put("core.gardener.cloud", "shoots", shoot(before));
+        garden
+    };
+    let place = ("Shoot", "garden-dev", "one");
+    let named = json!({"name.seed.gardener.cloud/s1": "true", "own": "a"});
+    let own = garden(named.clone()).await;
+    let moved = own
+        .update(place, "status", change(json!({"status": {"seedName": "s2"}})))
+        .await
+        .unwrap();
+    assert_eq!(
+        moved["metadata"]["labels"],
+        json!({"name.seed.gardener.cloud/s1": "true", "name.seed.gardener.cloud/s2": "true", "own": "a"})
+    );
+    assert_eq!(
+        moved["spec"],
+        own.stored("core.gardener.cloud", "shoots", "garden-dev", "one")["spec"]
+    );
+    assert_eq!(
+        (&moved["metadata"]["generation"], &moved["status"]["seedName"]),
+        (&json!(3), &json!("s2"))
+    );
+    let succeeded = change(json!({"status": {"lastOperation": {"state": "Succeeded", "progress": 100}}}));
+    let migrated = own.update(place, "status", succeeded).await.unwrap();
+    assert_eq!(migrated["metadata"]["generation"], 4);
+    // labels that follow from the specification cannot be taken away
+    let none = || change(json!({"metadata": {"labels": null}, "status": {"technicalID": "t"}}));
+    let kept = own.update(place, "status", none()).await.unwrap();
+    assert_eq!(
+        kept["metadata"]["labels"],
+        json!({"name.seed.gardener.cloud/s1": "true"})
+    );
+    let own = garden(json!({"name.seed.gardener.cloud/s1": "true", "shoot.gardener.cloud/self-hosted": "true"})).await;
+    let kept = own.update(place, "status", none()).await.unwrap();
+    assert_eq!(
+        kept["metadata"]["labels"],
+        json!({"name.seed.gardener.cloud/s1": "true", "shoot.gardener.cloud/self-hosted": "true"})
+    );
+}
+
 #[tokio::test]
 async fn adm_29d_to_29h_what_a_shoot_keeps() {
     let mut garden = garden().await;

@@ -178,6 +178,9 @@ impl Garden {
         change(&mut object);
         let context = self.context();
         definition.strategy.default(&context, &mut object);
+        if subresource == "status" {
+            object["spec"] = old["spec"].clone();
+        }
         self.write(&context, &definition, &version, subresource, object, Some(&old))
             .await
     }
@@ -237,6 +240,7 @@ impl Garden {
                 errors.extend(strategy.validate(context, &object));
                 errors
             }
+            Some(old) if subresource == "status" => strategy.update_status(context, &mut object, old)?,
             Some(old) => {
                 strategy.prepare_for_update(context, &mut object, old)?;
                 strategy.validate_update(context, &object, old)
@@ -245,7 +249,9 @@ impl Garden {
         if !errors.is_empty() {
             return Err(attributes.invalid(&errors));
         }
-        strategy.canonicalize(&mut object);
+        if subresource != "status" {
+            strategy.canonicalize(&mut object);
+        }
         attributes.object = Some(object);
         for plugin in &self.plugins {
             plugin.validate(&attributes).await?;

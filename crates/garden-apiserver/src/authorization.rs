@@ -5,12 +5,16 @@
 //! everything that was acknowledged before the question, and nothing runs beside it. All is read once before the cluster is served [AUTH-6], and
 //! anew if changes were missed.
 
+use std::num::NonZero;
+use std::sync::Arc;
+use std::thread;
+
 use gardener_apiserver::LogicalCluster;
 use gardener_apiserver::authz::{Attributes, Authorizer, Decision};
 use gardener_apiserver::definition::Lister;
 use gardener_garden_authorizer::identity;
 use gardener_garden_authorizer::names::KUBE_SYSTEM;
-use gardener_garden_authorizer::{Answer, Belongings, Request, Source, seeds, self_hosted};
+use gardener_garden_authorizer::{Answer, Belongings, Object, Request, Source, seeds, self_hosted};
 use gardener_store::{Entry, EventKind, ListOptions, ReadError, Watch};
 use parking_lot::Mutex;
 
@@ -63,8 +67,8 @@ impl Followed {
         };
         let (store, prefix) = (cluster.store(), cluster.path("", ""));
         let listing = store.list(&definition.topic, &prefix, &ListOptions::default())?;
-        for entry in &listing.entries {
-            self.set(cluster, source, entry, true);
+        for (entry, object) in listing.entries.iter().zip(read_all(source, &listing.entries)) {
+            self.put(cluster, source, entry, object);
         }
         let watch = store.watch(&definition.topic, &prefix, listing.revision)?;
         self.watches.push((source, watch));
@@ -76,22 +80,41 @@ impl Followed {
         for (source, watch) in &mut watches {
             while let Some(event) = watch.try_next()? {
                 let there = event.kind != EventKind::Deleted;
-                self.set(cluster, *source, &event.entry, there);
+                let object = there.then(|| source.read(&event.entry.value)).flatten();
+                self.put(cluster, *source, &event.entry, object);
             }
         }
         self.watches = watches;
         Ok(())
     }
 
-    fn set(&mut self, cluster: &LogicalCluster, source: Source, entry: &Entry, there: bool) {
+    fn put(&mut self, cluster: &LogicalCluster, source: Source, entry: &Entry, object: Option<Object>) {
         let own = entry.key.path.strip_prefix(cluster.name());
         let Some(path) = own.and_then(|path| path.strip_prefix('/')) else {
             return;
         };
         let (namespace, name) = path.split_once('/').unwrap_or(("", path));
-        let object = there.then_some(&entry.value[..]);
-        self.belongings.set(source, namespace, name, object);
+        self.belongings.put(source, namespace, name, object);
     }
+}
+
+/// Below so many objects, threads take longer to start than to read them.
+const FEW: usize = 500;
+
+/// Objects of one kind, on as many threads as there are processors: nobody is served before all are read.
+fn read_all(source: Source, entries: &[Arc<Entry>]) -> Vec<Option<Object>> {
+    let read = |entries: &[Arc<Entry>]| -> Vec<_> { entries.iter().map(|entry| source.read(&entry.value)).collect() };
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    if threads == 1 || entries.len() < FEW {
+        return read(entries);
+    }
+    thread::scope(|scope| {
+        let parts = entries.chunks(entries.len().div_ceil(threads));
+        let readers: Vec<_> = parts.map(|part| scope.spawn(move || read(part))).collect();
+        let all = readers.into_iter().map(thread::ScopedJoinHandle::join);
+        all.flat_map(|read| read.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    })
 }
 
 impl Authorizer for GardenletAuthorizer {

@@ -6,92 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use serde::de::DeserializeOwned;
 
 use crate::edges::{MakesEdges, Registered, Scope, issuer};
 use crate::graph::{Contribution, Graph};
 use crate::objects;
+use crate::source::{Object, Of, Source};
 use crate::vertex::{Kind, Vertex};
-
-/// The kinds whose objects make edges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)] // the kinds' own names
-pub enum Source {
-    BackupBucket,
-    BackupEntry,
-    Bastion,
-    CertificateSigningRequest,
-    ControllerDeployment,
-    ControllerInstallation,
-    CredentialsBinding,
-    Gardenlet,
-    ManagedSeed,
-    Project,
-    SecretBinding,
-    Seed,
-    ServiceAccount,
-    Shoot,
-}
-
-impl Source {
-    /// All of them.
-    pub const ALL: [Self; 14] = [
-        Self::BackupBucket,
-        Self::BackupEntry,
-        Self::Bastion,
-        Self::CertificateSigningRequest,
-        Self::ControllerDeployment,
-        Self::ControllerInstallation,
-        Self::CredentialsBinding,
-        Self::Gardenlet,
-        Self::ManagedSeed,
-        Self::Project,
-        Self::SecretBinding,
-        Self::Seed,
-        Self::ServiceAccount,
-        Self::Shoot,
-    ];
-
-    /// Group and resource.
-    pub fn resource(self) -> (&'static str, &'static str) {
-        const CORE: &str = "core.gardener.cloud";
-        match self {
-            Self::BackupBucket => (CORE, "backupbuckets"),
-            Self::BackupEntry => (CORE, "backupentries"),
-            Self::Bastion => ("operations.gardener.cloud", "bastions"),
-            Self::CertificateSigningRequest => ("certificates.k8s.io", "certificatesigningrequests"),
-            Self::ControllerDeployment => (CORE, "controllerdeployments"),
-            Self::ControllerInstallation => (CORE, "controllerinstallations"),
-            Self::CredentialsBinding => ("security.gardener.cloud", "credentialsbindings"),
-            Self::Gardenlet => ("seedmanagement.gardener.cloud", "gardenlets"),
-            Self::ManagedSeed => ("seedmanagement.gardener.cloud", "managedseeds"),
-            Self::Project => (CORE, "projects"),
-            Self::SecretBinding => (CORE, "secretbindings"),
-            Self::Seed => (CORE, "seeds"),
-            Self::ServiceAccount => ("", "serviceaccounts"),
-            Self::Shoot => (CORE, "shoots"),
-        }
-    }
-
-    fn kind(self) -> Kind {
-        match self {
-            Self::BackupBucket => Kind::BackupBucket,
-            Self::BackupEntry => Kind::BackupEntry,
-            Self::Bastion => Kind::Bastion,
-            Self::CertificateSigningRequest => Kind::CertificateSigningRequest,
-            Self::ControllerDeployment => Kind::ControllerDeployment,
-            Self::ControllerInstallation => Kind::ControllerInstallation,
-            Self::CredentialsBinding => Kind::CredentialsBinding,
-            Self::Gardenlet => Kind::Gardenlet,
-            Self::ManagedSeed => Kind::ManagedSeed,
-            Self::Project => Kind::Project,
-            Self::SecretBinding => Kind::SecretBinding,
-            Self::Seed => Kind::Seed,
-            Self::ServiceAccount => Kind::ServiceAccount,
-            Self::Shoot => Kind::Shoot,
-        }
-    }
-}
 
 /// Objects by name and namespace: those of one name stand together.
 type ByName<K> = BTreeMap<(String, String), K>;
@@ -179,6 +99,11 @@ impl Belongings {
 
     /// An object is there in this form (JSON), or it is there no longer. One that cannot be read is as if it were not there.
     pub fn set(&mut self, source: Source, namespace: &str, name: &str, object: Option<&[u8]>) {
+        self.put(source, namespace, name, object.and_then(|json| source.read(json)));
+    }
+
+    /// An object is there as [`Source::read`] read it, or it is there no longer.
+    pub fn put(&mut self, source: Source, namespace: &str, name: &str, object: Option<Object>) {
         match source {
             Source::BackupBucket => self.plain::<objects::BackupBucket>(source, namespace, name, object),
             Source::BackupEntry => self.plain::<objects::BackupEntry>(source, namespace, name, object),
@@ -196,16 +121,16 @@ impl Belongings {
             Source::SecretBinding => self.plain::<objects::SecretBinding>(source, namespace, name, object),
             Source::ServiceAccount => self.plain::<objects::ServiceAccount>(source, namespace, name, object),
             Source::Gardenlet => {
-                keep(&mut self.gardenlets, namespace, name, read(object));
+                keep(&mut self.gardenlets, namespace, name, object.and_then(Of::of));
                 self.gardenlet(namespace, name);
             }
             Source::ManagedSeed => {
-                keep(&mut self.managed_seeds, namespace, name, read(object));
+                keep(&mut self.managed_seeds, namespace, name, object.and_then(Of::of));
                 self.managed_seed(namespace, name);
             }
-            Source::Project => self.project(name, object),
-            Source::Seed => self.seed(name, object),
-            Source::Shoot => self.shoot(namespace, name, object),
+            Source::Project => self.project(name, object.and_then(Of::of)),
+            Source::Seed => self.seed(name, object.and_then(Of::of)),
+            Source::Shoot => self.shoot(namespace, name, object.and_then(Of::of)),
         }
     }
 
@@ -228,19 +153,12 @@ impl Belongings {
         }
     }
 
-    fn plain<K: MakesEdges + DeserializeOwned>(
-        &mut self,
-        source: Source,
-        namespace: &str,
-        name: &str,
-        object: Option<&[u8]>,
-    ) {
+    fn plain<K: MakesEdges + Of>(&mut self, source: Source, namespace: &str, name: &str, object: Option<Object>) {
         let own = Vertex::new(source.kind(), namespace, name);
-        self.made_by(&own, read::<K>(object).as_ref());
+        self.made_by(&own, object.and_then(K::of).as_ref());
     }
 
-    fn seed(&mut self, name: &str, object: Option<&[u8]>) {
-        let seed: Option<objects::Seed> = read(object);
+    fn seed(&mut self, name: &str, seed: Option<objects::Seed>) {
         self.made_by(&Vertex::global(Kind::Seed, name), seed.as_ref());
         let status = |seed: objects::Seed| seed.status.and_then(|own| own.client_certificate_expiration_timestamp);
         let expires = seed.map(status);
@@ -305,8 +223,7 @@ impl Belongings {
         }
     }
 
-    fn project(&mut self, name: &str, object: Option<&[u8]>) {
-        let project: Option<objects::Project> = read(object);
+    fn project(&mut self, name: &str, project: Option<objects::Project>) {
         self.made_by(&Vertex::global(Kind::Project, name), project.as_ref());
         let namespace = project.and_then(|project| project.spec?.namespace);
         let before = self.namespaces.get(name).cloned();
@@ -333,8 +250,7 @@ impl Belongings {
         }
     }
 
-    fn shoot(&mut self, namespace: &str, name: &str, object: Option<&[u8]>) {
-        let shoot: Option<objects::Shoot> = read(object);
+    fn shoot(&mut self, namespace: &str, name: &str, shoot: Option<objects::Shoot>) {
         self.made_by(&Vertex::new(Kind::Shoot, namespace, name), shoot.as_ref());
         let uid = shoot.as_ref().and_then(objects::Shoot::managed_issuer);
         let before = self.issuers.get(namespace).and_then(|shoots| shoots.get(name));
@@ -364,10 +280,6 @@ impl Belongings {
             self.graph(scope).set(&own, &made);
         }
     }
-}
-
-fn read<K: DeserializeOwned>(object: Option<&[u8]>) -> Option<K> {
-    serde_json::from_slice(object?).ok()
 }
 
 fn key(namespace: &str, name: &str) -> (String, String) {

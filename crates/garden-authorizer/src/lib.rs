@@ -22,9 +22,11 @@ mod objects;
 pub mod request;
 pub mod seeds;
 pub mod self_hosted;
+mod source;
 #[cfg(test)]
 mod tests;
 pub mod vertex;
 
-pub use belongings::{Belongings, Source};
+pub use belongings::Belongings;
 pub use request::{Answer, Request};
+pub use source::{Object, Source};

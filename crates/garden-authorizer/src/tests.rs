@@ -6,8 +6,8 @@ mod table;
 
 use serde_json::{Value, json};
 
-use crate::belongings::{Belongings, Source};
 use crate::request::{Answer, Request};
+use crate::{Belongings, Source};
 
 /// A garden of the given objects.
 fn garden(objects: &[(Source, Value)]) -> Belongings {

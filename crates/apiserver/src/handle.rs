@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::StreamExt;
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::go_quote;
 use gardener_apimachinery::selector::FieldSelector;
 use http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
@@ -223,10 +224,12 @@ impl Call {
         Accept::choose(&self.wanted, Offer::ONE_SHAPE)
     }
 
-    async fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        match self.cluster.config().authorizer.ask(&self.cluster, attributes).await? {
-            Decision::Allow => Ok(()),
-            Decision::Deny(reason) | Decision::NoOpinion(reason) => {
+    /// Refuses what the user may not do. Gives an answer where it cannot be found out: as upstream's that is no `Status`.
+    async fn authorize(&self, attributes: &Attributes<'_>) -> Result<Option<Response<Body>>, ApiError> {
+        match self.cluster.config().authorizer.ask(&self.cluster, attributes).await {
+            Err(undecided) => Ok(Some(self.undecided(&undecided.why))),
+            Ok(Decision::Allow) => Ok(None),
+            Ok(Decision::Deny(reason) | Decision::NoOpinion(reason)) => {
                 let message = authz::forbidden_message(attributes, &reason);
                 Err(if attributes.is_resource {
                     ApiError::forbidden(attributes.group, attributes.resource, attributes.name, &message)
@@ -237,6 +240,17 @@ impl Call {
         }
     }
 
+    fn undecided(&self, why: &str) -> Response<Body> {
+        tracing::error!(
+            uri = self.uri,
+            why,
+            "it cannot be found out whether a request is allowed"
+        );
+        let told = format!("Internal Server Error: {}: {why}\n", go_quote(&self.uri));
+        let told = told.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        respond::text(StatusCode::INTERNAL_SERVER_ERROR, told)
+    }
+
     /// Everything that is no resource: discovery, OpenAPI, health, version.
     async fn other(&self, path: &str) -> Result<Response<Body>, ApiError> {
         let verb = match self.method {
@@ -244,7 +258,7 @@ impl Call {
             _ => self.method.as_str().to_lowercase(),
         };
         if !health::is_public(path) && !discovery::is_public(path, &self.user) {
-            self.authorize(&Attributes {
+            let asked = Attributes {
                 user: &self.user,
                 verb: &verb,
                 group: "",
@@ -257,8 +271,10 @@ impl Call {
                 is_resource: false,
                 field_selector: "",
                 label_selector: "",
-            })
-            .await?;
+            };
+            if let Some(undecided) = self.authorize(&asked).await? {
+                return Ok(undecided);
+            }
         }
         if path.starts_with("//") {
             // who is served by path begins with one slash
@@ -370,7 +386,7 @@ impl Call {
             "list" | "watch" | "deletecollection" => self.query.get(name).unwrap_or_default(),
             _ => "",
         };
-        self.authorize(&Attributes {
+        let asked = Attributes {
             user: &self.user,
             verb,
             group: &path.group,
@@ -383,8 +399,10 @@ impl Call {
             is_resource: true,
             field_selector: selector("fieldSelector"),
             label_selector: selector("labelSelector"),
-        })
-        .await?;
+        };
+        if let Some(undecided) = self.authorize(&asked).await? {
+            return Ok(undecided);
+        }
         if let Some(backend) = self
             .cluster
             .aggregation()

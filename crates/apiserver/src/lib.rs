@@ -40,6 +40,7 @@ pub mod rbac;
 pub mod registry;
 pub mod request;
 pub mod respond;
+mod retry;
 mod reviews;
 mod scale;
 pub mod server;

@@ -31,7 +31,7 @@ use crate::server::{ALL_CLUSTERS, Server};
 use crate::table::{self, Include, PARTIAL};
 use crate::user::UserInfo;
 use crate::webhooks::conversion;
-use crate::{discovery, health, object, oidc, openapi, protobuf, reviews, scale, subresource, watch};
+use crate::{discovery, health, object, oidc, openapi, protobuf, reviews, scale, subresource, watch, watch_end};
 
 /// Largest body that is read.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
@@ -346,7 +346,11 @@ impl Call {
             body: self.body.clone(),
             user: &self.user,
         };
-        aggregation::forward(&self.cluster, backend, request).await
+        let response = aggregation::forward(&self.cluster, backend, request).await;
+        match self.query.flag("watch") {
+            true => response.map(|body| watch_end::ending(body, self.cluster.watch_end())),
+            false => response,
+        }
     }
 
     /// Serves a request for the resource that `definition` describes, or for one that other servers may have.

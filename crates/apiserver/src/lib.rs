@@ -53,6 +53,7 @@ mod trust;
 mod untracked;
 pub mod user;
 pub mod watch;
+mod watch_end;
 pub mod webhooks;
 mod yaml;
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use gardener_apimachinery::ApiError;
@@ -76,6 +77,24 @@ impl Server {
     /// Names of the open clusters.
     pub fn clusters(&self) -> Vec<String> {
         self.inner.clusters.read().keys().cloned().collect()
+    }
+
+    /// Ends the watches of all clusters, the last of them after `period` at the latest; requests are answered as before.
+    pub fn end_watches(&self, period: Duration) {
+        for cluster in self.inner.clusters.read().values() {
+            cluster.watch_end().begin_within(period);
+        }
+    }
+
+    /// Waits until no watch runs, for as long as `patience`.
+    pub async fn watches_ended(&self, patience: Duration) {
+        let clusters: Vec<_> = self.inner.clusters.read().values().cloned().collect();
+        let ended = async {
+            for cluster in &clusters {
+                cluster.watch_end().ended().await;
+            }
+        };
+        let _ = tokio::time::timeout(patience, ended).await;
     }
 
     /// Ends every watch and refuses every request from here on.

@@ -14,7 +14,7 @@ use gardener_apimachinery::duration::Duration;
 use ipnet::IpNet;
 
 pub use authorization::AuthorizationFlags;
-pub use groups::{AdmissionFlags, CallerFlags, EtcdFlags, NamedCertificate, ServingFlags};
+pub use groups::{AdmissionFlags, CallerFlags, EndingFlags, EtcdFlags, NamedCertificate, ServingFlags};
 pub use line::{FlagError, Program, Switch};
 
 /// The flags that do something.

@@ -93,8 +93,8 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     running.aside(async move { keeper.keep().await });
     running.aside(authorization.follow());
     tracing::info!(%address, version = VERSION, "serving");
-    let delay = flags.serving.shutdown_delay_duration.to_std();
-    running.serve(listener, serving, stop, upkeep.leave(), delay).await;
+    let ending = &flags.serving.ending;
+    running.serve(listener, serving, stop, upkeep.leave(), ending).await;
     Ok(())
 }
 

@@ -54,6 +54,18 @@ fn what_is_wrong_is_told() {
             format!("{NEEDED} --encryption-provider-config=x --encryption-provider-config-automatic-reload"),
             "automatic-reload is not supported yet",
         ),
+        (
+            format!("{NEEDED} --goaway-chance=0.03"),
+            "--goaway-chance can not be less than 0 or greater than 0.02",
+        ),
+        (
+            format!("{NEEDED} --goaway-chance=-1"),
+            "--goaway-chance can not be less than 0 or greater than 0.02",
+        ),
+        (
+            format!("{NEEDED} --shutdown-delay-duration=-1s"),
+            "--shutdown-delay-duration can not be negative value",
+        ),
         (format!("{NEEDED} --tls-cert-file=x"), "go together"),
         (format!("{NEEDED} --storage-backend=etcd2"), "etcd3"),
         (

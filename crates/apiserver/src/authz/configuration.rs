@@ -165,25 +165,29 @@ impl Configured {
     }
 }
 
-/// The document as it is written.
-#[derive(Deserialize)]
+/// A configuration as it is written.
+#[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-#[derive(Default)]
-struct Document {
+pub struct Document {
     authorizers: Option<Vec<Authorizer>>,
 }
 
-#[derive(Default, Deserialize)]
+/// An authorizer as it is written.
+#[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Authorizer {
-    r#type: String,
-    name: String,
-    webhook: Option<Webhook>,
+pub struct Authorizer {
+    /// Its type.
+    pub r#type: String,
+    /// Its name.
+    pub name: String,
+    /// How it is asked, if it is a webhook.
+    pub webhook: Option<Webhook>,
 }
 
-#[derive(Default, Deserialize)]
+/// A webhook as it is written.
+#[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Webhook {
+pub struct Webhook {
     #[serde(rename = "authorizedTTL")]
     authorized_ttl: Option<GoDuration>,
     cache_authorized_requests: Option<bool>,
@@ -194,21 +198,43 @@ struct Webhook {
     subject_access_review_version: String,
     match_condition_subject_access_review_version: String,
     failure_policy: String,
-    connection_info: ConnectionInfo,
+    /// How it is reached.
+    pub connection_info: ConnectionInfo,
     match_conditions: Option<Vec<MatchCondition>>,
 }
 
-#[derive(Default, Deserialize)]
+/// How a webhook is reached, as it is written.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct ConnectionInfo {
-    r#type: String,
-    kube_config_file: Option<String>,
+pub struct ConnectionInfo {
+    /// The way.
+    pub r#type: String,
+    /// The kubeconfig, if that is the way.
+    pub kube_config_file: Option<String>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct MatchCondition {
     expression: String,
+}
+
+impl Document {
+    /// The authorizers, in order.
+    pub fn authorizers(&self) -> &[Authorizer] {
+        self.authorizers.as_deref().unwrap_or_default()
+    }
+
+    /// The authorizers, to be changed.
+    pub fn authorizers_mut(&mut self) -> &mut [Authorizer] {
+        self.authorizers.as_deref_mut().unwrap_or_default()
+    }
+
+    /// All that is wrong with them, where authorizers may have these types; `root` is the path of the list. Looks whether the kubeconfigs that are
+    /// named are files.
+    pub fn validate(&self, types: &[&str], root: &Path) -> ErrorList {
+        validate(self.authorizers(), types, root)
+    }
 }
 
 /// The members that objects of the document have.
@@ -273,8 +299,8 @@ fn unknown(value: &Value, known: &Known, path: &Path, found: &mut Vec<String>) {
 /// [`ConfigurationError`].
 pub fn parse(text: &str) -> Result<Configuration, ConfigurationError> {
     let document = document(text).map_err(ConfigurationError::Malformed)?;
+    let errors = document.validate(&TYPES, &Path::new("authorizers"));
     let authorizers = document.authorizers.unwrap_or_default();
-    let errors = validate(&authorizers);
     if !errors.is_empty() {
         return Err(ConfigurationError::Invalid(errors));
     }
@@ -369,14 +395,10 @@ fn given(duration: Option<GoDuration>) -> Option<GoDuration> {
     duration.filter(|duration| duration.as_nanos() != 0)
 }
 
-fn validate(authorizers: &[Authorizer]) -> ErrorList {
-    let root = Path::new("authorizers");
+fn validate(authorizers: &[Authorizer], known: &[&str], root: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     if authorizers.is_empty() {
-        errors.push(Error::required(
-            &root,
-            "at least one authorization mode must be defined",
-        ));
+        errors.push(Error::required(root, "at least one authorization mode must be defined"));
     }
     let (mut types, mut taken) = (BTreeSet::new(), BTreeSet::new());
     for (number, own) in authorizers.iter().enumerate() {
@@ -386,8 +408,8 @@ fn validate(authorizers: &[Authorizer]) -> ErrorList {
             errors.push(Error::required(&at, ""));
             continue;
         }
-        if !TYPES.contains(&kind) {
-            errors.push(Error::not_supported(&at, kind, &TYPES));
+        if !known.contains(&kind) {
+            errors.push(Error::not_supported(&at, kind, known));
             continue;
         }
         if !types.insert(kind) && kind != "Webhook" {

@@ -20,7 +20,7 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::handle::Caller;
+use crate::handle::{self, Caller};
 use crate::respond;
 use crate::server::Server;
 use crate::tls::{self, AnyClient, Signatures};
@@ -212,6 +212,8 @@ pub struct Closing {
     pub goaway_chance: f64,
     /// How long requests that run may take to end.
     pub patience: Duration,
+    /// How long a request may take that is no watch and the like; for ever if none.
+    pub request_timeout: Option<Duration>,
     refusing: CancellationToken,
     stop: CancellationToken,
     running: TaskTracker,
@@ -223,6 +225,7 @@ impl Closing {
         Self {
             goaway_chance: 0.0,
             patience: Duration::from_secs(5),
+            request_timeout: None,
             refusing: CancellationToken::new(),
             stop,
             running: TaskTracker::new(),
@@ -368,11 +371,14 @@ async fn connection(stream: TcpStream, peer: SocketAddr, server: Server, entranc
             leave.cancel();
         }
         let running = closing.running.token();
+        let limit = closing
+            .request_timeout
+            .and_then(|most| handle::time_limit(&request, most));
         async move {
             let one_by_one = request.version() < http::Version::HTTP_2;
             let mut response = match refused {
                 true => respond::ending(),
-                false => server.serve(caller, request).await,
+                false => server.serve(caller, request, limit).await,
             };
             // it may be on its way before the connection hears that it ends
             if refused && one_by_one {

@@ -143,13 +143,26 @@ impl Server {
         kube::Client::new(own, "default")
     }
 
-    /// Serves one request of a caller that came in by TLS.
-    pub async fn serve<B>(&self, caller: Caller, request: http::Request<B>) -> http::Response<Body>
+    /// Serves one request of a caller that came in by TLS, which may take as long as `limit`. A write that takes longer is still brought to its end.
+    pub async fn serve<B>(
+        &self,
+        caller: Caller,
+        request: http::Request<B>,
+        limit: Option<Duration>,
+    ) -> http::Response<Body>
     where
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        handle_apart(self.clone(), caller, request).await
+        let Some(limit) = limit else {
+            return handle_apart(self.clone(), caller, request).await;
+        };
+        let wanted = Wanted::of(request.headers(), request.uri().query().unwrap_or_default());
+        let served = handle_apart(self.clone(), caller, request);
+        tokio::time::timeout(limit, served).await.unwrap_or_else(|_| {
+            let why = "Timeout: request did not complete within the allotted timeout";
+            respond::error(&ApiError::new(504, "Timeout", why), &wanted)
+        })
     }
 }
 

@@ -23,7 +23,8 @@ use super::*;
 use crate::authn::{Authenticator, Settings};
 use crate::authz::configuration::{Configured, Kind};
 use crate::authz::{Chain, Configuration};
-use crate::{ClusterConfig, Shared, kubernetes, object};
+use crate::webhooks::{Authorization, Credentials, Endpoint, EndpointResolver, HttpTransport, Transport};
+use crate::{ClusterConfig, Shared, UserInfo, kubernetes, object};
 
 type Outgoing = BoxBody<Bytes, std::convert::Infallible>;
 
@@ -33,6 +34,8 @@ struct Listening {
     closing: Closing,
     address: SocketAddr,
     authority: String,
+    /// Certificate and key of alice.
+    client: (String, String),
     task: JoinHandle<()>,
 }
 
@@ -43,6 +46,7 @@ impl Listening {
         let authority = gardener_pki::authority("ca", now, day).unwrap();
         let subject = Subject::server("localhost", &["localhost"], &[]);
         let own = gardener_pki::issue(&subject, &authority, now, day).unwrap();
+        let client = gardener_pki::issue(&Subject::client("alice", &["dev"]), &authority, now, day).unwrap();
         let (resources, documents) = kubernetes::resources().unwrap();
         let server = Server::new(Shared {
             store: Arc::new(MemoryStore::new(object::stamp, Options::default())),
@@ -54,6 +58,7 @@ impl Listening {
         };
         let settings = Settings {
             anonymous: true,
+            static_tokens: [("secret".to_owned(), UserInfo::new("bob", &[]))].into(),
             ..Settings::default()
         };
         let config = ClusterConfig {
@@ -68,7 +73,9 @@ impl Listening {
         };
         server.open("c", config);
         let entrances = Entrances::default();
-        entrances.set_for_all(Entrance::with_front_proxies("c", &own.certificate, &own.key, None, None).unwrap());
+        let client_ca = Some(authority.certificate.as_str());
+        let entrance = Entrance::with_front_proxies("c", &own.certificate, &own.key, client_ca, None);
+        entrances.set_for_all(entrance.unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut closing = Closing::on(CancellationToken::new());
@@ -79,6 +86,7 @@ impl Listening {
             closing,
             address,
             authority: authority.certificate,
+            client: (client.certificate, client.key),
             task,
         }
     }
@@ -145,6 +153,111 @@ fn creation() -> Request<Outgoing> {
         .header("content-type", "application/json")
         .body(body.boxed())
         .unwrap()
+}
+
+#[tokio::test]
+async fn webhooks_are_shown_what_a_kubeconfig_says() {
+    let own = Listening::start(|_| {}).await;
+    let (cluster, _) = own.server.cluster("c").unwrap();
+    let transport = HttpTransport::new(Arc::new(EndpointResolver));
+    // a server tells whom it takes the caller for
+    let path = "apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let endpoint = |host: &str, credentials: Credentials| Endpoint {
+        url: Some(format!("https://{host}:{}/{path}", own.address.port())),
+        ca_bundle: own.authority.clone().into_bytes(),
+        credentials,
+        service: None,
+    };
+    let ask = async |endpoint: &Endpoint| {
+        let answer = transport.post(&cluster, endpoint, Duration::from_secs(10), Bytes::from_static(b"{}"));
+        let answer = answer.await?;
+        let told: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+        Ok::<_, String>(
+            told["status"]["userInfo"]["username"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
+        )
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let token = dir.path().join("token");
+    std::fs::write(&token, "secret\n").unwrap();
+    let (certificate, key) = own.client.clone();
+    let nobody = Credentials::default;
+    for (credentials, expected) in [
+        (nobody(), "system:anonymous"),
+        (
+            Credentials {
+                identity: Some((certificate.into_bytes(), key.into_bytes())),
+                ..nobody()
+            },
+            "alice",
+        ),
+        (
+            Credentials {
+                authorization: Authorization::Header("Bearer secret".into()),
+                ..nobody()
+            },
+            "bob",
+        ),
+        (
+            Credentials {
+                authorization: Authorization::TokenFile(token.clone()),
+                ..nobody()
+            },
+            "bob",
+        ),
+    ] {
+        assert_eq!(ask(&endpoint("localhost", credentials)).await.as_deref(), Ok(expected));
+    }
+    // the certificate is for another name than the address
+    let error = ask(&endpoint("127.0.0.1", nobody())).await.unwrap_err();
+    assert!(
+        error.starts_with("tls: failed to verify certificate: x509: "),
+        "{error}"
+    );
+    for credentials in [
+        Credentials {
+            server_name: "localhost".into(),
+            ..nobody()
+        },
+        Credentials {
+            insecure: true,
+            ..nobody()
+        },
+    ] {
+        assert!(ask(&endpoint("127.0.0.1", credentials)).await.is_ok());
+    }
+    std::fs::remove_file(&token).unwrap();
+    let of_file = Credentials {
+        authorization: Authorization::TokenFile(token),
+        ..nobody()
+    };
+    assert!(
+        ask(&endpoint("localhost", of_file))
+            .await
+            .unwrap_err()
+            .starts_with("failed to read token file")
+    );
+}
+
+#[tokio::test]
+async fn requests_have_a_time() {
+    let own = Listening::start(|closing| closing.request_timeout = Some(Duration::from_secs(60))).await;
+    let (mut sender, _connection) = own.http2().await;
+    let (mut request, _rest) = slow_creation();
+    *request.uri_mut() = "https://localhost/api/v1/namespaces?timeout=20ms".parse().unwrap();
+    let late = sender.send_request(request).await.unwrap();
+    assert_eq!(late.status(), StatusCode::GATEWAY_TIMEOUT);
+    let told: serde_json::Value = serde_json::from_str(&text(late).await).unwrap();
+    assert_eq!(
+        told["message"],
+        "Timeout: request did not complete within the allotted timeout"
+    );
+    assert_eq!(told["reason"], "Timeout");
+    // watches have a time of their own
+    let watched = sender.send_request(get("/api/v1/namespaces?watch=true&timeout=1ns&timeoutSeconds=1"));
+    assert_eq!(watched.await.unwrap().status(), StatusCode::OK);
 }
 
 #[tokio::test]

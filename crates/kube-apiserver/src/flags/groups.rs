@@ -46,7 +46,7 @@ pub struct EndingFlags {
     /// Share of requests by HTTP/2, 0 to 0.02, after which the client is told to go on by another connection (GOAWAY): where several servers are behind one address, clients spread over them.
     #[arg(long, default_value = "0", value_name = "FLOAT")]
     pub goaway_chance: f64,
-    /// How long requests that run may take to end when this server ends.
+    /// How long a request may take that is no watch and the like, unless it asks for less; also when this server ends meanwhile.
     #[arg(long, default_value = "1m0s", value_name = "DURATION")]
     pub request_timeout: Duration,
     /// How long this server serves after it was told to end, and says that it is not ready.

@@ -11,6 +11,7 @@ mod webhook;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use gardener_apimachinery::metrics::Text;
 use gardener_apimachinery::{ApiError, field};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
@@ -130,6 +131,9 @@ pub trait Authorizer: Send + Sync + 'static {
     async fn ask(&self, cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Result<Decision, Undecided> {
         Ok(self.authorize(cluster, attributes))
     }
+
+    /// Tells what it has counted, in families of their own.
+    fn tell(&self, _: &mut Text) {}
 
     /// Tells the rules by which it allows a user something in a namespace and cluster-wide. Gives why there may be more, if there may.
     fn rules(&self, _: &LogicalCluster, _: &UserInfo, _: &str, _: &mut dyn FnMut(&PolicyRule)) -> Vec<&'static str> {

@@ -280,10 +280,12 @@ fn subject(body: &Value) -> Result<UserInfo, ApiError> {
         );
         return Err(refused(error));
     }
+    let extra = body.pointer("/spec/extra").cloned().unwrap_or_else(|| json!({}));
     Ok(UserInfo {
         name,
+        uid: meta::text(body, "/spec/uid").to_owned(),
         groups,
-        ..UserInfo::default()
+        extra: serde_json::from_value(extra).unwrap_or_default(),
     })
 }
 

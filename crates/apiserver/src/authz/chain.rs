@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
+use gardener_apimachinery::metrics::Text;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use super::configuration::{Configuration, ConfigurationError, Configured, Kind};
@@ -64,6 +66,87 @@ impl Authorizer for Always {
     }
 }
 
+/// An authorizer whose decisions are counted.
+struct Counted {
+    /// Type and name, as labels.
+    labels: String,
+    own: Arc<dyn Authorizer>,
+    allowed: AtomicU64,
+    denied: AtomicU64,
+}
+
+impl Counted {
+    fn count(&self, allows: bool) {
+        let counter = if allows { &self.allowed } else { &self.denied };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[async_trait]
+impl Authorizer for Counted {
+    fn prepare(&self, cluster: &LogicalCluster) {
+        self.own.prepare(cluster);
+    }
+
+    fn authorize(&self, cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Decision {
+        let decided = self.own.authorize(cluster, attributes);
+        match &decided {
+            Decision::Allow => self.count(true),
+            Decision::Deny(_) => self.count(false),
+            Decision::NoOpinion(_) => {}
+        }
+        decided
+    }
+
+    async fn ask(&self, cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Result<Decision, Undecided> {
+        let decided = self.own.ask(cluster, attributes).await;
+        match &decided {
+            Ok(Decision::Allow) => self.count(true),
+            Ok(Decision::Deny(_)) | Err(Undecided { denies: true, .. }) => self.count(false),
+            Ok(Decision::NoOpinion(_)) | Err(Undecided { denies: false, .. }) => {}
+        }
+        decided
+    }
+
+    fn rules(
+        &self,
+        cluster: &LogicalCluster,
+        user: &UserInfo,
+        namespace: &str,
+        visit: &mut dyn FnMut(&PolicyRule),
+    ) -> Vec<&'static str> {
+        self.own.rules(cluster, user, namespace, visit)
+    }
+}
+
+/// The authorizers of one configuration.
+struct Asked {
+    configuration: Configuration,
+    counted: Vec<Arc<Counted>>,
+    union: Union,
+}
+
+impl Asked {
+    fn of(configuration: Configuration) -> Result<Self, ChainError> {
+        let authorizers = configuration.authorizers.iter().map(|configured| {
+            let own = authorizer(configured)?;
+            Ok::<_, ChainError>(Arc::new(Counted {
+                labels: format!("type=\"{}\",name=\"{}\"", configured.kind.name(), configured.name),
+                own,
+                allowed: AtomicU64::new(0),
+                denied: AtomicU64::new(0),
+            }))
+        });
+        let counted = authorizers.collect::<Result<Vec<_>, _>>()?;
+        let all = counted.iter().map(|own| Arc::clone(own) as Arc<dyn Authorizer>);
+        Ok(Self {
+            union: Union(all.collect()),
+            counted,
+            configuration,
+        })
+    }
+}
+
 fn authorizer(own: &Configured) -> Result<Arc<dyn Authorizer>, ChainError> {
     Ok(match &own.kind {
         Kind::AlwaysAllow => Arc::new(Always(Decision::Allow)),
@@ -72,11 +155,6 @@ fn authorizer(own: &Configured) -> Result<Arc<dyn Authorizer>, ChainError> {
         Kind::Rbac => Arc::new(Rbac),
         Kind::Webhook(webhook) => Arc::new(Webhook::new(&own.name, webhook)?),
     })
-}
-
-fn union(configuration: &Configuration) -> Result<Union, ChainError> {
-    let authorizers = configuration.authorizers.iter().map(authorizer);
-    Ok(Union(authorizers.collect::<Result<_, _>>()?))
 }
 
 /// The types without webhooks.
@@ -89,7 +167,7 @@ fn types(configuration: &Configuration) -> BTreeSet<&'static str> {
 /// The authorizers of a configuration, which may be exchanged.
 pub struct Chain {
     at_start: BTreeSet<&'static str>,
-    current: ArcSwap<(Configuration, Union)>,
+    current: ArcSwap<Asked>,
 }
 
 impl Chain {
@@ -98,10 +176,9 @@ impl Chain {
     /// # Errors
     /// [`ChainError`].
     pub fn new(configuration: Configuration) -> Result<Self, ChainError> {
-        let authorizers = union(&configuration)?;
         Ok(Self {
             at_start: types(&configuration),
-            current: ArcSwap::from_pointee((configuration, authorizers)),
+            current: ArcSwap::from_pointee(Asked::of(configuration)?),
         })
     }
 
@@ -111,7 +188,7 @@ impl Chain {
     /// # Errors
     /// [`ChainError`]; those of before are still asked.
     pub fn exchange(&self, configuration: Configuration) -> Result<bool, ChainError> {
-        if self.current.load().0 == configuration {
+        if self.current.load().configuration == configuration {
             return Ok(false);
         }
         let now = types(&configuration);
@@ -127,8 +204,7 @@ impl Chain {
             let why = format!("authorizer type {new} is not allowed if it was not enabled at initial server startup");
             return Err(ConfigurationError::Unfit(vec![why]).into());
         }
-        let authorizers = union(&configuration)?;
-        self.current.store(Arc::new((configuration, authorizers)));
+        self.current.store(Arc::new(Asked::of(configuration)?));
         Ok(true)
     }
 }
@@ -136,15 +212,29 @@ impl Chain {
 #[async_trait]
 impl Authorizer for Chain {
     fn prepare(&self, cluster: &LogicalCluster) {
-        self.current.load().1.prepare(cluster);
+        self.current.load().union.prepare(cluster);
     }
 
     fn authorize(&self, cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Decision {
-        self.current.load_full().1.authorize(cluster, attributes)
+        self.current.load_full().union.authorize(cluster, attributes)
     }
 
     async fn ask(&self, cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Result<Decision, Undecided> {
-        self.current.load_full().1.ask(cluster, attributes).await
+        self.current.load_full().union.ask(cluster, attributes).await
+    }
+
+    fn tell(&self, out: &mut Text) {
+        let current = self.current.load();
+        let name = "apiserver_authorization_decisions_total";
+        out.family(name, "counter", "Decisions by the authorizer that made them.");
+        for own in &current.counted {
+            for (decision, counter) in [("allowed", &own.allowed), ("denied", &own.denied)] {
+                let number = counter.load(Ordering::Relaxed);
+                if number > 0 {
+                    out.sample(name, &format!("{},decision=\"{decision}\"", own.labels), number);
+                }
+            }
+        }
     }
 
     fn rules(
@@ -154,6 +244,44 @@ impl Authorizer for Chain {
         namespace: &str,
         visit: &mut dyn FnMut(&PolicyRule),
     ) -> Vec<&'static str> {
-        self.current.load_full().1.rules(cluster, user, namespace, visit)
+        self.current.load_full().union.rules(cluster, user, namespace, visit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn decisions_are_counted_where_they_are_made() {
+        let cluster = LogicalCluster::in_memory();
+        let configuration = |kinds: Vec<Kind>| Configuration {
+            authorizers: kinds.into_iter().map(Configured::of_kind).collect(),
+        };
+        let chain = Chain::new(configuration(vec![Kind::AlwaysDeny, Kind::Node, Kind::AlwaysAllow])).unwrap();
+        let user = UserInfo::new("a", &[]);
+        let question = Attributes::of_resource(&user, "get", "", "pods", "", "");
+        for _ in 0..2 {
+            assert_eq!(chain.ask(&cluster, &question).await, Ok(Decision::Allow));
+        }
+        let mut text = Text::default();
+        chain.tell(&mut text);
+        let samples: Vec<String> = text.into_text().lines().skip(2).map(str::to_owned).collect();
+        assert_eq!(
+            samples,
+            [
+                "apiserver_authorization_decisions_total{type=\"AlwaysAllow\",name=\"alwaysallow\",decision=\"allowed\"} 2"
+            ]
+        );
+        let mut rules = 0;
+        let unresolved = chain.rules(&cluster, &user, "", &mut |_| rules += 1);
+        assert_eq!((rules, unresolved.len()), (2, 0));
+        let same = configuration(vec![Kind::AlwaysDeny, Kind::Node, Kind::AlwaysAllow]);
+        assert!(!chain.exchange(same).unwrap());
+        assert!(
+            chain
+                .exchange(configuration(vec![Kind::AlwaysAllow, Kind::Node, Kind::AlwaysDeny]))
+                .unwrap()
+        );
     }
 }

@@ -1,16 +1,25 @@
 //! Authorization: whether a user may do something. [`Authorizer`]s answer one after the other; RBAC is in [`crate::rbac`], what nodes may do in
-//! [`node`].
+//! [`node`], what other servers say in [`webhook`]. A [`configuration`] tells which of them a [`chain`] asks.
 
+pub mod chain;
+mod conditions;
+pub mod configuration;
 pub mod node;
+pub(crate) mod review;
+mod webhook;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gardener_apimachinery::ApiError;
+use gardener_apimachinery::metrics::Text;
+use gardener_apimachinery::{ApiError, field};
+use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use crate::cluster::LogicalCluster;
 use crate::user::UserInfo;
 
+pub use chain::{Chain, ChainError};
+pub use configuration::Configuration;
 pub use node::Node;
 
 /// What is asked to be allowed.
@@ -81,6 +90,31 @@ pub enum Decision {
     NoOpinion(String),
 }
 
+/// Why an authorizer could not decide, and what follows from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undecided {
+    /// What went wrong.
+    pub why: String,
+    /// Whether it is a refusal; otherwise somebody else may know.
+    pub denies: bool,
+}
+
+impl Undecided {
+    /// What becomes of it where nobody asks why.
+    pub(crate) fn decision(self) -> Decision {
+        match self.denies {
+            true => Decision::Deny(self.why),
+            false => Decision::NoOpinion(self.why),
+        }
+    }
+}
+
+impl From<Undecided> for ApiError {
+    fn from(undecided: Undecided) -> Self {
+        Self::internal(undecided.why)
+    }
+}
+
 /// Decides.
 #[async_trait]
 pub trait Authorizer: Send + Sync + 'static {
@@ -93,10 +127,36 @@ pub trait Authorizer: Send + Sync + 'static {
     /// As [`Authorizer::authorize`], where it can be waited for an answer.
     ///
     /// # Errors
-    /// 500 when another server would have to answer, and does not.
-    async fn ask(&self, cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Result<Decision, ApiError> {
+    /// When another server would have to answer, and does not.
+    async fn ask(&self, cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Result<Decision, Undecided> {
         Ok(self.authorize(cluster, attributes))
     }
+
+    /// Tells what it has counted, in families of their own.
+    fn tell(&self, _: &mut Text) {}
+
+    /// Tells the rules by which it allows a user something in a namespace and cluster-wide. Gives why there may be more, if there may.
+    fn rules(&self, _: &LogicalCluster, _: &UserInfo, _: &str, _: &mut dyn FnMut(&PolicyRule)) -> Vec<&'static str> {
+        Vec::new()
+    }
+}
+
+/// The rules of those who may do everything: with resources, and with other paths.
+pub(crate) fn everything() -> [PolicyRule; 2] {
+    let all = || vec!["*".to_owned()];
+    [
+        PolicyRule {
+            verbs: all(),
+            api_groups: Some(all()),
+            resources: Some(all()),
+            ..PolicyRule::default()
+        },
+        PolicyRule {
+            verbs: all(),
+            non_resource_urls: Some(all()),
+            ..PolicyRule::default()
+        },
+    ]
 }
 
 /// Asks authorizers in order until one has an opinion. Members of `system:masters` may do everything.
@@ -123,19 +183,38 @@ impl Authorizer for Union {
         Decision::NoOpinion(reasons.join("\n"))
     }
 
-    async fn ask(&self, cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Result<Decision, ApiError> {
+    async fn ask(&self, cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Result<Decision, Undecided> {
         if attributes.user.is_master() {
             return Ok(Decision::Allow);
         }
-        let mut reasons = Vec::new();
+        let (mut reasons, mut failed) = (Vec::new(), Vec::new());
         for authorizer in &self.0 {
-            match authorizer.ask(cluster, attributes).await? {
-                Decision::NoOpinion(reason) if reason.is_empty() => {}
-                Decision::NoOpinion(reason) => reasons.push(reason),
-                decided => return Ok(decided),
+            match authorizer.ask(cluster, attributes).await {
+                Ok(Decision::NoOpinion(reason)) if reason.is_empty() => {}
+                Ok(Decision::NoOpinion(reason)) => reasons.push(reason),
+                Err(Undecided { why, denies: false }) => failed.push(why),
+                decided => return decided,
             }
         }
-        Ok(Decision::NoOpinion(reasons.join("\n")))
+        // nobody allowed it; whether somebody would have is not known if not all could be asked
+        match failed.is_empty() {
+            true => Ok(Decision::NoOpinion(reasons.join("\n"))),
+            false => Err(Undecided {
+                why: field::aggregate(&failed),
+                denies: false,
+            }),
+        }
+    }
+
+    fn rules(
+        &self,
+        cluster: &LogicalCluster,
+        user: &UserInfo,
+        namespace: &str,
+        visit: &mut dyn FnMut(&PolicyRule),
+    ) -> Vec<&'static str> {
+        let all = self.0.iter();
+        all.flat_map(|own| own.rules(cluster, user, namespace, visit)).collect()
     }
 }
 

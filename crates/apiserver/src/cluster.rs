@@ -22,6 +22,7 @@ use crate::elsewhere::Elsewhere;
 use crate::metrics::Metrics;
 use crate::object::{self, Head};
 use crate::user::UserInfo;
+use crate::watch_end::WatchEnd;
 use crate::webhooks::Webhooks;
 
 /// What all logical clusters of a server share.
@@ -95,6 +96,7 @@ pub struct LogicalCluster {
     reloading: Mutex<()>,
     terminating: Mutex<BTreeSet<String>>,
     closed: CancellationToken,
+    watch_end: Arc<WatchEnd>,
     /// Whether it is about to be closed.
     ending: AtomicBool,
     /// Values taken by requests that may still be running, and when.
@@ -109,6 +111,7 @@ const RESERVATION: SignedDuration = SignedDuration::from_secs(10);
 
 impl LogicalCluster {
     pub(crate) fn new(name: &str, shared: Shared, config: ClusterConfig) -> Arc<Self> {
+        let closed = CancellationToken::new();
         let cluster = Arc::new_cyclic(|itself| Self {
             itself: itself.clone(),
             name: name.to_owned(),
@@ -117,7 +120,8 @@ impl LogicalCluster {
             custom: ArcSwap::default(),
             reloading: Mutex::default(),
             terminating: Mutex::default(),
-            closed: CancellationToken::new(),
+            watch_end: Arc::new(WatchEnd::of(&closed)),
+            closed,
             ending: AtomicBool::new(false),
             reserved: Mutex::default(),
             metrics: Metrics::default(),
@@ -280,6 +284,11 @@ impl LogicalCluster {
                 self.reload_custom_resources();
             }
         }
+    }
+
+    /// The end of its watches.
+    pub(crate) fn watch_end(&self) -> &Arc<WatchEnd> {
+        &self.watch_end
     }
 
     /// Tells those who ask whether the cluster is ready that it soon will not be.

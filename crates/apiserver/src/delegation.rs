@@ -2,7 +2,7 @@
 //! all questions of who may do what. Answers are kept for some seconds, as upstream keeps them.
 
 mod access;
-mod cache;
+pub(crate) mod cache;
 mod token;
 
 use std::time::Duration;
@@ -11,7 +11,8 @@ use kube::Client;
 use kube::api::PostParams;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::time::sleep;
+
+use crate::retry;
 
 pub use access::AccessReviewer;
 pub use token::TokenReviewer;
@@ -20,13 +21,34 @@ pub use token::TokenReviewer;
 pub const ANSWERS_KEPT: Duration = Duration::from_secs(10);
 /// How long one question may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often a question is asked that is not answered.
-const ATTEMPTS: u32 = 5;
-/// How long until a question is asked for the second time; then half as long again each time.
-const RETRY: Duration = Duration::from_millis(500);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+enum ReviewError {
+    /// The other server refuses, or cannot be reached.
+    #[error(transparent)]
+    Failed(#[from] kube::Error),
+    /// It takes too long.
+    #[error("another server did not answer a review in time")]
+    Late,
+}
+
+impl ReviewError {
+    /// Whether the other server cannot be reached, or has trouble of its own.
+    fn passes(&self) -> bool {
+        let passes = match self {
+            Self::Failed(kube::Error::Api(status)) => status.code == 429 || status.code >= 500,
+            Self::Failed(_) | Self::Late => true,
+        };
+        if passes {
+            tracing::warn!(error = %self, "another server did not answer a review");
+        }
+        passes
+    }
+}
 
 /// Creates a review and gives it with its answer. Asks again when the other server cannot be reached, or has trouble of its own.
-async fn review<K>(client: &Client, review: &K) -> Result<K, kube::Error>
+async fn review<K>(client: &Client, review: &K) -> Result<K, ReviewError>
 where
     K: kube::Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
         + Clone
@@ -35,20 +57,10 @@ where
         + DeserializeOwned,
 {
     let api: kube::Api<K> = kube::Api::all(client.clone());
-    let mut pause = RETRY;
-    for _ in 1..ATTEMPTS {
-        let parameters = PostParams::default();
-        let asked = tokio::time::timeout(PATIENCE, api.create(&parameters, review));
-        match asked.await {
-            Ok(Ok(answered)) => return Ok(answered),
-            Ok(Err(kube::Error::Api(status))) if status.code != 429 && status.code < 500 => {
-                return Err(kube::Error::Api(status));
-            }
-            Ok(Err(error)) => tracing::warn!(%error, "another server did not answer a review"),
-            Err(_) => tracing::warn!("another server did not answer a review in time"),
-        }
-        sleep(pause).await;
-        pause = pause * 3 / 2;
-    }
-    api.create(&PostParams::default(), review).await
+    let (api, parameters) = (&api, &PostParams::default());
+    let attempt = || async move {
+        let asked = tokio::time::timeout(PATIENCE, api.create(parameters, review));
+        Ok(asked.await.map_err(|_| ReviewError::Late)??)
+    };
+    retry::repeated(attempt, ReviewError::passes).await
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::StreamExt;
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::duration::Duration as GoDuration;
+use gardener_apimachinery::field::go_quote;
 use gardener_apimachinery::selector::FieldSelector;
 use http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
@@ -30,7 +32,7 @@ use crate::server::{ALL_CLUSTERS, Server};
 use crate::table::{self, Include, PARTIAL};
 use crate::user::UserInfo;
 use crate::webhooks::conversion;
-use crate::{discovery, health, object, oidc, openapi, protobuf, reviews, scale, subresource, watch};
+use crate::{discovery, health, object, oidc, openapi, protobuf, reviews, scale, subresource, watch, watch_end};
 
 /// Largest body that is read.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
@@ -192,10 +194,27 @@ fn check_timeout(query: &Query) -> Result<(), ApiError> {
     if query.flag("watch") {
         return Ok(());
     }
-    let parsed = text.parse::<gardener_apimachinery::duration::Duration>();
+    let parsed = text.parse::<GoDuration>();
     parsed
         .map(drop)
         .map_err(|why| ApiError::bad_request(format!("invalid timeout specified in the request URL - {why}")))
+}
+
+/// Subresources whose requests last as long as what they are about.
+const LASTING: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
+
+/// How long a request may take: as long as it says, but no longer than `most`. None for watches and others that last.
+pub(crate) fn time_limit<B>(request: &Request<B>, most: Duration) -> Option<Duration> {
+    let query = Query::parse(request.uri().query().unwrap_or_default());
+    if let Target::Resource(path) = request::target(&request::decode_path(request.uri().path())) {
+        let watches = path.legacy_watch || (path.name.is_empty() && query.flag("watch"));
+        if watches || LASTING.contains(&path.subresource.as_str()) {
+            return None;
+        }
+    }
+    let own = query.get("timeout").and_then(|text| text.parse::<GoDuration>().ok());
+    let own = own.map(GoDuration::to_std).filter(|own| !own.is_zero());
+    Some(own.map_or(most, |own| own.min(most)))
 }
 
 impl Call {
@@ -223,10 +242,12 @@ impl Call {
         Accept::choose(&self.wanted, Offer::ONE_SHAPE)
     }
 
-    async fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        match self.cluster.config().authorizer.ask(&self.cluster, attributes).await? {
-            Decision::Allow => Ok(()),
-            Decision::Deny(reason) | Decision::NoOpinion(reason) => {
+    /// Refuses what the user may not do. Gives an answer where it cannot be found out: as upstream's that is no `Status`.
+    async fn authorize(&self, attributes: &Attributes<'_>) -> Result<Option<Response<Body>>, ApiError> {
+        match self.cluster.config().authorizer.ask(&self.cluster, attributes).await {
+            Err(undecided) => Ok(Some(self.undecided(&undecided.why))),
+            Ok(Decision::Allow) => Ok(None),
+            Ok(Decision::Deny(reason) | Decision::NoOpinion(reason)) => {
                 let message = authz::forbidden_message(attributes, &reason);
                 Err(if attributes.is_resource {
                     ApiError::forbidden(attributes.group, attributes.resource, attributes.name, &message)
@@ -237,6 +258,17 @@ impl Call {
         }
     }
 
+    fn undecided(&self, why: &str) -> Response<Body> {
+        tracing::error!(
+            uri = self.uri,
+            why,
+            "it cannot be found out whether a request is allowed"
+        );
+        let told = format!("Internal Server Error: {}: {why}\n", go_quote(&self.uri));
+        let told = told.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        respond::text(StatusCode::INTERNAL_SERVER_ERROR, told)
+    }
+
     /// Everything that is no resource: discovery, OpenAPI, health, version.
     async fn other(&self, path: &str) -> Result<Response<Body>, ApiError> {
         let verb = match self.method {
@@ -244,7 +276,7 @@ impl Call {
             _ => self.method.as_str().to_lowercase(),
         };
         if !health::is_public(path) && !discovery::is_public(path, &self.user) {
-            self.authorize(&Attributes {
+            let asked = Attributes {
                 user: &self.user,
                 verb: &verb,
                 group: "",
@@ -257,8 +289,10 @@ impl Call {
                 is_resource: false,
                 field_selector: "",
                 label_selector: "",
-            })
-            .await?;
+            };
+            if let Some(undecided) = self.authorize(&asked).await? {
+                return Ok(undecided);
+            }
         }
         if path.starts_with("//") {
             // who is served by path begins with one slash
@@ -330,7 +364,11 @@ impl Call {
             body: self.body.clone(),
             user: &self.user,
         };
-        aggregation::forward(&self.cluster, backend, request).await
+        let response = aggregation::forward(&self.cluster, backend, request).await;
+        match self.query.flag("watch") {
+            true => response.map(|body| watch_end::ending(body, self.cluster.watch_end())),
+            false => response,
+        }
     }
 
     /// Serves a request for the resource that `definition` describes, or for one that other servers may have.
@@ -370,7 +408,7 @@ impl Call {
             "list" | "watch" | "deletecollection" => self.query.get(name).unwrap_or_default(),
             _ => "",
         };
-        self.authorize(&Attributes {
+        let asked = Attributes {
             user: &self.user,
             verb,
             group: &path.group,
@@ -383,8 +421,10 @@ impl Call {
             is_resource: true,
             field_selector: selector("fieldSelector"),
             label_selector: selector("labelSelector"),
-        })
-        .await?;
+        };
+        if let Some(undecided) = self.authorize(&asked).await? {
+            return Ok(undecided);
+        }
         if let Some(backend) = self
             .cluster
             .aggregation()

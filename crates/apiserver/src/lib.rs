@@ -40,6 +40,7 @@ pub mod rbac;
 pub mod registry;
 pub mod request;
 pub mod respond;
+mod retry;
 mod reviews;
 mod scale;
 pub mod server;
@@ -52,6 +53,7 @@ mod trust;
 mod untracked;
 pub mod user;
 pub mod watch;
+mod watch_end;
 pub mod webhooks;
 mod yaml;
 

@@ -6,6 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderValue;
+use http::header::{CONNECTION, USER_AGENT};
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use parking_lot::RwLock;
@@ -17,7 +20,8 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::handle::Caller;
+use crate::handle::{self, Caller};
+use crate::respond;
 use crate::server::Server;
 use crate::tls::{self, AnyClient, Signatures};
 use crate::trust;
@@ -201,18 +205,81 @@ impl Entrances {
     }
 }
 
-/// Accepts connections until cancelled, then lets the running requests end.
-pub async fn listen(listener: TcpListener, server: Server, entrances: Entrances, stop: CancellationToken) {
-    let tracker = TaskTracker::new();
+/// How a listener ends, and how connections do before. Clones belong to the same listener.
+#[derive(Clone)]
+pub struct Closing {
+    /// Share of the requests by HTTP/2 after which a client is told to go on by another connection, so that clients spread over servers.
+    pub goaway_chance: f64,
+    /// How long requests that run may take to end.
+    pub patience: Duration,
+    /// How long a request may take that is no watch and the like; for ever if none.
+    pub request_timeout: Option<Duration>,
+    refusing: CancellationToken,
+    stop: CancellationToken,
+    running: TaskTracker,
+}
+
+impl Closing {
+    /// The listener ends when this is cancelled.
+    pub fn on(stop: CancellationToken) -> Self {
+        Self {
+            goaway_chance: 0.0,
+            patience: Duration::from_secs(5),
+            request_timeout: None,
+            refusing: CancellationToken::new(),
+            stop,
+            running: TaskTracker::new(),
+        }
+    }
+
+    /// Refuses new requests from now on, and asks their clients to come back later, while connections are still taken.
+    pub fn refuse(&self) {
+        self.refusing.cancel();
+    }
+
+    /// Waits until no request runs, watches not counted; for as long as requests may take.
+    pub async fn idle(&self) {
+        self.running.close();
+        let _ = tokio::time::timeout(self.patience, self.running.wait()).await;
+    }
+
+    /// Takes no connections from now on, and ends those that are there when their requests have ended.
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Whether a client is to go on by another connection.
+    fn sends_away(&self, server: &Server, version: http::Version) -> bool {
+        version == http::Version::HTTP_2
+            && self.goaway_chance > 0.0
+            && server.shared().chance.fraction() < self.goaway_chance
+    }
+}
+
+/// What is asked is still answered when other requests are refused: whether the server is well.
+const NEVER_REFUSED: [&str; 4] = ["/readyz", "/livez", "/healthz", "/metrics"];
+
+/// Whether a request is refused when new ones are. As upstream's, servers that ask themselves are not.
+fn is_refused<B>(request: &http::Request<B>) -> bool {
+    let agent = request.headers().get(USER_AGENT).map(|agent| agent.as_bytes());
+    let is_server = agent.is_some_and(|agent| agent.starts_with(b"kube-apiserver/"));
+    !is_server && !NEVER_REFUSED.iter().any(|path| request.uri().path().starts_with(path))
+}
+
+/// Accepts connections until it is to stop, then lets the running requests end, and cuts off what does not end in time.
+pub async fn listen(listener: TcpListener, server: Server, entrances: Entrances, closing: Closing) {
+    let (tracker, cut) = (TaskTracker::new(), CancellationToken::new());
     loop {
         let accepted = tokio::select! {
-            () = stop.cancelled() => break,
+            () = closing.stop.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
         match accepted {
             Ok((stream, peer)) => {
-                let (server, entrances, stop) = (server.clone(), entrances.clone(), stop.clone());
-                tracker.spawn(async move { connection(stream, peer, server, entrances, stop).await });
+                let (server, entrances, closing) = (server.clone(), entrances.clone(), closing.clone());
+                let connection = connection(stream, peer, server, entrances, closing);
+                let cut = cut.clone();
+                tracker.spawn(async move { cut.run_until_cancelled(connection).await });
             }
             Err(error) => {
                 // too many open files and the like: the next attempt may do
@@ -221,8 +288,17 @@ pub async fn listen(listener: TcpListener, server: Server, entrances: Entrances,
             }
         }
     }
+    // who comes now is not kept waiting
+    drop(listener);
     tracker.close();
-    let _ = tokio::time::timeout(Duration::from_secs(5), tracker.wait()).await;
+    if tokio::time::timeout(closing.patience, tracker.wait()).await.is_err() {
+        tracing::warn!(
+            connections = tracker.len(),
+            "requests did not end in time and are cut off"
+        );
+        cut.cancel();
+        tracker.wait().await;
+    }
 }
 
 /// Takes `/clusters/<name>` off the path when it names the cluster that the connection leads to. Kubeconfigs of clusters behind the same
@@ -248,13 +324,7 @@ fn strip_cluster<B>(request: &mut http::Request<B>, cluster: &str) {
     }
 }
 
-async fn connection(
-    stream: TcpStream,
-    peer: SocketAddr,
-    server: Server,
-    entrances: Entrances,
-    stop: CancellationToken,
-) {
+async fn connection(stream: TcpStream, peer: SocketAddr, server: Server, entrances: Entrances, closing: Closing) {
     let _ = stream.set_nodelay(true);
     let handshake = async {
         let start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream).await?;
@@ -267,7 +337,11 @@ async fn connection(
         let stream = start.into_stream(entrance.config.clone()).await?;
         Ok((stream, entrance))
     };
-    let (stream, entrance) = match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
+    let handshake = closing
+        .stop
+        .run_until_cancelled(tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake));
+    let Some(shaken) = handshake.await else { return };
+    let (stream, entrance) = match shaken {
         Ok(Ok(done)) => done,
         Ok(Err(error)) => {
             tracing::debug!(%peer, %error, "TLS handshake failed");
@@ -287,10 +361,34 @@ async fn connection(
         front_proxy: shown.front_proxy,
         refused_certificate: shown.refused,
     };
-    let service = hyper::service::service_fn(move |mut request| {
+    let (leaving, stop) = (CancellationToken::new(), closing.stop.clone());
+    let leave = leaving.clone();
+    let service = hyper::service::service_fn(move |mut request: http::Request<Incoming>| {
         let (server, caller) = (server.clone(), caller.clone());
         strip_cluster(&mut request, &caller.cluster);
-        async move { Ok::<_, std::convert::Infallible>(server.serve(caller, request).await) }
+        let refused = closing.refusing.is_cancelled() && is_refused(&request);
+        if refused || closing.sends_away(&server, request.version()) {
+            leave.cancel();
+        }
+        let running = closing.running.token();
+        let limit = closing
+            .request_timeout
+            .and_then(|most| handle::time_limit(&request, most));
+        async move {
+            let one_by_one = request.version() < http::Version::HTTP_2;
+            let mut response = match refused {
+                true => respond::ending(),
+                false => server.serve(caller, request, limit).await,
+            };
+            // it may be on its way before the connection hears that it ends
+            if refused && one_by_one {
+                response
+                    .headers_mut()
+                    .insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            drop(running);
+            Ok::<_, std::convert::Infallible>(response)
+        }
     });
     let builder = auto::Builder::new(TokioExecutor::new());
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
@@ -301,7 +399,8 @@ async fn connection(
                 tracing::debug!(%peer, %error, "connection ended with an error");
             }
         }
-        () = stop.cancelled() => {
+        // HTTP/2's clients are told by GOAWAY, HTTP/1's by `Connection: close`; what runs ends
+        () = async { tokio::select! { () = stop.cancelled() => {}, () = leaving.cancelled() => {} } } => {
             connection.as_mut().graceful_shutdown();
             let _ = connection.await;
         }
@@ -309,23 +408,4 @@ async fn connection(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_own_cluster_is_taken_off_the_path() {
-        let cases = [
-            ("/api?limit=1", "/api?limit=1"),
-            ("/clusters/seed-a/api/v1?limit=1", "/api/v1?limit=1"),
-            ("/clusters/seed-a", "/"),
-            ("/clusters/seed-a?x=1", "/?x=1"),
-            ("/clusters/seed-ab/api", "/clusters/seed-ab/api"),
-            ("/clusters/other/api", "/clusters/other/api"),
-        ];
-        for (given, wanted) in cases {
-            let mut request = http::Request::get(given).body(()).unwrap();
-            strip_cluster(&mut request, "seed-a");
-            assert_eq!(request.uri().to_string(), wanted);
-        }
-    }
-}
+mod tests;

@@ -43,6 +43,20 @@ impl Authorizer for Rbac {
             Decision::NoOpinion(String::new())
         }
     }
+
+    fn rules(
+        &self,
+        cluster: &LogicalCluster,
+        user: &UserInfo,
+        namespace: &str,
+        visit: &mut dyn FnMut(&PolicyRule),
+    ) -> Vec<&'static str> {
+        visit_rules(cluster, user, namespace, &mut |rule| {
+            visit(rule);
+            false
+        });
+        Vec::new()
+    }
 }
 
 /// Visits the rules that apply to a user in a namespace (and cluster-wide) until the visitor says stop. Answers whether it did.

@@ -85,6 +85,16 @@ pub fn page_not_found() -> Response<Body> {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
+/// The answer of a server that ends and takes no more requests.
+pub fn ending() -> Response<Body> {
+    let why = "The apiserver is shutting down, please try again later.\n";
+    let mut response = text(StatusCode::TOO_MANY_REQUESTS, why);
+    response
+        .headers_mut()
+        .insert(RETRY_AFTER, HeaderValue::from_static("5"));
+    response
+}
+
 /// A refusal, in a form that the client reads if there is one.
 pub fn error(error: &ApiError, wanted: &Wanted) -> Response<Body> {
     let code = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

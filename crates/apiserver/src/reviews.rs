@@ -1,12 +1,12 @@
 //! Review APIs: questions that are posted and answered, and never stored. Who am I, may I, may they, whose token is this.
 
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::{Error, Path};
+use gardener_apimachinery::field::{self, Error, Path};
 use http::{Method, Response, StatusCode};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Map, Value, json};
 
-use crate::authz::{Attributes, Decision};
+use crate::authz::{Attributes, Decision, Undecided, everything};
 use crate::cluster::LogicalCluster;
 use crate::handle::Call;
 use crate::meta;
@@ -137,9 +137,9 @@ pub(crate) async fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Re
             ));
         }
         "tokenreviews" => token_review(call, &body),
-        "selfsubjectaccessreviews" => access_review(call, &body, &call.user, "")?,
-        "localsubjectaccessreviews" => access_review(call, &body, &subject(&body)?, &path.namespace)?,
-        "subjectaccessreviews" => access_review(call, &body, &subject(&body)?, "")?,
+        "selfsubjectaccessreviews" => access_review(call, &body, &call.user, "").await?,
+        "localsubjectaccessreviews" => access_review(call, &body, &subject(&body)?, &path.namespace).await?,
+        "subjectaccessreviews" => access_review(call, &body, &subject(&body)?, "").await?,
         _ => match meta::text(&body, "/spec/namespace") {
             "" => return Err(ApiError::bad_request("no namespace on request")),
             namespace => rules_review(call, namespace),
@@ -280,14 +280,16 @@ fn subject(body: &Value) -> Result<UserInfo, ApiError> {
         );
         return Err(refused(error));
     }
+    let extra = body.pointer("/spec/extra").cloned().unwrap_or_else(|| json!({}));
     Ok(UserInfo {
         name,
+        uid: meta::text(body, "/spec/uid").to_owned(),
         groups,
-        ..UserInfo::default()
+        extra: serde_json::from_value(extra).unwrap_or_default(),
     })
 }
 
-fn access_review(call: &Call, body: &Value, user: &UserInfo, local_namespace: &str) -> Result<Value, ApiError> {
+async fn access_review(call: &Call, body: &Value, user: &UserInfo, local_namespace: &str) -> Result<Value, ApiError> {
     let resource = body
         .pointer("/spec/resourceAttributes")
         .filter(|value| value.is_object());
@@ -367,15 +369,21 @@ fn access_review(call: &Call, body: &Value, user: &UserInfo, local_namespace: &s
         label_selector: &selector(resource, "labelSelector"),
     };
     Ok(
-        match call.cluster.config().authorizer.authorize(&call.cluster, &attributes) {
-            Decision::Allow if user.is_master() => json!({"allowed": true}),
-            Decision::Allow => match rbac::reason(&call.cluster, &attributes) {
-                Some(reason) => json!({"allowed": true, "reason": reason}),
-                None => json!({"allowed": true}),
+        match call.cluster.config().authorizer.ask(&call.cluster, &attributes).await {
+            Err(Undecided { why, denies: true }) => {
+                json!({"allowed": false, "denied": true, "evaluationError": why})
+            }
+            Err(Undecided { why, denies: false }) => json!({"allowed": false, "evaluationError": why}),
+            Ok(decided) => match decided {
+                Decision::Allow if user.is_master() => json!({"allowed": true}),
+                Decision::Allow => match rbac::reason(&call.cluster, &attributes) {
+                    Some(reason) => json!({"allowed": true, "reason": reason}),
+                    None => json!({"allowed": true}),
+                },
+                Decision::Deny(reason) => json!({"allowed": false, "denied": true, "reason": reason}),
+                Decision::NoOpinion(reason) if reason.is_empty() => json!({"allowed": false}),
+                Decision::NoOpinion(reason) => json!({"allowed": false, "reason": reason}),
             },
-            Decision::Deny(reason) => json!({"allowed": false, "denied": true, "reason": reason}),
-            Decision::NoOpinion(reason) if reason.is_empty() => json!({"allowed": false}),
-            Decision::NoOpinion(reason) => json!({"allowed": false, "reason": reason}),
         },
     )
 }
@@ -395,22 +403,16 @@ fn rules_review(call: &Call, namespace: &str) -> Value {
             }
             resources.push(value);
         }
-        false
     };
     if call.user.is_master() {
-        collect(&PolicyRule {
-            verbs: vec!["*".into()],
-            api_groups: Some(vec!["*".into()]),
-            resources: Some(vec!["*".into()]),
-            resource_names: None,
-            non_resource_urls: None,
-        });
-        collect(&PolicyRule {
-            verbs: vec!["*".into()],
-            non_resource_urls: Some(vec!["*".into()]),
-            ..PolicyRule::default()
-        });
+        everything().iter().for_each(&mut collect);
     }
-    rbac::visit_rules(&call.cluster, &call.user, namespace, &mut collect);
-    json!({"resourceRules": resources, "nonResourceRules": urls, "incomplete": false})
+    let authorizer = &call.cluster.config().authorizer;
+    let unresolved = authorizer.rules(&call.cluster, &call.user, namespace, &mut collect);
+    let mut status =
+        json!({"resourceRules": resources, "nonResourceRules": urls, "incomplete": !unresolved.is_empty()});
+    if !unresolved.is_empty() {
+        status["evaluationError"] = field::aggregate(&unresolved).into();
+    }
+    status
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use gardener_apimachinery::ApiError;
@@ -78,6 +79,24 @@ impl Server {
         self.inner.clusters.read().keys().cloned().collect()
     }
 
+    /// Ends the watches of all clusters, the last of them after `period` at the latest; requests are answered as before.
+    pub fn end_watches(&self, period: Duration) {
+        for cluster in self.inner.clusters.read().values() {
+            cluster.watch_end().begin_within(period);
+        }
+    }
+
+    /// Waits until no watch runs, for as long as `patience`.
+    pub async fn watches_ended(&self, patience: Duration) {
+        let clusters: Vec<_> = self.inner.clusters.read().values().cloned().collect();
+        let ended = async {
+            for cluster in &clusters {
+                cluster.watch_end().ended().await;
+            }
+        };
+        let _ = tokio::time::timeout(patience, ended).await;
+    }
+
     /// Ends every watch and refuses every request from here on.
     pub fn shut_down(&self) {
         for (_, cluster) in std::mem::take(&mut *self.inner.clusters.write()) {
@@ -124,13 +143,26 @@ impl Server {
         kube::Client::new(own, "default")
     }
 
-    /// Serves one request of a caller that came in by TLS.
-    pub async fn serve<B>(&self, caller: Caller, request: http::Request<B>) -> http::Response<Body>
+    /// Serves one request of a caller that came in by TLS, which may take as long as `limit`. A write that takes longer is still brought to its end.
+    pub async fn serve<B>(
+        &self,
+        caller: Caller,
+        request: http::Request<B>,
+        limit: Option<Duration>,
+    ) -> http::Response<Body>
     where
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        handle_apart(self.clone(), caller, request).await
+        let Some(limit) = limit else {
+            return handle_apart(self.clone(), caller, request).await;
+        };
+        let wanted = Wanted::of(request.headers(), request.uri().query().unwrap_or_default());
+        let served = handle_apart(self.clone(), caller, request);
+        tokio::time::timeout(limit, served).await.unwrap_or_else(|_| {
+            let why = "Timeout: request did not complete within the allotted timeout";
+            respond::error(&ApiError::new(504, "Timeout", why), &wanted)
+        })
     }
 }
 

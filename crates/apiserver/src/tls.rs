@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{DigitallySignedStruct, DistinguishedName, SignatureScheme};
+use rustls::{ClientConfig, DigitallySignedStruct, DistinguishedName, SignatureScheme};
 
-use crate::trust::{self, Authorities};
+use crate::trust::{self, Authorities, Servers};
 
 /// The cryptography of all connections.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
@@ -26,6 +27,35 @@ pub(crate) async fn authorities(ca_bundle: &[u8]) -> Result<Authorities, String>
     }
     Authorities::of_bundle(ca_bundle)
         .ok_or_else(|| "unable to load root certificates: unable to parse bytes as PEM block".to_owned())
+}
+
+/// How to speak with a server whose certificate one of the authorities in `ca_bundle` (PEM) signed, or with any if `insecure`; `identity` is the
+/// certificate and key (PEM) to show.
+///
+/// # Errors
+/// Certificates or keys that cannot be used.
+pub(crate) async fn client(
+    ca_bundle: &[u8],
+    insecure: bool,
+    identity: Option<(&[u8], &[u8])>,
+) -> Result<ClientConfig, String> {
+    let provider = provider();
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    let verifier = match insecure {
+        true => Servers::anyone(&provider),
+        false => authorities(ca_bundle).await?.of_servers(&provider),
+    };
+    let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
+    let Some((certificate, key)) = identity else {
+        return Ok(builder.with_no_client_auth());
+    };
+    let chain = CertificateDer::pem_slice_iter(certificate).flatten().collect();
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| error.to_string())?;
+    builder
+        .with_client_auth_cert(chain, key)
+        .map_err(|error| error.to_string())
 }
 
 /// Checks that the other side of a handshake has the key of its certificate; whom the certificate belongs to, others judge.

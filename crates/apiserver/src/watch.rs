@@ -16,6 +16,7 @@ use crate::accept::{Accept, Encoding, Shape};
 use crate::registry::{ListQuery, Scope, parse_revision, read_error};
 use crate::request::Query;
 use crate::table::{self, Include, PARTIAL, Style};
+use crate::watch_end::RunningWatch;
 use crate::{meta, object, protobuf, respond};
 
 /// How often a quiet watch tells how far it is.
@@ -42,6 +43,9 @@ struct State {
     next_bookmark: Instant,
     bookmarked: Revision,
     closed: CancellationToken,
+    running: RunningWatch,
+    /// Whether the server ends, and the watch with it; the deadline tells when.
+    ending: bool,
     over: bool,
 }
 
@@ -114,6 +118,8 @@ pub fn start(
         next_bookmark: now + BOOKMARK_INTERVAL,
         bookmarked: start,
         closed,
+        running: RunningWatch::begin(scope.cluster.watch_end()),
+        ending: false,
         over: false,
     };
     for entry in &initial {
@@ -158,7 +164,14 @@ impl State {
             };
             tokio::select! {
                 biased;
-                () = self.closed.cancelled() => return None,
+                () = self.closed.cancelled(), if self.ending => return None,
+                rest = self.running.rest(), if !self.ending => {
+                    if self.closed.is_cancelled() {
+                        return None;
+                    }
+                    self.ending = true;
+                    self.deadline = self.deadline.min(Instant::now() + rest);
+                }
                 event = self.watch.next() => match event {
                     Ok(event) => self.take(&event),
                     Err(error) => self.fail(error),

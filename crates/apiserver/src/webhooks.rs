@@ -12,6 +12,7 @@ mod call;
 pub(crate) mod conditions;
 pub(crate) mod conversion;
 mod http;
+mod kubeconfig;
 mod matching;
 mod registered;
 mod reinvocation;
@@ -23,10 +24,13 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 pub use admission::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
-pub use call::{Answer, Endpoint, ServiceReference, Transport};
+pub use call::{Answer, Authorization, Credentials, Endpoint, ServiceReference, Transport};
+pub(crate) use call::{Unanswered, ask};
 pub use conversion::ConversionWebhook;
 pub use http::HttpTransport;
+pub use kubeconfig::KubeconfigError;
 pub use reinvocation::Reinvocation;
+pub(crate) use review::check_kind;
 pub use review::refusal;
 pub use service::{EndpointResolver, ServiceResolver};
 

@@ -1,15 +1,12 @@
-//! Who may come in and what they may do, from flags and the files they name.
+//! Who may come in, from flags and the files they name.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gardener_apiserver::LogicalCluster;
 use gardener_apiserver::UserInfo;
 use gardener_apiserver::aggregation::ProxyIdentity;
 use gardener_apiserver::authn::{FrontProxies, Settings};
-use gardener_apiserver::authz::{Attributes, Authorizer, Decision, Node, Union};
-use gardener_apiserver::rbac::Rbac;
 use gardener_apiserver::tokens::{KeyError, SigningKey, VerifyingKey};
 
 use crate::flags::{CallerFlags, Flags};
@@ -132,7 +129,7 @@ pub fn settings(flags: &Flags) -> Result<Settings, FileError> {
         accepted_issuers: issuers.into_iter().skip(1).collect(),
         audiences,
         // who may do everything should not be nobody
-        anonymous: flags.anonymous_auth && !flags.authorization_mode.iter().any(|mode| mode == "AlwaysAllow"),
+        anonymous: flags.anonymous_auth && !flags.authorization.always_allow(),
         static_tokens,
         bootstrap_tokens: flags.enable_bootstrap_token_auth,
         front_proxies: front_proxies(&flags.callers),
@@ -202,15 +199,6 @@ fn fields(line: &str) -> Option<Vec<String>> {
     (!quoted).then_some(fields)
 }
 
-/// Says the same to everybody.
-struct Always(Decision);
-
-impl Authorizer for Always {
-    fn authorize(&self, _: &LogicalCluster, _: &Attributes<'_>) -> Decision {
-        self.0.clone()
-    }
-}
-
 /// What this server shows to the servers behind APIServices; nothing without both flags.
 ///
 /// # Errors
@@ -221,21 +209,6 @@ pub(crate) fn proxy_identity(flags: &Flags) -> Result<Option<ProxyIdentity>, Fil
     Ok(certificate
         .zip(key)
         .map(|(certificate, key)| ProxyIdentity { certificate, key }))
-}
-
-/// Who says what is allowed, in the order of the flag.
-pub fn authorizer(flags: &Flags) -> Arc<dyn Authorizer> {
-    let modes = flags.authorization_mode.iter();
-    let authorizers = modes.map(|mode| -> Arc<dyn Authorizer> {
-        match mode.as_str() {
-            "RBAC" => Arc::new(Rbac),
-            "Node" => Arc::new(Node),
-            "AlwaysAllow" => Arc::new(Always(Decision::Allow)),
-            // flags with other modes are refused
-            _ => Arc::new(Always(Decision::NoOpinion("Everything is forbidden.".to_owned()))),
-        }
-    });
-    Arc::new(Union(authorizers.collect()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The command line, as upstream's: those flags that do something here, those that are accepted because leaving them out changes nothing that a client
 //! sees, and those that are refused because ignoring them would.
 
+mod authorization;
 pub mod common;
 pub mod groups;
 pub mod line;
@@ -12,7 +13,8 @@ use clap::{Args, Command};
 use gardener_apimachinery::duration::Duration;
 use ipnet::IpNet;
 
-pub use groups::{AdmissionFlags, CallerFlags, EtcdFlags, NamedCertificate, ServingFlags};
+pub use authorization::AuthorizationFlags;
+pub use groups::{AdmissionFlags, CallerFlags, EndingFlags, EtcdFlags, NamedCertificate, ServingFlags};
 pub use line::{FlagError, Program, Switch};
 
 /// The flags that do something.
@@ -37,9 +39,9 @@ pub struct Flags {
     /// Audiences of service account tokens [default: the issuers].
     #[arg(long, value_delimiter = ',', value_name = "STRINGS")]
     pub api_audiences: Vec<String>,
-    /// Who says what is allowed, in order: AlwaysAllow, AlwaysDeny, Node, RBAC.
-    #[arg(long, value_delimiter = ',', default_value = "AlwaysAllow", value_name = "STRINGS")]
-    pub authorization_mode: Vec<String>,
+    /// Who says what is allowed.
+    #[command(flatten)]
+    pub authorization: AuthorizationFlags,
     /// Whether bootstrap tokens in Secrets of kube-system are accepted.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", action = clap::ArgAction::Set, value_name = "BOOL", value_parser = Switch)]
     pub enable_bootstrap_token_auth: bool,
@@ -168,20 +170,13 @@ impl Flags {
             self.service_account_signing_key_file.is_some(),
             "--service-account-signing-key-file is a required flag",
         );
-        for mode in &self.authorization_mode {
-            require(
-                ["AlwaysAllow", "AlwaysDeny", "Node", "RBAC"].contains(&mode.as_str()),
-                &format!(
-                    "authorization-mode {mode:?} is not a valid mode: it must be AlwaysAllow, AlwaysDeny, Node or RBAC"
-                ),
-            );
-        }
         let ranges = &self.service_cluster_ip_range;
         let families = |v4: bool| ranges.iter().filter(|range| range.addr().is_ipv4() == v4).count();
         require(
             (1..=2).contains(&ranges.len()) && families(true) < 2 && families(false) < 2,
             "--service-cluster-ip-range must contain one range, or one of each family",
         );
+        errors.extend(self.authorization.errors());
         errors.extend(self.admission.errors(&ADMISSION_PLUGINS));
         errors.extend(self.callers.errors());
         errors

@@ -1,7 +1,7 @@
 //! kube-apiserver: one Kubernetes cluster on an etcd of its own, with upstream's flags; what envtest starts, or a Deployment of the real one.
 //!
 //! The API machinery is in `apiserver`, the store in `store`; here is what makes them a server that stands alone: flags ([`flags`]), certificates
-//! ([`serving`]), the way to etcd ([`storage`]), who may come in ([`access`]), what upstream's server keeps up by itself ([`upkeep`]), and the order
+//! ([`serving`]), the way to etcd ([`storage`]), who may come in ([`access`]), who says what they may do (`authorization`), what upstream's server keeps up by itself ([`upkeep`]), and the order
 //! in which all of it ends ([`running`]). No controllers.
 //!
 //! [`flags::groups`], [`flags::line`], [`running`], [`serving`] and [`storage`] are for every server that stands alone: `garden-server` is made of them, too.
@@ -9,6 +9,7 @@
 
 pub mod access;
 mod announced;
+mod authorization;
 pub mod flags;
 pub mod run;
 pub mod running;

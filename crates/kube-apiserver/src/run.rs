@@ -12,6 +12,7 @@ use gardener_store::{Provider, Scope, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{self, FileError};
+use crate::authorization::{Authorization, AuthorizationError};
 use crate::flags::Flags;
 use crate::running::Running;
 use crate::serving::{self, Bundles, Serving, ServingError};
@@ -38,6 +39,9 @@ pub enum RunError {
     /// There is no store.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// Nobody can say what is allowed.
+    #[error(transparent)]
+    Authorization(#[from] AuthorizationError),
     /// The recordings in the program are damaged.
     #[error(transparent)]
     Recorded(#[from] RecordedError),
@@ -58,6 +62,7 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     let callers = flags.callers.clone();
     let serving = Serving::open(CLUSTER, &flags.serving, move || Bundles::read(&callers))?;
     let settings = access::settings(&flags)?;
+    let authorization = Authorization::open(&flags.authorization)?;
     // a port that is taken should be told before anything is written
     let (listener, address) = serving::bind(&flags.serving).await?;
     let kubernetes = EmbeddedKubernetes::load()?;
@@ -68,7 +73,8 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
         chance,
     };
     let server = Server::new(shared);
-    let config = with_flags(kubernetes.config(VERSION, settings), &flags);
+    let mut config = with_flags(kubernetes.config(VERSION, settings), &flags);
+    config.authorizer = authorization.authorizer();
     let cluster = server.open(CLUSTER, config);
     kubernetes::complete(&cluster).await?;
     let running = Running::new(server.clone(), Arc::clone(&cluster), store.clone());
@@ -85,9 +91,10 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     running.aside(async move { follower.follow_custom_resources().await });
     running.aside(aggregation::run(cluster, own, running.background()));
     running.aside(async move { keeper.keep().await });
+    running.aside(authorization.follow());
     tracing::info!(%address, version = VERSION, "serving");
-    let delay = flags.serving.shutdown_delay_duration.to_std();
-    running.serve(listener, serving, stop, upkeep.leave(), delay).await;
+    let ending = &flags.serving.ending;
+    running.serve(listener, serving, stop, upkeep.leave(), ending).await;
     Ok(())
 }
 
@@ -108,7 +115,6 @@ async fn open_store(flags: &Flags, kubernetes: &EmbeddedKubernetes) -> Result<Ar
 
 /// The cluster's setup as flags want it.
 fn with_flags(mut config: ClusterConfig, flags: &Flags) -> ClusterConfig {
-    config.authorizer = access::authorizer(flags);
     // pods here may run on real nodes
     config.admission = kubernetes::admission_plugins(true);
     let disabled = &flags.admission.disable_admission_plugins;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
 use gardener_apiserver::kubernetes::{BootstrapError, RecordedError};
-use gardener_apiserver::listen::Entrances;
+use gardener_apiserver::listen::{Closing, Entrances};
 use gardener_apiserver::{Server, Shared, UserInfo};
 use gardener_store::Store;
 use serde_json::Value;
@@ -127,7 +127,7 @@ impl Landscape {
             listener,
             self.server.clone(),
             self.entrances.clone(),
-            self.stop.clone(),
+            Closing::on(self.stop.clone()),
         );
         self.tasks.spawn(work);
     }

@@ -13,16 +13,13 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustls::ClientConfig;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::ProxyIdentity;
 use crate::tls;
-use crate::trust::Servers;
 
 /// Sends requests to one server.
 pub(super) type HttpClient = Client<Connector, Full<Bytes>>;
@@ -37,27 +34,8 @@ pub(super) async fn client(
     insecure: bool,
     identity: Option<&ProxyIdentity>,
 ) -> Result<HttpClient, String> {
-    let provider = tls::provider();
-    let builder = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
-    let verifier = match insecure {
-        true => Servers::anyone(&provider),
-        false => tls::authorities(ca_bundle).await?.of_servers(&provider),
-    };
-    let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
-    let mut config = match identity {
-        Some(identity) => {
-            let chain: Vec<_> = CertificateDer::pem_slice_iter(identity.certificate.as_bytes())
-                .flatten()
-                .collect();
-            let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).map_err(|error| error.to_string())?;
-            builder
-                .with_client_auth_cert(chain, key)
-                .map_err(|error| error.to_string())?
-        }
-        None => builder.with_no_client_auth(),
-    };
+    let identity = identity.map(|own| (own.certificate.as_bytes(), own.key.as_bytes()));
+    let mut config = tls::client(ca_bundle, insecure, identity).await?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let connector = Connector {
         tls: TlsConnector::from(Arc::new(config)),

@@ -2,9 +2,12 @@
 //!
 //! Nodes' own leases and CSINodes are theirs alone. Secrets, config maps and pods are not yet bound to the node that uses them.
 
+use k8s_openapi::api::rbac::v1::PolicyRule;
+
 use super::{Attributes, Authorizer, Decision};
 use crate::cluster::LogicalCluster;
 use crate::rbac;
+use crate::user::UserInfo;
 
 /// The group of all nodes.
 pub const NODES_GROUP: &str = "system:nodes";
@@ -38,6 +41,12 @@ impl Authorizer for Node {
         } else {
             no_opinion("")
         }
+    }
+
+    fn rules(&self, _: &LogicalCluster, user: &UserInfo, _: &str, _: &mut dyn FnMut(&PolicyRule)) -> Vec<&'static str> {
+        let is_node = user.is_in(NODES_GROUP) && user.name.starts_with(NODE_USER_PREFIX);
+        let why = is_node.then_some("node authorizer does not support user rule resolution");
+        why.into_iter().collect()
     }
 }
 

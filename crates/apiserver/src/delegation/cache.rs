@@ -10,7 +10,7 @@ use tokio::time::Instant;
 const LIMIT: usize = 8192;
 
 /// What was answered, by question.
-pub(super) struct Cache<K, V> {
+pub(crate) struct Cache<K, V> {
     answers: Mutex<BTreeMap<K, (Instant, V)>>,
 }
 
@@ -24,14 +24,14 @@ impl<K, V> Default for Cache<K, V> {
 
 impl<K: Ord, V: Clone> Cache<K, V> {
     /// An answer that is still good.
-    pub(super) fn get(&self, question: &K) -> Option<V> {
+    pub(crate) fn get(&self, question: &K) -> Option<V> {
         let answers = self.answers.lock();
         let (until, answer) = answers.get(question)?;
         (Instant::now() < *until).then(|| answer.clone())
     }
 
     /// Keeps an answer.
-    pub(super) fn put(&self, question: K, answer: V, keep: Duration) {
+    pub(crate) fn put(&self, question: K, answer: V, keep: Duration) {
         if keep.is_zero() {
             return;
         }

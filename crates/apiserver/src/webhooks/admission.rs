@@ -249,7 +249,7 @@ async fn ask(
     let failed = |why: String| Failed::Call(format!("failed to call webhook: {why}"));
     let answer = call::ask(cluster, &hook.endpoint, hook.timeout, &asked)
         .await
-        .map_err(failed)?;
+        .map_err(|unanswered| failed(unanswered.why))?;
     let verdict = review::verdict(version, &uid, mutating, answer).map_err(|unusable| match unusable {
         Unusable::Undecodable(why) => failed(why),
         Unusable::Invalid(why) => Failed::Call(format!("received invalid webhook response: {why}")),

@@ -1,9 +1,12 @@
 //! Asking a webhook: where it is, how long it may take, and what its answer is when it is none.
 
+use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use gardener_apimachinery::duration::Duration as GoDuration;
 use gardener_apimachinery::field::go_quote;
 use serde_json::Value;
 
@@ -22,6 +25,40 @@ pub struct Endpoint {
     pub service: Option<ServiceReference>,
     /// PEM certificates of the authorities that may have signed its certificate; empty: those of the system.
     pub ca_bundle: Vec<u8>,
+    /// What this server shows of itself, and how closely it looks at the other one.
+    pub credentials: Credentials,
+}
+
+/// What only a kubeconfig tells of a webhook; admission webhooks have none of it.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Credentials {
+    /// Certificate (chain, PEM) and its key to show.
+    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+    /// How the requests say who asks.
+    pub authorization: Authorization,
+    /// The name that the webhook's certificate must have; empty: the host of the URL.
+    pub server_name: String,
+    /// Whether any certificate is believed.
+    pub insecure: bool,
+}
+
+/// How requests say who asks.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Authorization {
+    /// They do not.
+    #[default]
+    None,
+    /// By this value of the header.
+    Header(String),
+    /// By the bearer token that a file holds when the request is sent.
+    TokenFile(PathBuf),
+}
+
+impl fmt::Debug for Credentials {
+    // keys and tokens stay out of logs
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Credentials")
+    }
 }
 
 /// A port and path of a Service.
@@ -60,7 +97,12 @@ impl Endpoint {
             },
             (None, None) => String::new(),
         };
-        format!("{base}?timeout={}", go_seconds(timeout))
+        format!("{base}?timeout={}", GoDuration::from(timeout))
+    }
+
+    /// Whether it is reached without TLS, as only a kubeconfig can say.
+    pub(super) fn is_plain(&self) -> bool {
+        self.service.is_none() && self.url.as_ref().is_some_and(|url| url.starts_with("http://"))
     }
 
     /// Host, port (0: not told), and path with query of a call.
@@ -98,14 +140,6 @@ fn cleaned(path: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
-/// Whole seconds as Go writes a duration.
-fn go_seconds(duration: Duration) -> String {
-    match (duration.as_secs() / 60, duration.as_secs() % 60) {
-        (0, seconds) => format!("{seconds}s"),
-        (minutes, seconds) => format!("{minutes}m{seconds}s"),
-    }
-}
-
 /// What came back from a webhook.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
@@ -133,16 +167,33 @@ pub trait Transport: Send + Sync + 'static {
     ) -> Result<Answer, String>;
 }
 
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unanswered {
+    /// What is wrong, worded as upstream's client does.
+    pub(crate) why: String,
+    /// Whether it may be otherwise in a moment: the webhook has trouble of its own, or the connection was cut.
+    pub(crate) passing: bool,
+}
+
+impl Unanswered {
+    /// A failure that stays one.
+    pub(crate) fn lasting(why: impl Into<String>) -> Self {
+        let why = why.into();
+        Self { why, passing: false }
+    }
+}
+
 /// Posts a review and reads the answer, which is an object of `api_version` and `kind`, or tells neither.
 ///
 /// # Errors
-/// What is wrong, worded as upstream's client does.
-pub(super) async fn ask(
+/// [`Unanswered`].
+pub(crate) async fn ask(
     cluster: &LogicalCluster,
     endpoint: &Endpoint,
     timeout: Duration,
     review: &Value,
-) -> Result<Value, String> {
+) -> Result<Value, Unanswered> {
     let transport = cluster.webhooks().transport();
     let body = Bytes::from(review.to_string());
     let posted = transport.post(cluster, endpoint, timeout, body);
@@ -150,33 +201,43 @@ pub(super) async fn ask(
         Ok(answered) => answered,
         Err(_) => Err("context deadline exceeded".to_owned()),
     };
-    let answer = answered.map_err(|why| format!("Post {}: {why}", go_quote(&endpoint.shown(timeout))))?;
+    let answer = answered.map_err(|why| Unanswered {
+        passing: why.contains("connection reset"),
+        why: format!("Post {}: {why}", go_quote(&endpoint.shown(timeout))),
+    })?;
     read(&answer)
 }
 
-fn read(answer: &Answer) -> Result<Value, String> {
+fn read(answer: &Answer) -> Result<Value, Unanswered> {
     let decoded = decode::decode(&answer.body, Format::Json);
     let refusal = decoded.as_ref().ok().and_then(|decoded| refused(&decoded.value));
     if !(200..=206).contains(&answer.status) {
-        return Err(refusal.unwrap_or_else(|| unstructured(answer)));
+        return Err(refusal.unwrap_or_else(|| Unanswered {
+            why: unstructured(answer),
+            passing: matches!(answer.status, 429 | 500 | 504),
+        }));
     }
     if answer.body.is_empty() {
-        return Err(format!(
+        return Err(Unanswered::lasting(format!(
             "0-length response with status code: {} and content type: {}",
             answer.status, answer.content_type
-        ));
+        )));
     }
     match (decoded, refusal) {
         (_, Some(refusal)) => Err(refusal),
         (Ok(decoded), None) => Ok(decoded.value),
-        (Err(error), None) => Err(error.message().to_owned()),
+        (Err(error), None) => Err(Unanswered::lasting(error.message())),
     }
 }
 
-/// The message of an answer that is a `Status` of a failure.
-fn refused(value: &Value) -> Option<String> {
+/// What an answer says that is a `Status` of a failure.
+fn refused(value: &Value) -> Option<Unanswered> {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
-    (text("kind") == "Status" && text("status") != "Success").then(|| text("message").to_owned())
+    let passing = ["InternalError", "Timeout", "ServerTimeout", "TooManyRequests"].contains(&text("reason"));
+    (text("kind") == "Status" && text("status") != "Success").then(|| Unanswered {
+        why: text("message").to_owned(),
+        passing,
+    })
 }
 
 /// What upstream's client makes of a status code without a `Status`.
@@ -258,7 +319,7 @@ mod tests {
                 "the server responded with the status code 302 but did not return more information",
             ),
         ] {
-            assert_eq!(read(&answer).unwrap_err(), expected);
+            assert_eq!(read(&answer).unwrap_err().why, expected);
         }
         assert_eq!(
             read(&answer(200, "", "{\"a\":1}")).unwrap(),

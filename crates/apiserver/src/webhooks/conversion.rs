@@ -51,6 +51,7 @@ impl ConversionWebhook {
                         .unwrap_or(443),
                 }),
                 ca_bundle: bundle.map(|bundle| bundle.0).unwrap_or_default(),
+                ..Endpoint::default()
             },
             review_versions: versions
                 .filter_map(|version| version.as_str().map(str::to_owned))
@@ -95,7 +96,7 @@ impl ConversionWebhook {
         });
         let answer = call::ask(cluster, &self.endpoint, TIMEOUT, &review)
             .await
-            .map_err(|why| failed(format!("failed: {why}")))?;
+            .map_err(|unanswered| failed(format!("failed: {}", unanswered.why)))?;
         let converted = converted(&answer, version, &uid).map_err(|why| failed(format!("failed: {why}")))?;
         if converted.len() != open.len() {
             return Err(failed(format!(

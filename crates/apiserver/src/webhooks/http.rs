@@ -1,4 +1,4 @@
-//! Webhooks by HTTPS: connections that are kept for the next call, and failures in the words of Go's client.
+//! Webhooks by HTTPS (and by HTTP, where a kubeconfig says so): connections that are kept for the next call, and failures in the words of Go's client.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,18 +7,20 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use http::HeaderValue;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
-use super::call::{Answer, Endpoint, Transport};
+use super::call::{Answer, Authorization, Credentials, Endpoint, Transport};
 use super::service::ServiceResolver;
 use crate::cluster::LogicalCluster;
 use crate::tls;
@@ -33,11 +35,13 @@ const IDLE_CONNECTIONS: usize = 8;
 const CONFIGURATIONS: usize = 200;
 
 type Sender = SendRequest<Full<Bytes>>;
+/// The authorities of a webhook, and what is shown to it.
+type Shown = (Vec<u8>, Credentials);
 
 /// Posts to webhooks by HTTPS.
 pub struct HttpTransport {
     resolver: Arc<dyn ServiceResolver>,
-    configurations: Mutex<BTreeMap<Vec<u8>, Arc<ClientConfig>>>,
+    configurations: Mutex<BTreeMap<Shown, Arc<ClientConfig>>>,
     idle: Mutex<BTreeMap<Endpoint, Vec<(Instant, Sender)>>>,
 }
 
@@ -51,25 +55,20 @@ impl HttpTransport {
         }
     }
 
-    /// The TLS configuration for these authorities; the system's without any.
-    async fn configuration(&self, ca_bundle: &[u8]) -> Result<Arc<ClientConfig>, String> {
-        if let Some(known) = self.configurations.lock().get(ca_bundle) {
+    /// The TLS configuration for an endpoint: its authorities (the system's without any), and what is shown to it.
+    async fn configuration(&self, endpoint: &Endpoint) -> Result<Arc<ClientConfig>, String> {
+        let key = (endpoint.ca_bundle.clone(), endpoint.credentials.clone());
+        if let Some(known) = self.configurations.lock().get(&key) {
             return Ok(Arc::clone(known));
         }
-        let authorities = tls::authorities(ca_bundle).await?;
-        let provider = tls::provider();
-        let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?
-            .dangerous()
-            .with_custom_certificate_verifier(authorities.of_servers(&provider))
-            .with_no_client_auth();
-        let config = Arc::new(config);
+        let credentials = &endpoint.credentials;
+        let identity = credentials.identity.as_ref().map(|(chain, key)| (&**chain, &**key));
+        let config = Arc::new(tls::client(&endpoint.ca_bundle, credentials.insecure, identity).await?);
         let mut configurations = self.configurations.lock();
         if configurations.len() >= CONFIGURATIONS {
             configurations.clear();
         }
-        configurations.insert(ca_bundle.to_vec(), Arc::clone(&config));
+        configurations.insert(key, Arc::clone(&config));
         Ok(config)
     }
 
@@ -111,26 +110,62 @@ impl HttpTransport {
             None if host.contains(':') => format!("[{host}]:{port}"),
             None => format!("{host}:{port}"),
         };
-        let config = self.configuration(&endpoint.ca_bundle).await?;
-        let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
         let stream = TcpStream::connect(&address)
             .await
             .map_err(|error| dial_error(&address, &error))?;
         // a call is one small write; a failure to set this costs only time
         let _ = stream.set_nodelay(true);
-        let stream = TlsConnector::from(config)
-            .connect(name, stream)
-            .await
-            .map_err(|error| tls_error(host, &error))?;
-        let (sender, connection) = http1::handshake(TokioIo::new(stream))
-            .await
-            .map_err(|error| error.to_string())?;
-        tokio::spawn(async move {
-            // how the connection ended shows in the calls on it
-            let _ = connection.await;
-        });
-        Ok(sender)
+        if endpoint.is_plain() {
+            return speak(stream).await;
+        }
+        let config = self.configuration(endpoint).await?;
+        let host = match endpoint.credentials.server_name.as_str() {
+            "" => host,
+            other => other,
+        };
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
+        let stream = TlsConnector::from(config).connect(name, stream).await;
+        speak(stream.map_err(|error| tls_error(host, &error))?).await
     }
+}
+
+/// Begins to speak HTTP on a stream.
+async fn speak<S>(stream: S) -> Result<Sender, String>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(told)?;
+    tokio::spawn(async move {
+        // how the connection ended shows in the calls on it
+        let _ = connection.await;
+    });
+    Ok(sender)
+}
+
+/// Why a call failed.
+fn told(error: hyper::Error) -> String {
+    let cause = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<io::Error>());
+    match cause {
+        Some(cause) if cause.kind() == io::ErrorKind::ConnectionReset => "read: connection reset by peer".to_owned(),
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+/// The header that says who asks.
+async fn authorization(endpoint: &Endpoint) -> Result<Option<HeaderValue>, String> {
+    let value = match &endpoint.credentials.authorization {
+        Authorization::None => return Ok(None),
+        Authorization::Header(value) => value.clone(),
+        Authorization::TokenFile(path) => {
+            let token = tokio::fs::read_to_string(path).await;
+            let token = token.map_err(|error| format!("failed to read token file {path:?}: {error}"))?;
+            format!("Bearer {}", token.trim())
+        }
+    };
+    let mut value = HeaderValue::try_from(value).map_err(|error| error.to_string())?;
+    value.set_sensitive(true);
+    Ok(Some(value))
 }
 
 #[async_trait]
@@ -143,23 +178,28 @@ impl Transport for HttpTransport {
         body: Bytes,
     ) -> Result<Answer, String> {
         let (host, port, path) = endpoint.parts(timeout)?;
-        let port = if port == 0 { 443 } else { port };
-        let host_header = match port {
-            443 => host.clone(),
-            port => format!("{host}:{port}"),
+        let usual = if endpoint.is_plain() { 80 } else { 443 };
+        let port = if port == 0 { usual } else { port };
+        let host_header = match port == usual {
+            true => host.clone(),
+            false => format!("{host}:{port}"),
         };
+        let authorization = authorization(endpoint).await?;
         loop {
             let (kept, mut sender) = match self.kept(endpoint) {
                 Some(sender) => (true, sender),
                 None => (false, self.connect(cluster, endpoint, &host, port).await?),
             };
-            let request = http::Request::post(&path)
+            let mut request = http::Request::post(&path)
                 .header(HOST, &host_header)
                 .header(CONTENT_TYPE, "application/json")
                 .header(ACCEPT, "application/json, */*")
                 .header(USER_AGENT, "kube-apiserver-admission")
                 .body(Full::new(body.clone()))
                 .map_err(|error| error.to_string())?;
+            if let Some(authorization) = authorization.clone() {
+                request.headers_mut().insert(AUTHORIZATION, authorization);
+            }
             let response = match sender.send_request(request).await {
                 Ok(response) => response,
                 // the other side closed a connection that nobody used: that says nothing about this call
@@ -167,7 +207,7 @@ impl Transport for HttpTransport {
                     continue;
                 }
                 Err(error) if error.is_incomplete_message() => return Err("EOF".to_owned()),
-                Err(error) => return Err(error.to_string()),
+                Err(error) => return Err(told(error)),
             };
             let (parts, body) = response.into_parts();
             let body = Limited::new(body, ANSWER_LIMIT).collect().await;

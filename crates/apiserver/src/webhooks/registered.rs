@@ -158,5 +158,6 @@ fn endpoint(config: WebhookClientConfig) -> Endpoint {
             port: service.port.and_then(|port| u16::try_from(port).ok()).unwrap_or(443),
         }),
         ca_bundle: config.ca_bundle.map(|bundle| bundle.0).unwrap_or_default(),
+        ..Endpoint::default()
     }
 }

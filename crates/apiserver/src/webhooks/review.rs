@@ -140,7 +140,7 @@ pub(super) enum Unusable {
 pub(super) fn verdict(version: &str, uid: &str, mutating: bool, review: Value) -> Result<Verdict, Unusable> {
     let text = |key: &str| review.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
-    check_kind(version, &api_version, &kind)?;
+    check_kind((GROUP, "AdmissionReview"), version, &api_version, &kind).map_err(Unusable::Undecodable)?;
     let response: Option<Response> = match review.get("response") {
         None | Some(Value::Null) => None,
         Some(response) => {
@@ -208,21 +208,29 @@ pub(super) fn verdict(version: &str, uid: &str, mutating: bool, review: Value) -
     })
 }
 
-/// Another kind than the one that was asked for is not even decoded.
-fn check_kind(version: &str, api_version: &str, kind: &str) -> Result<(), Unusable> {
-    let (group, own) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-    if api_version.is_empty() || kind.is_empty() || (group == GROUP && own == version && kind == "AdmissionReview") {
+/// Looks whether an answer is of the kind that was asked for, of this group and version: another one is not even decoded. One that tells neither is.
+///
+/// # Errors
+/// What upstream's decoder says.
+pub(crate) fn check_kind(
+    (group, kind): (&str, &str),
+    version: &str,
+    api_version: &str,
+    found: &str,
+) -> Result<(), String> {
+    let (own_group, own) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    let is_kind = own_group == group && found == kind;
+    if api_version.is_empty() || found.is_empty() || (is_kind && own == version) {
         return Ok(());
     }
-    let known = group == GROUP && kind == "AdmissionReview" && matches!(own, "v1" | "v1beta1");
-    Err(Unusable::Undecodable(match known {
-        true => format!("converting ({own}.AdmissionReview) to ({version}.AdmissionReview): unknown conversion"),
+    Err(match is_kind && matches!(own, "v1" | "v1beta1") {
+        true => format!("converting ({own}.{kind}) to ({version}.{kind}): unknown conversion"),
         false => format!(
             "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
-            go_quote(kind),
+            go_quote(found),
             go_quote(api_version)
         ),
-    }))
+    })
 }
 
 /// Position of the first character that is no base64.

@@ -195,9 +195,8 @@ pub async fn run(flags: Flags, without_effect: Vec<String>, stop: CancellationTo
     }
     running.aside(bootstrap::bootstrap(clients.kubernetes, flags.cluster_identity.clone()));
     tracing::info!(%address, "serving");
-    let delay = flags.serving.shutdown_delay_duration.to_std();
     running
-        .serve(listener, serving, stop, std::future::ready(()), delay)
+        .serve(listener, serving, stop, std::future::ready(()), &flags.serving.ending)
         .await;
     Ok(())
 }

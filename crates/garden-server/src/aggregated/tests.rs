@@ -107,7 +107,10 @@ impl Pair {
             Value::Null => Bytes::new(),
             body => Bytes::from(body.to_string()),
         };
-        let response = self.garden.serve(caller, request.body(Full::new(bytes)).unwrap()).await;
+        let response = self
+            .garden
+            .serve(caller, request.body(Full::new(bytes)).unwrap(), None)
+            .await;
         let status = response.status().as_u16();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
         let text = || Value::from(String::from_utf8_lossy(&bytes).into_owned());

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Command};
 use gardener_apimachinery::duration::Duration;
 use gardener_kube_apiserver::flags::line::{Others, log_level};
-use gardener_kube_apiserver::flags::{CallerFlags, EtcdFlags, FlagError, Program};
+use gardener_kube_apiserver::flags::{CallerFlags, EndingFlags, EtcdFlags, FlagError, Program};
 use gardener_landscape::garden;
 
 use crate::admission::{GardenAdmissionFlags, KNOWN};
@@ -55,9 +55,9 @@ pub struct Flags {
     /// How the garden's kinds behave.
     #[command(flatten)]
     pub garden: GardenFlags,
-    /// How long this server serves after it was told to end, and says that it is not ready.
-    #[arg(long, default_value = "0s", value_name = "DURATION")]
-    pub shutdown_delay_duration: Duration,
+    /// How it ends.
+    #[command(flatten)]
+    pub ending: EndingFlags,
     /// How much to log: 0 warnings, 2 what happens, 4 and more everything.
     #[arg(long, short, default_value = "2", value_name = "LEVEL")]
     pub v: u8,
@@ -109,6 +109,7 @@ impl Flags {
         if self.tls_cert_file.is_some() != self.tls_private_key_file.is_some() {
             errors.push("--tls-cert-file and --tls-private-key-file go together".to_owned());
         }
+        errors.extend(self.ending.errors());
         errors.extend(self.callers.errors());
         errors.extend(self.admission.plugins.errors(&KNOWN));
         errors.extend(self.garden.errors());

@@ -119,9 +119,8 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
         tracing::info!(kubeconfig = %path.display(), "written");
     }
     tracing::info!(%address, "serving");
-    let delay = flags.shutdown_delay_duration.to_std();
     running
-        .serve(listener, serving, stop, std::future::ready(()), delay)
+        .serve(listener, serving, stop, std::future::ready(()), &flags.ending)
         .await;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Flags of k8s.io/apiserver's option structs that no server here does anything with.
 
 /// True or false.
-pub const SWITCHES: [&str; 18] = [
+pub const SWITCHES: [&str; 17] = [
     "audit-log-batch-throttle-enable",
     "audit-log-compress",
     "audit-log-truncate-enabled",
@@ -18,12 +18,11 @@ pub const SWITCHES: [&str; 18] = [
     "permit-port-sharing",
     "profiling",
     "runtime-config-emulation-forward-compatible",
-    "shutdown-send-retry-after",
     "watch-cache",
 ];
 
 /// With a value.
-pub const VALUES: [&str; 56] = [
+pub const VALUES: [&str; 53] = [
     "allow-metric-labels",
     "allow-metric-labels-manifest",
     "audit-log-batch-buffer-size",
@@ -58,7 +57,6 @@ pub const VALUES: [&str; 56] = [
     "etcd-healthcheck-timeout",
     "etcd-readycheck-timeout",
     "external-hostname",
-    "goaway-chance",
     "http2-max-streams-per-connection",
     "lease-reuse-duration-seconds",
     "livez-grace-period",
@@ -70,9 +68,7 @@ pub const VALUES: [&str; 56] = [
     "max-requests-inflight",
     "min-compatibility-version",
     "min-request-timeout",
-    "request-timeout",
     "show-hidden-metrics-for-version",
-    "shutdown-watch-termination-grace-period",
     "strict-transport-security-directives",
     "tls-cipher-suites",
     "tls-curve-preferences",

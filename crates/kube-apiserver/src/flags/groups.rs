@@ -25,9 +25,9 @@ pub struct ServingFlags {
     /// The port to listen on.
     #[arg(long, default_value = "6443", value_name = "INT")]
     pub secure_port: i64,
-    /// How long this server serves after it was told to end, and says that it is not ready.
-    #[arg(long, default_value = "0s", value_name = "DURATION")]
-    pub shutdown_delay_duration: Duration,
+    /// How it ends.
+    #[command(flatten)]
+    pub ending: EndingFlags,
     /// Serving certificate with its chain (PEM).
     #[arg(long, value_name = "FILE")]
     pub tls_cert_file: Option<PathBuf>,
@@ -37,6 +37,53 @@ pub struct ServingFlags {
     /// Certificate and key (PEM) for some host names, `cert,key:name,*.name`, or for those that the certificate names. May be repeated.
     #[arg(long, value_name = "FILE,FILE[:NAMES]")]
     pub tls_sni_cert_key: Vec<NamedCertificate>,
+}
+
+/// How connections end, and the server.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Flags")]
+pub struct EndingFlags {
+    /// Share of requests by HTTP/2, 0 to 0.02, after which the client is told to go on by another connection (GOAWAY): where several servers are behind one address, clients spread over them.
+    #[arg(long, default_value = "0", value_name = "FLOAT")]
+    pub goaway_chance: f64,
+    /// How long a request may take that is no watch and the like, unless it asks for less; also when this server ends meanwhile.
+    #[arg(long, default_value = "1m0s", value_name = "DURATION")]
+    pub request_timeout: Duration,
+    /// How long this server serves after it was told to end, and says that it is not ready.
+    #[arg(long, default_value = "0s", value_name = "DURATION")]
+    pub shutdown_delay_duration: Duration,
+    /// Whether this server still takes connections after that, and asks clients to come back later (429), until those requests have ended that run.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", action = clap::ArgAction::Set, value_name = "BOOL", value_parser = Switch)]
+    pub shutdown_send_retry_after: bool,
+    /// Over which time watches end when this server ends, so that not all clients come back at once.
+    #[arg(long, default_value = "0s", value_name = "DURATION")]
+    pub shutdown_watch_termination_grace_period: Duration,
+}
+
+impl EndingFlags {
+    /// What is wrong with them.
+    pub fn errors(&self) -> Vec<String> {
+        let mut errors = Vec::new();
+        for (value, message) in [
+            (self.request_timeout, "--request-timeout can not be negative value"),
+            (
+                self.shutdown_delay_duration,
+                "--shutdown-delay-duration can not be negative value",
+            ),
+            (
+                self.shutdown_watch_termination_grace_period,
+                "shutdown-watch-termination-grace-period, if provided, can not be a negative value",
+            ),
+        ] {
+            if value.as_nanos() < 0 {
+                errors.push(message.to_owned());
+            }
+        }
+        if !(0.0..=0.02).contains(&self.goaway_chance) {
+            errors.push("--goaway-chance can not be less than 0 or greater than 0.02".to_owned());
+        }
+        errors
+    }
 }
 
 /// Certificate and key for some host names.
@@ -165,6 +212,7 @@ impl ServingFlags {
             self.tls_private_key_file.is_some(),
             "--tls-cert-file and --tls-private-key-file",
         ));
+        errors.extend(self.ending.errors());
         errors
     }
 

@@ -21,12 +21,9 @@ const SWITCHES: [&str; 6] = [
 ];
 
 /// Accepted without effect: with a value.
-const VALUES: [&str; 31] = [
+const VALUES: [&str; 28] = [
     "authentication-token-webhook-cache-ttl",
     "authentication-token-webhook-version",
-    "authorization-webhook-cache-authorized-ttl",
-    "authorization-webhook-cache-unauthorized-ttl",
-    "authorization-webhook-version",
     "coordinated-leadership-lease-duration",
     "coordinated-leadership-renew-deadline",
     "coordinated-leadership-retry-period",
@@ -56,16 +53,14 @@ const VALUES: [&str; 31] = [
 ];
 
 /// Not supported: what they ask for, clients or administrators would miss.
-const REFUSED: [&str; 18] = [
+const REFUSED: [&str; 16] = [
     "admission-control-config-file",
     "audit-log-path",
     "audit-policy-file",
     "audit-webhook-config-file",
     "authentication-config",
     "authentication-token-webhook-config-file",
-    "authorization-config",
     "authorization-policy-file",
-    "authorization-webhook-config-file",
     "egress-selector-config-file",
     "emulated-version",
     "etcd-servers-overrides",

@@ -4,7 +4,7 @@ fn read(text: &str) -> Result<Flags, FlagError> {
     parse(text.split(' ').map(str::to_owned))
 }
 
-const NEEDED: &str = "--etcd-servers=http://127.0.0.1:2379 --service-account-issuer=https://a --service-account-key-file=k --service-account-signing-key-file=k";
+pub(super) const NEEDED: &str = "--etcd-servers=http://127.0.0.1:2379 --service-account-issuer=https://a --service-account-key-file=k --service-account-signing-key-file=k";
 
 #[test]
 fn flags_are_read_as_upstream_reads_them() {
@@ -17,7 +17,7 @@ fn flags_are_read_as_upstream_reads_them() {
     .unwrap();
     assert_eq!(flags.serving.secure_port, 8443);
     assert!(flags.anonymous_auth && flags.enable_bootstrap_token_auth);
-    assert_eq!(flags.authorization_mode, ["Node", "RBAC"]);
+    assert_eq!(flags.authorization.authorization_mode, ["Node", "RBAC"]);
     assert_eq!(flags.service_cluster_ip_range.len(), 2);
     assert_eq!(flags.etcd.etcd_compaction_interval, Duration::from_secs(60));
     assert_eq!(flags.log_level(), "debug");
@@ -43,10 +43,6 @@ fn what_is_wrong_is_told() {
         (format!("{NEEDED} --secure-port=0"), "cannot be turned off with 0"),
         (format!("{NEEDED} --secure-port=x"), "--secure-port"),
         (
-            format!("{NEEDED} --authorization-mode=Webhook"),
-            "\"Webhook\" is not a valid mode",
-        ),
-        (
             format!("{NEEDED} --oidc-issuer-url=https://x"),
             "--oidc-issuer-url is not supported yet",
         ),
@@ -57,6 +53,18 @@ fn what_is_wrong_is_told() {
         (
             format!("{NEEDED} --encryption-provider-config=x --encryption-provider-config-automatic-reload"),
             "automatic-reload is not supported yet",
+        ),
+        (
+            format!("{NEEDED} --goaway-chance=0.03"),
+            "--goaway-chance can not be less than 0 or greater than 0.02",
+        ),
+        (
+            format!("{NEEDED} --goaway-chance=-1"),
+            "--goaway-chance can not be less than 0 or greater than 0.02",
+        ),
+        (
+            format!("{NEEDED} --shutdown-delay-duration=-1s"),
+            "--shutdown-delay-duration can not be negative value",
         ),
         (format!("{NEEDED} --tls-cert-file=x"), "go together"),
         (format!("{NEEDED} --storage-backend=etcd2"), "etcd3"),

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{self, ErrorList};
 use gardener_apis::core::v1beta1::{KubeAPIServerConfig, Shoot};
+use gardener_apiserver::authz::configuration::Document;
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -248,7 +249,7 @@ impl Configuration for Authorization {
     fn check(text: &str, shoots: &[Shoot]) -> Result<(), String> {
         let versions = ["v1", "v1beta1", "v1alpha1"];
         let kind = "AuthorizationConfiguration";
-        let configuration = decoded(text, Self::PURPOSE, "apiserver.config.k8s.io", &versions, kind)?;
+        let configuration: Document = decoded(text, Self::PURPOSE, "apiserver.config.k8s.io", &versions, kind)?;
         invalid(Self::PURPOSE, authorization::connections(&configuration))?;
         for shoot in shoots {
             let known = authorization::with_kubeconfig(shoot);
@@ -260,7 +261,7 @@ impl Configuration for Authorization {
                 ));
             }
         }
-        invalid(Self::PURPOSE, authorization::validate(&configuration))
+        invalid(Self::PURPOSE, authorization::validate(configuration))
     }
 }
 

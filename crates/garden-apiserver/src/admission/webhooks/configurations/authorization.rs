@@ -2,50 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use gardener_apimachinery::duration::Duration;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
-use gardener_apimachinery::names;
 use gardener_apis::core::v1beta1::Shoot;
-use serde::Deserialize;
-use serde_json::Value;
+use gardener_apiserver::authz::configuration::{ConnectionInfo, Document};
 
 use super::server;
 
-/// `AuthorizationConfiguration`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Configuration {
-    authorizers: Vec<Authorizer>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Authorizer {
-    r#type: String,
-    name: String,
-    webhook: Option<Webhook>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Webhook {
-    #[serde(rename = "authorizedTTL")]
-    authorized_ttl: Option<Duration>,
-    #[serde(rename = "unauthorizedTTL")]
-    unauthorized_ttl: Option<Duration>,
-    timeout: Option<Duration>,
-    subject_access_review_version: String,
-    match_condition_subject_access_review_version: String,
-    failure_policy: String,
-    connection_info: Option<Value>,
-    match_conditions: Vec<MatchCondition>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct MatchCondition {
-    expression: String,
-}
+/// The only type of authorizers that shoots may have besides their own.
+const WEBHOOK: &str = "Webhook";
 
 /// The authorizers for which a shoot names a kubeconfig.
 pub(super) fn with_kubeconfig(shoot: &Shoot) -> BTreeSet<&str> {
@@ -55,21 +19,18 @@ pub(super) fn with_kubeconfig(shoot: &Shoot) -> BTreeSet<&str> {
 }
 
 /// The names of the webhooks.
-pub(super) fn webhooks(configuration: &Configuration) -> impl Iterator<Item = &str> {
-    let all = configuration.authorizers.iter();
-    let webhooks = all.filter(|own| own.r#type == "Webhook" && own.webhook.is_some());
+pub(super) fn webhooks(configuration: &Document) -> impl Iterator<Item = &str> {
+    let all = configuration.authorizers().iter();
+    let webhooks = all.filter(|own| own.r#type == WEBHOOK && own.webhook.is_some());
     webhooks.map(|own| own.name.as_str())
 }
 
 /// Nobody but Gardener says how the webhooks are reached.
-pub(super) fn connections(configuration: &Configuration) -> ErrorList {
-    let says = |info: &Value| info.as_object().is_some_and(|info| !info.is_empty());
-    let all = configuration.authorizers.iter().enumerate();
+pub(super) fn connections(configuration: &Document) -> ErrorList {
+    let all = configuration.authorizers().iter().enumerate();
     let mut wrong = all.filter(|(_, own)| {
-        let webhook = own.webhook.as_ref().filter(|_| own.r#type == "Webhook");
-        webhook
-            .and_then(|webhook| webhook.connection_info.as_ref())
-            .is_some_and(says)
+        let webhook = own.webhook.as_ref().filter(|_| own.r#type == WEBHOOK);
+        webhook.is_some_and(|webhook| webhook.connection_info != ConnectionInfo::default())
     });
     let first = wrong.next().map(|(i, _)| {
         let path = Path::new("authorizers").index(i).child("connectionInfo");
@@ -78,98 +39,15 @@ pub(super) fn connections(configuration: &Configuration) -> ErrorList {
     first.into_iter().collect()
 }
 
-/// All that is wrong with it. Expressions are not compiled here: a shoot's kube-apiserver does that.
-pub(super) fn validate(configuration: &Configuration) -> ErrorList {
-    let root = Path::new("authorizers");
-    let all = &configuration.authorizers;
-    if all.is_empty() {
-        return vec![Error::required(
-            &root,
-            "at least one authorization mode must be defined",
-        )];
-    }
-    let mut errors = ErrorList::new();
-    for (i, own) in all.iter().enumerate() {
-        let path = root.index(i);
-        match own.r#type.as_str() {
-            "" => {
-                errors.push(Error::required(&path.child("type"), ""));
-                continue;
-            }
-            "Webhook" => {}
-            other => {
-                errors.push(Error::not_supported(&path.child("type"), other, &["Webhook"]));
-                continue;
-            }
-        }
-        let at = path.child("name");
-        let wrong = names::dns_subdomain(&own.name);
-        if own.name.is_empty() {
-            errors.push(Error::required(&at, ""));
-        } else if all.iter().take(i).any(|before| before.name == own.name) {
-            errors.push(Error::duplicate(&at, own.name.as_str()));
-        } else if !wrong.is_empty() {
-            let why = format!("authorizer name is invalid: {}", wrong.join(", "));
-            errors.push(Error::invalid(&at, own.name.as_str(), why));
-        }
-        match &own.webhook {
-            Some(own) => errors.extend(webhook(own, &path)),
-            None => errors.push(Error::required(&path.child("webhook"), "required when type=Webhook")),
+/// All that is wrong with it, once it is known that it says nothing of connections: Gardener will.
+pub(super) fn validate(mut configuration: Document) -> ErrorList {
+    for own in configuration.authorizers_mut() {
+        if let Some(webhook) = &mut own.webhook {
+            webhook.connection_info.r#type = "InClusterConfig".to_owned();
         }
     }
-    errors
-}
-
-fn webhook(own: &Webhook, path: &Path) -> ErrorList {
-    let mut errors = ErrorList::new();
-    for (name, value, most) in [
-        ("timeout", own.timeout, Some(30)),
-        ("authorizedTTL", own.authorized_ttl, None),
-        ("unauthorizedTTL", own.unauthorized_ttl, None),
-    ] {
-        let at = path.child(name);
-        // what is not said is as upstream's default
-        let Some(value) = value.filter(|value| !value.to_std().is_zero()) else {
-            continue;
-        };
-        if most.is_some_and(|most| value.to_std().as_secs_f64() > f64::from(most)) {
-            errors.push(Error::invalid(&at, value.to_string(), "must be > 0s and <= 30s"));
-        }
-    }
-    let mut one_of = |name: &str, value: &str, known: &[&str], needed: Option<&str>| {
-        let at = path.child(name);
-        match (value, needed) {
-            ("", Some(why)) => errors.push(Error::required(&at, why)),
-            ("", None) => {}
-            (value, _) if !known.contains(&value) => errors.push(Error::not_supported(&at, value, known)),
-            _ => {}
-        }
-    };
-    let version = own.subject_access_review_version.as_str();
-    one_of("subjectAccessReviewVersion", version, &["v1", "v1beta1"], Some(""));
-    let conditional = (!own.match_conditions.is_empty()).then_some("required if match conditions are specified");
-    one_of(
-        "matchConditionSubjectAccessReviewVersion",
-        &own.match_condition_subject_access_review_version,
-        &["v1"],
-        conditional,
-    );
-    one_of("failurePolicy", &own.failure_policy, &["NoOpinion", "Deny"], Some(""));
-    let (at, conditions) = (path.child("matchConditions"), &own.match_conditions);
-    if conditions.len() > 64 {
-        errors.push(Error::too_many(&at, conditions.len(), 64));
-        return errors;
-    }
-    for (i, condition) in conditions.iter().enumerate() {
-        let at = at.index(i).child("expression");
-        let expression = condition.expression.as_str();
-        if expression.trim().is_empty() {
-            errors.push(Error::required(&at, ""));
-        } else if conditions.iter().take(i).any(|before| before.expression == expression) {
-            errors.push(Error::duplicate(&at, expression));
-        }
-    }
-    errors
+    // so does upstream call the root
+    configuration.validate(&[WEBHOOK], &Path::new("[].authorizers"))
 }
 
 #[cfg(test)]
@@ -178,9 +56,9 @@ mod tests {
 
     #[test]
     fn adm_73_who_may_be_asked() {
-        let read = |text: &str| -> Configuration { serde_saphyr::from_str(text).unwrap() };
+        let read = |text: &str| -> Document { serde_saphyr::from_str(text).unwrap() };
         let check = |text: &str| -> Vec<String> {
-            let errors = validate(&read(text));
+            let errors = validate(read(text));
             errors.iter().map(ToString::to_string).collect()
         };
         let webhook = |more: &str| {
@@ -189,7 +67,9 @@ mod tests {
             )
         };
         assert_eq!(
-            check(&webhook(", timeout: 3s, authorizedTTL: 5m0s")),
+            check(&webhook(
+                ", timeout: 3s, authorizedTTL: 5m0s, matchConditionSubjectAccessReviewVersion: v1, matchConditions: [{expression: \"request.user != 'a'\"}]"
+            )),
             Vec::<String>::new()
         );
         for (text, why) in [
@@ -202,10 +82,17 @@ mod tests {
                 "authorizers: [{type: Webhook, name: a}]".to_owned(),
                 "required when type=Webhook",
             ),
+            (webhook(""), "[].authorizers[0].timeout: Required value"),
             (webhook(", timeout: 31s"), "must be > 0s and <= 30s"),
             (
-                webhook(", matchConditions: [{expression: x}]"),
+                webhook(", timeout: 3s, matchConditions: [{expression: 'true'}]"),
                 "required if match conditions are specified",
+            ),
+            (
+                webhook(
+                    ", timeout: 3s, matchConditionSubjectAccessReviewVersion: v1, matchConditions: [{expression: x}]",
+                ),
+                "[].authorizers[0].matchConditions[0].expression: Invalid value: \"x\": compilation failed",
             ),
         ] {
             let found = check(&text);

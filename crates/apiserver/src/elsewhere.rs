@@ -57,6 +57,11 @@ impl Elsewhere {
         self.resources.get(group, plural)
     }
 
+    /// The definitions of all kinds that are read here.
+    pub(crate) fn definitions(&self) -> impl Iterator<Item = &Arc<Definition>> {
+        self.resources.iter()
+    }
+
     /// Where the copy is.
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         &self.store

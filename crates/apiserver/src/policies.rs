@@ -2,7 +2,8 @@
 //! where it does, with which parameters, and what happens if it does not hold.
 //!
 //! [`registered`] follows a cluster's policies and bindings, [`crate::intercept`] tells which requests they are for, [`params`] finds parameters,
-//! [`rules`] are a policy's expressions and what they decide, and [`admission`] is the plugin. Policies are validated in
+//! [`rules`] are a policy's expressions and what they decide, and [`admission`] is the plugin. [`types`] looks whether expressions fit the kinds
+//! that they are about, which nothing depends on. Policies are validated in
 //! [`crate::kubernetes`], as all kinds are.
 
 mod admission;
@@ -11,12 +12,14 @@ mod registered;
 pub(crate) mod rules;
 #[cfg(test)]
 mod tests;
+mod types;
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 pub use admission::ValidatingAdmissionPolicy;
+pub use types::warnings;
 
 use crate::cluster::LogicalCluster;
 use crate::followed::Followed;

@@ -199,10 +199,10 @@ pub(crate) struct Variables {
 
 impl Variables {
     /// No variables yet; those that come know this besides each other.
-    pub(crate) fn new(known: Known) -> Self {
+    pub(crate) fn new(environment: Environment) -> Self {
         Self {
             compiled: BTreeMap::new(),
-            environment: environment(known).with(VARIABLES, no_variables()),
+            environment: environment.with(VARIABLES, no_variables()),
         }
     }
 
@@ -215,9 +215,9 @@ impl Variables {
         error
     }
 
-    /// What expressions know that know the variables, too.
-    pub(crate) fn environment(&self, known: Known) -> Environment {
-        let mut environment = environment(known).with(VARIABLES, no_variables());
+    /// The environment in which the variables are known, too.
+    pub(crate) fn extend(&self, environment: Environment) -> Environment {
+        let mut environment = environment.with(VARIABLES, no_variables());
         for (name, compiled) in &self.compiled {
             environment.add_field(VARIABLES, name, compiled.declared());
         }

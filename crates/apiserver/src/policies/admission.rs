@@ -73,16 +73,15 @@ impl Round<'_> {
                 return Ok(());
             }
         };
-        let parameters = policy
-            .param_kind
-            .as_ref()
-            .map(|kind| Parameters::of(self.cluster, kind));
-        let parameters = match parameters.transpose() {
-            Ok(parameters) => parameters,
-            Err(why) => {
-                self.unconfigured(policy, None, &why);
-                return Ok(());
-            }
+        let parameters = match &policy.param_kind {
+            Some(kind) => match Parameters::of(self.cluster, kind).await {
+                Ok(parameters) => Some(parameters),
+                Err(why) => {
+                    self.unconfigured(policy, None, &why);
+                    return Ok(());
+                }
+            },
+            None => None,
         };
         let mut annotations: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for binding in bindings {

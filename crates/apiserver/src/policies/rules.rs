@@ -1,6 +1,6 @@
 //! A policy's expressions, and what they decide about a request.
 
-use gardener_cel::{OBJECT_BUDGET, Value as CelValue};
+use gardener_cel::{Environment, OBJECT_BUDGET, Value as CelValue};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicySpec;
 use serde_json::{Map, Value};
 
@@ -68,20 +68,22 @@ pub(super) struct Judgement {
 
 /// Compiles the expressions of a policy, for those that validate them and those that evaluate them.
 pub(crate) struct Compiler {
-    known: Known,
+    /// What all know but messages.
+    full: Environment,
+    /// What messages know: all but the authorizer.
+    messages: Environment,
     variables: Option<Variables>,
 }
 
 impl Compiler {
     /// For a policy that has parameters, and variables of its own.
     pub(crate) fn new(params: bool, variables: bool) -> Self {
-        let known = Known {
-            params,
-            authorizer: true,
-        };
+        let known = |authorizer: bool| expressions::environment(Known { params, authorizer });
+        let full = known(true);
         Self {
-            known,
-            variables: variables.then(|| Variables::new(known)),
+            variables: variables.then(|| Variables::new(full.clone())),
+            messages: known(false),
+            full,
         }
     }
 
@@ -90,24 +92,21 @@ impl Compiler {
         self.variables.as_mut()?.add(name, source)
     }
 
-    fn environment(&self, known: Known) -> gardener_cel::Environment {
+    fn extended(&self, environment: &Environment) -> Environment {
         match &self.variables {
-            Some(variables) => variables.environment(known),
-            None => expressions::environment(known),
+            Some(variables) => variables.extend(environment.clone()),
+            None => environment.clone(),
         }
     }
 
     /// What validations and values for the audit log know.
-    pub(crate) fn full(&self) -> gardener_cel::Environment {
-        self.environment(self.known)
+    pub(crate) fn full(&self) -> Environment {
+        self.extended(&self.full)
     }
 
-    /// What messages know: all but the authorizer.
-    pub(crate) fn messages(&self) -> gardener_cel::Environment {
-        self.environment(Known {
-            authorizer: false,
-            ..self.known
-        })
+    /// What messages know.
+    pub(crate) fn messages(&self) -> Environment {
+        self.extended(&self.messages)
     }
 }
 

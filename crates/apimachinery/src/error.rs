@@ -108,6 +108,14 @@ impl ApiError {
         Self::new(403, "Forbidden", message).about(group, resource, name)
     }
 
+    /// The same with another code and reason.
+    #[must_use]
+    pub fn with_reason(mut self, code: i32, reason: &str) -> Self {
+        self.0.code = Some(code);
+        self.0.reason = Some(reason.to_owned());
+        self
+    }
+
     /// 422: fields are wrong; one cause a finding.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[field::Error]) -> Self {
         let mut texts: Vec<String> = Vec::new();

@@ -21,6 +21,7 @@ use crate::definition::{Admission, Definition, Kept, Lister, Which};
 use crate::elsewhere::Elsewhere;
 use crate::metrics::Metrics;
 use crate::object::{self, Head};
+use crate::policies::Policies;
 use crate::user::UserInfo;
 use crate::watch_end::WatchEnd;
 use crate::webhooks::Webhooks;
@@ -103,6 +104,7 @@ pub struct LogicalCluster {
     reserved: Mutex<BTreeMap<String, Timestamp>>,
     metrics: Metrics,
     webhooks: Webhooks,
+    policies: Policies,
     aggregation: Aggregation,
 }
 
@@ -126,6 +128,7 @@ impl LogicalCluster {
             reserved: Mutex::default(),
             metrics: Metrics::default(),
             webhooks: Webhooks::default(),
+            policies: Policies::default(),
             aggregation: Aggregation::default(),
         });
         cluster.reload_custom_resources();
@@ -170,6 +173,11 @@ impl LogicalCluster {
     /// The cluster's admission and conversion webhooks, and the way to them.
     pub fn webhooks(&self) -> &Webhooks {
         &self.webhooks
+    }
+
+    /// The cluster's admission policies.
+    pub(crate) fn policies(&self) -> &Policies {
+        &self.policies
     }
 
     /// The servers behind the cluster.
@@ -217,6 +225,17 @@ impl LogicalCluster {
         }
         let elsewhere = self.config.elsewhere.as_ref()?;
         Some((Arc::clone(elsewhere.find(group, plural)?), elsewhere.store()))
+    }
+
+    /// The definition of a kind that may be read, whose version of this name is served.
+    pub(crate) fn of_kind(&self, group: &str, version: &str, kind: &str) -> Option<Arc<Definition>> {
+        let is_meant = |definition: &&Arc<Definition>| {
+            definition.group == group && definition.version(version).is_some_and(|own| own.kind == kind)
+        };
+        let custom = self.custom.load();
+        let own = self.config.resources.iter().chain(custom.iter()).find(is_meant);
+        let elsewhere = || self.config.elsewhere.as_ref()?.definitions().find(is_meant);
+        own.or_else(elsewhere).cloned()
     }
 
     /// All definitions, built in first.

@@ -554,7 +554,22 @@ impl Attributes<'_> {
 
     /// A 403 with upstream's wording for admission plugins.
     pub fn forbidden(&self, why: &str) -> ApiError {
-        ApiError::forbidden(&self.definition.group, &self.definition.plural, self.name, why)
+        ApiError::forbidden(
+            &self.definition.group,
+            &self.definition.plural,
+            self.name_in_refusals(),
+            why,
+        )
+    }
+
+    /// The name by which refusals call the object: a new one may have none yet.
+    fn name_in_refusals(&self) -> &str {
+        let told = |pointer: &str| match &self.object {
+            Some(object) => crate::meta::text(object, pointer),
+            None => "",
+        };
+        let names = [self.name, told("/metadata/name"), told("/metadata/generateName")];
+        names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown")
     }
 
     /// A 403 that tells all errors of fields in one sentence, as upstream's admission plugins do.

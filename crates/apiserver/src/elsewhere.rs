@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
 use gardener_store::{Change, Expect, Key, ListOptions, MemoryStore, Store};
-use kube::api::{ApiResource, DynamicObject, PostParams};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams};
+use kube::core::Selector;
+use kube::discovery::Scope;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use parking_lot::Mutex;
@@ -31,6 +33,8 @@ pub struct Elsewhere {
     client: Client,
     /// Kinds that were not read yet.
     waiting: Mutex<BTreeSet<String>>,
+    /// Kinds that are not followed, as the other server told of them.
+    found: Mutex<Vec<(ApiResource, bool)>>,
     changed: Notify,
 }
 
@@ -48,6 +52,7 @@ impl Elsewhere {
             )),
             client,
             waiting: Mutex::new(waiting),
+            found: Mutex::default(),
             changed: Notify::new(),
         }
     }
@@ -55,6 +60,11 @@ impl Elsewhere {
     /// The definition of a kind that is read here.
     pub(crate) fn find(&self, group: &str, plural: &str) -> Option<&Arc<Definition>> {
         self.resources.get(group, plural)
+    }
+
+    /// The definitions of all kinds that are read here.
+    pub(crate) fn definitions(&self) -> impl Iterator<Item = &Arc<Definition>> {
+        self.resources.iter()
     }
 
     /// Where the copy is.
@@ -175,6 +185,49 @@ impl Elsewhere {
             Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err(format!("the other server did not answer within {PATIENCE:?}")),
         }
+    }
+
+    /// Asks the other server for a kind that is not followed here. Answers whether its objects live in namespaces, too.
+    pub(crate) async fn discover(&self, group: &str, version: &str, kind: &str) -> Option<(ApiResource, bool)> {
+        let is_meant = |own: &ApiResource| own.group == group && own.version == version && own.kind == kind;
+        let known = self.found.lock().iter().find(|(own, _)| is_meant(own)).cloned();
+        if known.is_some() {
+            return known;
+        }
+        let wanted = GroupVersionKind::gvk(group, version, kind);
+        let asked = kube::discovery::pinned_kind(&self.client, &wanted);
+        let (resource, capabilities) = tokio::time::timeout(PATIENCE, asked).await.ok()?.ok()?;
+        let found = (resource, capabilities.scope == Scope::Namespaced);
+        self.found.lock().push(found.clone());
+        Some(found)
+    }
+
+    /// Asks the other server for objects of a kind that is not followed here: for the one of a name, or those that a selector selects.
+    ///
+    /// # Errors
+    /// What it says, or that it says nothing.
+    pub(crate) async fn read(
+        &self,
+        (resource, namespaced): &(ApiResource, bool),
+        namespace: &str,
+        which: Result<&str, Selector>,
+    ) -> Result<Vec<Value>, String> {
+        let api: Api<DynamicObject> = match namespaced {
+            true => Api::namespaced_with(self.client.clone(), namespace, resource),
+            false => Api::all_with(self.client.clone(), resource),
+        };
+        let reading = async {
+            Ok(match which {
+                Ok(name) => api.get_opt(name).await?.into_iter().collect(),
+                Err(selector) => api.list(&ListParams::default().labels_from(&selector)).await?.items,
+            })
+        };
+        let read: Result<Vec<DynamicObject>, kube::Error> = match tokio::time::timeout(PATIENCE, reading).await {
+            Ok(read) => read,
+            Err(_) => return Err(format!("the other server did not answer within {PATIENCE:?}")),
+        };
+        let found = read.map_err(|error| error.to_string())?;
+        Ok(found.iter().map(|own| value_of(resource, own)).collect())
     }
 
     /// Asks the other server for one object. Blocks the thread, as its callers are not asynchronous.

@@ -14,6 +14,11 @@ pub(crate) struct Followed<T> {
 }
 
 impl<T> Followed<T> {
+    /// What was derived last.
+    pub(crate) fn last(&self) -> Arc<T> {
+        Arc::clone(&self.value)
+    }
+
     /// What `derive` makes of the newest objects, in the order of their names.
     pub(crate) fn current(
         &mut self,

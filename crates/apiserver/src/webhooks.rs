@@ -2,18 +2,15 @@
 //! [`ValidatingAdmissionWebhook`]) are plugins of the admission chain; conversion webhooks ([`conversion`]) are asked for custom resources in
 //! other versions.
 //!
-//! [`registered`] follows a cluster's configurations, [`matching`] and [`conditions`] tell which webhooks a request
-//! concerns, [`review`] writes what is asked
-//! and judges what is answered, [`call`] asks, and [`http`] is the way there. Configurations are validated in
-//! [`crate::kubernetes`], as all kinds are.
+//! [`registered`] follows a cluster's configurations, [`crate::intercept`] tells which webhooks a request concerns, [`review`] writes what is
+//! asked and judges what is answered, [`call`] asks, and [`http`] is the way there. Configurations are validated in [`crate::kubernetes`], as
+//! all kinds are.
 
 mod admission;
 mod call;
-pub(crate) mod conditions;
 pub(crate) mod conversion;
 mod http;
 mod kubeconfig;
-mod matching;
 mod registered;
 mod reinvocation;
 mod review;

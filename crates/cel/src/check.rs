@@ -8,6 +8,7 @@ use crate::declared::Declared;
 use crate::errors::Finding;
 use crate::functions;
 use crate::library;
+use crate::literals::mixed;
 use crate::parser::qualified;
 use crate::types::{BOOL, Bindings, INT, STRING, Type};
 
@@ -39,6 +40,9 @@ pub(crate) fn check(expr: &Expr, variables: &BTreeMap<String, Arc<Declared>>) ->
         types: Types::default(),
     };
     let found = checker.of(expr);
+    if checker.findings.is_empty() {
+        checker.findings = mixed(expr, &checker.types);
+    }
     match checker.findings.is_empty() {
         true => Ok((found, checker.types)),
         false => Err(checker.findings),

@@ -41,6 +41,8 @@ pub enum Shape {
     Duration,
     /// Who may do what.
     Authorizer,
+    /// A question to the authorizer about a resource.
+    ResourceCheck,
     /// A value that may not be there.
     Optional(Arc<Declared>),
     /// A list.
@@ -94,7 +96,7 @@ impl Declared {
             Shape::List { items, .. } => ((REQUEST_SIZE - 2) / (items.min_size + 1), 2),
             Shape::Map(values) => ((REQUEST_SIZE - 2) / (values.min_size + 6), 2),
             Shape::Object { .. } => (0, 2),
-            Shape::Authorizer | Shape::Optional(_) => (0, 1),
+            Shape::Authorizer | Shape::ResourceCheck | Shape::Optional(_) => (0, 1),
         };
         Self {
             shape,
@@ -153,6 +155,13 @@ impl Declared {
 
 /// Words of the grammar, which expressions cannot use as names of fields either.
 const WORDS: [&str; 4] = ["true", "false", "null", "in"];
+
+/// Whether a variable may have this name.
+pub fn is_identifier(name: &str) -> bool {
+    let in_name = |c: char| c == '_' || c.is_ascii_alphanumeric();
+    let begins = name.chars().next().is_some_and(|first| !first.is_ascii_digit());
+    begins && name.chars().all(in_name) && !WORDS.contains(&name) && !RESERVED.contains(&name)
+}
 
 /// The name of a property in expressions; none for those that expressions cannot reach.
 pub fn escape(property: &str) -> Option<String> {

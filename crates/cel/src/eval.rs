@@ -49,6 +49,10 @@ pub struct Check {
     pub namespace: String,
     /// Name.
     pub name: String,
+    /// The field selector of a list or watch.
+    pub field_selector: String,
+    /// Its label selector.
+    pub label_selector: String,
     /// The decision, once it is asked for: whether it is allowed, and why.
     pub decision: Option<(bool, String)>,
 }
@@ -59,9 +63,17 @@ pub trait Authorizer {
     fn decide(&self, check: &Check, verb: &str) -> (bool, String);
 }
 
+/// Finds variables when they are asked for.
+pub trait Lazy<'a> {
+    /// The value of a variable; none if there is no such variable.
+    fn value(&self, name: &str) -> Option<Result<Value<'a>, EvalError>>;
+}
+
 /// Variables by name.
 pub(crate) struct Scope<'s, 'a> {
     pub(crate) names: Vec<(&'s str, Value<'a>)>,
+    /// Those that are found when they are asked for.
+    pub(crate) lazy: Option<&'s dyn Lazy<'a>>,
     pub(crate) parent: Option<&'s Scope<'s, 'a>>,
 }
 
@@ -71,6 +83,13 @@ impl<'a> Scope<'_, 'a> {
         match own {
             Some((_, value)) => Some(value.clone()),
             None => self.parent?.get(name),
+        }
+    }
+
+    fn lazy(&self, name: &str) -> Option<Found<'a>> {
+        match self.parent {
+            Some(parent) => parent.lazy(name),
+            None => self.lazy?.value(name),
         }
     }
 }
@@ -103,8 +122,15 @@ impl Evaluation<'_> {
             Node::Literal(literal) => Ok(of_literal(literal)),
             Node::Ident(name) => {
                 self.pay(1)?;
-                match scope.get(name) {
-                    Some(value) => Ok(value),
+                if let Some(value) = scope.get(name) {
+                    return Ok(value);
+                }
+                match scope.lazy(name) {
+                    Some(value) => {
+                        // a variable, and its field
+                        self.pay(1)?;
+                        value
+                    }
                     None => named_type(name),
                 }
             }
@@ -118,6 +144,13 @@ impl Evaluation<'_> {
                 select(&operand, field, *optional)
             }
             Node::Has { operand, field } => {
+                if let Node::Ident(name) = &operand.node
+                    && scope.get(name).is_none()
+                    && let Some(value) = scope.lazy(&format!("{name}.{field}"))
+                {
+                    self.pay(1)?;
+                    return value.map(|_| Value::Bool(true));
+                }
                 let operand = self.eval(operand, scope)?;
                 has(&operand, field).map(Value::Bool)
             }
@@ -444,6 +477,7 @@ fn bound<'s, 'a>(fold: &'s Fold, scope: &'s Scope<'s, 'a>, first: Value<'a>, sec
     let names = fold.names.iter().map(String::as_str);
     Scope {
         names: names.zip([first, second]).collect(),
+        lazy: None,
         parent: Some(scope),
     }
 }

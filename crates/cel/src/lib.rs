@@ -17,13 +17,15 @@ mod eval;
 mod functions;
 mod lexer;
 mod library;
+mod literals;
 mod parser;
 mod program;
+mod qualified;
 mod types;
 mod value;
 
-pub use declared::{Declared, Elements, Field, REQUEST_SIZE, Shape, escape};
-pub use eval::{Authorizer, Check, EvalError};
+pub use declared::{Declared, Elements, Field, REQUEST_SIZE, Shape, escape, is_identifier};
+pub use eval::{Authorizer, Check, EvalError, Lazy};
 pub use program::{Compiled, Environment, Evaluated, Program};
 pub use value::Value;
 

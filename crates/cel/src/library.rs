@@ -83,6 +83,7 @@ format.labelValue()->format; format.uri()->format; format.uuid()->format; format
 authorizer.path(string)->pathcheck; pathcheck.check(string)->decision; authorizer.group(string)->groupcheck
 authorizer.serviceAccount(string,string)->authorizer; groupcheck.resource(string)->resourcecheck
 resourcecheck.subresource(string)->resourcecheck; resourcecheck.namespace(string)->resourcecheck; resourcecheck.name(string)->resourcecheck
+resourcecheck.fieldSelector(string)->resourcecheck; resourcecheck.labelSelector(string)->resourcecheck
 resourcecheck.check(string)->decision; decision.allowed()->bool; decision.reason()->string; decision.error()->string; decision.errored()->bool
 ";
 

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use crate::ast::{Expr, Node};
 use crate::check::check;
 use crate::cost::estimate;
-use crate::declared::{Declared, Shape};
+use crate::declared::{Declared, Field, Shape};
 use crate::errors::shown;
-use crate::eval::{Authorizer, Check, EvalError, Evaluation, Scope};
+use crate::eval::{Authorizer, Check, EvalError, Evaluation, Lazy, Scope};
 use crate::parser::parse;
+use crate::qualified;
+use crate::types::Type;
 use crate::value::Value;
 
 /// The variables that expressions know.
@@ -25,6 +27,8 @@ pub enum Compiled {
     Bool,
     /// A text.
     Text,
+    /// `null`.
+    Null,
     /// Something else, or it is not known before.
     Other,
 }
@@ -40,6 +44,8 @@ pub struct Program {
     pub output: String,
     /// The most it can cost, by what is declared of its variables.
     pub estimated_cost: u64,
+    /// What is known of its value, as expressions know it that use this one's value.
+    pub declared: Arc<Declared>,
 }
 
 /// A value, or why there is none, and what it cost to find.
@@ -62,21 +68,43 @@ impl Environment {
         }
     }
 
+    /// The same with one more variable. A name may have dots: `a.b` is then what it says, and not a field of `a`.
+    #[must_use]
+    pub fn with(mut self, name: &str, declared: Arc<Declared>) -> Self {
+        self.variables.insert(name.to_owned(), declared);
+        self
+    }
+
+    /// Adds a field to a variable that is an object; `variable.field` is found by itself, so that it may be a [`Lazy`] one.
+    pub fn add_field(&mut self, variable: &str, field: &str, declared: Arc<Declared>) {
+        if let Some(object) = self.variables.get_mut(variable)
+            && let Shape::Object { fields, .. } = &mut Arc::make_mut(object).shape
+        {
+            let property = field.to_owned();
+            let declared = Arc::clone(&declared);
+            fields.insert(field.to_owned(), Field { property, declared });
+        }
+        self.variables.insert(format!("{variable}.{field}"), declared);
+    }
+
     /// Compiles an expression.
     ///
     /// # Errors
     /// What is wrong with it, with the places.
     pub fn compile(&self, source: &str) -> Result<Program, String> {
-        let expr = parse(source).map_err(|findings| shown(source, findings))?;
+        let mut expr = parse(source).map_err(|findings| shown(source, findings))?;
+        qualified::resolve(&mut expr, &self.variables);
         let (found, types) = check(&expr, &self.variables).map_err(|findings| shown(source, findings))?;
         Ok(Program {
             source: source.to_owned(),
-            output: found.to_string(),
+            output: found.runtime_name(),
             result: match found {
-                crate::types::Type::Simple("bool") => Compiled::Bool,
-                crate::types::Type::Simple("string") => Compiled::Text,
+                Type::Simple("bool") => Compiled::Bool,
+                Type::Simple("string") => Compiled::Text,
+                Type::Null => Compiled::Null,
                 _ => Compiled::Other,
             },
+            declared: Arc::new(found.declared()),
             estimated_cost: estimate(&expr, &self.variables, &types),
             expr: Arc::new(expr),
         })
@@ -87,6 +115,11 @@ impl Program {
     /// The expression.
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// How deep the expression is.
+    pub fn depth(&self) -> usize {
+        self.expr.depth
     }
 
     /// Whether a variable stands in the expression.
@@ -114,6 +147,17 @@ impl Program {
         authorizer: Option<&dyn Authorizer>,
         limit: u64,
     ) -> Evaluated<'a> {
+        self.run_with(variables, None, authorizer, limit)
+    }
+
+    /// As [`Program::run`], with variables besides that are found when they are asked for.
+    pub fn run_with<'a>(
+        &self,
+        variables: Vec<(&str, Value<'a>)>,
+        lazy: Option<&dyn Lazy<'a>>,
+        authorizer: Option<&dyn Authorizer>,
+        limit: u64,
+    ) -> Evaluated<'a> {
         let mut evaluation = Evaluation {
             spent: 0,
             limit,
@@ -121,6 +165,7 @@ impl Program {
         };
         let scope = Scope {
             names: variables,
+            lazy,
             parent: None,
         };
         let value = evaluation.eval(&self.expr, &scope);
@@ -136,12 +181,22 @@ impl Declared {
     pub fn authorizer() -> Self {
         Self::new(Shape::Authorizer)
     }
+
+    /// A question to the authorizer about a resource.
+    pub fn resource_check() -> Self {
+        Self::new(Shape::ResourceCheck)
+    }
 }
 
 impl Value<'_> {
     /// The value of the variable by which expressions ask the authorizer.
     pub fn authorizer() -> Self {
-        Self::Check(Arc::new(Check::default()))
+        Self::check(Check::default())
+    }
+
+    /// A question to the authorizer.
+    pub fn check(check: Check) -> Self {
+        Self::Check(Arc::new(check))
     }
 }
 
@@ -151,7 +206,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::declared::{Elements, Field};
+    use crate::declared::Elements;
 
     fn declared() -> Arc<Declared> {
         let list = |items: Shape| Declared::list_of(Declared::new(items));
@@ -243,11 +298,74 @@ mod tests {
                 "ERROR: <input>:1:5: undefined field 'nope'\n | self.nope == 1\n | ....^",
             ),
             (
+                "['a', 1].size() == 2",
+                "ERROR: <input>:1:7: expected type 'string' but found 'int'\n | ['a', 1].size() == 2\n | ......^",
+            ),
+            (
                 "self.a == 'x'",
                 "ERROR: <input>:1:8: found no matching overload for '_==_' applied to '(int, string)'\n | self.a == 'x'\n | .......^",
             ),
         ] {
             assert_eq!(run(source), Err(expected.to_owned()), "{source}");
+        }
+    }
+
+    /// Finds `own.a` and fails at `own.b`; counts how often it is asked.
+    struct Found(std::cell::Cell<u32>);
+
+    impl<'a> Lazy<'a> for Found {
+        fn value(&self, name: &str) -> Option<Result<Value<'a>, EvalError>> {
+            self.0.set(self.0.get() + 1);
+            match name {
+                "own.a" => Some(Ok(Value::Int(3))),
+                "own.b" => Some(Err(EvalError::Failed("b failed".into()))),
+                _ => None,
+            }
+        }
+    }
+
+    #[test]
+    fn variables_with_dots_and_those_found_when_asked_for() {
+        let mut environment = Environment::default()
+            .with("own", Arc::new(Declared::object("own", Vec::new())))
+            .with("x", Arc::new(Declared::new(Shape::Dyn)))
+            .with("x.y", Arc::new(Declared::new(Shape::Int)));
+        for name in ["a", "b"] {
+            environment.add_field("own", name, Arc::new(Declared::new(Shape::Int)));
+        }
+        let json = json!({"y": 8, "z": 9});
+        for (source, expected, asked) in [
+            ("own.a == 3 && has(own.a)", Ok("true"), 2),
+            ("own.a == 3 || own.b == 1", Ok("true"), 1),
+            ("own.b == 1 || own.a == 3", Ok("true"), 2),
+            ("own.b == 1", Err("b failed"), 1),
+            // the longest name counts, and names that macros bind hide variables
+            ("x.y == 7 && x.z == 9", Ok("true"), 0),
+            ("[{'a': 5}].all(own, own.a == 5)", Ok("true"), 0),
+            (
+                "own.c == 1",
+                Err("ERROR: <input>:1:4: undefined field 'c'\n | own.c == 1\n | ...^"),
+                0,
+            ),
+            (
+                "own.a == 'x'",
+                Err(
+                    "ERROR: <input>:1:7: found no matching overload for '_==_' applied to '(int, string)'\n | own.a == 'x'\n | ......^",
+                ),
+                0,
+            ),
+        ] {
+            let found = Found(std::cell::Cell::new(0));
+            let evaluated = environment.compile(source).and_then(|program| {
+                let known = vec![("x", Value::of_json(&json, None)), ("x.y", Value::Int(7))];
+                let evaluated = program.run_with(known, Some(&found), None, crate::CALL_LIMIT);
+                match evaluated.value {
+                    Ok(value) => Ok(matches!(value, Value::Bool(true)).to_string()),
+                    Err(error) => Err(error.to_string()),
+                }
+            });
+            let expected = expected.map(str::to_owned).map_err(str::to_owned);
+            assert_eq!((evaluated, found.0.get()), (expected, asked), "{source}");
         }
     }
 

@@ -61,10 +61,43 @@ impl Type {
             Shape::Duration => Self::Simple("duration"),
             Shape::Dyn => Self::Dyn,
             Shape::Authorizer => Self::Abstract("kubernetes.authorization.Authorizer"),
+            Shape::ResourceCheck => Self::Abstract("kubernetes.authorization.ResourceCheck"),
             Shape::Optional(inner) => Self::Optional(Box::new(Self::of(inner))),
             Shape::List { items, .. } => Self::List(Box::new(Self::of(items))),
             Shape::Map(values) => Self::Map(Box::new(STRING), Box::new(Self::of(values))),
             Shape::Object { .. } => Self::Object(Arc::clone(declared)),
+        }
+    }
+
+    /// What is declared of a variable that has a value of this type. What declarations cannot tell is checked when it is evaluated.
+    pub(crate) fn declared(&self) -> Declared {
+        match self {
+            Self::Simple("bool") => Declared::new(Shape::Bool),
+            Self::Simple("int") => Declared::new(Shape::Int),
+            Self::Simple("double") => Declared::new(Shape::Double),
+            Self::Simple("string") => Declared::new(Shape::Text),
+            Self::Simple("bytes") => Declared::new(Shape::Bytes),
+            Self::Simple("timestamp") => Declared::new(Shape::Timestamp),
+            Self::Simple("duration") => Declared::new(Shape::Duration),
+            Self::List(element) => Declared::list_of(element.declared()),
+            Self::Map(key, value) if matches!(**key, Self::Simple("string")) => {
+                Declared::new(Shape::Map(Arc::new(value.declared())))
+            }
+            _ => Declared::new(Shape::Dyn),
+        }
+    }
+
+    /// The name by which a value of the type calls its type, where that is not the checker's.
+    pub(crate) fn runtime_name(&self) -> String {
+        match self {
+            Self::Null => "null_type".to_owned(),
+            Self::Simple("timestamp") => "google.protobuf.Timestamp".to_owned(),
+            Self::Simple("duration") => "google.protobuf.Duration".to_owned(),
+            Self::List(element) => format!("list({})", element.runtime_name()),
+            Self::Map(key, value) => format!("map({}, {})", key.runtime_name(), value.runtime_name()),
+            Self::Optional(inner) => format!("optional_type({})", inner.runtime_name()),
+            Self::Of(inner) => format!("type({})", inner.runtime_name()),
+            other => other.to_string(),
         }
     }
 

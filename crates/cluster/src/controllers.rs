@@ -6,6 +6,7 @@ use crate::environment::Environment;
 
 pub use node_ranges::pod_network;
 
+mod admission_policies;
 mod any;
 mod certificates;
 mod cluster_roles;
@@ -29,6 +30,7 @@ mod volumes;
 
 /// Starts all of them.
 pub(crate) fn start(environment: &Arc<Environment>) {
+    admission_policies::start(environment);
     certificates::start(environment);
     cluster_roles::start(environment);
     daemon_sets::start(environment);

@@ -14,6 +14,7 @@ use gardener_controller::informer::Watched;
 use gardener_controller::reference::object_reference;
 use gardener_controller::{Action, Change, Clustered, Controller, Informer, ObjectRef, Queue};
 use ipnet::IpNet;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
@@ -151,6 +152,7 @@ informers! {
     signing_requests: CertificateSigningRequest,
     quotas: ResourceQuota,
     cluster_roles: ClusterRole => |role| role.rules = None,
+    admission_policies: ValidatingAdmissionPolicy,
 }
 
 /// A key of something in a logical cluster.

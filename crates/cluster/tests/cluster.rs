@@ -7,6 +7,7 @@ use std::time::Duration;
 use gardener_cluster::kubelet::{self, Kubelets, NodeConfig};
 use gardener_cluster::{Config, Participants, Role, run};
 use gardener_testkit::cluster::MemoryClusters;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
@@ -266,6 +267,74 @@ async fn namespaces_go_with_all_their_content() {
     .await
     .unwrap();
     eventually!("namespace gone", namespaces.get_opt("n").await.unwrap().is_none());
+}
+
+/// The status of ValidatingAdmissionPolicies tells where their expressions do not fit the kinds that their rules name.
+#[tokio::test(start_paused = true)]
+async fn policies_are_told_what_does_not_fit() {
+    let world = World::new().await;
+    let api: Api<ValidatingAdmissionPolicy> = Api::all(world.client.clone());
+    let rule = |resources: Value| json!({"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["*"], "resources": resources});
+    let policy = |rule: Value, expression: &str| {
+        object::<ValidatingAdmissionPolicy>(json!({"metadata": {"name": "p"}, "spec": {
+            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "matchConstraints": {"resourceRules": [rule]},
+            "variables": [{"name": "spec", "expression": "object.spec"}, {"name": "count", "expression": "object.spec.replicas"}],
+            "validations": [{"expression": expression, "messageExpression": "string(params.datum)"}],
+        }}))
+    };
+    let fine = "object.metadata.labels['a'] == 'b' && variables.spec.nope == variables.count && object.spec.template.spec.containers.all(c, c.image != '') && quantity(object.spec.template.spec.containers[0].resources.limits['cpu']).isLessThan(quantity('1')) && params.data.x == 'y' && oldObject == null";
+    let undefined = |kind: &str, source: &str, at: usize, field: &str| {
+        let dots = ".".repeat(at);
+        format!(
+            "apps/v1, Kind={kind}: ERROR: <input>:1:{}: undefined field '{field}'\n | {source}\n | {dots}^\n",
+            at + 1
+        )
+    };
+    let message = |kind: &str| undefined(kind, "string(params.datum)", 13, "datum");
+    let odd = "object.spec.minReadySeconds == 1 && object.status.ready == 1";
+    let told = |kind: &str| undefined(kind, odd, 49, "ready");
+    for (generation, resources, expression, wanted) in [
+        (1, json!(["deployments"]), fine, [None, Some(message("Deployment"))]),
+        (
+            2,
+            json!(["statefulsets", "deployments", "deployments/scale", "none"]),
+            odd,
+            [
+                Some(format!("{}\n{}", told("Deployment"), told("StatefulSet"))),
+                Some(format!("{}\n{}", message("Deployment"), message("StatefulSet"))),
+            ],
+        ),
+        // a wildcard names no kind
+        (3, json!(["*"]), odd, [None, None]),
+    ] {
+        let spec = policy(rule(resources), expression);
+        match generation {
+            1 => drop(api.create(&PostParams::default(), &spec).await.unwrap()),
+            _ => drop(
+                api.patch("p", &PatchParams::default(), &Patch::Merge(&spec))
+                    .await
+                    .unwrap(),
+            ),
+        }
+        let mut status;
+        eventually!("the status", {
+            status = api.get("p").await.unwrap().status;
+            status.as_ref().and_then(|status| status.observed_generation) == Some(generation)
+        });
+        let checked = status.unwrap().type_checking.unwrap();
+        let fields = [
+            "spec.validations[0].expression",
+            "spec.validations[0].messageExpression",
+        ];
+        let wanted = fields.into_iter().zip(wanted);
+        let wanted: Vec<_> = wanted
+            .filter_map(|(field, warning)| Some((field.to_owned(), warning?)))
+            .collect();
+        let found = checked.expression_warnings.into_iter().flatten();
+        let found: Vec<_> = found.map(|own| (own.field_ref, own.warning)).collect();
+        assert_eq!(found, wanted);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -418,6 +418,67 @@ async fn cve_2025_59823_texts_are_names_where_names_belong() {
     garden.close().await;
 }
 
+/// What operators do not want of Shoots they say in policies. Those see what Gardener's own plugins have made of a Shoot, after these had nothing
+/// against it.
+#[tokio::test(start_paused = true)]
+async fn operators_policies_judge_shoots() {
+    let garden = Garden::open(1, "2026-01-01T00:00:00Z").await;
+    garden.project().await;
+    let kubernetes = json!([{"version": "1.33.1", "classification": "supported"}]);
+    let images = json!([{"name": "os", "versions": [{"version": "1.0.0", "architectures": ["amd64"]}]}]);
+    garden.create(garden::cloud_profile(kubernetes, images)).await.unwrap();
+    let shoot = |name: &str, version: &str, maximum: i64| {
+        let pools = json!([garden::pool("pool", ("os", "1.0.0"), None)]);
+        let window = ("030000+0000", "040000+0000");
+        let mut shoot = garden::shoot(name, version, window, (false, false), pools);
+        shoot["spec"]["provider"]["workers"][0]["maximum"] = maximum.into();
+        shoot
+    };
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "small"},
+        "spec": {
+            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["core.gardener.cloud"], "apiVersions": ["v1beta1"], "operations": ["CREATE", "UPDATE"], "resources": ["shoots"],
+            }]},
+            "matchConditions": [{"name": "not-in-deletion", "expression": "!has(object.metadata.deletionTimestamp)"}],
+            "variables": [{"name": "nodes", "expression": "object.spec.provider.workers.map(w, int(w.maximum)).sum()"}],
+            "validations": [{
+                "expression": "variables.nodes <= int(params.data.nodes)",
+                "messageExpression": "'%s of %s wants %d nodes of %s'.format([object.metadata.name, namespaceObject.metadata.name, variables.nodes, object.metadata.annotations['gardener.cloud/created-by']])",
+                "reason": "Forbidden",
+            }],
+        },
+    });
+    garden.create(policy).await.unwrap();
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "small"},
+        "spec": {
+            "policyName": "small", "validationActions": ["Deny"],
+            "paramRef": {"name": "limits", "parameterNotFoundAction": "Allow"},
+        },
+    });
+    garden.create(binding).await.unwrap();
+    // without limits everything goes
+    garden.create(shoot("free", "1.33.1", 50)).await.unwrap();
+    let limits = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "limits", "namespace": NAMESPACE}, "data": {"nodes": "5"}});
+    garden.create(limits).await.unwrap();
+    let refused = refusal(garden.create(shoot("large", "1.33.1", 6)).await);
+    let why = "shoots.core.gardener.cloud \"large\" is forbidden: ValidatingAdmissionPolicy 'small' with binding 'small' denied request: large of garden-local wants 6 nodes of ";
+    assert!(refused.0 == 403 && refused.1.starts_with(why), "{refused:?}");
+    // what Gardener itself refuses it refuses first
+    let (_, why) = refusal(garden.create(shoot("large", "1.33.9", 6)).await);
+    assert!(!why.contains("ValidatingAdmissionPolicy"), "{why}");
+    garden.create(shoot("small", "1.33.1", 5)).await.unwrap();
+    let grown = json!({"spec": {"provider": {"workers": shoot("small", "1.33.1", 7)["spec"]["provider"]["workers"]}}});
+    let (code, why) = refusal(garden.patch("small", grown).await);
+    assert!(
+        code == 403 && why.contains("small of garden-local wants 7 nodes"),
+        "{why}"
+    );
+    garden.close().await;
+}
+
 /// Puts a text at a place of an object; what is missing on the way is made.
 fn set(object: &mut Value, pointer: &str, text: &str) {
     let mut at = object;

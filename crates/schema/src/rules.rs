@@ -146,81 +146,126 @@ impl Rules {
 
 /// What expressions know of a node's values; none for those that they cannot see.
 pub fn declared(node: &Schema) -> Option<Arc<Declared>> {
-    let bound = |pick: fn(&crate::schema::Constraints) -> Option<u64>| node.constraints().find_map(pick);
-    let text = |shape: Shape| {
-        let longest = bound(|own| own.max_length);
-        let factor = if matches!(shape, Shape::Bytes) { 1 } else { 4 };
-        let enumerated = node
-            .constraints()
-            .find_map(|own| own.enumeration.as_ref())
-            .map(|values| {
-                let lengths = values.iter().filter_map(Value::as_str).map(|value| value.len() as u64);
-                lengths.max().unwrap_or(0)
-            });
-        let plain = longest.map(|longest| longest.saturating_mul(factor));
-        Declared::new(shape).at_most(plain.or(enumerated))
-    };
-    if node.definition_name() == Some(OBJECT_META) {
-        let text = || Declared::new(Shape::Text);
-        return Some(Arc::new(Declared::object(
-            "object",
-            vec![("name", text()), ("generateName", text())],
-        )));
-    }
-    Some(Arc::new(match node.kind() {
-        Kind::Any | Kind::Quantity => return None,
-        Kind::IntOrString => {
-            let longest = bound(|own| own.max_length).map(|longest| longest.saturating_mul(4));
-            Declared::new(Shape::Dyn).at_most(longest.or(Some(gardener_cel::REQUEST_SIZE - 2)))
-        }
-        Kind::Boolean => Declared::new(Shape::Bool),
-        Kind::Integer => Declared::new(Shape::Int),
-        Kind::Number => Declared::new(Shape::Double),
-        Kind::String => match node.format() {
-            Some("byte") => text(Shape::Bytes),
-            Some("duration") => Declared::new(Shape::Duration),
-            Some("date") => {
-                let mut date = Declared::new(Shape::Timestamp);
-                (date.max_elements, date.min_size) = (12, 12);
-                date
-            }
-            Some("date-time") => Declared::new(Shape::Timestamp),
-            _ => text(Shape::Text),
-        },
-        Kind::Array => {
-            let items = declared(node.items()?)?;
-            let elements = match node.list_type() {
-                Some(ListType::Set) => Elements::Set,
-                Some(ListType::Map) => Elements::Map(node.list_map_keys().map(str::to_owned).collect()),
-                _ => Elements::Atomic,
-            };
-            Declared::new(Shape::List { items, elements }).at_most(bound(|own| own.max_items))
-        }
-        Kind::Object => match node.additional().filter(|values| values.kind() != Kind::Any) {
-            Some(values) => Declared::new(Shape::Map(declared(values)?)).at_most(bound(|own| own.max_properties)),
-            None => object(node),
-        },
-    }))
+    Declaring::default().node(node)
 }
 
-fn object(node: &Schema) -> Declared {
-    let mut fields = BTreeMap::new();
-    let mut min_size = 2;
-    let required: Vec<&str> = node.required().collect();
-    for (name, child) in node.fields() {
-        let Some(declared) = declared(child) else { continue };
-        if required.contains(&name) && child.default_value().is_none() {
-            min_size += name.len() as u64 + declared.min_size + 4;
+/// What expressions know of an object that they see as it is stored: all of it. What the schema does not tell may be anything.
+pub fn declared_whole(node: &Schema) -> Arc<Declared> {
+    let mut declaring = Declaring {
+        whole: true,
+        open: Vec::new(),
+    };
+    declaring.node(node).unwrap_or_else(anything)
+}
+
+fn anything() -> Arc<Declared> {
+    Arc::new(Declared::new(Shape::Dyn))
+}
+
+/// A schema on its way to become a declaration.
+#[derive(Default)]
+struct Declaring {
+    /// Whether expressions see all metadata, and what has no type.
+    whole: bool,
+    /// The definitions in which the node stands: those that contain themselves end there.
+    open: Vec<String>,
+}
+
+impl Declaring {
+    fn node(&mut self, node: &Schema) -> Option<Arc<Declared>> {
+        let bound = |pick: fn(&crate::schema::Constraints) -> Option<u64>| node.constraints().find_map(pick);
+        let text = |shape: Shape| {
+            let longest = bound(|own| own.max_length);
+            let factor = if matches!(shape, Shape::Bytes) { 1 } else { 4 };
+            let enumerated = node
+                .constraints()
+                .find_map(|own| own.enumeration.as_ref())
+                .map(|values| {
+                    let lengths = values.iter().filter_map(Value::as_str).map(|value| value.len() as u64);
+                    lengths.max().unwrap_or(0)
+                });
+            let plain = longest.map(|longest| longest.saturating_mul(factor));
+            Declared::new(shape).at_most(plain.or(enumerated))
+        };
+        if !self.whole && node.definition_name() == Some(OBJECT_META) {
+            let text = || Declared::new(Shape::Text);
+            return Some(Arc::new(Declared::object(
+                "object",
+                vec![("name", text()), ("generateName", text())],
+            )));
         }
-        if let Some(escaped) = escape(name) {
-            let property = name.to_owned();
-            fields.insert(escaped, Field { property, declared });
-        }
+        Some(Arc::new(match node.kind() {
+            Kind::Any | Kind::Quantity if self.whole => Declared::new(Shape::Dyn),
+            Kind::Any | Kind::Quantity => return None,
+            Kind::IntOrString => {
+                let longest = bound(|own| own.max_length).map(|longest| longest.saturating_mul(4));
+                Declared::new(Shape::Dyn).at_most(longest.or(Some(gardener_cel::REQUEST_SIZE - 2)))
+            }
+            Kind::Boolean => Declared::new(Shape::Bool),
+            Kind::Integer => Declared::new(Shape::Int),
+            Kind::Number => Declared::new(Shape::Double),
+            Kind::String => match node.format() {
+                Some("byte") => text(Shape::Bytes),
+                Some("duration") => Declared::new(Shape::Duration),
+                Some("date") => {
+                    let mut date = Declared::new(Shape::Timestamp);
+                    (date.max_elements, date.min_size) = (12, 12);
+                    date
+                }
+                Some("date-time") => Declared::new(Shape::Timestamp),
+                _ => text(Shape::Text),
+            },
+            Kind::Array => {
+                let items = self.inner(node.items())?;
+                let elements = match node.list_type() {
+                    Some(ListType::Set) => Elements::Set,
+                    Some(ListType::Map) => Elements::Map(node.list_map_keys().map(str::to_owned).collect()),
+                    _ => Elements::Atomic,
+                };
+                Declared::new(Shape::List { items, elements }).at_most(bound(|own| own.max_items))
+            }
+            Kind::Object => match node.additional().filter(|values| values.kind() != Kind::Any) {
+                Some(values) => {
+                    let values = self.inner(Some(values))?;
+                    Declared::new(Shape::Map(values)).at_most(bound(|own| own.max_properties))
+                }
+                None => self.object(node),
+            },
+        }))
     }
-    let name = "object".to_owned();
-    Declared {
-        min_size,
-        ..Declared::new(Shape::Object { name, fields })
+
+    /// What is in a list or a map.
+    fn inner(&mut self, node: Option<&Schema>) -> Option<Arc<Declared>> {
+        let declared = node.and_then(|node| self.node(node));
+        declared.or_else(|| self.whole.then(anything))
+    }
+
+    fn object(&mut self, node: &Schema) -> Declared {
+        let own = node.definition_name().map(str::to_owned);
+        if self.whole && (node.fields().next().is_none() || own.as_ref().is_some_and(|own| self.open.contains(own))) {
+            return Declared::new(Shape::Dyn);
+        }
+        let outside = self.open.len();
+        self.open.extend(own);
+        let mut fields = BTreeMap::new();
+        let mut min_size = 2;
+        let required: Vec<&str> = node.required().collect();
+        for (name, child) in node.fields() {
+            let Some(declared) = self.node(child) else { continue };
+            if required.contains(&name) && child.default_value().is_none() {
+                min_size += name.len() as u64 + declared.min_size + 4;
+            }
+            if let Some(escaped) = escape(name) {
+                let property = name.to_owned();
+                fields.insert(escaped, Field { property, declared });
+            }
+        }
+        self.open.truncate(outside);
+        let name = "object".to_owned();
+        Declared {
+            min_size,
+            ..Declared::new(Shape::Object { name, fields })
+        }
     }
 }
 

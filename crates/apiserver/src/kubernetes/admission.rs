@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::definition::{Admission, Attributes, Context, Operation};
 use crate::meta;
+use crate::policies::ValidatingAdmissionPolicy;
 use crate::user::MASTERS;
 use crate::webhooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
 
@@ -25,6 +26,7 @@ pub fn plugins(mounts_tokens: bool) -> Vec<Arc<dyn Admission>> {
         Arc::new(CertificateSubjectRestriction),
         Arc::new(PersistentVolumeClaimResize),
         Arc::new(MutatingAdmissionWebhook),
+        Arc::new(ValidatingAdmissionPolicy),
         Arc::new(ValidatingAdmissionWebhook),
     ]
 }

@@ -1,13 +1,19 @@
-//! Admission policies and their bindings as objects: what must hold of them, but for their expressions, which nobody evaluates yet.
+//! Admission policies and their bindings as objects: what must hold of them. What they decide is [`crate::policies`].
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::names;
+use gardener_cel::Environment;
 use serde_json::{Value, json};
 
 use super::checks::{label_selector, list, spec_of, syntax, text};
 use super::strategy::Kind;
-use super::{defaults, webhooks};
+use super::{defaults, internal, webhooks};
+use crate::definition::Context;
+use crate::intercept::expressions::{Expression, Returns};
+use crate::intercept::matching::GROUP;
 use crate::meta;
+use crate::policies::rules::Compiler;
+use crate::user::UserInfo;
 
 /// What requests a policy or binding is for.
 fn validate_matches(resources: &Value, path: &Path, errors: &mut ErrorList) {
@@ -24,12 +30,25 @@ fn validate_matches(resources: &Value, path: &Path, errors: &mut ErrorList) {
     }
     for key in ["resourceRules", "excludeResourceRules"] {
         for (index, rule) in list(resources, key).iter().enumerate() {
-            webhooks::rule(rule, &path.child(key).index(index), errors);
+            let path = path.child(key).index(index);
+            resource_names(list(rule, "resourceNames"), &path.child("resourceNames"), errors);
+            webhooks::rule(rule, &path, errors);
         }
     }
 }
 
-fn validate_policy(policy: &Value) -> ErrorList {
+fn resource_names(all: &[Value], path: &Path, errors: &mut ErrorList) {
+    for (index, name) in all.iter().enumerate() {
+        let (name, path) = (name.as_str().unwrap_or_default(), path.index(index));
+        syntax(names::path_segment(name), name, &path, errors);
+        if all.iter().take(index).any(|other| other == name) {
+            errors.push(Error::duplicate(&path, name));
+        }
+    }
+}
+
+/// What must hold of all policies. `old` is the policy before, if there was one.
+fn validate_policy(policy: &Value, old: Option<&Value>, compiler: &mut Compiler) -> ErrorList {
     let mut errors = ErrorList::new();
     let (spec, path) = (spec_of(policy), Path::new("spec"));
     let on_failure = ["Fail", "Ignore"];
@@ -44,18 +63,65 @@ fn validate_policy(policy: &Value) -> ErrorList {
         None => errors.push(Error::required(&path.child("matchConstraints"), "")),
         Some(constraints) => {
             let path = path.child("matchConstraints");
-            let before = errors.len();
             validate_matches(constraints, &path, &mut errors);
-            if errors.len() == before && list(constraints, "resourceRules").is_empty() {
+            if list(constraints, "resourceRules").is_empty() {
                 errors.push(Error::required(&path.child("resourceRules"), ""));
             }
         }
     }
+    let same = |key: &str| old.is_some_and(|old| spec_of(old).get(key) == spec.get(key));
+    // conditions that stay are not looked at again
+    if !same("paramKind") || !same("matchConditions") {
+        let path = path.child("matchConditions");
+        webhooks::match_conditions(spec, spec.get("paramKind").is_some(), &path, &mut errors);
+    }
+    for (index, variable) in list(spec, "variables").iter().enumerate() {
+        validate_variable(variable, compiler, &path.child("variables").index(index), &mut errors);
+    }
     errors
 }
 
+fn validate_variable(variable: &Value, compiler: &mut Compiler, path: &Path, errors: &mut ErrorList) {
+    let (name, source) = (text(variable, "name"), text(variable, "expression"));
+    if name.trim().is_empty() {
+        errors.push(Error::required(&path.child("name"), "name is not specified"));
+    } else if !gardener_cel::is_identifier(name) {
+        let why = "must be a valid CEL identifier";
+        errors.push(Error::invalid(&path.child("name"), name, why));
+    }
+    let path = path.child("expression");
+    if source.trim().is_empty() {
+        errors.push(Error::required(&path, "expression is not specified"));
+    } else if let Some(why) = compiler.variable(name, source) {
+        errors.push(Error::invalid(&path, source, why));
+    }
+}
+
+/// What must hold of an expression that is there.
+fn validate_expression(
+    source: &str,
+    told: &str,
+    environment: &Environment,
+    returns: Returns,
+    path: &Path,
+    errors: &mut ErrorList,
+) {
+    if let Some(why) = Expression::compile(environment, source, returns).error() {
+        errors.push(Error::invalid(path, told, why));
+    }
+}
+
+fn has_line_breaks(text: &str) -> bool {
+    text.contains(['\n', '\r'])
+}
+
+/// How many values for the audit log a policy may have.
+const MAX_ANNOTATIONS: usize = 20;
+/// How many bytes the expression of one may have.
+const MAX_ANNOTATION: usize = 5 * 1024;
+
 /// What must hold of a policy that validates.
-fn validate_validations(policy: &Value) -> ErrorList {
+fn validate_validations(policy: &Value, compiler: &Compiler) -> ErrorList {
     let mut errors = ErrorList::new();
     let (spec, path) = (spec_of(policy), Path::new("spec"));
     let (validations, annotations) = (list(spec, "validations"), list(spec, "auditAnnotations"));
@@ -65,53 +131,91 @@ fn validate_validations(policy: &Value) -> ErrorList {
         errors.push(Error::required(&path.child("auditAnnotations"), why));
         return errors;
     }
-    let reasons = ["Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized"];
+    let (full, messages) = (compiler.full(), compiler.messages());
     for (index, validation) in validations.iter().enumerate() {
         let at = path.child("validations").index(index);
-        if text(validation, "expression").trim().is_empty() {
-            errors.push(Error::required(&at.child("expression"), "expression is not specified"));
-        }
-        let message = text(validation, "message");
-        if !message.is_empty() && message.trim().is_empty() {
-            errors.push(Error::invalid(
-                &at.child("message"),
-                message,
-                "message must be non-empty if specified",
-            ));
-        } else if message.contains('\n') {
-            errors.push(Error::invalid(
-                &at.child("message"),
-                message,
-                "must not contain line breaks",
-            ));
-        }
-        let reason = text(validation, "reason");
-        if !reason.is_empty() && !reasons.contains(&reason) {
-            let told = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
-            errors.push(Error::not_supported(&at.child("reason"), reason, &told));
-        }
+        validate_validation(validation, (&full, &messages), &at, &mut errors);
+    }
+    let path = path.child("auditAnnotations");
+    if annotations.len() > MAX_ANNOTATIONS {
+        let why = format!("must not have more than {MAX_ANNOTATIONS} auditAnnotations");
+        let shown = internal::text("[]admissionregistration.AuditAnnotation", &annotations.to_vec().into());
+        errors.push(Error::literal(&path, shown, why));
     }
     let mut keys: Vec<&str> = Vec::new();
     for (index, annotation) in annotations.iter().enumerate() {
-        let at = path.child("auditAnnotations").index(index);
+        let at = path.index(index);
         let key = text(annotation, "key");
-        if !key.is_empty() {
-            let whole = format!("{}/{key}", meta::name(policy));
-            let wrong = names::qualified_name(&whole);
-            syntax(wrong, &whole, &at.child("key"), &mut errors);
-        } else {
-            errors.push(Error::required(&at.child("key"), ""));
+        match meta::name(policy) {
+            "" => errors.push(Error::invalid(
+                &at.child("key"),
+                key,
+                "requires metadata.name be non-empty",
+            )),
+            name => {
+                let whole = format!("{name}/{key}");
+                syntax(names::qualified_name(&whole), &whole, &at.child("key"), &mut errors);
+            }
         }
-        if text(annotation, "valueExpression").trim().is_empty() {
-            errors.push(Error::required(
-                &at.child("valueExpression"),
-                "valueExpression is not specified",
-            ));
+        let told = text(annotation, "valueExpression");
+        let (source, place) = (told.trim(), at.child("valueExpression"));
+        if source.is_empty() {
+            errors.push(Error::required(&place, "valueExpression is not specified"));
+        } else if source.len() > MAX_ANNOTATION {
+            let why = format!("must not exceed {MAX_ANNOTATION} bytes in length");
+            errors.push(Error::required(&place, why));
+        } else {
+            validate_expression(source, told, &full, Returns::TextOrNull, &place, &mut errors);
         }
         if keys.contains(&key) {
             errors.push(Error::duplicate(&at.child("key"), key));
         }
         keys.push(key);
+    }
+    errors
+}
+
+fn validate_validation(
+    validation: &Value,
+    (full, messages): (&Environment, &Environment),
+    at: &Path,
+    errors: &mut ErrorList,
+) {
+    let source = text(validation, "expression");
+    let place = at.child("expression");
+    match source.trim() {
+        "" => errors.push(Error::required(&place, "expression is not specified")),
+        _ => validate_expression(source, source, full, Returns::Bool, &place, errors),
+    }
+    let source = text(validation, "messageExpression");
+    let place = at.child("messageExpression");
+    match source.trim() {
+        "" if source.is_empty() => {}
+        "" => errors.push(Error::invalid(&place, source, "must be non-empty if specified")),
+        _ => validate_expression(source, source, messages, Returns::Text, &place, errors),
+    }
+    let message = text(validation, "message");
+    let place = at.child("message");
+    if !message.is_empty() && message.trim().is_empty() {
+        errors.push(Error::invalid(&place, message, "must be non-empty if specified"));
+    } else if has_line_breaks(message.trim()) {
+        errors.push(Error::invalid(&place, message, "must not contain line breaks"));
+    }
+    let reasons = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
+    if let Some(reason) = validation.get("reason").and_then(Value::as_str)
+        && !reasons.contains(&reason)
+    {
+        errors.push(Error::not_supported(&at.child("reason"), reason, &reasons));
+    }
+}
+
+/// What is wrong with a policy, and what with the rest of one that validates.
+fn validate(policy: &Value, old: Option<&Value>, validates: bool) -> ErrorList {
+    let spec = spec_of(policy);
+    let mut compiler = Compiler::new(spec.get("paramKind").is_some(), !list(spec, "variables").is_empty());
+    let mut errors = validate_policy(policy, old, &mut compiler);
+    if validates {
+        errors.extend(validate_validations(policy, &compiler));
     }
     errors
 }
@@ -144,6 +248,116 @@ fn validate_kind(kind: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
+/// Of which kind parameters are: group, version and kind.
+fn param_kind(policy: &Value) -> Option<(&str, &str, &str)> {
+    let kind = spec_of(policy).get("paramKind")?;
+    let (version, kind) = (text(kind, "apiVersion"), text(kind, "kind"));
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    Some((group, version, kind))
+}
+
+/// Whether somebody may read what a policy reads: a policy shows its parameters to everybody.
+fn authorize_policy(context: &Context<'_>, policy: &Value, old: Option<&Value>) -> ErrorList {
+    let Some((group, version, kind)) = param_kind(policy) else {
+        return ErrorList::new();
+    };
+    if context.user.is_master() || old.and_then(param_kind) == Some((group, version, kind)) {
+        return ErrorList::new();
+    }
+    let resource = resource_of(context, group, version, kind);
+    let resource = resource.as_deref().unwrap_or("*");
+    if context.lister.allowed(context.user, "get", group, resource, "*", "*") {
+        return ErrorList::new();
+    }
+    let why = format!(
+        "user {} must have \"get\" permission on all objects of the referenced paramKind (kind={kind}, apiVersion={})",
+        shown(context.user),
+        text(spec_of(policy).get("paramKind").unwrap_or(&Value::Null), "apiVersion"),
+    );
+    vec![Error::forbidden(&Path::new("spec").child("paramKind"), why)]
+}
+
+/// Whether somebody may read the parameters to which a binding refers.
+fn authorize_binding(context: &Context<'_>, binding: &Value, old: Option<&Value>) -> ErrorList {
+    let spec = spec_of(binding);
+    let Some(reference) = spec.get("paramRef") else {
+        return ErrorList::new();
+    };
+    let same = |key: &str| old.is_some_and(|old| spec_of(old).get(key) == spec.get(key));
+    if context.user.is_master() || same("paramRef") && same("policyName") {
+        return ErrorList::new();
+    }
+    let name = text(reference, "name");
+    let verb = if name.is_empty() { "list" } else { "get" };
+    let policy_name = text(spec, "policyName");
+    let policy = context
+        .lister
+        .get(GROUP, "validatingadmissionpolicies", "", policy_name);
+    let kind = policy.as_deref().and_then(param_kind);
+    let resource = kind.and_then(|(group, version, kind)| resource_of(context, group, version, kind));
+    let (group, resource) = match kind {
+        Some((group, ..)) => (group, resource.as_deref().unwrap_or("*")),
+        None => ("*", "*"),
+    };
+    let namespace = text(reference, "namespace");
+    if context
+        .lister
+        .allowed(context.user, verb, group, resource, namespace, name)
+    {
+        return ErrorList::new();
+    }
+    let user = shown(context.user);
+    let all = "permission for all groups, versions and resources";
+    let why = match (&policy, kind) {
+        (None, _) => format!(
+            "unable to get policy {policy_name} to determine minimum required permissions and user {user} does not have \"{verb}\" {all}"
+        ),
+        (Some(_), Some((group, version, kind))) if resource == "*" => format!(
+            "unable to resolve paramKind {} to determine minimum required permissions and user {user} does not have \"{verb}\" {all}",
+            shown_kind(group, version, kind)
+        ),
+        _ => format!("user {user} does not have \"{verb}\" permission on the object referenced by paramRef"),
+    };
+    vec![Error::forbidden(&Path::new("spec").child("paramRef"), why)]
+}
+
+fn resource_of(context: &Context<'_>, group: &str, version: &str, kind: &str) -> Option<String> {
+    let definition = context.lister.cluster()?.of_kind(group, version, kind)?;
+    Some(definition.plural.clone())
+}
+
+/// A user as Go prints one.
+fn shown(user: &UserInfo) -> String {
+    let extra = user.extra.iter();
+    let extra: Vec<String> = extra
+        .map(|(key, values)| format!("{key}:[{}]", values.join(" ")))
+        .collect();
+    format!(
+        "&{{{} {} [{}] map[{}]}}",
+        user.name,
+        user.uid,
+        user.groups.join(" "),
+        extra.join(" ")
+    )
+}
+
+/// A kind as Go prints a policy's.
+fn shown_kind(group: &str, version: &str, kind: &str) -> String {
+    let version = match group {
+        "" => version.to_owned(),
+        group => format!("{group}/{version}"),
+    };
+    format!("&{{{version} {kind}}}")
+}
+
+/// What is wrong with a changed policy.
+fn update(policy: &Value, old: &Value, validates: bool) -> ErrorList {
+    match spec_of(policy) == spec_of(old) {
+        true => ErrorList::new(),
+        false => validate(policy, Some(old), validates),
+    }
+}
+
 /// Policies that validate, or change.
 pub(super) fn policies(mut kind: Kind, validates: bool) -> Kind {
     kind.default = |policy| {
@@ -152,29 +366,16 @@ pub(super) fn policies(mut kind: Kind, validates: bool) -> Kind {
         }
         defaults::admission_policy(policy);
     };
-    kind.validate_create = if validates {
-        |policy| {
-            let mut errors = validate_policy(policy);
-            errors.extend(validate_validations(policy));
-            errors
-        }
-    } else {
-        validate_policy
+    if validates {
+        kind.authorize = authorize_policy;
+    }
+    kind.validate_create = match validates {
+        true => |policy| validate(policy, None, true),
+        false => |policy| validate(policy, None, false),
     };
-    kind.validate_update = if validates {
-        |policy, old| match spec_of(policy) == spec_of(old) {
-            true => ErrorList::new(),
-            false => {
-                let mut errors = validate_policy(policy);
-                errors.extend(validate_validations(policy));
-                errors
-            }
-        }
-    } else {
-        |policy, old| match spec_of(policy) == spec_of(old) {
-            true => ErrorList::new(),
-            false => validate_policy(policy),
-        }
+    kind.validate_update = match validates {
+        true => |policy, old| update(policy, old, true),
+        false => |policy, old| update(policy, old, false),
     };
     kind
 }
@@ -242,6 +443,9 @@ fn validate_binding(binding: &Value, validates: bool) -> ErrorList {
 /// Bindings of policies that validate, or change.
 pub(super) fn bindings(mut kind: Kind, validates: bool) -> Kind {
     kind.default = defaults::admission_policy_binding;
+    if validates {
+        kind.authorize = authorize_binding;
+    }
     kind.validate = if validates {
         |binding| validate_binding(binding, true)
     } else {

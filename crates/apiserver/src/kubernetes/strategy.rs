@@ -73,6 +73,8 @@ pub(super) struct Kind {
     pub(super) validate_create: fn(&Value) -> ErrorList,
     pub(super) validate_update: fn(&Value, &Value) -> ErrorList,
     pub(super) validate_status: fn(&Value, &Value) -> ErrorList,
+    /// What a caller may not write, of what is valid.
+    pub(super) authorize: fn(&Context<'_>, &Value, Option<&Value>) -> ErrorList,
     /// What is wrong with the finalizers.
     finalizers: fn(&Value) -> ErrorList,
     /// Whether an update's whole object is judged before what it changes.
@@ -115,6 +117,7 @@ impl Kind {
             validate_create: |_| Vec::new(),
             validate_update: |_, _| Vec::new(),
             validate_status: |_, _| Vec::new(),
+            authorize: |_, _, _| Vec::new(),
             finalizers,
             whole_first: false,
             metadata_again: MetadataAgain::Change,
@@ -141,6 +144,30 @@ impl Kind {
     pub(super) fn defaulted(mut self, default: fn(&mut Value)) -> Self {
         self.default = default;
         self
+    }
+
+    /// What is wrong with a change.
+    fn changed(&self, object: &Draft, old: &Draft) -> ErrorList {
+        let mut change = match self.metadata_again {
+            MetadataAgain::Whole => Vec::new(),
+            MetadataAgain::Change | MetadataAgain::Both => meta::validate_update(object, old),
+        };
+        change.extend((self.validate_update)(object, old));
+        let mut whole = match self.metadata_again {
+            MetadataAgain::Change => Vec::new(),
+            MetadataAgain::Whole | MetadataAgain::Both => {
+                let mut errors = meta::validate(object, self.name);
+                errors.extend((self.finalizers)(object));
+                errors
+            }
+        };
+        whole.extend((self.validate)(object));
+        if self.whole_first {
+            whole.extend(change);
+            return whole;
+        }
+        change.extend(whole);
+        change
     }
 
     fn generation(mut self) -> Self {
@@ -179,34 +206,22 @@ impl Strategy for Kind {
         (self.prepare_update)(context, object, old)
     }
 
-    fn validate(&self, _: &Context<'_>, object: &Draft) -> ErrorList {
+    fn validate(&self, context: &Context<'_>, object: &Draft) -> ErrorList {
         let mut errors = (self.finalizers)(object);
         errors.extend((self.validate)(object));
         errors.extend((self.validate_create)(object));
+        if errors.is_empty() {
+            errors = (self.authorize)(context, object, None);
+        }
         errors
     }
 
-    fn validate_update(&self, _: &Context<'_>, object: &Draft, old: &Draft) -> ErrorList {
-        let mut change = match self.metadata_again {
-            MetadataAgain::Whole => Vec::new(),
-            MetadataAgain::Change | MetadataAgain::Both => meta::validate_update(object, old),
-        };
-        change.extend((self.validate_update)(object, old));
-        let mut whole = match self.metadata_again {
-            MetadataAgain::Change => Vec::new(),
-            MetadataAgain::Whole | MetadataAgain::Both => {
-                let mut errors = meta::validate(object, self.name);
-                errors.extend((self.finalizers)(object));
-                errors
-            }
-        };
-        whole.extend((self.validate)(object));
-        if self.whole_first {
-            whole.extend(change);
-            return whole;
+    fn validate_update(&self, context: &Context<'_>, object: &Draft, old: &Draft) -> ErrorList {
+        let errors = self.changed(object, old);
+        if errors.is_empty() {
+            return (self.authorize)(context, object, Some(old));
         }
-        change.extend(whole);
-        change
+        errors
     }
 
     fn update_status(&self, _: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<ErrorList, ApiError> {

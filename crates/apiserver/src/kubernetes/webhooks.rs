@@ -5,6 +5,7 @@ use gardener_apimachinery::meta::validate_label_selector;
 use gardener_apimachinery::names;
 use serde_json::Value;
 
+use crate::intercept::conditions;
 use crate::meta;
 
 /// Review versions that webhooks may ask for.
@@ -134,12 +135,13 @@ fn webhook(hook: &Value, mutating: bool, leniency: Leniency, path: &Path, errors
         errors,
     );
     if !leniency.any_conditions {
-        match_conditions(hook, &path.child("matchConditions"), errors);
+        match_conditions(hook, false, &path.child("matchConditions"), errors);
     }
 }
 
-fn match_conditions(hook: &Value, path: &Path, errors: &mut ErrorList) {
-    let conditions = meta::elements(hook, "/matchConditions");
+/// Checks match conditions. `params` tells whether they know a policy's parameters.
+pub(super) fn match_conditions(object: &Value, params: bool, path: &Path, errors: &mut ErrorList) {
+    let conditions = meta::elements(object, "/matchConditions");
     if conditions.len() > CONDITIONS {
         errors.push(Error::too_many(path, conditions.len(), CONDITIONS));
     }
@@ -149,7 +151,7 @@ fn match_conditions(hook: &Value, path: &Path, errors: &mut ErrorList) {
         let expression = meta::text(condition, "/expression").trim();
         if expression.is_empty() {
             errors.push(Error::required(&path.child("expression"), ""));
-        } else if let Err(why) = crate::webhooks::conditions::compile(expression) {
+        } else if let Some(why) = conditions::compile(expression, params).error() {
             errors.push(Error::invalid(&path.child("expression"), expression, why));
         }
         let name = meta::text(condition, "/name");

@@ -6,13 +6,16 @@ use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
 use serde_json::Value;
 
-use super::matching::{self, Invocation};
 use super::registered::Hook;
 use super::review::{self, Unusable, Verdict};
-use super::{call, conditions, conversion};
+use super::{call, conversion};
 use crate::cluster::LogicalCluster;
 use crate::decode::{self, Format};
-use crate::definition::{Admission, Attributes, Definition, Version};
+use crate::definition::{Admission, Attributes, Definition};
+use crate::intercept::conditions;
+use crate::intercept::form::{Form, Forms, is_main_kind, known, stored};
+use crate::intercept::matching::{self, Invocation};
+use crate::intercept::request;
 
 /// Lets webhooks change objects, one after the other.
 pub struct MutatingAdmissionWebhook;
@@ -101,18 +104,13 @@ impl Admission for ValidatingAdmissionWebhook {
                 calls.push((hook, invocation));
             }
         }
-        let mut forms: Vec<(Invocation, Form)> = Vec::new();
+        let mut forms = Forms::default();
         for (_, invocation) in &calls {
-            if !forms.iter().any(|(known, _)| known.is_same_form(invocation)) {
-                let form = Form::of(cluster, attributes, invocation)
-                    .await
-                    .map_err(ApiError::internal)?;
-                forms.push((invocation.clone(), form));
-            }
+            let form = forms.get(cluster, attributes, invocation).await;
+            form.map_err(ApiError::internal)?;
         }
         let asked = calls.iter().map(|(hook, invocation)| {
-            let form = forms.iter().find(|(known, _)| known.is_same_form(invocation));
-            let form = form.map(|(_, form)| form);
+            let form = forms.made(invocation);
             async move {
                 let Some(form) = form else { return Ok(()) };
                 match ask(cluster, hook, invocation, attributes, form, false).await {
@@ -131,7 +129,7 @@ async fn concerned(
     hook: &Hook,
     attributes: &Attributes<'_>,
 ) -> Result<Option<Invocation>, ApiError> {
-    let Some(invocation) = matching::invocation(cluster, hook, attributes)? else {
+    let Some(invocation) = matching::invocation(cluster, &hook.constraints, attributes)? else {
         return Ok(None);
     };
     if hook.conditions.is_empty() {
@@ -140,80 +138,18 @@ async fn concerned(
     let form = Form::of(cluster, attributes, &invocation)
         .await
         .map_err(ApiError::internal)?;
-    let review = review::request("v1", "", attributes, &invocation, None, None);
-    let request = review.get("request").unwrap_or(&Value::Null);
-    let objects = (form.object.as_ref(), form.old.as_ref());
+    let request = request::of(attributes, &invocation);
     let hold = conditions::hold(
         cluster,
         &hook.conditions,
         hook.fails_closed,
         attributes,
-        objects,
-        request,
-    )?;
+        &form,
+        &request,
+        None,
+    )
+    .map_err(|why| attributes.forbidden(&why))?;
     Ok(hold.then_some(invocation))
-}
-
-/// A request's objects in the form in which a webhook gets them.
-struct Form {
-    object: Option<Value>,
-    old: Option<Value>,
-}
-
-impl Form {
-    async fn of(
-        cluster: &LogicalCluster,
-        attributes: &Attributes<'_>,
-        invocation: &Invocation,
-    ) -> Result<Self, ApiError> {
-        Ok(Self {
-            object: match &attributes.object {
-                Some(object) => Some(in_form(cluster, attributes, invocation, object).await?),
-                None => None,
-            },
-            old: match attributes.old {
-                Some(old) => Some(in_form(cluster, attributes, invocation, old).await?),
-                None => None,
-            },
-        })
-    }
-}
-
-/// Whether the objects of a request are of the resource's own kind, not of a subresource's.
-fn is_main_kind(attributes: &Attributes<'_>) -> bool {
-    let (group, _, kind) = attributes.kind();
-    let own = attributes.definition.version(attributes.version);
-    own.is_some_and(|version| version.kind == kind) && group == attributes.definition.group
-}
-
-async fn in_form(
-    cluster: &LogicalCluster,
-    attributes: &Attributes<'_>,
-    invocation: &Invocation,
-    object: &Value,
-) -> Result<Value, ApiError> {
-    let mut object = object.clone();
-    if !is_main_kind(attributes) {
-        return Ok(object);
-    }
-    let definition = invocation.definition(attributes);
-    let from = stored(attributes.definition);
-    conversion::convert(cluster, definition, &mut [&mut object], from, &invocation.version).await?;
-    // Go's encoder writes members that are always there
-    if let Some(version) = known(definition, &invocation.version).filter(|version| version.completes)
-        && let Some(schema) = &version.schema
-    {
-        schema.complete(&mut object);
-    }
-    Ok(object)
-}
-
-fn stored(definition: &Definition) -> &str {
-    definition.stored_version().map_or("", |version| version.name.as_str())
-}
-
-fn known<'a>(definition: &'a Definition, version: &str) -> Option<&'a Version> {
-    definition.versions.iter().find(|own| own.name == version)
 }
 
 /// Asks one webhook, and notes its warnings.

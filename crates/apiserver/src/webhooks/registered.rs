@@ -4,18 +4,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gardener_apimachinery::selector::LabelSelector;
 use gardener_store::Entry;
 use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhook,
+    MutatingWebhook, MutatingWebhookConfiguration, NamedRuleWithOperations, RuleWithOperations, ValidatingWebhook,
     ValidatingWebhookConfiguration, WebhookClientConfig,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as SelectorObject;
 
 use super::call::Endpoint;
-use super::conditions::Condition;
 use crate::cluster::LogicalCluster;
 use crate::followed::Followed;
+use crate::intercept::conditions;
+use crate::intercept::expressions::Expression;
+use crate::intercept::matching::{Constraints, selector};
 use crate::object;
 
 /// How long a webhook may take that does not say.
@@ -44,14 +44,11 @@ pub(crate) struct Hook {
     /// Tells webhooks apart: configuration, name, and which of that name.
     pub(super) uid: String,
     pub(super) endpoint: Endpoint,
-    pub(super) rules: Vec<RuleWithOperations>,
+    /// Which requests it is asked about.
+    pub(super) constraints: Constraints,
     /// Whether a call that fails refuses the request.
     pub(super) fails_closed: bool,
-    /// Whether requests for other versions of a resource are left alone.
-    pub(super) exact: bool,
-    pub(super) namespaces: LabelSelector,
-    pub(super) objects: LabelSelector,
-    pub(super) conditions: Vec<Condition>,
+    pub(super) conditions: Vec<Expression>,
     /// Whether a request that stores nothing may be asked about.
     pub(super) in_dry_run: bool,
     pub(super) timeout: Duration,
@@ -121,20 +118,23 @@ fn mutating(webhook: MutatingWebhook) -> Hook {
 }
 
 fn validating(webhook: ValidatingWebhook) -> Hook {
-    let selector = |selector: Option<SelectorObject>| selector.as_ref().map(LabelSelector::from).unwrap_or_default();
+    let rules = webhook.rules.unwrap_or_default().into_iter();
     Hook {
         uid: String::new(),
         endpoint: endpoint(webhook.client_config),
-        rules: webhook.rules.unwrap_or_default(),
+        constraints: Constraints {
+            rules: Some(rules.map(unnamed).collect()),
+            excluded: Vec::new(),
+            exact: webhook.match_policy.as_deref() == Some("Exact"),
+            namespaces: selector(webhook.namespace_selector.as_ref()),
+            objects: selector(webhook.object_selector.as_ref()),
+        },
         fails_closed: webhook.failure_policy.as_deref() != Some("Ignore"),
-        exact: webhook.match_policy.as_deref() == Some("Exact"),
-        namespaces: selector(webhook.namespace_selector),
-        objects: selector(webhook.object_selector),
         conditions: webhook
             .match_conditions
             .iter()
             .flatten()
-            .map(|condition| Condition::new(&condition.expression))
+            .map(|condition| conditions::compile(&condition.expression, false))
             .collect(),
         in_dry_run: matches!(webhook.side_effects.as_str(), "None" | "NoneOnDryRun"),
         timeout: webhook
@@ -144,6 +144,18 @@ fn validating(webhook: ValidatingWebhook) -> Hook {
         review_versions: webhook.admission_review_versions,
         reinvocable: false,
         name: webhook.name,
+    }
+}
+
+/// A rule for objects of any name.
+fn unnamed(rule: RuleWithOperations) -> NamedRuleWithOperations {
+    NamedRuleWithOperations {
+        api_groups: rule.api_groups,
+        api_versions: rule.api_versions,
+        operations: rule.operations,
+        resource_names: None,
+        resources: rule.resources,
+        scope: rule.scope,
     }
 }
 

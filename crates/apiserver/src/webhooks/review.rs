@@ -8,8 +8,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::matching::{self, Invocation};
 use crate::definition::Attributes;
+use crate::intercept::matching::Invocation;
+use crate::intercept::request;
 
 const GROUP: &str = "admission.k8s.io";
 
@@ -28,76 +29,12 @@ pub(super) fn request(
     object: Option<&Value>,
     old: Option<&Value>,
 ) -> Value {
-    let gvk =
-        |(group, version, kind): (String, String, String)| json!({"group": group, "version": version, "kind": kind});
-    let gvr =
-        |group: &str, version: &str, resource: &str| json!({"group": group, "version": version, "resource": resource});
-    let requested = attributes.definition;
-    let definition = invocation.definition(attributes);
-    let own_kind = attributes.kind();
-    let main_kind = requested.version(attributes.version).map(|version| &version.kind);
-    let asked_kind = match main_kind == Some(&own_kind.2) && own_kind.0 == requested.group {
-        true => {
-            let kind = definition.version(&invocation.version);
-            let kind = kind.map_or_else(String::new, |version| version.kind.clone());
-            (definition.group.clone(), invocation.version.clone(), kind)
-        }
-        false => own_kind.clone(),
-    };
-    let mut request = serde_json::Map::new();
+    let mut request = request::of(attributes, invocation);
     let mut put = |key: &str, value: Value| drop(request.insert(key.to_owned(), value));
     put("uid", uid.into());
-    put("kind", gvk(asked_kind));
-    put(
-        "resource",
-        gvr(&definition.group, &invocation.version, &definition.plural),
-    );
-    put("requestKind", gvk(own_kind));
-    put(
-        "requestResource",
-        gvr(&requested.group, attributes.version, &requested.plural),
-    );
-    for (key, text) in [
-        ("subResource", attributes.subresource),
-        ("requestSubResource", attributes.subresource),
-        (
-            "name",
-            if attributes.with_collection {
-                ""
-            } else {
-                attributes.name
-            },
-        ),
-        ("namespace", matching::namespace(attributes)),
-    ] {
-        if !text.is_empty() {
-            put(key, text.into());
-        }
-    }
-    put("operation", matching::word(attributes.operation).into());
-    put("userInfo", user(attributes));
     put("object", object.cloned().unwrap_or(Value::Null));
     put("oldObject", old.cloned().unwrap_or(Value::Null));
-    put("dryRun", attributes.context.dry_run.into());
-    put("options", attributes.options.clone());
     json!({"kind": "AdmissionReview", "apiVersion": format!("{GROUP}/{version}"), "request": request})
-}
-
-fn user(attributes: &Attributes<'_>) -> Value {
-    let user = attributes.context.user;
-    let mut info = json!({"username": user.name});
-    if let Value::Object(info) = &mut info {
-        if !user.uid.is_empty() {
-            info.insert("uid".into(), user.uid.clone().into());
-        }
-        if !user.groups.is_empty() {
-            info.insert("groups".into(), user.groups.clone().into());
-        }
-        if !user.extra.is_empty() {
-            info.insert("extra".into(), json!(user.extra));
-        }
-    }
-    info
 }
 
 /// What a webhook decided.

@@ -21,6 +21,8 @@ pub(super) fn checks<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: &[Va
         ("subresource", [Value::Text(subresource)]) => check.subresource = subresource.clone().into_owned(),
         ("namespace", [Value::Text(namespace)]) => check.namespace = namespace.clone().into_owned(),
         ("name", [Value::Text(name)]) => check.name = name.clone().into_owned(),
+        ("fieldSelector", [Value::Text(selector)]) => check.field_selector = selector.clone().into_owned(),
+        ("labelSelector", [Value::Text(selector)]) => check.label_selector = selector.clone().into_owned(),
         ("check", [Value::Text(verb)]) => {
             if let Err(error) = evaluation.pay(350_000) {
                 return Some(Err(error));

@@ -13,12 +13,14 @@ import (
 	"sort"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/pkg/apis/admissionregistration"
 	"k8s.io/kubernetes/pkg/apis/batch"
 	"k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/apis/flowcontrol"
@@ -153,6 +155,7 @@ func main() {
 		{reflect.TypeFor[flowcontrol.FlowSchemaSpec](), reflect.TypeFor[flowcontrolv1.FlowSchemaSpec]()},
 		{reflect.TypeFor[flowcontrol.PriorityLevelConfigurationSpec](), reflect.TypeFor[flowcontrolv1.PriorityLevelConfigurationSpec]()},
 		{reflect.TypeFor[apiextensions.CustomResourceDefinitionVersion](), reflect.TypeFor[apiextensionsv1.CustomResourceDefinitionVersion]()},
+		{reflect.TypeFor[admissionregistration.AuditAnnotation](), reflect.TypeFor[admissionregistrationv1.AuditAnnotation]()},
 	} {
 		describe(pair[0], pair[1])
 	}

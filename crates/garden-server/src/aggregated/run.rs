@@ -31,9 +31,9 @@ use crate::bootstrap;
 /// Host names of the server.
 const HOSTS: [&str; 2] = ["gardener-apiserver.kube-system.svc", "localhost"];
 
-/// Kinds of Kubernetes that admission reads: what objects refer to, where they are and how many there may be, and which webhooks are asked and where
-/// those are.
-const ELSEWHERE: [(&str, &str); 8] = [
+/// Kinds of Kubernetes that admission reads: what objects refer to, where they are how many there may be, which webhooks are asked and where those
+/// are, and which policies hold.
+const ELSEWHERE: [(&str, &str); 10] = [
     ("", "namespaces"),
     ("", "resourcequotas"),
     ("", "secrets"),
@@ -42,6 +42,8 @@ const ELSEWHERE: [(&str, &str); 8] = [
     ("discovery.k8s.io", "endpointslices"),
     ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
     ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
 ];
 
 /// Why the server does not start.

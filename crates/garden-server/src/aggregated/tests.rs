@@ -315,6 +315,114 @@ async fn admission_reads_where_things_are_served() {
     );
 }
 
+/// Policies of the kube-apiserver judge the garden's objects, too, with parameters and namespaces that are there.
+#[tokio::test(flavor = "multi_thread")]
+async fn policies_are_followed() {
+    for (more, acts) in [
+        ("", true),
+        ("--disable-admission-plugins=ValidatingAdmissionPolicy", false),
+    ] {
+        let pair = Pair::open(&flags(more)).await;
+        let policies = "/apis/admissionregistration.k8s.io/v1";
+        let rules = json!([{"apiGroups": ["core.gardener.cloud"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["projects"]}]);
+        let policy = json!({"metadata": {"name": "p"}, "spec": {
+            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}, "matchConstraints": {"resourceRules": rules},
+            "validations": [{"expression": "object.metadata.name in params.data.names.split(',')", "message": "not a name of ours"}],
+        }});
+        let names = json!({"metadata": {"name": "names"}, "data": {"names": "a,b"}});
+        pair.create("/api/v1/namespaces/default/configmaps", &names).await;
+        pair.create(&format!("{policies}/validatingadmissionpolicies"), &policy)
+            .await;
+        let reference = json!({"name": "names", "namespace": "default", "parameterNotFoundAction": "Deny"});
+        let binding = json!({"metadata": {"name": "p"}, "spec": {"policyName": "p", "validationActions": ["Deny"], "paramRef": reference}});
+        pair.create(&format!("{policies}/validatingadmissionpolicybindings"), &binding)
+            .await;
+        let project = |name: &str| json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project", "metadata": {"name": name}});
+        let projects = "/apis/core.gardener.cloud/v1beta1/projects?dryRun=All";
+        // the copy is a moment behind
+        let mut answer = pair.admin("POST", projects, &project("c")).await;
+        for _ in 0..200 {
+            if answer.0 != 201 || !acts {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            answer = pair.admin("POST", projects, &project("c")).await;
+        }
+        let why = "projects.core.gardener.cloud \"c\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: not a name of ours";
+        match acts {
+            true => assert_eq!((answer.0, &answer.1["message"]), (422, &why.into())),
+            false => assert_eq!(answer.0, 201, "{}", answer.1),
+        }
+        assert_eq!(pair.admin("POST", projects, &project("a")).await.0, 201);
+    }
+}
+
+/// Parameters of kinds that are not followed are asked for where they are served.
+#[tokio::test(flavor = "multi_thread")]
+async fn parameters_of_policies_may_be_of_any_kind() {
+    let pair = Pair::open(&flags("")).await;
+    let policies = "/apis/admissionregistration.k8s.io/v1";
+    let rules = json!([{"apiGroups": ["core.gardener.cloud"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["projects"]}]);
+    let policy = json!({"metadata": {"name": "p"}, "spec": {
+        "paramKind": {"apiVersion": "rules.example.com/v1", "kind": "Names"}, "matchConstraints": {"resourceRules": rules},
+        "validations": [{"expression": "params.kind == 'Names' && object.metadata.name in params.spec.names", "message": "not a name of ours"}],
+    }});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let definition = json!({"metadata": {"name": "names.rules.example.com"}, "spec": {
+        "group": "rules.example.com", "scope": "Cluster", "names": {"plural": "names", "kind": "Names"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+    }});
+    let names = |name: &str, own: &str| {
+        json!({
+            "apiVersion": "rules.example.com/v1", "kind": "Names",
+            "metadata": {"name": name, "labels": {"all": "of-them"}}, "spec": {"names": ["a", own]},
+        })
+    };
+    let bound = async |name: &str, reference: Value| {
+        let binding = json!({"metadata": {"name": name}, "spec": {"policyName": "p", "validationActions": ["Deny"], "paramRef": reference}});
+        pair.create(&format!("{policies}/validatingadmissionpolicybindings"), &binding)
+            .await;
+    };
+    let ask = async |name: &str| {
+        let projects = "/apis/core.gardener.cloud/v1beta1/projects?dryRun=All";
+        let project =
+            json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project", "metadata": {"name": name}});
+        let (_, answer) = pair.admin("POST", projects, &project).await;
+        answer["message"].as_str().unwrap_or_default().to_owned()
+    };
+    // the copies of policies and bindings are a moment behind
+    let refused_at_last = async |name: &str, why: &str| {
+        let mut refused = ask(name).await;
+        for _ in 0..200 {
+            if refused.ends_with(why) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            refused = ask(name).await;
+        }
+        panic!("{refused:?} in place of {why:?}");
+    };
+    pair.create(&format!("{policies}/validatingadmissionpolicies"), &policy)
+        .await;
+    bound("named", json!({"name": "one", "parameterNotFoundAction": "Deny"})).await;
+    let missing = "failed to configure policy: failed to find resource referenced by paramKind: 'rules.example.com/v1, Kind=Names'";
+    refused_at_last("a", missing).await;
+    pair.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition)
+        .await;
+    let none = "no params found for policy binding with `Deny` parameterNotFoundAction";
+    refused_at_last("a", none).await;
+    for (name, own) in [("one", "b"), ("two", "c")] {
+        pair.create("/apis/rules.example.com/v1/names", &names(name, own)).await;
+    }
+    assert_eq!((ask("a").await, ask("b").await), (String::new(), String::new()));
+    let refused = |name: &str| format!("with binding '{name}' denied request: not a name of ours");
+    refused_at_last("c", &refused("named")).await;
+    let all = json!({"selector": {"matchLabels": {"all": "of-them"}}, "parameterNotFoundAction": "Deny"});
+    bound("selected", all).await;
+    refused_at_last("b", &refused("selected")).await;
+    assert_eq!(ask("a").await, "");
+}
+
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_before_admission_can_read() {
     let pair = Pair::with(&flags(""), |own| own).await;

@@ -3,9 +3,11 @@
 use std::sync::{Arc, LazyLock};
 
 use gardener_apimachinery::field;
-use gardener_cel::{CALL_LIMIT, Compiled, Declared, Environment, Program, Shape, Value as CelValue};
+use gardener_cel::{CALL_LIMIT, Declared, Environment, Program, Shape, Value as CelValue};
 use k8s_openapi::api::authorization::v1::SubjectAccessReviewSpec;
 use serde_json::{Map, Value, json};
+
+use crate::intercept::expressions::{self, Returns};
 
 /// What conditions know: the question, as a SubjectAccessReview of version v1 puts it.
 static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
@@ -66,13 +68,7 @@ impl Condition {
     /// # Errors
     /// What is wrong with it, as configurations are told.
     pub fn new(expression: &str) -> Result<Self, String> {
-        let program = ENVIRONMENT
-            .compile(expression)
-            .map_err(|why| format!("compilation failed: {why}"))?;
-        match program.result {
-            Compiled::Bool => Ok(Self(program)),
-            _ => Err(format!("must evaluate to bool but got {}", program.output)),
-        }
+        expressions::compile(&ENVIRONMENT, expression, Returns::Bool).map(Self)
     }
 }
 
@@ -126,19 +122,15 @@ fn request(spec: &SubjectAccessReviewSpec) -> Value {
         }
         let fields = own.field_selector.as_ref().and_then(|own| own.requirements.as_ref());
         let fields = fields.map(|own| {
-            json!(
-                own.iter()
-                    .map(|own| requirement(&own.key, &own.operator, &own.values))
-                    .collect::<Vec<_>>()
-            )
+            let own = own.iter();
+            own.map(|own| requirement(&own.key, &own.operator, &own.values))
+                .collect::<Vec<_>>()
         });
         let labels = own.label_selector.as_ref().and_then(|own| own.requirements.as_ref());
         let labels = labels.map(|own| {
-            json!(
-                own.iter()
-                    .map(|own| requirement(&own.key, &own.operator, &own.values))
-                    .collect::<Vec<_>>()
-            )
+            let own = own.iter();
+            own.map(|own| requirement(&own.key, &own.operator, &own.values))
+                .collect::<Vec<_>>()
         });
         for (name, requirements) in [("fieldSelector", fields), ("labelSelector", labels)] {
             if let Some(requirements) = requirements {

@@ -1,5 +1,6 @@
 //! Match conditions: expressions that tell whether a webhook is asked, or a policy judges.
 
+use gardener_apimachinery::field;
 use gardener_cel::{OBJECT_BUDGET, Value as CelValue};
 use serde_json::{Map, Value};
 
@@ -76,8 +77,5 @@ pub(crate) fn hold(
     if !fails_closed {
         return Ok(false);
     }
-    Err(match failed.as_slice() {
-        [one] => one.clone(),
-        all => format!("[{}]", all.join(", ")),
-    })
+    Err(field::aggregate(&failed))
 }

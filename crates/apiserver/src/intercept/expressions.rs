@@ -158,6 +158,16 @@ impl Returns {
     }
 }
 
+/// Compiles an expression whose value must be of some kind.
+///
+/// # Errors
+/// What is wrong with it, as its author is told.
+pub(crate) fn compile(environment: &Environment, source: &str, returns: Returns) -> Result<Program, String> {
+    let program = environment.compile(source);
+    let program = program.map_err(|why| format!("compilation failed: {why}"))?;
+    returns.judge(&program).map(|()| program)
+}
+
 /// An expression, compiled once.
 pub(crate) struct Expression {
     source: String,
@@ -167,13 +177,9 @@ pub(crate) struct Expression {
 impl Expression {
     /// Compiles it.
     pub(crate) fn compile(environment: &Environment, source: &str, returns: Returns) -> Self {
-        let program = environment
-            .compile(source)
-            .map_err(|why| format!("compilation failed: {why}"))
-            .and_then(|program| returns.judge(&program).map(|()| program));
         Self {
             source: source.to_owned(),
-            program,
+            program: compile(environment, source, returns),
         }
     }
 

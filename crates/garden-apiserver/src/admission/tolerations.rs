@@ -22,8 +22,19 @@ pub(super) struct ShootTolerationRestriction {
     pub(super) allowed: Vec<Toleration>,
 }
 
+/// Where they are in a Shoot.
+const TOLERATIONS: &str = "/spec/tolerations";
+
 fn project(attributes: &Attributes<'_>) -> Result<Arc<Project>, ApiError> {
     lookup::project_of(attributes.context.lister, attributes.namespace).ok_or_else(|| attributes.forbidden(NO_PROJECT))
+}
+
+/// Whether a change leaves the tolerations as they are, as changes of the status do: what a shoot has already it may keep.
+fn is_unchanged(attributes: &Attributes<'_>) -> bool {
+    match (attributes.old, &attributes.object) {
+        (Some(old), Some(new)) => old.pointer(TOLERATIONS) == new.pointer(TOLERATIONS),
+        _ => false,
+    }
 }
 
 #[async_trait]
@@ -58,6 +69,9 @@ impl Admission for ShootTolerationRestriction {
     }
 
     async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        if is_unchanged(attributes) {
+            return Ok(());
+        }
         let Some(shoot) = typed::<Shoot>(attributes) else {
             return Ok(());
         };

@@ -153,12 +153,14 @@ fn wants_reconcile(change: &Change<ManagedResource>) -> bool {
     }
 }
 
-/// When what is applied has changed.
+/// When what is applied has changed. Also when it is told how healthy it is: a run before that was heard may have found something else, and
+/// kept silent because it was what had been told before.
 fn wants_health(change: &Change<ManagedResource>) -> bool {
     match change {
         Change::Applied { old: None, .. } => true,
         Change::Applied { old: Some(old), new } => {
-            status_of(old, APPLIED) != status_of(new, APPLIED) || old.status.resources != new.status.resources
+            let differs = |kind| status_of(old, kind) != status_of(new, kind);
+            [APPLIED, HEALTHY, PROGRESSING].into_iter().any(differs) || old.status.resources != new.status.resources
         }
         Change::Deleted { .. } => false,
     }
@@ -542,6 +544,30 @@ fn equivalent_key(resource: &ManagedResource, reference: &Reference) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What was told may have been old when it was told: that it is there now is a reason to look.
+    #[test]
+    fn grm_25_health_that_was_told_is_looked_at_again() {
+        let told = |kind: &str, status: &str, time: &str| -> Arc<ManagedResource> {
+            let condition = serde_json::json!({
+                "type": kind, "status": status, "reason": "a", "message": "b", "lastTransitionTime": time, "lastUpdateTime": time,
+            });
+            let resource = serde_json::json!({"metadata": {"name": "a"}, "status": {"conditions": [condition]}});
+            Arc::new(serde_json::from_value(resource).unwrap())
+        };
+        let (early, late) = ("2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z");
+        for (old, new, expected) in [
+            (told(HEALTHY, "True", early), told(HEALTHY, "False", late), true),
+            (told(HEALTHY, "False", early), told(HEALTHY, "True", late), true),
+            (told(PROGRESSING, "True", early), told(PROGRESSING, "False", late), true),
+            (told(APPLIED, "False", early), told(APPLIED, "True", late), true),
+            // else each look would be a reason for the next one
+            (told(HEALTHY, "True", early), told(HEALTHY, "True", late), false),
+        ] {
+            let change = Change::Applied { old: Some(old), new };
+            assert_eq!(wants_health(&change), expected, "{change:?}");
+        }
+    }
 
     #[test]
     fn ext_163_equivalent_kinds_have_one_key() {

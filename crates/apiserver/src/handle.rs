@@ -6,7 +6,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::StreamExt;
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::duration::Duration as GoDuration;
 use gardener_apimachinery::field::go_quote;
 use gardener_apimachinery::selector::FieldSelector;
 use http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
@@ -32,7 +31,9 @@ use crate::server::{ALL_CLUSTERS, Server};
 use crate::table::{self, Include, PARTIAL};
 use crate::user::UserInfo;
 use crate::webhooks::conversion;
-use crate::{discovery, health, object, oidc, openapi, protobuf, reviews, scale, subresource, watch, watch_end};
+use crate::{
+    discovery, health, object, oidc, openapi, protobuf, reviews, scale, subresource, time_limit, watch, watch_end,
+};
 
 /// Largest body that is read.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
@@ -144,7 +145,7 @@ where
         )));
     };
     let query = Query::parse(parts.uri.query().unwrap_or_default());
-    check_timeout(&query)?;
+    time_limit::check(&query)?;
     let user = match caller.user {
         Some(user) => user,
         None => {
@@ -183,38 +184,6 @@ where
         Target::Other(path) => call.other(&path).await,
         Target::Resource(resource) => call.counted(resource).await,
     }
-}
-
-/// Refuses a `timeout` that is no duration.
-fn check_timeout(query: &Query) -> Result<(), ApiError> {
-    let Some(text) = query.get("timeout").filter(|text| !text.is_empty()) else {
-        return Ok(());
-    };
-    // watches last as long as `timeoutSeconds` says
-    if query.flag("watch") {
-        return Ok(());
-    }
-    let parsed = text.parse::<GoDuration>();
-    parsed
-        .map(drop)
-        .map_err(|why| ApiError::bad_request(format!("invalid timeout specified in the request URL - {why}")))
-}
-
-/// Subresources whose requests last as long as what they are about.
-const LASTING: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
-
-/// How long a request may take: as long as it says, but no longer than `most`. None for watches and others that last.
-pub(crate) fn time_limit<B>(request: &Request<B>, most: Duration) -> Option<Duration> {
-    let query = Query::parse(request.uri().query().unwrap_or_default());
-    if let Target::Resource(path) = request::target(&request::decode_path(request.uri().path())) {
-        let watches = path.legacy_watch || (path.name.is_empty() && query.flag("watch"));
-        if watches || LASTING.contains(&path.subresource.as_str()) {
-            return None;
-        }
-    }
-    let own = query.get("timeout").and_then(|text| text.parse::<GoDuration>().ok());
-    let own = own.map(GoDuration::to_std).filter(|own| !own.is_zero());
-    Some(own.map_or(most, |own| own.min(most)))
 }
 
 impl Call {

@@ -48,6 +48,7 @@ mod scale;
 pub mod server;
 mod subresource;
 pub mod table;
+mod time_limit;
 mod tls;
 pub mod tokens;
 mod trial;

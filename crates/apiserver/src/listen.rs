@@ -20,11 +20,11 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::handle::{self, Caller};
+use crate::handle::Caller;
 use crate::respond;
 use crate::server::Server;
 use crate::tls::{self, AnyClient, Signatures};
-use crate::trust;
+use crate::{time_limit, trust};
 
 /// How long a client may take to shake hands.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -371,9 +371,7 @@ async fn connection(stream: TcpStream, peer: SocketAddr, server: Server, entranc
             leave.cancel();
         }
         let running = closing.running.token();
-        let limit = closing
-            .request_timeout
-            .and_then(|most| handle::time_limit(&request, most));
+        let limit = closing.request_timeout.and_then(|most| time_limit::of(&request, most));
         async move {
             let one_by_one = request.version() < http::Version::HTTP_2;
             let mut response = match refused {

@@ -50,10 +50,7 @@ impl Followed {
                 Belongings::of_seeds()
             };
             // what is not followed is read again for the next question
-            if !Source::ALL
-                .into_iter()
-                .all(|source| self.begin(cluster, source).is_ok())
-            {
+            if !Source::ALL.iter().all(|source| self.begin(cluster, *source).is_ok()) {
                 self.watches.clear();
             }
         }

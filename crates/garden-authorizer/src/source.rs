@@ -3,70 +3,16 @@
 use crate::objects;
 use crate::vertex::Kind;
 
-/// The kinds whose objects make edges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)] // the kinds' own names
-pub enum Source {
-    BackupBucket,
-    BackupEntry,
-    Bastion,
-    CertificateSigningRequest,
-    ControllerDeployment,
-    ControllerInstallation,
-    CredentialsBinding,
-    Gardenlet,
-    ManagedSeed,
-    Project,
-    SecretBinding,
-    Seed,
-    ServiceAccount,
-    Shoot,
-}
-
-impl Source {
-    /// All of them.
-    pub const ALL: [Self; 14] = [
-        Self::BackupBucket,
-        Self::BackupEntry,
-        Self::Bastion,
-        Self::CertificateSigningRequest,
-        Self::ControllerDeployment,
-        Self::ControllerInstallation,
-        Self::CredentialsBinding,
-        Self::Gardenlet,
-        Self::ManagedSeed,
-        Self::Project,
-        Self::SecretBinding,
-        Self::Seed,
-        Self::ServiceAccount,
-        Self::Shoot,
-    ];
-
-    /// Group and resource.
-    pub fn resource(self) -> (&'static str, &'static str) {
-        const CORE: &str = "core.gardener.cloud";
-        match self {
-            Self::BackupBucket => (CORE, "backupbuckets"),
-            Self::BackupEntry => (CORE, "backupentries"),
-            Self::Bastion => ("operations.gardener.cloud", "bastions"),
-            Self::CertificateSigningRequest => ("certificates.k8s.io", "certificatesigningrequests"),
-            Self::ControllerDeployment => (CORE, "controllerdeployments"),
-            Self::ControllerInstallation => (CORE, "controllerinstallations"),
-            Self::CredentialsBinding => ("security.gardener.cloud", "credentialsbindings"),
-            Self::Gardenlet => ("seedmanagement.gardener.cloud", "gardenlets"),
-            Self::ManagedSeed => ("seedmanagement.gardener.cloud", "managedseeds"),
-            Self::Project => (CORE, "projects"),
-            Self::SecretBinding => (CORE, "secretbindings"),
-            Self::Seed => (CORE, "seeds"),
-            Self::ServiceAccount => ("", "serviceaccounts"),
-            Self::Shoot => (CORE, "shoots"),
-        }
-    }
-}
-
-/// What is the same for each kind.
+/// All that follows from the kinds' names and from where they are.
 macro_rules! kinds {
-    ($($kind:ident),* $(,)?) => {
+    ($($kind:ident => ($group:literal, $resource:literal)),* $(,)?) => {
+        /// The kinds whose objects make edges.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[allow(missing_docs)] // the kinds' own names
+        pub enum Source {
+            $($kind,)*
+        }
+
         /// An object, as much of it as its edges need.
         #[derive(Debug)]
         pub struct Object(Read);
@@ -77,6 +23,16 @@ macro_rules! kinds {
         }
 
         impl Source {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$kind),*];
+
+            /// Group and resource.
+            pub fn resource(self) -> (&'static str, &'static str) {
+                match self {
+                    $(Self::$kind => ($group, $resource),)*
+                }
+            }
+
             /// An object from its JSON; none if it cannot be read. This is what takes time when a garden is large: it can be done on several threads.
             pub fn read(self, json: &[u8]) -> Option<Object> {
                 let read = match self {
@@ -109,18 +65,18 @@ pub(crate) trait Of: Sized {
 }
 
 kinds!(
-    BackupBucket,
-    BackupEntry,
-    Bastion,
-    CertificateSigningRequest,
-    ControllerDeployment,
-    ControllerInstallation,
-    CredentialsBinding,
-    Gardenlet,
-    ManagedSeed,
-    Project,
-    SecretBinding,
-    Seed,
-    ServiceAccount,
-    Shoot,
+    BackupBucket => ("core.gardener.cloud", "backupbuckets"),
+    BackupEntry => ("core.gardener.cloud", "backupentries"),
+    Bastion => ("operations.gardener.cloud", "bastions"),
+    CertificateSigningRequest => ("certificates.k8s.io", "certificatesigningrequests"),
+    ControllerDeployment => ("core.gardener.cloud", "controllerdeployments"),
+    ControllerInstallation => ("core.gardener.cloud", "controllerinstallations"),
+    CredentialsBinding => ("security.gardener.cloud", "credentialsbindings"),
+    Gardenlet => ("seedmanagement.gardener.cloud", "gardenlets"),
+    ManagedSeed => ("seedmanagement.gardener.cloud", "managedseeds"),
+    Project => ("core.gardener.cloud", "projects"),
+    SecretBinding => ("core.gardener.cloud", "secretbindings"),
+    Seed => ("core.gardener.cloud", "seeds"),
+    ServiceAccount => ("", "serviceaccounts"),
+    Shoot => ("core.gardener.cloud", "shoots"),
 );

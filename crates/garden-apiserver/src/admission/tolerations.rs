@@ -8,6 +8,7 @@ use gardener_apimachinery::field::{self, Path};
 use gardener_apis::core::v1beta1::{Project, Shoot, Toleration};
 use gardener_apis::validation::{allowed_tolerations, toleration_identity};
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
+use k8s_openapi::Resource;
 
 use super::shoot_defaults::NO_PROJECT;
 use super::{put, typed, typed_old};
@@ -29,10 +30,12 @@ fn project(attributes: &Attributes<'_>) -> Result<Arc<Project>, ApiError> {
     lookup::project_of(attributes.context.lister, attributes.namespace).ok_or_else(|| attributes.forbidden(NO_PROJECT))
 }
 
-/// Whether a change leaves the tolerations as they are, as changes of the status do: what a shoot has already it may keep.
+/// Whether a change leaves a shoot's tolerations as they are, as changes of the status do: what a shoot has already it may keep.
 fn is_unchanged(attributes: &Attributes<'_>) -> bool {
     match (attributes.old, &attributes.object) {
-        (Some(old), Some(new)) => old.pointer(TOLERATIONS) == new.pointer(TOLERATIONS),
+        (Some(old), Some(new)) if attributes.is(Shoot::GROUP, Shoot::URL_PATH_SEGMENT) => {
+            old.pointer(TOLERATIONS) == new.pointer(TOLERATIONS)
+        }
         _ => false,
     }
 }
@@ -70,7 +73,7 @@ impl Admission for ShootTolerationRestriction {
 
     async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
         if is_unchanged(attributes) {
-            return Ok(());
+            return project(attributes).map(drop);
         }
         let Some(shoot) = typed::<Shoot>(attributes) else {
             return Ok(());

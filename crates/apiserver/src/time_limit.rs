@@ -1,0 +1,41 @@
+//! How long a request may take. Who keeps to it is `listen`.
+
+use std::time::Duration;
+
+use gardener_apimachinery::ApiError;
+use gardener_apimachinery::duration::Duration as GoDuration;
+use http::Request;
+
+use crate::request::{self, Query, Target};
+
+/// Refuses a `timeout` that is no duration.
+pub(crate) fn check(query: &Query) -> Result<(), ApiError> {
+    let Some(text) = query.get("timeout").filter(|text| !text.is_empty()) else {
+        return Ok(());
+    };
+    // watches last as long as `timeoutSeconds` says
+    if query.flag("watch") {
+        return Ok(());
+    }
+    let parsed = text.parse::<GoDuration>();
+    parsed
+        .map(drop)
+        .map_err(|why| ApiError::bad_request(format!("invalid timeout specified in the request URL - {why}")))
+}
+
+/// Subresources whose requests last as long as what they are about.
+const LASTING: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
+
+/// How long a request may take: as long as it says, but no longer than `most`. None for watches and others that last.
+pub(crate) fn of<B>(request: &Request<B>, most: Duration) -> Option<Duration> {
+    let query = Query::parse(request.uri().query().unwrap_or_default());
+    if let Target::Resource(path) = request::target(&request::decode_path(request.uri().path())) {
+        let watches = path.legacy_watch || (path.name.is_empty() && query.flag("watch"));
+        if watches || LASTING.contains(&path.subresource.as_str()) {
+            return None;
+        }
+    }
+    let own = query.get("timeout").and_then(|text| text.parse::<GoDuration>().ok());
+    let own = own.map(GoDuration::to_std).filter(|own| !own.is_zero());
+    Some(own.map_or(most, |own| own.min(most)))
+}

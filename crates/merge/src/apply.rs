@@ -452,9 +452,8 @@ fn store_entries(object: &mut Value, managed: &Managed<'_>) {
 
 /// How objects differ in fields that can be owned here.
 fn changes(old: &Value, new: &Value, schema: &Schema, reset_fields: &Set) -> Comparison {
-    let mut comparison = typed::compare(old, new, schema);
+    let mut comparison = typed::compare_but(reset_fields, old, new, schema);
     if !comparison.is_empty() {
-        comparison.forget(reset_fields);
         for set in [&mut comparison.added, &mut comparison.removed, &mut comparison.modified] {
             set.subtract(&STRIPPED);
         }

@@ -14,6 +14,8 @@ use crate::fieldset::{Node, PathElement, Set};
 
 static NO_ELEMENTS: Value = Value::Array(Vec::new());
 
+type Members = Map<String, Value>;
+
 /// The schema at a place of a value; none where nothing is known.
 #[derive(Clone, Copy, Debug)]
 pub struct Type<'a>(Option<&'a Schema>);
@@ -111,12 +113,14 @@ impl<'a> Type<'a> {
         }
     }
 
+    /// Whether a map here is walked member by member.
+    fn is_walked(self) -> bool {
+        self.0.and_then(Schema::map_type) != Some(MapType::Atomic)
+    }
+
     fn shape(self, value: &Value) -> Shape {
         let kind = self.0.map_or(Kind::Any, Schema::kind);
-        let map = || match self.0.and_then(Schema::map_type) {
-            Some(MapType::Atomic) => Shape::Leaf,
-            _ => Shape::Map,
-        };
+        let map = || if self.is_walked() { Shape::Map } else { Shape::Leaf };
         let list = || match self.relation() {
             Relation::Atomic => Shape::Leaf,
             Relation::Set | Relation::Keyed => Shape::List,
@@ -234,6 +238,16 @@ struct Difference {
     modified: Node,
 }
 
+impl From<Difference> for Comparison {
+    fn from(difference: Difference) -> Self {
+        Self {
+            added: difference.added.below,
+            removed: difference.removed.below,
+            modified: difference.modified.below,
+        }
+    }
+}
+
 impl Difference {
     fn place(&mut self, element: &PathElement, below: Self) {
         let put = |node: &mut Node, below: Node| {
@@ -251,11 +265,22 @@ impl Difference {
 pub fn compare(old: &Value, new: &Value, schema: &Schema) -> Comparison {
     let mut difference = Difference::default();
     differ(Type::from(schema), Some(old), Some(new), &mut difference);
-    Comparison {
-        added: difference.added.below,
-        removed: difference.removed.below,
-        modified: difference.modified.below,
+    difference.into()
+}
+
+/// Compares two values but for some fields and all that lies below them. Members that are left out as a whole are not looked at.
+pub(crate) fn compare_but(left_out: &Set, old: &Value, new: &Value, schema: &Schema) -> Comparison {
+    let kind = Type::from(schema);
+    let mut difference = Difference::default();
+    match (old.as_object(), new.as_object()) {
+        (Some(old), Some(new)) if kind.is_walked() => {
+            differ_members(kind, Some(old), Some(new), left_out, &mut difference);
+        }
+        _ => differ(kind, Some(old), Some(new), &mut difference),
     }
+    let mut comparison = Comparison::from(difference);
+    comparison.forget(left_out);
+    comparison
 }
 
 fn differ(kind: Type<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut Difference) {
@@ -300,25 +325,7 @@ fn differ_as(shape: Shape, kind: Type<'_>, old: Option<&Value>, new: Option<&Val
         }
         let old = old.and_then(Value::as_object);
         let new = new.and_then(Value::as_object);
-        for (name, value) in old.into_iter().flatten() {
-            let other = new.and_then(|new| new.get(name));
-            // Go writes nothing and null for the same
-            if new.is_some() && other.is_none() && value.is_null() && kind.is_go_type() {
-                continue;
-            }
-            // what is taken away is null then where Go always writes it
-            let is_null = new.is_some() && other.is_none() && kind.nulls().any(|null| null == name);
-            let other = other.or(is_null.then_some(&Value::Null));
-            differ_member(kind, name, Some(value), other, found);
-        }
-        for (name, value) in new.into_iter().flatten() {
-            match old {
-                Some(old) if old.contains_key(name) => {}
-                Some(_) if value.is_null() && kind.is_go_type() => {}
-                Some(_) => differ_member(kind, name, kind.zero(name), Some(value), found),
-                None => differ_member(kind, name, None, Some(value), found),
-            }
-        }
+        differ_members(kind, old, new, &Set::new(), found);
     } else {
         differ_list(kind, old, new, found);
     }
@@ -326,6 +333,35 @@ fn differ_as(shape: Shape, kind: Type<'_>, old: Option<&Value>, new: Option<&Val
         (None, Some(_)) => found.added.member = true,
         (Some(_), None) => found.removed.member = true,
         _ => {}
+    }
+}
+
+fn differ_members(
+    kind: Type<'_>,
+    old: Option<&Members>,
+    new: Option<&Members>,
+    left_out: &Set,
+    found: &mut Difference,
+) {
+    let is_left_out = |name: &str| !left_out.is_empty() && left_out.has(&[PathElement::field(name)]);
+    for (name, value) in old.into_iter().flatten().filter(|(name, _)| !is_left_out(name)) {
+        let other = new.and_then(|new| new.get(name));
+        // Go writes nothing and null for the same
+        if new.is_some() && other.is_none() && value.is_null() && kind.is_go_type() {
+            continue;
+        }
+        // what is taken away is null then where Go always writes it
+        let is_null = new.is_some() && other.is_none() && kind.nulls().any(|null| null == name);
+        let other = other.or(is_null.then_some(&Value::Null));
+        differ_member(kind, name, Some(value), other, found);
+    }
+    for (name, value) in new.into_iter().flatten().filter(|(name, _)| !is_left_out(name)) {
+        match old {
+            Some(old) if old.contains_key(name) => {}
+            Some(_) if value.is_null() && kind.is_go_type() => {}
+            Some(_) => differ_member(kind, name, kind.zero(name), Some(value), found),
+            None => differ_member(kind, name, None, Some(value), found),
+        }
     }
 }
 

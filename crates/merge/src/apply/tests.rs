@@ -503,6 +503,16 @@ fn custom_manager(name: &str, operation: Operation) -> Manager<'_> {
 
 proptest! {
     #[test]
+    fn what_is_left_out_of_a_comparison_is_forgotten(a in fixtures::custom_object(), b in fixtures::custom_object()) {
+        for left_out in [&[][..], &["spec"], &["metadata.labels"], &["spec", "metadata.labels"], &["nothing"]] {
+            let left_out = Set::of_fields(left_out);
+            let mut whole = typed::compare(&a, &b, &CUSTOM);
+            whole.forget(&left_out);
+            prop_assert_eq!(typed::compare_but(&left_out, &a, &b, &CUSTOM), whole);
+        }
+    }
+
+    #[test]
     fn applying_twice_is_applying_once(a in fixtures::custom_object(), b in fixtures::custom_object(), c in fixtures::custom_object()) {
         let run = |live: Option<&Value>, config: &Value, name: &str, now: &str| {
             apply(live, config, &CUSTOM, &custom_manager(name, Operation::Apply), true, now, &Set::new()).unwrap()

@@ -268,6 +268,14 @@ impl ApiError {
         self
     }
 
+    /// The same error, which asks to try again after some seconds.
+    #[must_use]
+    pub fn with_retry(mut self, seconds: i32) -> Self {
+        let details = self.0.details.get_or_insert_with(StatusDetails::default);
+        details.retry_after_seconds = Some(seconds);
+        self
+    }
+
     /// The same error with a text before its message.
     #[must_use]
     pub fn prefixed(mut self, text: &str) -> Self {

@@ -2,6 +2,7 @@
 
 pub(crate) mod embedded;
 pub(crate) mod names;
+pub(crate) mod scale;
 pub(crate) mod termination;
 
 use std::collections::BTreeMap;
@@ -59,14 +60,11 @@ impl Strategy for CustomStrategy {
 
     fn warnings(&self, _: &Context<'_>, object: &Draft, old: Option<&Draft>) -> Vec<String> {
         let before = old.map(|old| meta::finalizers(old)).unwrap_or_default();
-        let own = meta::finalizers(object);
-        let bare = own.iter().filter(|name| !name.contains('/') && !before.contains(name));
-        bare.map(|name| {
-            format!(
-                "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
-            )
-        })
-        .collect()
+        let mut added = meta::finalizers(object);
+        added.retain(|name| !before.contains(name));
+        added.sort();
+        added.dedup();
+        added.iter().flat_map(|name| warn_of_finalizer(name)).collect()
     }
 
     fn refuses_creation(&self) -> Option<&'static str> {
@@ -97,6 +95,25 @@ impl Strategy for CustomStrategy {
             .map(|path| (path.trim_start_matches('.').to_owned(), text(path)))
             .collect()
     }
+}
+
+/// What is told of a finalizer that may be mistaken for another one, or is no name at all.
+fn warn_of_finalizer(name: &str) -> Vec<String> {
+    let mut warnings = gardener_apimachinery::names::qualified_name(name);
+    if !name.contains('/') && !["orphan", "foregroundDeletion", "kubernetes"].contains(&name) {
+        let path = if name.contains('.') {
+            " including a path (/)"
+        } else {
+            ""
+        };
+        warnings.push(format!(
+            "prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
+        ));
+    }
+    warnings
+        .into_iter()
+        .map(|why| format!("metadata.finalizers: {name:?}: {why}"))
+        .collect()
 }
 
 /// Where the server itself acts on objects of this definition; upstream asks no plugins there either.

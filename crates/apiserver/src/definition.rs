@@ -431,6 +431,11 @@ pub trait Strategy: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Those fields of a stored object by which anybody may select it, also as another kind: events of both groups are the same objects.
+    fn kept_fields(&self, object: &Value) -> Vec<(String, String)> {
+        self.selectable_fields(object)
+    }
+
     /// What is wrong with a name, if anything.
     fn validate_name(&self, name: &str) -> Vec<String> {
         crate::meta::dns1123_subdomain(name)
@@ -623,6 +628,8 @@ pub enum Effect {
     Answer(Value),
     /// Answer this text; nothing is stored.
     Text(String),
+    /// Answer that there is nothing to tell; nothing is stored.
+    Nothing,
     /// Store this as the parent's new state (through validation and admission of the main resource), and answer it.
     Store(Value),
     /// Store this as the parent's new state, and answer the second value.

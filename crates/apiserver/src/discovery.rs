@@ -208,6 +208,15 @@ pub(crate) fn subresources(definition: &Definition, version: &Version) -> Vec<Su
             verbs: own(subresource.verbs()),
         });
     }
+    for connect in crate::connect::of(&definition.group, &definition.plural) {
+        found.push(SubresourceInfo {
+            name: connect.name.to_owned(),
+            group: definition.group.clone(),
+            version: version.name.clone(),
+            kind: connect.kind.to_owned(),
+            verbs: own(connect.verbs()),
+        });
+    }
     if version.scale.is_some() {
         found.push(SubresourceInfo {
             name: "scale".into(),

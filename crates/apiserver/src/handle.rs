@@ -401,6 +401,9 @@ impl Call {
         {
             return Ok(self.forward(&backend).await);
         }
+        if !path.beyond.is_empty() && path.subresource != "proxy" {
+            return Err(ApiError::no_such_path());
+        }
         let definition = definition.filter(|definition| definition.version(&path.version).is_some());
         let Some(definition) = definition else {
             if let Some(bound) = self.bound_by_list(&path)? {
@@ -417,7 +420,7 @@ impl Call {
         }
         let is_custom = !definition.is_go_type();
         let deprecation = definition.strategy.deprecation(&path.version).map(str::to_owned);
-        let is_unheard = verb == "deletecollection" && !definition.verbs.contains(&verb);
+        let is_unheard = path.subresource.is_empty() && !definition.verbs.contains(&verb);
         if verb.is_empty() || is_unheard || self.method == Method::HEAD {
             return Err(ApiError::method_not_allowed());
         }
@@ -480,8 +483,10 @@ impl Call {
             if let Some(deprecation) = deprecation {
                 respond::warn_first(&mut response, deprecation);
             }
-            let is_old = path.group.is_empty() && path.resource == "endpoints";
-            respond::warn(&mut response, if is_old { OLD_ENDPOINTS.as_slice() } else { &[] });
+            let mut old = OLD.iter().filter(|_| path.group.is_empty());
+            if let Some((_, told)) = old.find(|(resource, _)| *resource == path.resource) {
+                respond::warn(&mut response, std::slice::from_ref(told));
+            }
             response
         })
     }
@@ -627,7 +632,9 @@ impl Call {
 
     async fn get(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
         let accept = self.accept(scope)?;
-        parse_revision(self.query.get("resourceVersion"))?;
+        if let Some(revision) = parse_revision(self.query.get("resourceVersion"))? {
+            scope.not_before(revision)?;
+        }
         let entry = scope.entry()?;
         if let Some(bytes) = scope.plain(&entry, accept) {
             return Ok(respond::raw(StatusCode::OK, bytes, accept));
@@ -841,9 +848,19 @@ fn is_reading(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }
 
-/// What clients of Endpoints are told, the one kind of a stable version that is to go.
-static OLD_ENDPOINTS: LazyLock<[String; 1]> =
-    LazyLock::new(|| ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()]);
+/// What clients of the core's resources are told that are to go.
+static OLD: LazyLock<[(&str, String); 2]> = LazyLock::new(|| {
+    [
+        (
+            "componentstatuses",
+            "v1 ComponentStatus is deprecated in v1.19+".to_owned(),
+        ),
+        (
+            "endpoints",
+            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned(),
+        ),
+    ]
+});
 
 /// The `Status` of a completed deletion.
 pub(crate) fn success(definition: &Definition, object: &Value) -> Value {

@@ -11,6 +11,7 @@ mod checks;
 mod claims;
 mod crds;
 mod defaults;
+mod devices;
 mod difference;
 mod drivers;
 mod endpoints;
@@ -223,9 +224,8 @@ pub fn resources() -> Result<(ResourceSet, Documents), RecordedError> {
         let name = group.metadata.name;
         for version in group.versions {
             for resource in version.resources {
-                let storable =
-                    resource.verbs.iter().any(|verb| verb == "get") && resource.resource != "componentstatuses";
-                if !storable {
+                // what is only posted, as reviews are, is no kind of objects
+                if !resource.verbs.iter().any(|verb| verb == "get") {
                     continue;
                 }
                 add(&mut definitions, &name, &version.version, resource, &schemas, &columns);

@@ -126,7 +126,7 @@ impl Head {
                     .unwrap_or_default()
                     .to_owned()
             };
-            let mut fields = definition.strategy.selectable_fields(&object);
+            let mut fields = definition.strategy.kept_fields(&object);
             fields.push(("metadata.name".into(), text("/metadata/name")));
             if definition.namespaced {
                 fields.push(("metadata.namespace".into(), text("/metadata/namespace")));

@@ -127,7 +127,9 @@ pub(crate) fn answer(
             Accept::JSON,
         )));
     }
-    let bytes = document(cluster, rest).ok_or_else(ApiError::no_such_path)?;
+    let Some(bytes) = document(cluster, rest) else {
+        return Ok(Some(respond::empty(StatusCode::NOT_FOUND)));
+    };
     let hash = hash(cluster, rest);
     Ok(Some(tagged(headers, &hash, || {
         respond::raw(StatusCode::OK, bytes, Accept::JSON)

@@ -16,7 +16,7 @@ pub use patch::PatchKind;
 pub(crate) use patch::not_of_this_type;
 pub use read::{ListQuery, Page};
 pub(crate) use read::{parse_revision, read_error};
-pub(crate) use update::{keep_server_metadata, no_name, other_name};
+pub(crate) use update::keep_server_metadata;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -329,18 +329,18 @@ impl Scope {
     }
 
     fn validate_schema(&self, object: &Value, old: Option<&Value>) -> ErrorList {
-        match self
-            .definition
-            .stored_version()
-            .and_then(|version| version.schema.as_ref())
-        {
-            Some(schema) if self.definition.strategy.validates_schema() => {
-                let root = gardener_apimachinery::field::Path::root();
-                let embedded = || crate::crd::embedded::validate(schema, object);
-                schema.validate_with(object, old, &root, embedded)
-            }
-            _ => Vec::new(),
+        let version = self.definition.stored_version();
+        let version = version.filter(|_| self.definition.strategy.validates_schema());
+        let Some((version, schema)) = version.and_then(|version| Some((version, version.schema.as_ref()?))) else {
+            return Vec::new();
+        };
+        let root = gardener_apimachinery::field::Path::root();
+        let embedded = || crate::crd::embedded::validate(schema, object);
+        let mut errors = schema.validate_with(object, old, &root, embedded);
+        if let Some(scale) = &version.scale {
+            errors.extend(crate::crd::scale::validate(object, scale, self.subresource != "status"));
         }
+        errors
     }
 
     /// Runs every plugin's `admit`, and once more when a webhook changed the object after plugins had seen it.

@@ -27,8 +27,10 @@ pub struct ResourcePath {
     pub resource: String,
     /// Name of the object; empty for the collection.
     pub name: String,
-    /// Subresource; empty for the object itself. May contain slashes behind `proxy`.
+    /// Subresource; empty for the object itself.
     pub subresource: String,
+    /// What follows the subresource: a path on the server that a `proxy` connects to. Empty for all else that is there.
+    pub beyond: String,
     /// Whether the legacy `/watch/` prefix was used.
     pub legacy_watch: bool,
 }
@@ -69,7 +71,8 @@ pub fn target(path: &str) -> Target {
     let mut rest = rest.into_iter();
     found.resource = rest.next().unwrap_or_default().to_owned();
     found.name = rest.next().unwrap_or_default().to_owned();
-    found.subresource = rest.collect::<Vec<_>>().join("/");
+    found.subresource = rest.next().unwrap_or_default().to_owned();
+    found.beyond = rest.collect::<Vec<_>>().join("/");
     if found.group.is_empty() && found.resource == "namespaces" && !found.name.is_empty() {
         // upstream's request info names the namespace itself here, and authorization rules rely on it
         found.namespace = found.name.clone();
@@ -128,10 +131,7 @@ impl Query {
 
     /// A boolean as Kubernetes reads one from a query: absent and `0`/`false` are false, anything else is true.
     pub fn flag(&self, key: &str) -> bool {
-        self.0
-            .iter()
-            .find(|(k, _)| k == key)
-            .is_some_and(|(_, v)| !matches!(v.to_ascii_lowercase().as_str(), "false" | "0"))
+        self.0.iter().find(|(k, _)| k == key).is_some_and(|(_, v)| is_true(v))
     }
 
     /// A number.
@@ -141,16 +141,29 @@ impl Query {
     pub fn number<T: std::str::FromStr>(&self, key: &str) -> Result<Option<T>, ApiError> {
         match self.get(key) {
             None => Ok(None),
-            Some(text) => text.parse().map(Some).map_err(|_| {
-                let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-                let why = match !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()) {
-                    true => "value out of range",
-                    false => "invalid syntax",
-                };
-                ApiError::bad_request(format!("strconv.ParseInt: parsing {}: {why}", go_quote(text)))
-            }),
+            Some(text) => integer(text).map(Some),
         }
     }
+}
+
+/// Whether the text of a boolean parameter means yes.
+pub(crate) fn is_true(text: &str) -> bool {
+    !matches!(text.to_ascii_lowercase().as_str(), "false" | "0")
+}
+
+/// Reads an integer.
+///
+/// # Errors
+/// 400 when the text is none.
+pub(crate) fn integer<T: std::str::FromStr>(text: &str) -> Result<T, ApiError> {
+    text.parse().map_err(|_| {
+        let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+        let why = match !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()) {
+            true => "value out of range",
+            false => "invalid syntax",
+        };
+        ApiError::bad_request(format!("strconv.ParseInt: parsing {}: {why}", go_quote(text)))
+    })
 }
 
 /// Percent-decodes a path segment-wise; `%2F` stays an escaped slash inside a name.
@@ -206,6 +219,7 @@ mod tests {
             ["", "v1", "a", "namespaces", "a", "finalize"],
         );
         case("/api/v1/namespaces/a/pods/b/log", ["", "v1", "a", "pods", "b", "log"]);
+        case("/api/v1/nodes/a/proxy/b/c", ["", "v1", "", "nodes", "a", "proxy"]);
         case(
             "/apis/apps/v1/namespaces/a/deployments/b",
             ["apps", "v1", "a", "deployments", "b", ""],

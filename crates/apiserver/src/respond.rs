@@ -68,6 +68,13 @@ pub fn text(code: StatusCode, text: impl Into<String>) -> Response<Body> {
     )
 }
 
+/// An answer without a body.
+pub fn empty(code: StatusCode) -> Response<Body> {
+    let mut response = Response::new(full(Bytes::new()));
+    *response.status_mut() = code;
+    response
+}
+
 /// An answer with a given content type.
 pub fn with_type(code: StatusCode, body: Body, content_type: HeaderValue) -> Response<Body> {
     let mut response = Response::new(body);

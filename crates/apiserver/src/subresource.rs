@@ -9,27 +9,17 @@ use crate::definition::Effect;
 use crate::handle::Call;
 use crate::registry::{DeleteOptions, Deleted, PatchKind, Scope};
 use crate::respond::{self, Body};
-use crate::{meta, object, reviews};
-
-/// Subresources that connect to what runs. Nothing runs here, but what is not there is told as upstream tells it.
-const CONNECTED: [(&str, &str); 5] = [
-    ("pods", "exec"),
-    ("pods", "attach"),
-    ("pods", "portforward"),
-    ("pods", "proxy"),
-    ("services", "proxy"),
-];
+use crate::{connect, meta, object, reviews};
 
 /// Serves a call to a subresource.
 pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
-    let subresource = scope.definition.subresources.get(scope.subresource.as_str()).cloned();
-    let Some(subresource) = subresource else {
-        if CONNECTED.contains(&(scope.definition.plural.as_str(), scope.subresource.as_str())) {
-            // what cannot be connected to because it is not there
-            scope.entry()?;
-        }
-        return Err(ApiError::no_such_path());
-    };
+    let name = scope.subresource.as_str();
+    let mut connects = connect::of(&scope.definition.group, &scope.definition.plural).iter();
+    if let Some(connect) = connects.find(|own| own.name == name) {
+        return Err(connect.refuse(call, scope, verb));
+    }
+    let subresource = scope.definition.subresources.get(name).cloned();
+    let subresource = subresource.ok_or_else(ApiError::no_such_path)?;
     if !subresource.verbs().contains(&verb) {
         return Err(ApiError::method_not_allowed());
     }
@@ -39,28 +29,38 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         Err(error) if verb != "get" => return Err(error),
         accept => accept,
     };
+    let sent = match verb {
+        "get" => serde_json::to_value(call.query.pairs()).unwrap_or(Value::Null),
+        "patch" => decode::decode(&call.body, Format::Yaml)?.value,
+        _ if call.body.is_empty() => Value::Null,
+        _ => call.decoded()?.value,
+    };
+    if verb == "update" {
+        match meta::name(&sent) {
+            "" => return Err(scope.no_name()),
+            own if own != scope.name => return Err(scope.other_name(own)),
+            _ => {}
+        }
+    }
     for _ in 0..20 {
         let entry = scope.entry()?;
         let parent = object::value_of(&entry);
         let body = match verb {
-            "get" => serde_json::to_value(call.query.pairs()).unwrap_or(Value::Null),
             "patch" => {
-                let patch = decode::decode(&call.body, Format::Yaml)?.value;
                 let mut current = parent.clone();
                 scope.to_requested(&mut current).await?;
                 match call.patch_kind()? {
-                    PatchKind::Json => gardener_merge::json_patch(&current, &patch).map_err(ApiError::from)?,
+                    PatchKind::Json => gardener_merge::json_patch(&current, &sent).map_err(ApiError::from)?,
                     PatchKind::Strategic => match &scope.spec()?.schema {
-                        Some(schema) => gardener_merge::strategic(&current, &patch, schema).map_err(ApiError::from)?,
+                        Some(schema) => gardener_merge::strategic(&current, &sent, schema).map_err(ApiError::from)?,
                         None => return Err(ApiError::unsupported_media_type(&PatchKind::TYPES[..2])),
                     },
                     PatchKind::Merge | PatchKind::Apply => {
-                        gardener_merge::merge_patch(&current, &patch).map_err(ApiError::from)?
+                        gardener_merge::merge_patch(&current, &sent).map_err(ApiError::from)?
                     }
                 }
             }
-            _ if call.body.is_empty() => Value::Null,
-            _ => call.decoded()?.value,
+            _ => sent.clone(),
         };
         let context = scope.context(call.cluster.clock().now(), options.dry_run);
         let asked = (verb == "create").then(|| body.get("spec").cloned()).flatten();
@@ -86,6 +86,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
                 return Ok(warned(respond::value(created, &value, accept?), &warnings));
             }
             Effect::Text(text) => return Ok(respond::text(StatusCode::OK, text)),
+            Effect::Nothing => return Ok(respond::empty(StatusCode::NO_CONTENT)),
             Effect::Delete(grace_period_seconds, answer) => {
                 let main = Scope {
                     subresource: String::new(),

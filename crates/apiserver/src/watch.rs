@@ -66,11 +66,8 @@ pub fn start(
     let prefix = scope.cluster.path(&scope.namespace, "");
     let store = scope.cluster.store();
     let (initial, start) = if listing_wanted {
-        if let Some(revision) = wanted.filter(|revision| *revision > store.revision()) {
-            return Err(read_error(ReadError::Future {
-                requested: revision,
-                current: store.revision(),
-            }));
+        if let Some(revision) = wanted {
+            scope.not_before(revision)?;
         }
         let page = scope.list(&ListQuery {
             limit: None,

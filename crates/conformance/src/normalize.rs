@@ -15,7 +15,7 @@ static TIME: LazyLock<Regex> = LazyLock::new(|| pattern(r"\d{4}-\d\d-\d\dT\d\d:\
 static UID: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
 static REVISION_IN_TEXT: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r#"(ResourceVersion in \w+ ?\w*:? ?\(?|resource version: |resourceVersion\\?":\\?")(\d+)"#)
+    pattern(r#"(ResourceVersion in \w+ ?\w*:? ?\(?|resource version: |, current: |resourceVersion\\?":\\?")(\d+)"#)
 });
 static TOKEN_VOLUME: LazyLock<Regex> = LazyLock::new(|| pattern(r"kube-api-access-[a-z0-9]{5}"));
 static AGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\ds$"));

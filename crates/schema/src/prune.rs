@@ -54,7 +54,7 @@ impl Schema {
                     let path = Step::Field(path, name);
                     match self.child(name) {
                         Some(child) => child.collect_unknown(value, &path, found),
-                        None if self.knows(name) || self.is_scalar() => {}
+                        None if self.knows(name) => {}
                         None => {
                             let mut text = String::new();
                             path.render(&mut text);
@@ -74,13 +74,10 @@ impl Schema {
         }
     }
 
-    /// Drops the members that the schema does not know. Values of a wrong JSON type are left alone.
+    /// Drops the members that the schema does not know; an object where it wants something else loses all of them.
     pub fn prune(&self, value: &mut Value) {
         match value {
             Value::Object(members) => {
-                if self.is_scalar() {
-                    return;
-                }
                 members.retain(|name, value| match self.child(name) {
                     Some(child) => {
                         child.prune(value);
@@ -143,10 +140,6 @@ impl Schema {
             Kind::Boolean => *value = Value::Bool(false),
             _ => {}
         }
-    }
-
-    fn is_scalar(&self) -> bool {
-        matches!(self.kind(), kind if kind.is_scalar()) || self.kind() == Kind::Array
     }
 }
 

@@ -48,7 +48,7 @@ fn resource_names(all: &[Value], path: &Path, errors: &mut ErrorList) {
 }
 
 /// What must hold of all policies. `old` is the policy before, if there was one.
-fn validate_policy(policy: &Value, old: Option<&Value>, compiler: &mut Compiler) -> ErrorList {
+fn validate_policy(policy: &Value, old: Option<&Value>, validates: bool, compiler: &mut Compiler) -> ErrorList {
     let mut errors = ErrorList::new();
     let (spec, path) = (spec_of(policy), Path::new("spec"));
     let on_failure = ["Fail", "Ignore"];
@@ -66,6 +66,9 @@ fn validate_policy(policy: &Value, old: Option<&Value>, compiler: &mut Compiler)
             validate_matches(constraints, &path, &mut errors);
             if list(constraints, "resourceRules").is_empty() {
                 errors.push(Error::required(&path.child("resourceRules"), ""));
+            }
+            if !validates {
+                validate_mutated(constraints, &path, &mut errors);
             }
         }
     }
@@ -213,11 +216,98 @@ fn validate_validation(
 fn validate(policy: &Value, old: Option<&Value>, validates: bool) -> ErrorList {
     let spec = spec_of(policy);
     let mut compiler = Compiler::new(spec.get("paramKind").is_some(), !list(spec, "variables").is_empty());
-    let mut errors = validate_policy(policy, old, &mut compiler);
-    if validates {
-        errors.extend(validate_validations(policy, &compiler));
+    let mut errors = validate_policy(policy, old, validates, &mut compiler);
+    errors.extend(match validates {
+        true => validate_validations(policy, &compiler),
+        false => validate_mutations(spec, &compiler),
+    });
+    errors
+}
+
+/// Only what is created or updated can be changed.
+fn validate_mutated(resources: &Value, path: &Path, errors: &mut ErrorList) {
+    let known = ["*", "CREATE", "UPDATE"];
+    let rules = list(resources, "resourceRules").iter();
+    let operations = rules
+        .flat_map(|rule| list(rule, "operations"))
+        .filter_map(Value::as_str);
+    let at = path.child("resourceRules").child("operations");
+    errors.extend(
+        operations
+            .filter(|own| !known.contains(own))
+            .map(|own| Error::not_supported(&at, own, &known)),
+    );
+}
+
+/// What must hold of a policy that changes objects.
+fn validate_mutations(spec: &Value, compiler: &Compiler) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let path = Path::new("spec");
+    let mutations = list(spec, "mutations");
+    if mutations.is_empty() {
+        let why = "mutations must contain at least one item";
+        errors.push(Error::required(&path.child("mutations"), why));
+    }
+    let environment = compiler.full();
+    for (index, mutation) in mutations.iter().enumerate() {
+        validate_mutation(
+            mutation,
+            &environment,
+            &path.child("mutations").index(index),
+            &mut errors,
+        );
+    }
+    let (own, at) = (text(spec, "reinvocationPolicy"), path.child("reinvocationPolicy"));
+    let known = ["IfNeeded", "Never"];
+    match own {
+        "" => errors.push(Error::required(&at, "")),
+        own if !known.contains(&own) => errors.push(Error::not_supported(&at, own, &known)),
+        _ => {}
     }
     errors
+}
+
+fn validate_mutation(mutation: &Value, environment: &Environment, path: &Path, errors: &mut ErrorList) {
+    const FORMS: [(&str, &str); 2] = [("ApplyConfiguration", "applyConfiguration"), ("JSONPatch", "jsonPatch")];
+    let own = text(mutation, "patchType");
+    if own.is_empty() {
+        return errors.push(Error::required(&path.child("patchType"), ""));
+    }
+    let Some((_, wanted)) = FORMS.iter().find(|(form, _)| *form == own) else {
+        return errors.push(Error::not_supported(
+            &path.child("patchType"),
+            own,
+            &FORMS.map(|(form, _)| form),
+        ));
+    };
+    match mutation.get(*wanted) {
+        None => {
+            let why = format!("must be specified when patchType is {own}");
+            errors.push(Error::required(&path.child(wanted), why));
+        }
+        Some(patch) => validate_patch(patch, environment, &path.child(wanted).child("expression"), errors),
+    }
+    for (_, other) in FORMS
+        .iter()
+        .filter(|(form, key)| *form != own && mutation.get(*key).is_some())
+    {
+        let why = format!("must not be specified when patchType is {own}");
+        errors.push(Error::invalid(&path.child(other), format!("{{{other}}}"), why));
+    }
+}
+
+fn validate_patch(patch: &Value, environment: &Environment, path: &Path, errors: &mut ErrorList) {
+    let told = text(patch, "expression");
+    let source = told.trim();
+    if source.is_empty() {
+        return errors.push(Error::required(path, ""));
+    }
+    // the types that patches are made of are not known here, so that only what is no expression at all is refused
+    if let Err(why) = environment.compile(source)
+        && why.to_string().contains("Syntax error:")
+    {
+        errors.push(Error::invalid(path, source, format!("compilation failed: {why}")));
+    }
 }
 
 fn validate_kind(kind: &Value, path: &Path, errors: &mut ErrorList) {
@@ -413,7 +503,11 @@ fn validate_binding(binding: &Value, validates: bool) -> ErrorList {
         validate_params(reference, &path.child("paramRef"), &mut errors);
     }
     if let Some(resources) = spec.get("matchResources") {
-        validate_matches(resources, &path.child("matchResources"), &mut errors);
+        let path = path.child("matchResources");
+        validate_matches(resources, &path, &mut errors);
+        if !validates {
+            validate_mutated(resources, &path, &mut errors);
+        }
     }
     if !validates {
         return errors;

@@ -368,7 +368,8 @@ pub(super) fn job(value: &mut Value) {
         spec.insert("parallelism".into(), json!(1));
     }
     set(spec, "parallelism", json!(1));
-    set(spec, "backoffLimit", json!(6));
+    let by_index = spec.contains_key("backoffLimitPerIndex");
+    set(spec, "backoffLimit", json!(if by_index { i32::MAX } else { 6 }));
     set(spec, "completionMode", json!("NonIndexed"));
     set(spec, "suspend", json!(false));
     set(spec, "manualSelector", json!(false));

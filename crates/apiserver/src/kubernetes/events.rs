@@ -30,27 +30,68 @@ pub(super) fn core_kind(mut kind: Kind) -> Kind {
     };
     // what may not change of others may change of events
     kind.validate = |event| validate_sense(event, &CORE);
-    kind.fields = |event| {
-        let text = |path: &str| meta::text(event, path).to_owned();
-        let mut fields: Vec<(String, String)> = [
-            "kind",
-            "namespace",
-            "name",
-            "uid",
-            "apiVersion",
-            "resourceVersion",
-            "fieldPath",
-        ]
-        .iter()
-        .map(|key| (format!("involvedObject.{key}"), text(&format!("/involvedObject/{key}"))))
-        .collect();
-        fields.push(("reason".into(), text("/reason")));
-        fields.push(("type".into(), text("/type")));
-        fields.push(("source".into(), text("/source/component")));
-        fields.push(("reportingComponent".into(), text("/reportingComponent")));
-        fields
-    };
+    kind.fields = core_fields;
+    kind.other_fields = new_fields;
     kind
+}
+
+/// What events of the core are selected by.
+fn core_fields(event: &Value) -> Vec<(String, String)> {
+    let text = |path: &str| meta::text(event, path).to_owned();
+    let mut fields: Vec<(String, String)> = [
+        "kind",
+        "namespace",
+        "name",
+        "uid",
+        "apiVersion",
+        "resourceVersion",
+        "fieldPath",
+    ]
+    .iter()
+    .map(|key| (format!("involvedObject.{key}"), text(&format!("/involvedObject/{key}"))))
+    .collect();
+    fields.push(("reason".into(), text("/reason")));
+    fields.push(("type".into(), text("/type")));
+    fields.push(("source".into(), text("/source/component")));
+    fields.push(("reportingComponent".into(), text("/reportingComponent")));
+    fields
+}
+
+/// What those of `events.k8s.io` are selected by.
+fn new_fields(event: &Value) -> Vec<(String, String)> {
+    // selectors see stored events, which are in the core form
+    let text = |new: &str, old: &str| {
+        let text = meta::text(event, new);
+        if text.is_empty() {
+            meta::text(event, old).to_owned()
+        } else {
+            text.to_owned()
+        }
+    };
+    let mut fields: Vec<(String, String)> = [
+        "kind",
+        "namespace",
+        "name",
+        "uid",
+        "apiVersion",
+        "resourceVersion",
+        "fieldPath",
+    ]
+    .iter()
+    .map(|key| {
+        (
+            format!("regarding.{key}"),
+            text(&format!("/regarding/{key}"), &format!("/involvedObject/{key}")),
+        )
+    })
+    .collect();
+    fields.push(("reason".into(), text("/reason", "/reason")));
+    fields.push(("type".into(), text("/type", "/type")));
+    fields.push((
+        "reportingController".into(),
+        text("/reportingController", "/reportingComponent"),
+    ));
+    fields
 }
 
 /// `events.k8s.io/v1`: other names for the same fields.
@@ -64,41 +105,8 @@ pub(super) fn kind(kind: Kind) -> Kind {
             members.entry("deprecatedSource").or_insert_with(|| json!({}));
         }
     };
-    kind.fields = |event| {
-        // selectors see stored events, which are in the core form
-        let text = |new: &str, old: &str| {
-            let text = meta::text(event, new);
-            if text.is_empty() {
-                meta::text(event, old).to_owned()
-            } else {
-                text.to_owned()
-            }
-        };
-        let mut fields: Vec<(String, String)> = [
-            "kind",
-            "namespace",
-            "name",
-            "uid",
-            "apiVersion",
-            "resourceVersion",
-            "fieldPath",
-        ]
-        .iter()
-        .map(|key| {
-            (
-                format!("regarding.{key}"),
-                text(&format!("/regarding/{key}"), &format!("/involvedObject/{key}")),
-            )
-        })
-        .collect();
-        fields.push(("reason".into(), text("/reason", "/reason")));
-        fields.push(("type".into(), text("/type", "/type")));
-        fields.push((
-            "reportingController".into(),
-            text("/reportingController", "/reportingComponent"),
-        ));
-        fields
-    };
+    kind.fields = new_fields;
+    kind.other_fields = core_fields;
     kind.convert = |event, _, _| {
         rename(event);
         Ok::<(), ApiError>(())

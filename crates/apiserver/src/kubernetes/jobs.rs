@@ -409,19 +409,41 @@ fn validate_schedule(spec: &Value, path: &Path, errors: &mut ErrorList) {
         errors.push(Error::required(&at, ""));
         return;
     }
+    if let Err(why) = readable(schedule) {
+        errors.push(Error::invalid(&at, schedule, why));
+    }
     if schedule.contains("TZ") {
         let why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
         errors.push(Error::invalid(&at, schedule, why));
-        return;
     }
-    if schedule.starts_with("@every ") {
-        let duration = schedule.trim_start_matches("@every ");
-        if gardener_schema::formats::duration(duration).is_err() {
-            let why = format!("failed to parse duration {schedule}: time: invalid duration \"{duration}\"");
-            errors.push(Error::invalid(&at, schedule, why));
+}
+
+/// Whether a schedule can be read, also one with a time zone in front.
+///
+/// # Errors
+/// Why it cannot.
+fn readable(schedule: &str) -> Result<(), String> {
+    let zoned = ["TZ=", "CRON_TZ="]
+        .into_iter()
+        .find_map(|key| schedule.strip_prefix(key));
+    let schedule = match zoned.and_then(|zoned| zoned.split_once(' ')) {
+        None => schedule,
+        Some((zone, rest)) => {
+            if !matches!(zone, "" | "UTC" | "Local") && k8s_openapi::jiff::tz::TimeZone::get(zone).is_err() {
+                return Err(format!("provided bad location {zone}: unknown time zone {zone}"));
+            }
+            rest.trim()
         }
-    } else if let Err(error) = Schedule::parse(schedule) {
-        errors.push(Error::invalid(&at, schedule, newer_words(&error.to_string())));
+    };
+    match schedule.strip_prefix("@every ") {
+        Some(duration) if gardener_schema::formats::duration(duration).is_err() => Err(format!(
+            "failed to parse duration {schedule}: time: invalid duration \"{duration}\""
+        )),
+        Some(_) => Ok(()),
+        None => match Schedule::parse(schedule) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(newer_words(&error.to_string())),
+        },
     }
 }
 

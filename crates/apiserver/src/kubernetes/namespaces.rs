@@ -89,11 +89,6 @@ impl Subresource for Finalize {
 
     async fn call(&self, _: &Context<'_>, _: &str, namespace: &Value, body: Value) -> Result<Effect, ApiError> {
         let name = meta::name(namespace);
-        match meta::name(&body) {
-            "" => return Err(registry::no_name(name)),
-            own if own != name => return Err(registry::other_name(name, own)),
-            _ => {}
-        }
         let path = Path::new("spec").child("finalizers");
         let mut wrong: Vec<Error> = meta::elements(&body, "/spec/finalizers")
             .iter()
@@ -102,7 +97,7 @@ impl Subresource for Finalize {
             .flat_map(|(index, own)| {
                 let mut wrong = gardener_apimachinery::names::qualified_name(own);
                 let is_standard = ["kubernetes", "orphan", "foregroundDeletion"].contains(&own);
-                if wrong.is_empty() && !own.contains('/') && !is_standard {
+                if !own.contains('/') && !is_standard {
                     wrong.push("name is neither a standard finalizer name nor is it fully qualified".to_owned());
                 }
                 let at = path.index(index);

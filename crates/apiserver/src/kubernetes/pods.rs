@@ -2,6 +2,7 @@
 
 pub(super) mod containers;
 mod environment;
+mod log;
 mod probes;
 pub(super) mod scheduling;
 mod security;
@@ -21,6 +22,8 @@ use super::internal;
 use super::strategy::Kind;
 use crate::definition::{Context, Effect, Subresource};
 use crate::meta;
+
+pub(super) use log::Log;
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.prepare_create = prepare_create;
@@ -506,71 +509,6 @@ impl Subresource for Eviction {
                 "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
             )),
         }
-    }
-}
-
-/// `pods/log`. Pods of an embedded cluster are simulated: their log is what happened to them.
-pub(super) struct Log;
-
-#[async_trait]
-impl Subresource for Log {
-    fn kind(&self) -> (&'static str, &'static str, &'static str) {
-        ("", "v1", "Pod")
-    }
-
-    fn verbs(&self) -> &'static [&'static str] {
-        &["get"]
-    }
-
-    async fn call(&self, _: &Context<'_>, _: &str, pod: &Value, query: Value) -> Result<Effect, ApiError> {
-        let wanted = meta::text(&query, "/container");
-        let statuses: Vec<&Value> = pod
-            .pointer("/status/containerStatuses")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .collect();
-        let status = if wanted.is_empty() {
-            statuses.first()
-        } else {
-            statuses.iter().find(|status| meta::text(status, "/name") == wanted)
-        };
-        let exists = pod
-            .pointer("/spec/containers")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .any(|container| wanted.is_empty() || meta::text(container, "/name") == wanted);
-        if !exists {
-            return Err(ApiError::bad_request(format!(
-                "container {wanted} is not valid for pod {}",
-                meta::name(pod)
-            )));
-        }
-        let Some(started) = status
-            .and_then(|status| {
-                status
-                    .pointer("/state/running/startedAt")
-                    .or_else(|| status.pointer("/state/terminated/startedAt"))
-            })
-            .and_then(Value::as_str)
-        else {
-            let name = if wanted.is_empty() {
-                statuses
-                    .first()
-                    .map(|status| meta::text(status, "/name"))
-                    .unwrap_or_default()
-            } else {
-                wanted
-            };
-            return Err(ApiError::bad_request(format!(
-                "container {name:?} in pod {:?} is waiting to start: ContainerCreating",
-                meta::name(pod)
-            )));
-        };
-        Ok(Effect::Text(format!(
-            "{started} this container is simulated by the embedded cluster: it has a state, but no process and no output\n"
-        )))
     }
 }
 

@@ -10,9 +10,9 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    admission_policies, autoscaling, certificates, claims, crds, defaults, drivers, endpoints, events, flowcontrol,
-    jobs, namespaces, networking, nodes, pods, policies, printers, roles, serviceaccounts, services, storage, volumes,
-    webhooks, workloads,
+    admission_policies, autoscaling, certificates, claims, crds, defaults, devices, drivers, endpoints, events,
+    flowcontrol, jobs, namespaces, networking, nodes, pods, policies, printers, roles, serviceaccounts, services,
+    storage, volumes, webhooks, workloads,
 };
 use crate::definition::{Context, Draft, Strategy, Subresource};
 use crate::meta;
@@ -83,6 +83,8 @@ pub(super) struct Kind {
     metadata_again: MetadataAgain,
     pub(super) row: fn(Timestamp, &Value) -> Vec<Value>,
     pub(super) fields: fn(&Value) -> Vec<(String, String)>,
+    /// Fields by which the same objects may be selected as another kind.
+    pub(super) other_fields: fn(&Value) -> Vec<(String, String)>,
     pub(super) name: fn(&str) -> Vec<String>,
     pub(super) grace: fn(&Value, Option<i64>) -> Option<i64>,
     pub(super) convert: fn(&mut Value, &str, &str) -> Result<(), ApiError>,
@@ -123,6 +125,7 @@ impl Kind {
             metadata_again: MetadataAgain::Change,
             row,
             fields: |_| Vec::new(),
+            other_fields: |_| Vec::new(),
             name: meta::dns1123_subdomain,
             grace: |_, _| None,
             convert: |_, _, _| Ok(()),
@@ -170,7 +173,7 @@ impl Kind {
         change
     }
 
-    fn generation(mut self) -> Self {
+    pub(super) fn generation(mut self) -> Self {
         self.generation = true;
         self
     }
@@ -280,6 +283,12 @@ impl Strategy for Kind {
 
     fn selectable_fields(&self, object: &Value) -> Vec<(String, String)> {
         (self.fields)(object)
+    }
+
+    fn kept_fields(&self, object: &Value) -> Vec<(String, String)> {
+        let mut fields = (self.fields)(object);
+        fields.extend((self.other_fields)(object));
+        fields
     }
 
     fn validate_name(&self, name: &str) -> Vec<String> {
@@ -468,8 +477,10 @@ fn kind_of(group: &str, resource: &str) -> Kind {
         ("flowcontrol.apiserver.k8s.io", _) => {
             flowcontrol::priority_levels(Kind::new(printers::extensions::priority_level_configuration).generation())
         }
-        ("resource.k8s.io", "resourceclaims") => Kind::new(printers::extensions::resource_claim),
-        ("resource.k8s.io", "resourceslices") => Kind::new(printers::extensions::resource_slice).generation(),
+        ("resource.k8s.io", "deviceclasses") => devices::classes(Kind::new(crate::table::default_row)),
+        ("resource.k8s.io", "resourceclaims") => devices::claims(Kind::new(printers::extensions::resource_claim)),
+        ("resource.k8s.io", "resourceclaimtemplates") => devices::templates(Kind::new(crate::table::default_row)),
+        ("resource.k8s.io", "resourceslices") => devices::slices(Kind::new(printers::extensions::resource_slice)),
         _ => Kind::new(crate::table::default_row),
     };
     kind.update_needs_revision = update_needs_revision(group, resource);

@@ -482,9 +482,28 @@ pub(super) fn stateful_sets(mut kind: Kind) -> Kind {
     };
     kind.prepare_create = |_, set| {
         set_status(set, json!({"replicas": 0, "availableReplicas": 0}));
+        drop_max_unavailable(set, None);
+        Ok(())
+    };
+    kind.prepare_update = |_, set, old| {
+        drop_max_unavailable(set, Some(old));
         Ok(())
     };
     kind
+}
+
+/// Updates of several pods at once are off, as upstream has them.
+fn drop_max_unavailable(set: &mut Value, old: Option<&Value>) {
+    const ROLLING: &str = "/spec/updateStrategy/rollingUpdate";
+    let is_used = |set: &Value| {
+        set.pointer(ROLLING)
+            .is_some_and(|rolling| rolling.get("maxUnavailable").is_some())
+    };
+    if !old.is_some_and(is_used)
+        && let Some(rolling) = set.pointer_mut(ROLLING).and_then(Value::as_object_mut)
+    {
+        rolling.remove("maxUnavailable");
+    }
 }
 
 /// How a StatefulSet replaces its pods.

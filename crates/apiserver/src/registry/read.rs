@@ -289,7 +289,7 @@ impl Scope {
     }
 
     /// Refuses revisions that the store has not reached.
-    fn not_before(&self, revision: Revision) -> Result<(), ApiError> {
+    pub(crate) fn not_before(&self, revision: Revision) -> Result<(), ApiError> {
         let current = self.cluster.store().revision();
         if revision > current {
             return Err(read_error(ReadError::Future {
@@ -406,8 +406,9 @@ pub(crate) fn read_error(error: ReadError) -> ApiError {
         ReadError::Future { requested, current } => ApiError::new(
             504,
             "Timeout",
-            format!("Too large resource version: {requested}, current: {current}"),
+            format!("Timeout: Too large resource version: {requested}, current: {current}"),
         )
+        .with_retry(1)
         .with_causes(vec![k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusCause {
             reason: Some("ResourceVersionTooLarge".into()),
             message: Some("Too large resource version".into()),

@@ -137,11 +137,9 @@ pub(in crate::kubernetes) fn event(now: Timestamp, event: &Value) -> Vec<Value> 
         .or_else(|| event.get("deprecatedCount"))
         .and_then(Value::as_i64)
         .unwrap_or(1);
-    let component = text("/source/component", "/reportingController");
-    let component = if component.is_empty() {
-        meta::text(event, "/reportingComponent").to_owned()
-    } else {
-        component
+    let component = match text("/source/component", "/deprecatedSource/component") {
+        component if component.is_empty() => text("/reportingComponent", "/reportingController"),
+        component => component,
     };
     let host = match text("/source/host", "/deprecatedSource/host") {
         host if host.is_empty() => meta::text(event, "/reportingInstance").to_owned(),

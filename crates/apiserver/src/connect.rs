@@ -1,0 +1,337 @@
+//! Subresources that connect to what runs on a node: `exec`, `attach`, `portforward` and `proxy`.
+//!
+//! This API server opens no connection to a kubelet or a pod: what an embedded cluster runs is simulated. All that kube-apiserver finds out
+//! before it connects is found out here too, in its order and in its words: a client that names a wrong container, or a pod that waits for a
+//! node, is told so.
+
+use gardener_apimachinery::ApiError;
+use serde_json::Value;
+
+use crate::definition::{Context, Lister};
+use crate::handle::Call;
+use crate::meta;
+use crate::registry::Scope;
+
+/// What is connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Connection {
+    /// A container's process, or a new one in it.
+    Container,
+    /// Ports of a pod.
+    Ports,
+    /// A server in a pod.
+    Pod,
+    /// A server behind a service.
+    Service,
+    /// A kubelet.
+    Node,
+}
+
+/// A subresource through which clients connect.
+pub(crate) struct Connect {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// The kind of its options.
+    pub(crate) kind: &'static str,
+    /// To what.
+    to: Connection,
+}
+
+const fn connect(name: &'static str, kind: &'static str, to: Connection) -> Connect {
+    Connect { name, kind, to }
+}
+
+const OF_PODS: [Connect; 4] = [
+    connect("attach", "PodAttachOptions", Connection::Container),
+    connect("exec", "PodExecOptions", Connection::Container),
+    connect("portforward", "PodPortForwardOptions", Connection::Ports),
+    connect("proxy", "PodProxyOptions", Connection::Pod),
+];
+const OF_SERVICES: [Connect; 1] = [connect("proxy", "ServiceProxyOptions", Connection::Service)];
+const OF_NODES: [Connect; 1] = [connect("proxy", "NodeProxyOptions", Connection::Node)];
+
+/// The subresources of a resource through which clients connect.
+pub(crate) fn of(group: &str, resource: &str) -> &'static [Connect] {
+    match (group, resource) {
+        ("", "pods") => &OF_PODS,
+        ("", "services") => &OF_SERVICES,
+        ("", "nodes") => &OF_NODES,
+        _ => &[],
+    }
+}
+
+impl Connect {
+    /// The verbs of the methods that are understood.
+    pub(crate) fn verbs(&self) -> &'static [&'static str] {
+        match self.to {
+            Connection::Container | Connection::Ports => &["create", "get"],
+            Connection::Pod | Connection::Service | Connection::Node => &["create", "delete", "get", "patch", "update"],
+        }
+    }
+
+    /// Why a call is not connected.
+    pub(crate) fn refuse(&self, call: &Call, scope: &Scope, verb: &str) -> ApiError {
+        if !self.verbs().contains(&verb) {
+            return ApiError::method_not_allowed();
+        }
+        let context = scope.context(call.cluster.clock().now(), false);
+        let found = match self.to {
+            Connection::Container => container(&context, scope, call.query.get("container").unwrap_or_default()),
+            Connection::Ports => pod(&context, &scope.namespace, &scope.name).and_then(|pod| {
+                node_of(&context, &pod)?.ok_or_else(|| unassigned(&pod))?;
+                Ok(told_of(&pod))
+            }),
+            Connection::Pod => server_in_pod(&context, scope),
+            Connection::Service => server_of_service(&context, scope),
+            Connection::Node => kubelet(&context, scope),
+        };
+        let is_upgrade = call.headers.contains_key(http::header::UPGRADE);
+        match (found, self.to) {
+            (Err(error), _) => error,
+            (Ok(_), Connection::Container | Connection::Ports) if !is_upgrade => {
+                ApiError::bad_request("Upgrade request required")
+            }
+            (Ok(whom), _) => ApiError::unavailable(format!(
+                "{whom} cannot be reached: this API server connects to no nodes, and containers of an embedded cluster are simulated, without processes or ports"
+            )),
+        }
+    }
+}
+
+fn pod(context: &Context<'_>, namespace: &str, name: &str) -> Result<std::sync::Arc<Value>, ApiError> {
+    let pod = context.lister.get("", "pods", namespace, name);
+    pod.ok_or_else(|| ApiError::not_found("", "pods", name))
+}
+
+fn told_of(pod: &Value) -> String {
+    format!("pod {}", meta::name(pod))
+}
+
+fn unassigned(pod: &Value) -> ApiError {
+    ApiError::bad_request(format!("pod {} does not have a host assigned", meta::name(pod)))
+}
+
+fn container(context: &Context<'_>, scope: &Scope, wanted: &str) -> Result<String, ApiError> {
+    let pod = pod(context, &scope.namespace, &scope.name)?;
+    let container = chosen_container(&pod, wanted)?;
+    node_of(context, &pod)?.ok_or_else(|| unassigned(&pod))?;
+    Ok(format!("container {container} of {}", told_of(&pod)))
+}
+
+/// The container that a call to a pod means: the one that it names, else the pod's only one.
+///
+/// # Errors
+/// 400 when the pod has no such container, or several and none is named.
+pub(crate) fn chosen_container<'a>(pod: &'a Value, wanted: &'a str) -> Result<&'a str, ApiError> {
+    let names = |of: &'a str| {
+        meta::elements(pod, of)
+            .iter()
+            .map(|container| meta::text(container, "/name"))
+    };
+    let all = || {
+        ["/spec/initContainers", "/spec/containers", "/spec/ephemeralContainers"]
+            .into_iter()
+            .flat_map(names)
+    };
+    let own = meta::name(pod);
+    if !wanted.is_empty() {
+        return match all().any(|name| name == wanted) {
+            true => Ok(wanted),
+            false => Err(ApiError::bad_request(format!(
+                "container {wanted} is not valid for pod {own}"
+            ))),
+        };
+    }
+    let mut main = names("/spec/containers");
+    match (main.next(), main.next()) {
+        (Some(only), None) => Ok(only),
+        (None, _) => Err(ApiError::bad_request(format!(
+            "a container name must be specified for pod {own}"
+        ))),
+        (Some(_), Some(_)) => Err(ApiError::bad_request(format!(
+            "a container name must be specified for pod {own}, choose one of: [{}]",
+            all().collect::<Vec<_>>().join(" ")
+        ))),
+    }
+}
+
+/// The name of the node that a pod runs on; none when it has not been assigned one.
+///
+/// # Errors
+/// 404 when there is no such node. It is told as one of the resource that was asked for, as kube-apiserver tells it.
+pub(crate) fn node_of<'a>(context: &Context<'_>, pod: &'a Value) -> Result<Option<&'a str>, ApiError> {
+    let node = meta::text(pod, "/spec/nodeName");
+    if node.is_empty() {
+        return Ok(None);
+    }
+    let known = context.lister.get("", "nodes", "", node).is_some();
+    known
+        .then_some(Some(node))
+        .ok_or_else(|| ApiError::not_found("", "pods", node))
+}
+
+/// The parts of a name in a proxy's path, `name`, `name:port` or `scheme:name:port`: name and port. `None`: it is none of these.
+fn parts(asked: &str) -> Option<(&str, &str)> {
+    let parts: Vec<&str> = asked.split(':').collect();
+    let (scheme, name, port) = match parts.as_slice() {
+        [name] => ("", *name, ""),
+        [name, port] => ("", *name, *port),
+        [scheme, name, port] => (*scheme, *name, *port),
+        _ => return None,
+    };
+    (matches!(scheme, "" | "http" | "https") && !name.is_empty()).then_some((name, port))
+}
+
+fn invalid(what: &str, asked: &str) -> ApiError {
+    ApiError::bad_request(format!("invalid {what} request {asked:?}"))
+}
+
+/// Whether a proxy connects to an address: not to those of the API server's own machine or network.
+fn is_proxied(address: &str) -> bool {
+    address.parse().is_ok_and(|address: std::net::IpAddr| match address {
+        std::net::IpAddr::V4(own) => {
+            !(own.is_unspecified()
+                || own.is_loopback()
+                || own.is_link_local()
+                || own.is_multicast()
+                || own.is_broadcast())
+        }
+        std::net::IpAddr::V6(own) => {
+            !(own.is_unspecified() || own.is_loopback() || own.is_unicast_link_local() || own.is_multicast())
+        }
+    })
+}
+
+fn server_in_pod(context: &Context<'_>, scope: &Scope) -> Result<String, ApiError> {
+    let (name, _) = parts(&scope.name).ok_or_else(|| invalid("pod", &scope.name))?;
+    let pod = pod(context, &scope.namespace, name)?;
+    if !is_proxied(meta::text(&pod, "/status/podIP")) {
+        return Err(ApiError::bad_request("address not allowed"));
+    }
+    Ok(told_of(&pod))
+}
+
+fn server_of_service(context: &Context<'_>, scope: &Scope) -> Result<String, ApiError> {
+    let asked = scope.name.as_str();
+    let (name, port) = parts(asked).ok_or_else(|| invalid("service", asked))?;
+    let missing = || ApiError::not_found("", "services", name);
+    let get = |resource: &str| {
+        context
+            .lister
+            .get("", resource, &scope.namespace, name)
+            .ok_or_else(missing)
+    };
+    let port = match port.parse::<i64>() {
+        Ok(number) => declared_port(&*get("services")?, number, name)?,
+        Err(_) => port.to_owned(),
+    };
+    let endpoints = get("endpoints")?;
+    let subsets = meta::elements(&endpoints, "/subsets");
+    let none = |whom: &str| ApiError::unavailable(format!("no endpoints available for service {whom:?}"));
+    if subsets.is_empty() {
+        return Err(none(name));
+    }
+    let is_served = subsets.iter().any(|subset| {
+        let mut ports = meta::elements(subset, "/ports").iter();
+        let mut addresses = meta::elements(subset, "/addresses").iter();
+        ports.any(|own| meta::text(own, "/name") == port)
+            && addresses.any(|address| is_of_pod(context.lister, &scope.namespace, address))
+    });
+    match is_served {
+        true => Ok(format!("service {name}")),
+        false => Err(none(asked)),
+    }
+}
+
+/// The name of a service's port with a number.
+fn declared_port(service: &Value, number: i64, name: &str) -> Result<String, ApiError> {
+    let mut ports = meta::elements(service, "/spec/ports").iter();
+    let declared = ports.find(|port| port.get("port").and_then(Value::as_i64) == Some(number));
+    let declared = declared.map(|port| meta::text(port, "/name").to_owned());
+    declared.ok_or_else(|| ApiError::unavailable(format!("no service port {number} found for service {name:?}")))
+}
+
+/// Whether an address of endpoints is that of a pod in the namespace.
+fn is_of_pod(lister: &dyn Lister, namespace: &str, address: &Value) -> bool {
+    let named = meta::text(address, "/targetRef/name");
+    meta::text(address, "/targetRef/namespace") == namespace && lister.get("", "pods", namespace, named).is_some()
+}
+
+fn kubelet(context: &Context<'_>, scope: &Scope) -> Result<String, ApiError> {
+    let (name, _) = parts(&scope.name).ok_or_else(|| invalid("node", &scope.name))?;
+    let node = context.lister.get("", "nodes", "", name);
+    node.map(|_| format!("node {name}"))
+        .ok_or_else(|| ApiError::not_found("", "nodes", name))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_of_proxies_may_tell_scheme_and_port() {
+        for (asked, wanted) in [
+            ("web", Some(("web", ""))),
+            ("web:80", Some(("web", "80"))),
+            ("web:", Some(("web", ""))),
+            ("https:web:http", Some(("web", "http"))),
+            (":web:80", Some(("web", "80"))),
+            ("ftp:web:80", None),
+            ("https::80", None),
+            ("a:b:c:d", None),
+            ("", None),
+        ] {
+            assert_eq!(parts(asked), wanted, "{asked}");
+        }
+    }
+
+    #[test]
+    fn a_container_is_chosen_by_name_or_for_being_the_only_one() {
+        let pod = |main: &[&str]| {
+            let named = |names: &[&str]| names.iter().map(|name| json!({"name": name})).collect::<Vec<_>>();
+            json!({
+                "metadata": {"name": "p"},
+                "spec": {"initContainers": named(&["i"]), "containers": named(main), "ephemeralContainers": named(&["e"])},
+            })
+        };
+        for (main, wanted, found) in [
+            (&["a"][..], "", Ok("a")),
+            (&["a", "b"], "b", Ok("b")),
+            (&["a", "b"], "i", Ok("i")),
+            (&["a", "b"], "e", Ok("e")),
+            (&["a", "b"], "c", Err("container c is not valid for pod p")),
+            (
+                &["a", "b"],
+                "",
+                Err("a container name must be specified for pod p, choose one of: [i a b e]"),
+            ),
+            (&[], "", Err("a container name must be specified for pod p")),
+        ] {
+            let pod = pod(main);
+            let chosen = chosen_container(&pod, wanted);
+            let chosen = chosen.as_ref().map(|name| *name).map_err(ApiError::message);
+            assert_eq!(chosen, found, "{main:?} {wanted}");
+        }
+    }
+
+    #[test]
+    fn the_machine_of_the_server_is_not_proxied() {
+        for address in [
+            "",
+            "x",
+            "127.0.0.1",
+            "169.254.1.1",
+            "0.0.0.0",
+            "::1",
+            "fe80::1",
+            "224.0.0.1",
+        ] {
+            assert!(!is_proxied(address), "{address}");
+        }
+        for address in ["10.0.0.1", "fd00::1", "8.8.8.8"] {
+            assert!(is_proxied(address), "{address}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! `resource.k8s.io`: devices, who offers them and who claims them. Of what upstream validates, this has what may not change; that selectors of
+//! devices compile and which fields go together is not judged.
+
+use gardener_apimachinery::field::{Error, ErrorList, Path};
+use serde_json::{Map, Value, json};
+
+use super::internal;
+use super::strategy::Kind;
+use crate::meta;
+
+/// Classes of devices.
+pub(super) fn classes(kind: Kind) -> Kind {
+    kind.generation()
+}
+
+/// Claims of devices.
+pub(super) fn claims(mut kind: Kind) -> Kind {
+    kind.default = |claim| default_requests(claim, "/spec/devices/requests");
+    kind.validate_update = |claim, old| same_spec(claim, old, "resource.ResourceClaimSpec");
+    kind
+}
+
+/// Templates of claims.
+pub(super) fn templates(mut kind: Kind) -> Kind {
+    kind.default = |template| default_requests(template, "/spec/spec/devices/requests");
+    kind.validate_update = |template, old| same_spec(template, old, "resource.ResourceClaimTemplateSpec");
+    kind
+}
+
+/// What drivers offer.
+pub(super) fn slices(kind: Kind) -> Kind {
+    let mut kind = kind.generation();
+    kind.fields = |slice| {
+        ["nodeName", "driver"]
+            .into_iter()
+            .map(|key| {
+                let value = meta::text(slice, &format!("/spec/{key}")).to_owned();
+                (format!("spec.{key}"), value)
+            })
+            .collect()
+    };
+    kind.validate_update = |slice, old| {
+        let fixed = [
+            ("/spec/pool/name", ["pool", "name"].as_slice()),
+            ("/spec/driver", &["driver"]),
+            ("/spec/nodeName", &["nodeName"]),
+        ];
+        let changed = fixed
+            .into_iter()
+            .filter(|(place, _)| slice.pointer(place) != old.pointer(place));
+        changed
+            .map(|(place, names)| {
+                let path = names.iter().fold(Path::new("spec"), |path, name| path.child(name));
+                let value = slice.pointer(place).cloned().unwrap_or_default();
+                Error::invalid(&path, value, "field is immutable")
+            })
+            .collect()
+    };
+    kind
+}
+
+/// A request for devices is for one of them, unless it says otherwise.
+fn default_requests(object: &mut Value, requests: &str) {
+    let requests = object.pointer_mut(requests).and_then(Value::as_array_mut);
+    for request in requests.into_iter().flatten() {
+        if let Some(exactly) = request.get_mut("exactly").and_then(Value::as_object_mut) {
+            default_request(exactly);
+        }
+        let alternatives = request.get_mut("firstAvailable").and_then(Value::as_array_mut);
+        for alternative in alternatives.into_iter().flatten().filter_map(Value::as_object_mut) {
+            default_request(alternative);
+        }
+    }
+}
+
+fn default_request(request: &mut Map<String, Value>) {
+    let is_set = |request: &Map<String, Value>, key: &str| {
+        request
+            .get(key)
+            .is_some_and(|own| *own != json!("") && *own != json!(0))
+    };
+    if !is_set(request, "allocationMode") {
+        request.insert("allocationMode".into(), json!("ExactCount"));
+    }
+    if request.get("allocationMode") == Some(&json!("ExactCount")) && !is_set(request, "count") {
+        request.insert("count".into(), json!(1));
+    }
+}
+
+fn same_spec(object: &Value, old: &Value, of: &str) -> ErrorList {
+    let spec = |object: &Value| object.get("spec").cloned().unwrap_or_default();
+    match spec(object) == spec(old) {
+        true => ErrorList::new(),
+        false => {
+            let shown = internal::text(of, &spec(object));
+            vec![Error::literal(&Path::new("spec"), shown, "field is immutable")]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_for_one_device_unless_it_says_otherwise() {
+        let mut claim = json!({"spec": {"devices": {"requests": [
+            {"name": "a", "exactly": {}},
+            {"name": "b", "exactly": {"allocationMode": "All"}},
+            {"name": "c", "exactly": {"count": 2}},
+            {"name": "d", "firstAvailable": [{"name": "e"}]},
+            {"name": "f"},
+        ]}}});
+        default_requests(&mut claim, "/spec/devices/requests");
+        assert_eq!(
+            claim.pointer("/spec/devices/requests"),
+            Some(&json!([
+                {"name": "a", "exactly": {"allocationMode": "ExactCount", "count": 1}},
+                {"name": "b", "exactly": {"allocationMode": "All"}},
+                {"name": "c", "exactly": {"allocationMode": "ExactCount", "count": 2}},
+                {"name": "d", "firstAvailable": [{"name": "e", "allocationMode": "ExactCount", "count": 1}]},
+                {"name": "f"},
+            ]))
+        );
+    }
+}

@@ -441,6 +441,16 @@ pub trait Strategy: Send + Sync + 'static {
         crate::table::default_row(now, object)
     }
 
+    /// Annotations in which a version tells what it has no fields for: who asks for a table or for metadata alone is not told them.
+    fn made_annotations(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Lists, by their JSON pointers, that are something else when they are empty than when they are absent.
+    fn lists_kept_empty(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Rewrites an object of one version of this resource into another. `apiVersion` and `kind` are set by the caller.
     ///
     /// # Errors

@@ -13,7 +13,9 @@ use super::workloads::{amount_or_share, at_most_all, counts, selector_text, sele
 use super::{internal, networking};
 use crate::meta;
 
+mod indexes;
 mod policies;
+mod status;
 
 const UID_LABEL: &str = "batch.kubernetes.io/controller-uid";
 /// The longest name of a CronJob: its jobs' names have eleven characters more.
@@ -59,18 +61,8 @@ pub(super) fn jobs(mut kind: Kind) -> Kind {
     };
     kind.validate_update = validate_update;
     kind.whole_first = true;
-    kind.validate_status = |job, old| {
-        let mut errors = Vec::new();
-        counts(job, &["active", "succeeded", "failed", "ready"], &mut errors);
-        for key in ["failed", "succeeded"] {
-            let count = |job: &Value| job.get("status").and_then(|status| number(status, key)).unwrap_or(0);
-            if count(job) < count(old) {
-                let why = format!("cannot decrease the {key} counter");
-                errors.push(Error::invalid(&Path::new("status").child(key), count(job), why));
-            }
-        }
-        errors
-    };
+    kind.validate_status = status::validate;
+    kind.canonicalize = take_labels;
     kind.fields = |job| {
         let succeeded = job.pointer("/status/succeeded").and_then(Value::as_i64).unwrap_or(0);
         vec![("status.successful".into(), succeeded.to_string())]
@@ -92,9 +84,10 @@ fn generated_labels<'v>(uid: &'v str, name: &'v str) -> [(&'static str, &'v str)
 fn select_by_uid(job: &mut Value) {
     let (uid, name) = (meta::text(job, "/metadata/uid").to_owned(), meta::name(job).to_owned());
     let labels = generated_labels(&uid, &name);
+    // labels that a job took from its template are the template's: what it gets, the job gets, too
     let own = job.pointer("/metadata/labels").and_then(Value::as_object);
     let of_template = job.pointer("/spec/template/metadata/labels").and_then(Value::as_object);
-    let takes_labels = own.is_none_or(Map::is_empty) || own == of_template;
+    let shares_labels = own.is_some_and(|own| !own.is_empty()) && own == of_template;
     if let Some(spec) = job.get_mut("spec").and_then(Value::as_object_mut) {
         let selector = spec.entry("selector").or_insert_with(|| json!({}));
         if let Some(selector) = selector.as_object_mut() {
@@ -114,8 +107,16 @@ fn select_by_uid(job: &mut Value) {
             }
         }
     }
-    // as upstream, a job without labels takes its template's, also those that it gets here
-    if takes_labels {
+    if shares_labels {
+        let of_template = job.pointer("/spec/template/metadata/labels").cloned();
+        meta::set(job, "labels", of_template);
+    }
+}
+
+/// A job without labels takes its template's, also those that the template got here. As upstream, that comes last: as the job's they are not judged.
+fn take_labels(job: &mut Value) {
+    let own = job.pointer("/metadata/labels").and_then(Value::as_object);
+    if own.is_none_or(Map::is_empty) {
         let of_template = job.pointer("/spec/template/metadata/labels").cloned();
         meta::set(job, "labels", of_template);
     }
@@ -154,7 +155,7 @@ fn validate_job(spec: &Value, path: &Path, errors: &mut ErrorList) {
     policies::validate(spec, path, errors);
     let place = path.child("template");
     let template = spec.get("template").unwrap_or(&Value::Null);
-    validate_template(template, &[], &place, errors);
+    validate_template(template, &place, errors);
     let at = place.child("spec").child("restartPolicy");
     match template
         .pointer("/spec/restartPolicy")

@@ -97,7 +97,7 @@ fn validate(pod: &Value) -> ErrorList {
     let none = Value::Null;
     let own = pod.get("spec").unwrap_or(&none);
     let path = Path::new("spec");
-    spec::validate(own, &[], true, &path, &mut errors);
+    spec::validate(own, true, &path, &mut errors);
     if text(own, "serviceAccountName").is_empty() {
         for (index, volume) in list(own, "volumes").iter().enumerate() {
             let at = path.child("volumes").index(index).child("projected").child("sources");

@@ -635,6 +635,9 @@ pub enum Effect {
     Text(String),
     /// Store this as the parent's new state (through validation and admission of the main resource), and answer it.
     Store(Value),
+    /// Store this as the parent's new state, and answer it. The second value is what was asked for: who asks owns that, also where it is not
+    /// what the subresource changes.
+    StoreOfAsked(Value, Value),
     /// Store this as the parent's new state, and answer the second value.
     StoreAndAnswer(Value, Value),
     /// Delete the parent after the given grace period, as a DELETE on it would, and answer the value.

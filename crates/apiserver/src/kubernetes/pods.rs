@@ -611,7 +611,7 @@ impl Subresource for PartOfPod {
         if !errors.is_empty() {
             return Err(ApiError::invalid("", "Pod", meta::name(old), &errors));
         }
-        Ok(Effect::Store(pod))
+        Ok(Effect::StoreOfAsked(pod, body))
     }
 }
 

@@ -97,7 +97,7 @@ impl Scope {
             self.to_stored_today(&mut found.object).await?;
             self.check_uid(&object, &found.object)?;
             match self
-                .replace(found, object, &context, options, &mut warnings, true)
+                .replace(found, object, &context, options, &mut warnings, !options.owned)
                 .await
             {
                 Err(Attempt::Raced) if wanted.is_empty() => {}
@@ -246,11 +246,11 @@ impl Scope {
     }
 
     /// Stores what a subresource made of its parent. `None` when another write came first. `admitted`: the subresource's own body went
-    /// through admission, not the parent.
+    /// through admission, not the parent. With the object comes what was asked for, where that is owned in its place.
     pub(crate) async fn store_by_subresource(
         &self,
         entry: &Arc<Entry>,
-        mut object: Value,
+        (mut object, asked): (Value, Option<Value>),
         context: &Context<'_>,
         options: &WriteOptions,
         validate: bool,
@@ -266,8 +266,15 @@ impl Scope {
         keep_server_metadata(&mut object, old);
         // who posts something, such as a binding, owns that, not what it does to the object
         let posted = admitted && !matches!(self.subresource.as_str(), "" | "status");
-        if !posted {
-            self.own_fields(Some(old), &mut object, options, context.now).await;
+        match asked {
+            Some(mut asked) => {
+                keep_server_metadata(&mut asked, old);
+                self.own_fields(Some(old), &mut asked, options, context.now).await;
+                let managed = meta::take_managed_fields(&mut asked);
+                meta::set(&mut object, "managedFields", managed);
+            }
+            None if posted => {}
+            None => self.own_fields(Some(old), &mut object, options, context.now).await,
         }
         let mut warnings = Vec::new();
         let options_object = options.object("UpdateOptions");
@@ -374,14 +381,9 @@ impl Scope {
             name: &options.field_manager,
             operation: gardener_merge::Operation::Update,
             api_version: &self.definition.api_version(&self.version),
-            subresource: options.through.unwrap_or(&self.subresource),
+            subresource: &self.subresource,
         };
-        // who scales is noted without a time
-        let time = if options.through.is_some() {
-            String::new()
-        } else {
-            meta::rfc3339(now)
-        };
+        let time = meta::rfc3339(now);
         let reset = self.reset_fields();
         if is_plain {
             let others = self.owners_elsewhere(old, object, &version.name).await;

@@ -13,6 +13,9 @@ use super::strategy::Kind;
 use super::{claims, defaults, pods};
 use crate::meta;
 
+/// Most bytes of all annotations of an object.
+const ANNOTATIONS_MAX: usize = 256 * 1024;
+
 /// A selector as upstream shows it: in the order of the type's fields.
 pub(super) fn selector_text(selector: &Value) -> String {
     let mut parts = Vec::new();
@@ -57,19 +60,26 @@ fn labels_do_not_match(labels: &Value, template: &Path) -> Error {
     Error::invalid(&template.child("metadata").child("labels"), labels.clone(), why)
 }
 
-/// What every template must have.
-pub(super) fn validate_template(template: &Value, path: &Path, errors: &mut ErrorList) {
+/// What every template's metadata must be.
+fn validate_template_metadata(template: &Value, path: &Path, errors: &mut ErrorList) {
     let none = Value::Null;
     let metadata = template.get("metadata").unwrap_or(&none);
     checks::labels(metadata, "labels", path, errors);
+    let at = path.child("annotations");
     for (key, _) in map(metadata, "annotations") {
-        syntax(
-            meta::qualified_name(&key.to_lowercase()),
-            key,
-            &path.child("annotations"),
-            errors,
-        );
+        syntax(meta::qualified_name(&key.to_lowercase()), key, &at, errors);
     }
+    let bytes = |(key, value): (&String, &Value)| key.len() + value.as_str().map_or(0, str::len);
+    if map(metadata, "annotations").map(bytes).sum::<usize>() > ANNOTATIONS_MAX {
+        errors.push(Error::too_long(&at, ANNOTATIONS_MAX));
+    }
+    pods::annotations::validate(template, &at, errors);
+}
+
+/// What every template must have.
+pub(super) fn validate_template(template: &Value, path: &Path, errors: &mut ErrorList) {
+    let none = Value::Null;
+    validate_template_metadata(template, path, errors);
     let spec = template.get("spec").unwrap_or(&none);
     pods::spec::validate(spec, false, &path.child("spec"), errors);
     if !list(spec, "ephemeralContainers").is_empty() {
@@ -123,6 +133,10 @@ fn validate_selected(spec: &Value, of: &str, kind: &str, errors: &mut ErrorList)
         errors.push(labels_do_not_match(labels, &place));
     }
     validate_template(template, &place, errors);
+    if kind == "StatefulSet" {
+        // upstream tells it twice
+        validate_template_metadata(template, &place, errors);
+    }
     validate_endless(template, kind, &place, errors);
 }
 

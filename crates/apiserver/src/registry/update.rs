@@ -13,6 +13,7 @@ use super::read::not_a_number;
 use super::{RETRIES, Scope, Stored, WriteOptions, Written, commit_failed};
 use crate::decode::Source;
 use crate::definition::{Context, Definition, Draft, Operation};
+use crate::kubernetes::layout::place_of;
 use crate::webhooks::conversion;
 use crate::{meta, object};
 
@@ -338,13 +339,12 @@ impl Scope {
 
     /// The object's key in the etcd of a kube-apiserver, which some messages tell.
     fn registry_path(&self) -> String {
-        let parts = [
-            "/registry",
-            &self.definition.group,
-            &self.definition.plural,
-            &self.namespace,
-            &self.name,
-        ];
+        let Definition { group, plural, .. } = &*self.definition;
+        let place = match self.definition.is_go_type() {
+            true => place_of(group, plural),
+            false => format!("{group}/{plural}"),
+        };
+        let parts = ["/registry", &place, &self.namespace, &self.name];
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         parts.join("/")
     }

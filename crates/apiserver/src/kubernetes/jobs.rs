@@ -1,6 +1,5 @@
 //! Jobs, CronJobs and disruption budgets.
 
-use gardener_apimachinery::cron::Schedule;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::{Map, Value, json};
 
@@ -13,6 +12,7 @@ use super::workloads::{amount_or_share, at_most_all, counts, selector_text, sele
 use super::{internal, networking};
 use crate::meta;
 
+mod cron;
 mod indexes;
 mod policies;
 mod status;
@@ -367,88 +367,17 @@ pub(super) fn cron_jobs(mut kind: Kind) -> Kind {
         }
         found
     };
-    kind.validate = |object| {
-        let mut errors = Vec::new();
-        let none = Value::Null;
-        let (spec, path) = (object.get("spec").unwrap_or(&none), Path::new("spec"));
-        validate_schedule(spec, &path, &mut errors);
-        nonnegative(spec, "startingDeadlineSeconds", &path, &mut errors);
-        validate_time_zone(spec, &path.child("timeZone"), &mut errors);
-        let policies = ["Allow", "Forbid", "Replace"];
-        one_of(spec, "concurrencyPolicy", &policies, &path, &mut errors);
-        let template = spec.pointer("/jobTemplate/spec").unwrap_or(&none);
-        let at = path.child("jobTemplate").child("spec");
-        validate_job(template, &at, &mut errors);
-        if let Some(selector) = template.get("selector") {
-            let shown = selector_text(selector);
-            let why = "`selector` will be auto-generated";
-            errors.push(Error::literal(&at.child("selector"), shown, why));
+    kind.validate_create = |object| {
+        let mut errors = cron::validate(object, None);
+        let name = meta::name(object);
+        if name.len() > CRON_NAME_MAX {
+            let why = format!("must be no more than {CRON_NAME_MAX} characters");
+            errors.push(Error::invalid(&Path::new("metadata").child("name"), name, why));
         }
-        if is_true(template, "manualSelector") {
-            let at = at.child("manualSelector");
-            errors.push(Error::not_supported(&at, true, &["nil", "false"]));
-        }
-        nonnegative(spec, "successfulJobsHistoryLimit", &path, &mut errors);
-        nonnegative(spec, "failedJobsHistoryLimit", &path, &mut errors);
         errors
     };
-    kind.validate_create = |object| {
-        let name = meta::name(object);
-        if name.len() <= CRON_NAME_MAX {
-            return Vec::new();
-        }
-        let why = format!("must be no more than {CRON_NAME_MAX} characters");
-        vec![Error::invalid(&Path::new("metadata").child("name"), name, why)]
-    };
+    kind.validate_update = |object, old| cron::validate(object, Some(old));
     kind
-}
-
-fn validate_schedule(spec: &Value, path: &Path, errors: &mut ErrorList) {
-    let at = path.child("schedule");
-    let schedule = text(spec, "schedule");
-    if schedule.is_empty() {
-        errors.push(Error::required(&at, ""));
-        return;
-    }
-    if schedule.contains("TZ") {
-        let why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
-        errors.push(Error::invalid(&at, schedule, why));
-        return;
-    }
-    if schedule.starts_with("@every ") {
-        let duration = schedule.trim_start_matches("@every ");
-        if gardener_schema::formats::duration(duration).is_err() {
-            let why = format!("failed to parse duration {schedule}: time: invalid duration \"{duration}\"");
-            errors.push(Error::invalid(&at, schedule, why));
-        }
-    } else if let Err(error) = Schedule::parse(schedule) {
-        errors.push(Error::invalid(&at, schedule, newer_words(&error.to_string())));
-    }
-}
-
-/// What the newer release of the library that Kubernetes uses says, for what the older one says that Gardener uses.
-fn newer_words(text: &str) -> String {
-    let mut words: String = text.chars().take(1).flat_map(char::to_lowercase).collect();
-    words.extend(text.chars().skip(1));
-    match words.split_once(": ") {
-        Some((head, fields)) if head.starts_with("expected exactly") => format!("{head}: [{fields}]"),
-        _ => words,
-    }
-}
-
-fn validate_time_zone(spec: &Value, at: &Path, errors: &mut ErrorList) {
-    let Some(zone) = spec.get("timeZone").and_then(Value::as_str) else {
-        return;
-    };
-    let why = match zone {
-        "" => "timeZone must be nil or non-empty string".to_owned(),
-        zone if zone.eq_ignore_ascii_case("local") => {
-            "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones".to_owned()
-        }
-        zone if k8s_openapi::jiff::tz::TimeZone::get(zone).is_err() => format!("unknown time zone {zone}"),
-        _ => return,
-    };
-    errors.push(Error::invalid(at, zone, why));
 }
 
 pub(super) fn budgets(mut kind: Kind) -> Kind {

@@ -326,6 +326,7 @@ fn replicas_status(object: &Value, _: &Value) -> ErrorList {
         "readyReplicas",
         "availableReplicas",
         "observedGeneration",
+        "terminatingReplicas",
     ];
     counts(object, &keys, &mut errors);
     let parts = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];

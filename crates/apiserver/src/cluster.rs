@@ -266,6 +266,11 @@ impl LogicalCluster {
         if self.defines_custom_resources(definition) {
             self.reload_custom_resources();
         }
+        if crate::flow_schemas::follows_from(definition)
+            && let Some(cluster) = self.itself.upgrade()
+        {
+            crate::flow_schemas::look(&cluster);
+        }
     }
 
     /// Whether objects of this kind define custom resources of the cluster.

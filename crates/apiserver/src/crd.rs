@@ -117,7 +117,11 @@ fn warn_of_finalizer(name: &str) -> Vec<String> {
 }
 
 /// Where the server itself acts on objects of this definition; upstream asks no plugins there either.
-fn server_scope(cluster: &Arc<LogicalCluster>, definition: Arc<Definition>, subresource: &str) -> Option<Scope> {
+pub(crate) fn server_scope(
+    cluster: &Arc<LogicalCluster>,
+    definition: Arc<Definition>,
+    subresource: &str,
+) -> Option<Scope> {
     let version = definition.stored_version()?.name.clone();
     Some(Scope {
         cluster: Arc::clone(cluster),

@@ -446,6 +446,16 @@ pub trait Strategy: Send + Sync + 'static {
         crate::table::default_row(now, object)
     }
 
+    /// Annotations in which a version tells what it has no fields for: who asks for a table or for metadata alone is not told them.
+    fn made_annotations(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Lists, by their JSON pointers, that are something else when they are empty than when they are absent.
+    fn lists_kept_empty(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Rewrites an object of one version of this resource into another. `apiVersion` and `kind` are set by the caller.
     ///
     /// # Errors
@@ -632,6 +642,9 @@ pub enum Effect {
     Nothing,
     /// Store this as the parent's new state (through validation and admission of the main resource), and answer it.
     Store(Value),
+    /// Store this as the parent's new state, and answer it. The second value is what was asked for: who asks owns that, also where it is not
+    /// what the subresource changes.
+    StoreOfAsked(Value, Value),
     /// Store this as the parent's new state, and answer the second value.
     StoreAndAnswer(Value, Value),
     /// Delete the parent after the given grace period, as a DELETE on it would, and answer the value.

@@ -663,7 +663,7 @@ impl Call {
     ) -> Result<Response<Body>, ApiError> {
         let shown = match accept.shape {
             Shape::Object => object,
-            Shape::Metadata => table::metadata_only(&object, accept.meta_version()),
+            Shape::Metadata => table::metadata_only(&scope.definition, &object, accept.meta_version()),
             Shape::MetadataList => return Err(misshaped(scope, false)),
             Shape::Table => {
                 let revision = crate::meta::resource_version(&object).to_owned();
@@ -741,7 +741,7 @@ impl Call {
             }
             Shape::Metadata | Shape::MetadataList => json!({
                 "kind": format!("{PARTIAL}List"), "apiVersion": accept.meta_version(), "metadata": list_meta,
-                "items": objects.iter().map(|object| table::metadata_only(object, accept.meta_version())).collect::<Vec<_>>(),
+                "items": objects.iter().map(|object| table::metadata_only(&scope.definition, object, accept.meta_version())).collect::<Vec<_>>(),
             }),
             Shape::Table => table::table(
                 &scope.definition,

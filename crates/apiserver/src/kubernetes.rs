@@ -19,6 +19,7 @@ mod events;
 mod flowcontrol;
 mod internal;
 mod jobs;
+mod json_text;
 pub mod layout;
 mod namespaces;
 mod networking;

@@ -21,6 +21,7 @@ mod discovery;
 mod draft;
 pub mod elsewhere;
 pub mod encryption;
+mod flow_schemas;
 mod followed;
 mod go_json;
 pub mod handle;

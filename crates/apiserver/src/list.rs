@@ -47,7 +47,12 @@ impl ListOf<'_> {
     /// The objects' metadata.
     pub(crate) fn metadata(&self, definition: &Definition, meta_version: &str) -> Response<Body> {
         self.json(&format!("{PARTIAL}List"), meta_version, |out, entry| {
-            table::put_metadata(out, Head::of(entry, definition).metadata(entry), meta_version);
+            table::put_metadata(
+                out,
+                definition,
+                Head::of(entry, definition).metadata(entry),
+                meta_version,
+            );
         })
     }
 

@@ -13,7 +13,7 @@ mod update;
 pub(crate) use accept::unreadable;
 pub use delete::{DeleteOptions, Deleted, Preconditions};
 pub use patch::PatchKind;
-pub(crate) use patch::not_of_this_type;
+pub(crate) use patch::{not_an_object, not_of_this_type, shown_object};
 pub use read::{ListQuery, Page};
 pub(crate) use read::{parse_revision, read_error};
 pub(crate) use update::keep_server_metadata;
@@ -63,8 +63,8 @@ pub struct WriteOptions {
     pub field_validation: FieldValidation,
     /// Take over fields that others own (server-side apply only).
     pub force: bool,
-    /// The subresource through which the object itself is written, such as `scale`; managedFields name it.
-    pub through: Option<&'static str>,
+    /// Who owns what is told in the object's managedFields: another one, its scale, was written, and this follows.
+    pub owned: bool,
 }
 
 /// What a client said of its own accord, as admission shows it.

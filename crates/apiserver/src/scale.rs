@@ -1,21 +1,38 @@
 //! The `scale` subresource: desired and observed counts of any kind that tells where it keeps them.
 
+use std::sync::{Arc, LazyLock};
+
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path, go_quote};
-use gardener_schema::json::type_of;
+use gardener_merge::fieldset::Set;
+use gardener_merge::scale::CountPaths;
+use gardener_merge::{Manager, Operation};
+use gardener_schema::Schema;
+use gardener_schema::json::{go_text, type_of};
 use http::{Response, StatusCode};
+use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::decode::Source;
-use crate::definition::{Draft, Scale};
+use crate::decode::{self, Format, Source};
+use crate::definition::{Definition, Draft, Scale};
 use crate::handle::Call;
 use crate::json_path;
-use crate::registry::{PatchKind, Scope, WriteOptions, not_of_this_type};
+use crate::registry::{PatchKind, Scope, WriteOptions, not_an_object, not_of_this_type, shown_object};
 use crate::respond::{self, Body};
 use crate::{meta, object};
 
-/// The subresource, as managedFields name it.
-const SCALE: &str = "scale";
+/// What stands for a count that a custom resource does not have, while its scale is patched.
+const UNSET: i32 = i32::MIN;
+/// The type of scales.
+static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| {
+    let (text, count) = (json!({"type": "string"}), json!({"type": "integer", "format": "int32"}));
+    let schema = json!({"type": "object", "properties": {
+        "apiVersion": text, "kind": text, "metadata": {"type": "object"},
+        "spec": {"type": "object", "properties": {"replicas": count}},
+        "status": {"type": "object", "properties": {"replicas": count, "selector": text}},
+    }});
+    Schema::from_crd(&schema).unwrap_or_else(|_| Arc::new(Schema::any()))
+});
 
 /// Serves `get`, `update` and `patch` of an object's scale.
 pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
@@ -26,52 +43,49 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
     }
     let options = match verb {
         "get" => WriteOptions::default(),
-        _ => WriteOptions {
-            through: Some(SCALE),
-            ..call.write_options()?
-        },
+        _ => call.write_options()?,
     };
     let main = Scope {
         subresource: String::new(),
         admitted: true,
         ..scope.clone()
     };
+    let through = WriteOptions {
+        owned: true,
+        ..options.clone()
+    };
+    let owners = owners(&scope.definition);
+    let api_version = scope.definition.api_version(&scope.version);
     for _ in 0..5 {
         let entry = scope.entry()?;
         let mut parent = object::value_of(&entry);
         scope.to_requested(&mut parent).await?;
-        let current = scale_of(&parent, &paths);
+        let mut current = scale_of(&parent, &paths);
+        if verb == "get" {
+            return Ok(respond::value(StatusCode::OK, &current, accept));
+        }
+        let entries = parent.pointer("/metadata/managedFields").cloned();
+        let of_scale = owners.to_scale(entries.as_ref());
+        if of_scale.as_array().is_some_and(|entries| !entries.is_empty()) {
+            meta::set(&mut current, "managedFields", Some(of_scale));
+        }
+        // a count that was never written is none that a patch leaves alone
+        let is_unset = !scope.definition.is_go_type() && json_path::first(&parent, &paths.spec_replicas).is_none();
+        if is_unset {
+            set_path(&mut current, "spec.replicas", json!(UNSET));
+        }
+        let now = call.cluster.clock().now();
         let wanted = match verb {
-            "get" => return Ok(respond::value(StatusCode::OK, &current, accept)),
             "update" => call.decoded()?.value,
-            _ => {
-                let patch = crate::decode::decode(&call.body, crate::decode::Format::Yaml)?.value;
-                match call.patch_kind()? {
-                    PatchKind::Json => gardener_merge::json_patch(&current, &patch).map_err(ApiError::from)?,
-                    // a scale has no lists: the two merging patches do the same to it
-                    PatchKind::Merge | PatchKind::Strategic => {
-                        gardener_merge::merge_patch(&current, &patch).map_err(ApiError::from)?
-                    }
-                    PatchKind::Apply => {
-                        let (version, kind) = (meta::text(&patch, "/apiVersion"), meta::text(&patch, "/kind"));
-                        if version.is_empty() || kind.is_empty() {
-                            return Err(not_of_this_type(version, kind));
-                        }
-                        // what is applied is merged into the scale, which has a name
-                        let mut named = patch.clone();
-                        if meta::name(&named).is_empty() {
-                            meta::set(&mut named, "name", Some(scope.name.clone().into()));
-                        }
-                        check(scope, &named)?;
-                        let body = applied(scope, &patch, &paths);
-                        let body = bytes::Bytes::from(body.to_string());
-                        let written = main.patch(PatchKind::Apply, &body, &options).await?;
-                        let scale = scale_of(&written.object, &paths);
-                        return Ok(respond::value(StatusCode::OK, &scale, accept));
-                    }
-                }
-            }
+            _ => patched(call, scope, &current, &options, now)?,
         };
+        if is_unset && wanted.pointer("/spec/replicas") == Some(&json!(UNSET)) {
+            let path = format!(".{}", paths.spec_replicas.trim_start_matches('.'));
+            return Err(ApiError::bad_request(format!(
+                "the spec replicas field {} cannot be empty",
+                go_quote(&path)
+            )));
+        }
         let asked_revision = meta::resource_version(&wanted).to_owned();
         if !asked_revision.is_empty() && asked_revision != entry.mod_revision.to_string() {
             return Err(ApiError::conflict(
@@ -89,9 +103,17 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             ));
         }
         main.check_uid(&wanted, &parent)?;
-        let context = scope.context(call.cluster.clock().now(), options.dry_run);
+        let context = scope.context(now, options.dry_run);
         let mut warnings = Vec::new();
         let mut wanted = wanted;
+        if verb == "update" || call.patch_kind()? != PatchKind::Apply {
+            let manager = manager(&options, Operation::Update);
+            let (time, nothing) = (meta::rfc3339(now), Set::default());
+            gardener_merge::update(Some(&current), &mut wanted, &SCHEMA, &manager, &time, &nothing);
+        }
+        // admission does not see who owns what
+        let of_scale = meta::take_managed_fields(&mut wanted);
+        meta::take_managed_fields(&mut current);
         meta::set(
             &mut wanted,
             "resourceVersion",
@@ -102,7 +124,10 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             .await?;
         let replicas = check(scope, &wanted)?;
         set_path(&mut parent, &paths.spec_replicas, json!(replicas));
-        match main.update(parent, &Source::default(), &options).await {
+        let entries = owners.to_object(entries.as_ref(), of_scale.as_ref(), &api_version);
+        let some = entries.as_array().is_some_and(|entries| !entries.is_empty());
+        meta::set(&mut parent, "managedFields", some.then_some(entries));
+        match main.update(parent, &Source::default(), &through).await {
             Ok(written) => {
                 let mut response = respond::value(StatusCode::OK, &scale_of(&written.object, &paths), accept);
                 respond::warn(&mut response, &warnings);
@@ -120,6 +145,19 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
     ))
 }
 
+/// Why a count is none, if so.
+fn misfit(scale: &Value) -> Option<String> {
+    let count = scale.pointer("/spec/replicas").filter(|count| !count.is_null())?;
+    let what = match count {
+        count if count.as_i64().is_some_and(|count| i32::try_from(count).is_ok()) => return None,
+        Value::Number(number) => format!("number {number}"),
+        other => type_of(other).to_owned(),
+    };
+    Some(format!(
+        "json: cannot unmarshal {what} into Go struct field ScaleSpec.spec.replicas of type int32"
+    ))
+}
+
 /// The count that a scale asks for.
 fn check(scope: &Scope, scale: &Value) -> Result<i64, ApiError> {
     let cannot = |version: &str, kind: &str, why: &str| {
@@ -134,22 +172,10 @@ fn check(scope: &Scope, scale: &Value) -> Result<i64, ApiError> {
         let why = format!("converting ({version}.{kind}) to (autoscaling.Scale): unknown conversion");
         return Err(cannot(version, kind, &why));
     }
-    let found = scale.pointer("/spec/replicas").filter(|count| !count.is_null());
-    let replicas = match found {
-        None => 0,
-        Some(count) => match count.as_i64().filter(|count| i32::try_from(*count).is_ok()) {
-            Some(count) => count,
-            None => {
-                let what = match count {
-                    Value::Number(number) => format!("number {number}"),
-                    other => type_of(other).to_owned(),
-                };
-                let why =
-                    format!("json: cannot unmarshal {what} into Go struct field ScaleSpec.spec.replicas of type int32");
-                return Err(cannot("v1", "Scale", &why));
-            }
-        },
-    };
+    if let Some(why) = misfit(scale) {
+        return Err(cannot("v1", "Scale", &why));
+    }
+    let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
     match meta::name(scale) {
         "" => return Err(scope.no_name()),
         name if name != scope.name => return Err(scope.other_name(name)),
@@ -163,16 +189,71 @@ fn check(scope: &Scope, scale: &Value) -> Result<i64, ApiError> {
     Ok(replicas)
 }
 
-/// What the applied scale means for the object itself.
-fn applied(scope: &Scope, scale: &Value, paths: &Scale) -> Value {
-    let kind = scope.spec().map_or("", |version| version.kind.as_str());
-    let mut config = json!({
-        "apiVersion": scope.definition.api_version(&scope.version), "kind": kind, "metadata": {"name": scope.name},
-    });
-    if let Some(replicas) = scale.pointer("/spec/replicas") {
-        set_path(&mut config, &paths.spec_replicas, replicas.clone());
+/// Where the versions of a kind have what their scales count.
+fn owners(definition: &Definition) -> CountPaths {
+    let mut owners = CountPaths::default();
+    for version in &definition.versions {
+        let count = version.scale.as_ref().map(|paths| paths.spec_replicas.as_str());
+        owners.add(definition.api_version(&version.name), count);
     }
-    config
+    owners
+}
+
+fn manager(options: &WriteOptions, operation: Operation) -> Manager<'_> {
+    Manager {
+        name: &options.field_manager,
+        operation,
+        api_version: gardener_merge::scale::API_VERSION,
+        subresource: "scale",
+    }
+}
+
+/// A scale as a patch makes it; who applies it owns what it tells.
+fn patched(
+    call: &Call,
+    scope: &Scope,
+    current: &Value,
+    options: &WriteOptions,
+    now: Timestamp,
+) -> Result<Value, ApiError> {
+    let patch = decode::decode(&call.body, Format::Yaml)?.value;
+    let kind = call.patch_kind()?;
+    let new = match kind {
+        PatchKind::Json => gardener_merge::json_patch(current, &patch).map_err(ApiError::from)?,
+        // a scale has no lists: the two merging patches do the same to it
+        PatchKind::Merge | PatchKind::Strategic => {
+            gardener_merge::merge_patch(current, &patch).map_err(ApiError::from)?
+        }
+        PatchKind::Apply => {
+            let (version, kind) = (meta::text(&patch, "/apiVersion"), meta::text(&patch, "/kind"));
+            if version.is_empty() || kind.is_empty() {
+                return Err(not_of_this_type(version, kind));
+            }
+            let manager = manager(options, Operation::Apply);
+            let (time, nothing) = (meta::rfc3339(now), Set::default());
+            let force = options.force;
+            check(scope, &applied_names(current, &patch))?;
+            return gardener_merge::apply(Some(current), &patch, &SCHEMA, &manager, force, &time, &nothing)
+                .map_err(ApiError::from);
+        }
+    };
+    if let Some(why) = misfit(&new) {
+        return Err(match kind {
+            PatchKind::Strategic => not_an_object(go_text(&patch), SCHEMA.restore(&new).err().unwrap_or(why)),
+            _ => not_an_object(shown_object(&new, current), why),
+        });
+    }
+    Ok(new)
+}
+
+/// What an applied scale says that it is. It is merged into the scale, which has a name.
+fn applied_names(current: &Value, patch: &Value) -> Value {
+    let name = match meta::name(patch) {
+        "" => meta::name(current),
+        name => name,
+    };
+    let (api_version, kind) = (meta::text(patch, "/apiVersion"), meta::text(patch, "/kind"));
+    json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}})
 }
 
 fn scale_of(object: &Value, paths: &Scale) -> Value {

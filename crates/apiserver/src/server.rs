@@ -55,6 +55,7 @@ impl Server {
             before.closed().cancel();
         }
         crate::crd::termination::resume(&cluster);
+        crate::flow_schemas::resume(&cluster);
         cluster
     }
 

@@ -80,7 +80,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         } else {
             StatusCode::OK
         };
-        let (object, answer) = match effect {
+        let (object, asked, answer) = match effect {
             Effect::Answer(mut value) => {
                 note_author(call, scope, &mut value, asked)?;
                 return Ok(warned(respond::value(created, &value, accept?), &warnings));
@@ -110,13 +110,14 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
                     }
                 }
             }
-            Effect::Store(object) => (object, None),
-            Effect::StoreAndAnswer(object, answer) => (object, Some(answer)),
+            Effect::Store(object) => (object, None, None),
+            Effect::StoreOfAsked(object, asked) => (object, Some(asked), None),
+            Effect::StoreAndAnswer(object, answer) => (object, None, Some(answer)),
         };
         if let Some(stored) = scope
             .store_by_subresource(
                 &entry,
-                object,
+                (object, asked),
                 &context,
                 &options,
                 subresource.validates_as_update(),

@@ -188,7 +188,7 @@ pub(crate) fn put_row(out: &mut BytesMut, entry: &Entry, scope: (&Definition, &V
     out.put_slice(b",\"object\":");
     match style.include {
         Include::None => out.put_slice(b"null"),
-        Include::Metadata => put_metadata(out, head.metadata(entry), style.meta_version),
+        Include::Metadata => put_metadata(out, definition, head.metadata(entry), style.meta_version),
         Include::Object => out.put_slice(&entry.value),
     }
     out.put_u8(b'}');
@@ -241,7 +241,7 @@ pub fn table(
             let mut row = json!({"cells": cells(definition, version, now, object)});
             let shown = match style.include {
                 Include::None => Value::Null,
-                Include::Metadata => metadata_only(object, style.meta_version),
+                Include::Metadata => metadata_only(definition, object, style.meta_version),
                 Include::Object => object.clone(),
             };
             if let Value::Object(row) = &mut row {
@@ -262,15 +262,44 @@ pub fn table(
     json!({"kind": "Table", "apiVersion": style.meta_version, "metadata": list_meta, "columnDefinitions": columns, "rows": rows})
 }
 
+/// Drops the annotations that only the object as a whole is told with.
+fn drop_made_annotations(metadata: &mut Value, names: &[&str]) {
+    let Some(members) = metadata.as_object_mut() else {
+        return;
+    };
+    let Some(annotations) = members.get_mut("annotations").and_then(Value::as_object_mut) else {
+        return;
+    };
+    annotations.retain(|name, _| !names.contains(&name.as_str()));
+    if annotations.is_empty() {
+        members.remove("annotations");
+    }
+}
+
 /// An object's metadata as `PartialObjectMetadata`.
-pub fn metadata_only(object: &Value, meta_version: &str) -> Value {
-    json!({"kind": PARTIAL, "apiVersion": meta_version, "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({}))})
+pub fn metadata_only(definition: &Definition, object: &Value, meta_version: &str) -> Value {
+    let mut metadata = object.get("metadata").cloned().unwrap_or_else(|| json!({}));
+    drop_made_annotations(&mut metadata, definition.strategy.made_annotations());
+    json!({"kind": PARTIAL, "apiVersion": meta_version, "metadata": metadata})
 }
 
 /// Writes metadata as `PartialObjectMetadata`.
-pub fn put_metadata(out: &mut BytesMut, metadata: &[u8], meta_version: &str) {
+pub fn put_metadata(out: &mut BytesMut, definition: &Definition, metadata: &[u8], meta_version: &str) {
     out.put_slice(format!("{{\"kind\":\"{PARTIAL}\",\"apiVersion\":\"{meta_version}\",\"metadata\":").as_bytes());
-    out.put_slice(metadata);
+    let made = definition.strategy.made_annotations();
+    // most kinds have none
+    let parsed = if made.is_empty() {
+        None
+    } else {
+        serde_json::from_slice::<Value>(metadata).ok()
+    };
+    match parsed {
+        Some(mut metadata) => {
+            drop_made_annotations(&mut metadata, made);
+            out.put_slice(metadata.to_string().as_bytes());
+        }
+        None => out.put_slice(metadata),
+    }
     out.put_u8(b'}');
 }
 

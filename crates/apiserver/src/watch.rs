@@ -257,7 +257,12 @@ impl State {
                 (Shape::Metadata | Shape::MetadataList, None) => {
                     let meta_version = self.style.meta_version;
                     return line_of(kind, value.len(), |out| {
-                        table::put_metadata(out, object::metadata_of(value).as_bytes(), meta_version)
+                        table::put_metadata(
+                            out,
+                            &self.scope.definition,
+                            object::metadata_of(value).as_bytes(),
+                            meta_version,
+                        )
                     });
                 }
                 (_, Some(protobuf)) => match protobuf.encode(value) {
@@ -275,7 +280,9 @@ impl State {
         }
         let shown = match self.accept.shape {
             Shape::Object => object,
-            Shape::Metadata | Shape::MetadataList => table::metadata_only(&object, self.style.meta_version),
+            Shape::Metadata | Shape::MetadataList => {
+                table::metadata_only(&self.scope.definition, &object, self.style.meta_version)
+            }
             Shape::Table => self.table(&[object]),
         };
         self.framed(kind, &shown)

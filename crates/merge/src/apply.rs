@@ -140,24 +140,20 @@ impl From<ApplyError> for ApiError {
     }
 }
 
-/// A manager as messages tell it to another one. Through `scale` all managers are seen as ones of scales.
-fn shown(identity: &Identity, asked_by: &Manager<'_>) -> String {
+/// A manager as messages tell it to another one.
+fn shown(identity: &Identity) -> String {
     let mut text = go_quote(&identity.manager);
     if !identity.subresource.is_empty() {
         text.push_str(&format!(" with subresource {}", go_quote(&identity.subresource)));
     }
     if identity.operation == Operation::Update {
-        let api_version = match asked_by.subresource {
-            "scale" => "autoscaling/v1",
-            _ => identity.api_version.as_str(),
-        };
-        text.push_str(&format!(" using {api_version}"));
+        text.push_str(&format!(" using {}", identity.api_version));
     }
     text
 }
 
 /// Applies a configuration to the live object, if there is one, and answers the merged object with its `managedFields`.
-/// `now` is RFC 3339 in whole seconds; empty where no times are noted, as for writes through `scale`. `reset_fields` are fields that this manager cannot own on this endpoint.
+/// `now` is RFC 3339 in whole seconds. `reset_fields` are fields that this manager cannot own on this endpoint.
 ///
 /// Fields that the manager applied last time and does not apply now are removed where nobody else owns them. Times stay
 /// when nothing else changes.
@@ -213,12 +209,11 @@ pub fn apply(
                 .filter(|(_, fields)| !fields.is_empty())
                 .collect();
             if !rest.is_empty() {
-                return Err(refuse(rest, manager));
+                return Err(refuse(rest));
             }
-            task.run(managed, true)
-                .map_err(|conflicts| refuse(conflicts, manager))?
+            task.run(managed, true).map_err(refuse)?
         }
-        (Err(conflicts), None) => return Err(refuse(conflicts, manager)),
+        (Err(conflicts), None) => return Err(refuse(conflicts)),
     };
     if manager.name == KUBECTL {
         sync_last_applied(live, config, &mut object);
@@ -227,10 +222,10 @@ pub fn apply(
     Ok(object)
 }
 
-fn refuse(conflicts: Vec<(Identity, Set)>, asked_by: &Manager<'_>) -> ApplyError {
+fn refuse(conflicts: Vec<(Identity, Set)>) -> ApplyError {
     let list = conflicts.iter().flat_map(|(identity, fields)| {
         fields.paths().into_iter().map(move |field| Conflict {
-            manager: shown(identity, asked_by),
+            manager: shown(identity),
             field,
         })
     });
@@ -280,7 +275,7 @@ impl<'a> Task<'a> {
                 Some(last) if same => last.time,
                 // who applies what is there already writes nothing, so that no time is known
                 last if !changed => last.and_then(|last| last.time),
-                _ => (!self.now.is_empty()).then(|| self.now.to_owned()),
+                _ => Some(self.now.to_owned()),
             };
             managed.entries.insert(
                 identity,
@@ -501,7 +496,7 @@ fn take(managed: &mut Managed<'_>, comparison: Comparison, manager: &Manager<'_>
         fields: Fields::Read(Set::new()),
     });
     ownership.fields.set_mut().extend(&taken);
-    ownership.time = (!now.is_empty()).then(|| now.to_owned());
+    ownership.time = Some(now.to_owned());
 }
 
 #[cfg(test)]

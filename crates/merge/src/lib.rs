@@ -10,6 +10,7 @@ pub mod fieldset;
 mod fixtures;
 pub mod managed;
 pub mod patch;
+pub mod scale;
 pub mod strategic;
 pub mod typed;
 

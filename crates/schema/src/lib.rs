@@ -21,6 +21,7 @@ mod meta;
 pub mod openapi;
 mod parse;
 mod prune;
+mod restore;
 pub mod rules;
 mod schema;
 pub mod structural;

@@ -12,6 +12,10 @@ use super::pods::containers;
 use super::strategy::Kind;
 use crate::meta;
 
+#[cfg(test)]
+pub(super) use convert::to_first;
+pub(super) use convert::{drop_made_annotations, to_second};
+
 /// The longest period of a policy and the longest window, in seconds.
 const PERIOD_MAX: i64 = 1800;
 const WINDOW_MAX: i64 = 3600;
@@ -34,23 +38,70 @@ fn group(api_version: &str) -> Result<&str, String> {
     }
 }
 
-fn is_sound_version(reference: &Value, may_be_core: bool) -> Result<(), String> {
-    match group(text(reference, "apiVersion"))? {
-        "" if !may_be_core => Err("apiVersion must specify API group".to_owned()),
-        _ => Ok(()),
+/// What a reference's version may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Versions {
+    /// One that names its group.
+    Grouped,
+    /// The core group's, too, which has no name.
+    AlsoCore,
+    /// Anything.
+    Any,
+}
+
+impl Versions {
+    fn check(self, reference: &Value) -> Result<(), String> {
+        if self == Self::Any {
+            return Ok(());
+        }
+        match group(text(reference, "apiVersion"))? {
+            "" if self == Self::Grouped => Err("apiVersion must specify API group".to_owned()),
+            _ => Ok(()),
+        }
     }
 }
 
-fn validate_reference(reference: &Value, may_be_core: bool, any_version: bool, at: &Path, errors: &mut ErrorList) {
+fn validate_reference(reference: &Value, versions: Versions, at: &Path, errors: &mut ErrorList) {
     for key in ["kind", "name"] {
         let check = gardener_apimachinery::names::path_segment;
         checks::required_syntax(text(reference, key), check, &at.child(key), errors);
     }
-    if let Err(why) = is_sound_version(reference, may_be_core)
-        && !any_version
-    {
+    if let Err(why) = versions.check(reference) {
         let version = text(reference, "apiVersion");
         errors.push(Error::invalid(&at.child("apiVersion"), version, why));
+    }
+}
+
+/// A target that stays the kind that it was may be of any version.
+fn versions_of_target(target: &Value, old: Option<&Value>) -> Versions {
+    let is_same = |old: &Value| {
+        let before = spec_of(old).get("scaleTargetRef").unwrap_or(&Value::Null);
+        ["apiVersion", "kind"]
+            .iter()
+            .all(|key| text(before, key) == text(target, key))
+    };
+    match text(target, "kind") {
+        _ if old.is_some_and(is_same) => Versions::Any,
+        "ReplicationController" => Versions::AlsoCore,
+        _ => Versions::Grouped,
+    }
+}
+
+/// Where one object that metrics describe had a wrong version, all may have.
+fn versions_of_metrics(old: Option<&Value>) -> Versions {
+    let metrics = old.map_or(&[][..], |old| list(spec_of(old), "metrics"));
+    let described = |metric: &Value| {
+        let is_object = text(metric, "type") == "Object";
+        metric
+            .get("object")
+            .filter(|_| is_object)?
+            .get("describedObject")
+            .cloned()
+    };
+    let mut objects = metrics.iter().filter_map(described);
+    match objects.any(|object| Versions::AlsoCore.check(&object).is_err()) {
+        true => Versions::Any,
+        false => Versions::AlsoCore,
     }
 }
 
@@ -101,14 +152,14 @@ fn validate_target(target: &Value, at: &Path, errors: &mut ErrorList) {
     }
 }
 
-fn validate_source(key: &str, source: &Value, any_version: bool, path: &Path, errors: &mut ErrorList) {
+fn validate_source(key: &str, source: &Value, versions: Versions, path: &Path, errors: &mut ErrorList) {
     let none = Value::Null;
     let (target, at) = (source.get("target").unwrap_or(&none), path.child("target"));
     let has = |key: &str| target.get(key).is_some();
     match key {
         "object" => {
             let object = source.get("describedObject").unwrap_or(&none);
-            validate_reference(object, true, any_version, &path.child("describedObject"), errors);
+            validate_reference(object, versions, &path.child("describedObject"), errors);
             validate_metric_name(source, path, errors);
             validate_target(target, &at, errors);
             if !has("value") && !has("averageValue") {
@@ -169,7 +220,7 @@ fn validate_source(key: &str, source: &Value, any_version: bool, path: &Path, er
     }
 }
 
-fn validate_metric(metric: &Value, any_version: bool, path: &Path, errors: &mut ErrorList) {
+fn validate_metric(metric: &Value, versions: Versions, path: &Path, errors: &mut ErrorList) {
     let kind = text(metric, "type");
     let at = path.child("type");
     if kind.is_empty() {
@@ -183,7 +234,7 @@ fn validate_metric(metric: &Value, any_version: bool, path: &Path, errors: &mut 
         .filter_map(|(_, key)| Some((*key, metric.get(*key)?)))
         .collect();
     if let Some((key, source)) = present.first() {
-        validate_source(key, source, any_version, &path.child(key), errors);
+        validate_source(key, source, versions, &path.child(key), errors);
     }
     let expected = SOURCES.iter().find(|(own, _)| *own == kind).map_or("", |(_, key)| *key);
     if expected.is_empty() {
@@ -275,31 +326,13 @@ fn validate(object: &Value, old: Option<&Value>) -> ErrorList {
         let why = "must be greater than or equal to `minReplicas`";
         errors.push(Error::invalid(&at, most, why));
     }
-    let target = |object: &Value| spec_of(object).get("scaleTargetRef").cloned().unwrap_or(Value::Null);
-    let was_wrong = old.is_some_and(|old| is_sound_version(&target(old), false).is_err());
-    validate_reference(
-        &target(object),
-        false,
-        was_wrong,
-        &path.child("scaleTargetRef"),
-        &mut errors,
-    );
-    let had_wrong_metrics = old.is_some_and(|old| {
-        let objects = list(spec_of(old), "metrics")
-            .iter()
-            .filter_map(|metric| metric.pointer("/object/describedObject"));
-        objects
-            .into_iter()
-            .any(|object| is_sound_version(object, true).is_err())
-    });
+    let target = spec.get("scaleTargetRef").unwrap_or(&none);
+    let versions = versions_of_target(target, old);
+    validate_reference(target, versions, &path.child("scaleTargetRef"), &mut errors);
+    let versions = versions_of_metrics(old);
     let metrics = list(spec, "metrics");
     for (index, metric) in metrics.iter().enumerate() {
-        validate_metric(
-            metric,
-            had_wrong_metrics,
-            &path.child("metrics").index(index),
-            &mut errors,
-        );
+        validate_metric(metric, versions, &path.child("metrics").index(index), &mut errors);
     }
     let scales = |metric: &Value| matches!(text(metric, "type"), "Object" | "External");
     if least == Some(0) && !metrics.iter().any(scales) {
@@ -316,6 +349,8 @@ fn validate(object: &Value, old: Option<&Value>) -> ErrorList {
 }
 
 pub(super) fn autoscalers(mut kind: Kind) -> Kind {
+    kind.made_annotations = &convert::MADE;
+    kind.lists_kept_empty = &["/spec/behavior/scaleUp/policies", "/spec/behavior/scaleDown/policies"];
     kind.validate_create = |object| validate(object, None);
     kind.validate_update = |object, old| validate(object, Some(old));
     kind.validate_status = |object, _| {

@@ -1,12 +1,14 @@
 //! What a fresh cluster has before anybody writes to it: namespaces, roles and bindings, priority classes.
 
+use std::sync::LazyLock;
+
 use gardener_store::{Change, CommitError, Expect};
 use serde_json::{Map, Value, json};
 
 use super::{RecordedError, recorded};
 use crate::cluster::LogicalCluster;
 use crate::definition::Lister;
-use crate::{meta, object};
+use crate::{flow_schemas, meta, object};
 
 /// Namespaces that every cluster has.
 pub const BOOTSTRAP_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -158,16 +160,33 @@ fn missing(cluster: &LogicalCluster) -> Result<Vec<Change>, BootstrapError> {
             _ => continue,
         };
         let items = list.as_array().or_else(|| list.get("items").and_then(Value::as_array));
-        for value in items.into_iter().flatten() {
-            if resource != "namespaces" {
-                add(group, resource, value.clone());
+        for value in items.into_iter().flatten().filter(|_| resource != "namespaces") {
+            let mut value = value.clone();
+            if resource == "flowschemas"
+                && let Some(members) = value.as_object_mut()
+            {
+                // the levels come with them
+                let condition = flow_schemas::condition(&Value::from(members.clone()), true, cluster.clock().now());
+                members.insert("status".to_owned(), json!({"conditions": [condition]}));
             }
+            add(group, resource, value);
         }
     }
     let is_last = |change: &Change| matches!(change, Change::Put { key, .. } if key.path.rsplit('/').next() == Some(LAST) && key.topic.as_str().ends_with("/clusterrolebindings"));
     let (last, mut changes): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_last);
     changes.extend(last);
     Ok(changes)
+}
+
+/// Those of a fresh cluster's objects that are what they are, by path, such as the FlowSchema `exempt`: what is wanted of one.
+pub(super) fn recorded_spec(path: &str, name: &str) -> Option<&'static Value> {
+    static OBJECTS: LazyLock<Map<String, Value>> =
+        LazyLock::new(|| serde_json::from_str(recorded::BOOTSTRAP_OBJECTS).unwrap_or_default());
+    let list = OBJECTS.get(path)?;
+    let items = list
+        .as_array()
+        .or_else(|| list.get("items").and_then(Value::as_array))?;
+    items.iter().find(|object| meta::name(object) == name)?.get("spec")
 }
 
 /// Fills the rules of roles that are put together from others by label.

@@ -36,11 +36,17 @@ fn drop_empty_sources(claim: &mut Value) {
     }
 }
 
-/// Brings both ways to name a source of data into agreement. A source of old that is neither a claim nor a snapshot is dropped.
-fn agree_on_sources(claim: &mut Value) {
+/// Brings both ways to name a source of data into agreement. A source of old that is neither a claim nor a snapshot is dropped, and so is one in
+/// another namespace, which upstream does not follow by default; what was there before stays.
+fn agree_on_sources(claim: &mut Value, old: Option<&Value>) {
+    let had = |key: &str| old.is_some_and(|old| spec_of(old).get(key).is_some());
     let Some(spec) = claim.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
     };
+    let is_elsewhere = |reference: &Value| !text(reference, "namespace").is_empty();
+    if spec.get("dataSourceRef").is_some_and(is_elsewhere) && !had("dataSourceRef") {
+        spec.remove("dataSourceRef");
+    }
     let plain = |source: &Value| {
         let group = source.get("apiGroup").cloned().unwrap_or(Value::Null);
         json!({"apiGroup": group, "kind": text(source, "kind"), "name": text(source, "name")})
@@ -52,7 +58,7 @@ fn agree_on_sources(claim: &mut Value) {
                 ("", "PersistentVolumeClaim") | (SNAPSHOTS, "VolumeSnapshot")
             );
             let reference = plain(source);
-            if is_known {
+            if is_known || had("dataSource") {
                 spec.insert("dataSourceRef".into(), reference);
             } else {
                 spec.remove("dataSource");
@@ -286,20 +292,20 @@ pub(super) fn claims(mut kind: Kind) -> Kind {
     };
     kind.default_stored = |claim| {
         volumes::pending(claim);
-        agree_on_sources(claim);
+        agree_on_sources(claim, None);
     };
     kind.validate_update = validate_update;
     kind.validate_status = |claim, _| validate_status(claim);
     kind.prepare_create = |_, claim| {
         storage::add_finalizer(claim, "kubernetes.io/pvc-protection");
-        agree_on_sources(claim);
+        agree_on_sources(claim, None);
         if let Some(members) = claim.as_object_mut() {
             members.insert("status".into(), json!({"phase": "Pending"}));
         }
         Ok(())
     };
-    kind.prepare_update = |_, claim, _| {
-        agree_on_sources(claim);
+    kind.prepare_update = |_, claim, old| {
+        agree_on_sources(claim, Some(old));
         Ok(())
     };
     kind.warnings = |claim, _| {

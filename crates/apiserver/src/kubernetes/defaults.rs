@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::autoscaling;
 use crate::meta;
 
 type Object = Map<String, Value>;
@@ -368,8 +369,9 @@ pub(super) fn job(value: &mut Value) {
         spec.insert("parallelism".into(), json!(1));
     }
     set(spec, "parallelism", json!(1));
-    let by_index = spec.contains_key("backoffLimitPerIndex");
-    set(spec, "backoffLimit", json!(if by_index { i32::MAX } else { 6 }));
+    // where each index has a limit of its own, the job has none
+    let is_per_index = spec.get("backoffLimitPerIndex").is_some_and(|limit| !limit.is_null());
+    set(spec, "backoffLimit", json!(if is_per_index { i32::MAX } else { 6 }));
     set(spec, "completionMode", json!("NonIndexed"));
     set(spec, "suspend", json!(false));
     set(spec, "manualSelector", json!(false));
@@ -404,6 +406,7 @@ pub(super) fn cron_job(value: &mut Value) {
 pub(super) fn horizontal_pod_autoscaler(value: &mut Value) {
     // the first version has no metrics and no behavior
     if meta::text(value, "/apiVersion").ends_with("/v2") {
+        autoscaling::drop_made_annotations(value);
         second_autoscaler(value);
     } else if let Some(spec) = object(value, "/spec") {
         set(spec, "minReplicas", json!(1));

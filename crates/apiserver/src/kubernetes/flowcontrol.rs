@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::checks::{self, is_true, list, number, spec_of, syntax, text};
 use super::strategy::Kind;
+use super::{bootstrap, internal};
 use crate::meta;
 
 const VERBS: [&str; 9] = [
@@ -249,8 +250,50 @@ fn validate_schema(schema: &Value) -> ErrorList {
             validate_url_rule(rule, &path.child("nonResourceRules").index(index), &mut errors);
         }
     }
+    errors.extend(mandatory_schema(schema));
     errors.extend(conditions(schema));
     errors
+}
+
+/// Objects that no cluster is without, and which stay what they are.
+const MANDATORY: [&str; 2] = [EXEMPT, "catch-all"];
+
+/// What upstream has one of the mandatory objects be.
+fn mandatory(object: &Value, plural: &str) -> Option<&'static Value> {
+    let name = meta::name(object);
+    let path = format!("/apis/flowcontrol.apiserver.k8s.io/v1/{plural}");
+    MANDATORY
+        .contains(&name)
+        .then(|| bootstrap::recorded_spec(&path, name))?
+}
+
+fn mandatory_schema(schema: &Value) -> Option<Error> {
+    let (name, spec) = (meta::name(schema), spec_of(schema));
+    let wanted = mandatory(schema, "flowschemas")?;
+    let why = || format!("spec of '{name}' must equal the fixed value");
+    let shown = || internal::text("flowcontrol.FlowSchemaSpec", spec);
+    (spec != wanted).then(|| Error::literal(&Path::new("spec"), shown(), why()))
+}
+
+/// How much an exempt level lends may be told; nothing else of a mandatory level.
+fn mandatory_level(level: &Value) -> Option<Error> {
+    let (name, spec) = (meta::name(level), spec_of(level));
+    let wanted = mandatory(level, "prioritylevelconfigurations")?;
+    let part = |spec: &Value| {
+        let mut spec = spec.clone();
+        if let Some(members) = spec.as_object_mut().filter(|_| name == EXEMPT) {
+            members.remove("exempt");
+        }
+        spec
+    };
+    let except = if name == EXEMPT {
+        " except the 'spec.exempt' field"
+    } else {
+        ""
+    };
+    let why = || format!("spec of '{name}'{except} must equal the fixed value");
+    let shown = || internal::text("flowcontrol.PriorityLevelConfigurationSpec", spec);
+    (part(spec) != part(wanted)).then(|| Error::literal(&Path::new("spec"), shown(), why()))
 }
 
 pub(super) fn flow_schemas(mut kind: Kind) -> Kind {
@@ -393,6 +436,7 @@ fn validate_level(level: &Value) -> ErrorList {
         "" => errors.push(Error::required(&path.child("type"), "")),
         other => errors.push(Error::not_supported(&path.child("type"), other, &["Exempt", "Limited"])),
     }
+    errors.extend(mandatory_level(level));
     errors.extend(conditions(level));
     errors
 }
@@ -515,4 +559,43 @@ pub(super) fn api_services(mut kind: Kind) -> Kind {
         errors
     };
     kind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mandatory_objects_stay_what_they_are() {
+        let object = |plural: &str, name: &str, change: &dyn Fn(&mut Value)| {
+            let path = format!("/apis/flowcontrol.apiserver.k8s.io/v1/{plural}");
+            let mut spec = bootstrap::recorded_spec(&path, name).unwrap().clone();
+            change(&mut spec);
+            json!({"metadata": {"name": name}, "spec": spec})
+        };
+        let (schemas, levels) = ("flowschemas", "prioritylevelconfigurations");
+        let told = |error: Option<Error>| error.map(|error| error.detail);
+        for name in MANDATORY {
+            assert_eq!(told(mandatory_schema(&object(schemas, name, &|_| {}))), None);
+            assert_eq!(told(mandatory_level(&object(levels, name, &|_| {}))), None);
+            let changed = object(schemas, name, &|spec| spec["matchingPrecedence"] = json!(7));
+            let why = format!("spec of '{name}' must equal the fixed value");
+            assert_eq!(told(mandatory_schema(&changed)), Some(why));
+        }
+        // others may be anything, and how much the exempt level lends may be told
+        let other = object(schemas, "probes", &|spec| spec["matchingPrecedence"] = json!(7));
+        assert_eq!(told(mandatory_schema(&other)), None);
+        let lending = object(levels, EXEMPT, &|spec| spec["exempt"]["lendablePercent"] = json!(7));
+        assert_eq!(told(mandatory_level(&lending)), None);
+        let limited = object(levels, EXEMPT, &|spec| spec["type"] = json!("Limited"));
+        assert!(
+            told(mandatory_level(&limited))
+                .unwrap()
+                .contains("except the 'spec.exempt' field")
+        );
+        let shares = object(levels, "catch-all", &|spec| {
+            spec["limited"]["nominalConcurrencyShares"] = json!(7)
+        });
+        assert!(mandatory_level(&shares).is_some());
+    }
 }

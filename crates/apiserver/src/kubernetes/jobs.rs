@@ -1,6 +1,5 @@
 //! Jobs, CronJobs and disruption budgets.
 
-use gardener_apimachinery::cron::Schedule;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::{Map, Value, json};
 
@@ -13,7 +12,10 @@ use super::workloads::{amount_or_share, at_most_all, counts, selector_text, sele
 use super::{internal, networking};
 use crate::meta;
 
+mod cron;
+mod indexes;
 mod policies;
+mod status;
 
 const UID_LABEL: &str = "batch.kubernetes.io/controller-uid";
 /// The longest name of a CronJob: its jobs' names have eleven characters more.
@@ -59,18 +61,8 @@ pub(super) fn jobs(mut kind: Kind) -> Kind {
     };
     kind.validate_update = validate_update;
     kind.whole_first = true;
-    kind.validate_status = |job, old| {
-        let mut errors = Vec::new();
-        counts(job, &["active", "succeeded", "failed", "ready"], &mut errors);
-        for key in ["failed", "succeeded"] {
-            let count = |job: &Value| job.get("status").and_then(|status| number(status, key)).unwrap_or(0);
-            if count(job) < count(old) {
-                let why = format!("cannot decrease the {key} counter");
-                errors.push(Error::invalid(&Path::new("status").child(key), count(job), why));
-            }
-        }
-        errors
-    };
+    kind.validate_status = status::validate;
+    kind.canonicalize = take_labels;
     kind.fields = |job| {
         let succeeded = job.pointer("/status/succeeded").and_then(Value::as_i64).unwrap_or(0);
         vec![("status.successful".into(), succeeded.to_string())]
@@ -92,9 +84,10 @@ fn generated_labels<'v>(uid: &'v str, name: &'v str) -> [(&'static str, &'v str)
 fn select_by_uid(job: &mut Value) {
     let (uid, name) = (meta::text(job, "/metadata/uid").to_owned(), meta::name(job).to_owned());
     let labels = generated_labels(&uid, &name);
+    // labels that a job took from its template are the template's: what it gets, the job gets, too
     let own = job.pointer("/metadata/labels").and_then(Value::as_object);
     let of_template = job.pointer("/spec/template/metadata/labels").and_then(Value::as_object);
-    let takes_labels = own.is_none_or(Map::is_empty) || own == of_template;
+    let shares_labels = own.is_some_and(|own| !own.is_empty()) && own == of_template;
     if let Some(spec) = job.get_mut("spec").and_then(Value::as_object_mut) {
         let selector = spec.entry("selector").or_insert_with(|| json!({}));
         if let Some(selector) = selector.as_object_mut() {
@@ -114,8 +107,16 @@ fn select_by_uid(job: &mut Value) {
             }
         }
     }
-    // as upstream, a job without labels takes its template's, also those that it gets here
-    if takes_labels {
+    if shares_labels {
+        let of_template = job.pointer("/spec/template/metadata/labels").cloned();
+        meta::set(job, "labels", of_template);
+    }
+}
+
+/// A job without labels takes its template's, also those that the template got here. As upstream, that comes last: as the job's they are not judged.
+fn take_labels(job: &mut Value) {
+    let own = job.pointer("/metadata/labels").and_then(Value::as_object);
+    if own.is_none_or(Map::is_empty) {
         let of_template = job.pointer("/spec/template/metadata/labels").cloned();
         meta::set(job, "labels", of_template);
     }
@@ -154,7 +155,7 @@ fn validate_job(spec: &Value, path: &Path, errors: &mut ErrorList) {
     policies::validate(spec, path, errors);
     let place = path.child("template");
     let template = spec.get("template").unwrap_or(&Value::Null);
-    validate_template(template, &[], &place, errors);
+    validate_template(template, &place, errors);
     let at = place.child("spec").child("restartPolicy");
     match template
         .pointer("/spec/restartPolicy")
@@ -366,110 +367,17 @@ pub(super) fn cron_jobs(mut kind: Kind) -> Kind {
         }
         found
     };
-    kind.validate = |object| {
-        let mut errors = Vec::new();
-        let none = Value::Null;
-        let (spec, path) = (object.get("spec").unwrap_or(&none), Path::new("spec"));
-        validate_schedule(spec, &path, &mut errors);
-        nonnegative(spec, "startingDeadlineSeconds", &path, &mut errors);
-        validate_time_zone(spec, &path.child("timeZone"), &mut errors);
-        let policies = ["Allow", "Forbid", "Replace"];
-        one_of(spec, "concurrencyPolicy", &policies, &path, &mut errors);
-        let template = spec.pointer("/jobTemplate/spec").unwrap_or(&none);
-        let at = path.child("jobTemplate").child("spec");
-        validate_job(template, &at, &mut errors);
-        if let Some(selector) = template.get("selector") {
-            let shown = selector_text(selector);
-            let why = "`selector` will be auto-generated";
-            errors.push(Error::literal(&at.child("selector"), shown, why));
+    kind.validate_create = |object| {
+        let mut errors = cron::validate(object, None);
+        let name = meta::name(object);
+        if name.len() > CRON_NAME_MAX {
+            let why = format!("must be no more than {CRON_NAME_MAX} characters");
+            errors.push(Error::invalid(&Path::new("metadata").child("name"), name, why));
         }
-        if is_true(template, "manualSelector") {
-            let at = at.child("manualSelector");
-            errors.push(Error::not_supported(&at, true, &["nil", "false"]));
-        }
-        nonnegative(spec, "successfulJobsHistoryLimit", &path, &mut errors);
-        nonnegative(spec, "failedJobsHistoryLimit", &path, &mut errors);
         errors
     };
-    kind.validate_create = |object| {
-        let name = meta::name(object);
-        if name.len() <= CRON_NAME_MAX {
-            return Vec::new();
-        }
-        let why = format!("must be no more than {CRON_NAME_MAX} characters");
-        vec![Error::invalid(&Path::new("metadata").child("name"), name, why)]
-    };
+    kind.validate_update = |object, old| cron::validate(object, Some(old));
     kind
-}
-
-fn validate_schedule(spec: &Value, path: &Path, errors: &mut ErrorList) {
-    let at = path.child("schedule");
-    let schedule = text(spec, "schedule");
-    if schedule.is_empty() {
-        errors.push(Error::required(&at, ""));
-        return;
-    }
-    if let Err(why) = readable(schedule) {
-        errors.push(Error::invalid(&at, schedule, why));
-    }
-    if schedule.contains("TZ") {
-        let why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
-        errors.push(Error::invalid(&at, schedule, why));
-    }
-}
-
-/// Whether a schedule can be read, also one with a time zone in front.
-///
-/// # Errors
-/// Why it cannot.
-fn readable(schedule: &str) -> Result<(), String> {
-    let zoned = ["TZ=", "CRON_TZ="]
-        .into_iter()
-        .find_map(|key| schedule.strip_prefix(key));
-    let schedule = match zoned.and_then(|zoned| zoned.split_once(' ')) {
-        None => schedule,
-        Some((zone, rest)) => {
-            if !matches!(zone, "" | "UTC" | "Local") && k8s_openapi::jiff::tz::TimeZone::get(zone).is_err() {
-                return Err(format!("provided bad location {zone}: unknown time zone {zone}"));
-            }
-            rest.trim()
-        }
-    };
-    match schedule.strip_prefix("@every ") {
-        Some(duration) if gardener_schema::formats::duration(duration).is_err() => Err(format!(
-            "failed to parse duration {schedule}: time: invalid duration \"{duration}\""
-        )),
-        Some(_) => Ok(()),
-        None => match Schedule::parse(schedule) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(newer_words(&error.to_string())),
-        },
-    }
-}
-
-/// What the newer release of the library that Kubernetes uses says, for what the older one says that Gardener uses.
-fn newer_words(text: &str) -> String {
-    let mut words: String = text.chars().take(1).flat_map(char::to_lowercase).collect();
-    words.extend(text.chars().skip(1));
-    match words.split_once(": ") {
-        Some((head, fields)) if head.starts_with("expected exactly") => format!("{head}: [{fields}]"),
-        _ => words,
-    }
-}
-
-fn validate_time_zone(spec: &Value, at: &Path, errors: &mut ErrorList) {
-    let Some(zone) = spec.get("timeZone").and_then(Value::as_str) else {
-        return;
-    };
-    let why = match zone {
-        "" => "timeZone must be nil or non-empty string".to_owned(),
-        zone if zone.eq_ignore_ascii_case("local") => {
-            "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones".to_owned()
-        }
-        zone if k8s_openapi::jiff::tz::TimeZone::get(zone).is_err() => format!("unknown time zone {zone}"),
-        _ => return,
-    };
-    errors.push(Error::invalid(at, zone, why));
 }
 
 pub(super) fn budgets(mut kind: Kind) -> Kind {

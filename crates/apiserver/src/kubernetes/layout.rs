@@ -50,6 +50,16 @@ pub struct EtcdLayout {
     event_time_to_live: Duration,
 }
 
+/// Where objects of a built-in resource lie below the prefix.
+pub(crate) fn place_of(group: &str, plural: &str) -> String {
+    let place = NAMES_OF_OLD.iter().find(|own| (own.0, own.1) == (group, plural));
+    match place {
+        Some((_, _, place)) => (*place).to_owned(),
+        None if WITH_GROUP.contains(&group) => format!("{group}/{plural}"),
+        None => plural.to_owned(),
+    }
+}
+
 impl EtcdLayout {
     /// The layout of a cluster with these built-in resources below a prefix (`/registry`). Events live as long as told.
     pub fn new(prefix: &str, cluster: &str, resources: &ResourceSet, event_time_to_live: Duration) -> Self {
@@ -65,12 +75,7 @@ impl EtcdLayout {
             if definition.topic != Topic::new(group, plural) {
                 continue;
             }
-            let place = NAMES_OF_OLD.iter().find(|own| (own.0, own.1) == (group, plural));
-            let place = match place {
-                Some((_, _, place)) => (*place).to_owned(),
-                None if WITH_GROUP.contains(&group) => format!("{group}/{plural}"),
-                None => plural.to_owned(),
-            };
+            let place = place_of(group, plural);
             places.insert(definition.topic.clone(), place.clone());
             let resource = Resource {
                 topic: definition.topic.clone(),

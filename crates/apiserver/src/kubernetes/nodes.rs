@@ -4,9 +4,9 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::{Value, json};
 
 use super::addresses::{self, Range};
-use super::checks::{amount, list, map, syntax, text};
-use super::resource_names;
+use super::checks::{amount, annotation, is_true, list, map, syntax, text};
 use super::strategy::Kind;
+use super::{json_text, resource_names};
 use crate::meta;
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
@@ -68,7 +68,8 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.whole_first = true;
     kind.validate = |node| {
         let mut errors = ErrorList::new();
-        validate_taints(node, &mut errors);
+        validate_annotations(node, &mut errors);
+        validate_taints(meta::elements(node, "/spec/taints"), &taints(), &mut errors);
         validate_amounts(node, &mut errors);
         validate_ranges(node, &mut errors);
         errors
@@ -76,7 +77,8 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.validate_update = validate_update;
     kind.validate_status = |node, old| {
         let mut errors = ErrorList::new();
-        validate_taints(node, &mut errors);
+        validate_annotations(node, &mut errors);
+        validate_taints(meta::elements(node, "/spec/taints"), &taints(), &mut errors);
         errors.extend(validate_update(node, old));
         errors
     };
@@ -104,11 +106,51 @@ fn taint_text(taint: &Value) -> String {
     )
 }
 
-fn validate_taints(node: &Value, errors: &mut ErrorList) {
+/// Where upstream finds wrong taints.
+fn taints() -> Path {
+    Path::new("metadata").child("taints")
+}
+
+/// Annotations that the scheduler once read.
+fn validate_annotations(node: &Value, errors: &mut ErrorList) {
+    const TAINTS: &str = "scheduler.alpha.kubernetes.io/taints";
+    const AVOID: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
+    let path = Path::new("metadata").child("annotations");
+    if let Some(told) = annotation(node, TAINTS).filter(|told| !told.is_empty()) {
+        match json_text::elements(told, "[]core.Taint") {
+            Ok(taints) => validate_taints(&taints, &path.child(TAINTS), errors),
+            Err(why) => errors.push(Error::invalid(&path, TAINTS, why)),
+        }
+    }
+    let Some(told) = annotation(node, AVOID).filter(|told| !told.is_empty()) else {
+        return;
+    };
+    let avoided = match json_text::value(told) {
+        Ok(avoided) if avoided.is_object() || avoided.is_null() => avoided,
+        other => {
+            let why = other.map_or_else(|why| why, |found| json_text::cannot(&found, "v1.AvoidPods"));
+            errors.push(Error::invalid(&path.child("AvoidPods"), AVOID, why));
+            return;
+        }
+    };
+    for (index, entry) in list(&avoided, "preferAvoidPods").iter().enumerate() {
+        let at = path.child(AVOID).index(index).child("PodSignature");
+        match entry.pointer("/podSignature/podController") {
+            None | Some(Value::Null) => errors.push(Error::required(&at, "")),
+            Some(owner) if !is_true(owner, "controller") => {
+                let at = at.child("PodController").child("Controller");
+                errors.push(Error::invalid(&at, false, "must point to a controller"));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+fn validate_taints(taints: &[Value], path: &Path, errors: &mut ErrorList) {
     let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
     let mut seen: Vec<(&str, &str)> = Vec::new();
-    for (index, taint) in meta::elements(node, "/spec/taints").iter().enumerate() {
-        let path = Path::new("metadata").child("taints").index(index);
+    for (index, taint) in taints.iter().enumerate() {
+        let path = path.index(index);
         let (key, value, effect) = (text(taint, "key"), text(taint, "value"), text(taint, "effect"));
         syntax(meta::qualified_name(key), key, &path.child("key"), errors);
         let wrong = meta::label_value(value);
@@ -177,6 +219,7 @@ fn validate_ranges(node: &Value, errors: &mut ErrorList) {
 
 fn validate_update(node: &Value, old: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
+    validate_annotations(node, &mut errors);
     validate_amounts(node, &mut errors);
     let addresses = meta::elements(node, "/status/addresses");
     for (index, address) in addresses.iter().enumerate() {
@@ -214,7 +257,7 @@ fn validate_update(node: &Value, old: &Value) -> ErrorList {
         let why = "node updates may not change providerID except from \"\" to valid";
         errors.push(Error::forbidden(&spec.child("providerID"), why));
     }
-    validate_taints(node, &mut errors);
+    validate_taints(meta::elements(node, "/spec/taints"), &taints(), &mut errors);
     if text(new_spec, "externalID") != text(old_spec, "externalID") {
         errors.push(Error::forbidden(&spec.child("externalID"), "may not be updated"));
     }

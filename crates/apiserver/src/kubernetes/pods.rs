@@ -1,5 +1,6 @@
 //! Pods: how they begin and end, and their subresources. What must hold of their specs is in the modules below.
 
+pub(super) mod annotations;
 pub(super) mod containers;
 mod environment;
 mod log;
@@ -100,7 +101,8 @@ fn validate(pod: &Value) -> ErrorList {
     let none = Value::Null;
     let own = pod.get("spec").unwrap_or(&none);
     let path = Path::new("spec");
-    spec::validate(own, &[], true, &path, &mut errors);
+    annotations::validate(pod, &Path::new("metadata").child("annotations"), &mut errors);
+    spec::validate(own, true, &path, &mut errors);
     if text(own, "serviceAccountName").is_empty() {
         for (index, volume) in list(own, "volumes").iter().enumerate() {
             let at = path.child("volumes").index(index).child("projected").child("sources");
@@ -146,16 +148,18 @@ fn validate_create(pod: &Value) -> ErrorList {
 /// Only images, tolerations added, gates taken away, and the active deadline of a pod's spec may change.
 fn validate_update(pod: &Value, old: &Value) -> ErrorList {
     let path = Path::new("spec");
+    let mut errors = Vec::new();
+    annotations::validate_update(pod, old, &mut errors);
     for (key, pointer, what) in [
         ("containers", "/spec/containers", "containers"),
         ("initContainers", "/spec/initContainers", "containers"),
     ] {
         if meta::elements(pod, pointer).len() != meta::elements(old, pointer).len() {
             let why = format!("pod updates may not add or remove {what}");
-            return vec![Error::forbidden(&path.child(key), why)];
+            errors.push(Error::forbidden(&path.child(key), why));
+            return errors;
         }
     }
-    let mut errors = Vec::new();
     for key in ["containers", "initContainers"] {
         let containers = pod.get("spec").map_or(&[][..], |spec| list(spec, key));
         for (index, _) in containers
@@ -170,7 +174,8 @@ fn validate_update(pod: &Value, old: &Value) -> ErrorList {
     let deadline = |pod: &Value| pod.pointer("/spec/activeDeadlineSeconds").and_then(Value::as_i64);
     match (deadline(pod), deadline(old)) {
         (Some(new), Some(before)) if new > before => {
-            return vec![Error::invalid(&at, new, "must be less than or equal to previous value")];
+            errors.push(Error::invalid(&at, new, "must be less than or equal to previous value"));
+            return errors;
         }
         (None, Some(_)) => {
             let why = "must not update from a positive integer to nil value";
@@ -549,7 +554,7 @@ impl Subresource for PartOfPod {
         if !errors.is_empty() {
             return Err(ApiError::invalid("", "Pod", meta::name(old), &errors));
         }
-        Ok(Effect::Store(pod))
+        Ok(Effect::StoreOfAsked(pod, body))
     }
 }
 

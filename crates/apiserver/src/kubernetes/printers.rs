@@ -1,6 +1,7 @@
 //! Rows of `kubectl get` for Kubernetes' kinds, one function per kind, by group. Columns are recorded; cells are made here.
 
 pub(super) mod apps;
+pub(super) mod autoscaling;
 pub(super) mod core;
 pub(super) mod extensions;
 pub(super) mod networking;

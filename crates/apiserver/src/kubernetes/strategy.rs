@@ -105,6 +105,12 @@ pub(super) struct Kind {
     pub(super) time_to_live: Option<Duration>,
     /// Fills what upstream fills only when it reads an object, besides `default`.
     pub(super) default_stored: fn(&mut Value),
+    /// Fills, in a valid object, what upstream fills when it reads it back.
+    pub(super) canonicalize: fn(&mut Value),
+    /// Annotations that upstream makes of fields that are not in the API.
+    pub(super) made_annotations: &'static [&'static str],
+    /// Lists, by their JSON pointers, that are something else when they are empty than when they are absent.
+    pub(super) lists_kept_empty: &'static [&'static str],
     /// What a client is warned of, in new objects and changes.
     pub(super) warnings: fn(&Value, Option<&Value>) -> Vec<String>,
 }
@@ -140,6 +146,9 @@ impl Kind {
             marks_for_deletion: |_, _| false,
             time_to_live: None,
             default_stored: |_| {},
+            canonicalize: |_| {},
+            made_annotations: &[],
+            lists_kept_empty: &[],
             warnings: |_, _| Vec::new(),
         }
     }
@@ -303,6 +312,18 @@ impl Strategy for Kind {
         (self.convert)(object, from, to)
     }
 
+    fn canonicalize(&self, object: &mut Draft) {
+        (self.canonicalize)(object);
+    }
+
+    fn made_annotations(&self) -> &'static [&'static str] {
+        self.made_annotations
+    }
+
+    fn lists_kept_empty(&self) -> &'static [&'static str] {
+        self.lists_kept_empty
+    }
+
     fn time_to_live(&self) -> Option<Duration> {
         self.time_to_live
     }
@@ -394,7 +415,7 @@ fn kind_of(group: &str, resource: &str) -> Kind {
                 .generation(),
         ),
         ("autoscaling", "horizontalpodautoscalers") => autoscaling::autoscalers(
-            Kind::new(printers::apps::horizontal_pod_autoscaler).defaulted(defaults::horizontal_pod_autoscaler),
+            Kind::new(printers::autoscaling::horizontal_pod_autoscaler).defaulted(defaults::horizontal_pod_autoscaler),
         ),
         ("policy", "poddisruptionbudgets") => {
             jobs::budgets(Kind::new(printers::apps::pod_disruption_budget).generation())

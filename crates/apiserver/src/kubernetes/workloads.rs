@@ -1,5 +1,7 @@
 //! Workload kinds: selectors that must fit their templates, and what may not change.
 
+use std::borrow::Cow;
+
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::selector::LabelSelector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector as SelectorObject, LabelSelectorRequirement};
@@ -10,6 +12,9 @@ use super::pods::warnings;
 use super::strategy::Kind;
 use super::{claims, defaults, pods};
 use crate::meta;
+
+/// Most bytes of all annotations of an object.
+const ANNOTATIONS_MAX: usize = 256 * 1024;
 
 /// A selector as upstream shows it: in the order of the type's fields.
 pub(super) fn selector_text(selector: &Value) -> String {
@@ -55,21 +60,28 @@ fn labels_do_not_match(labels: &Value, template: &Path) -> Error {
     Error::invalid(&template.child("metadata").child("labels"), labels.clone(), why)
 }
 
-/// What every template must have. `claims` are volumes that pods get besides the template's own.
-pub(super) fn validate_template(template: &Value, claims: &[&str], path: &Path, errors: &mut ErrorList) {
+/// What every template's metadata must be.
+fn validate_template_metadata(template: &Value, path: &Path, errors: &mut ErrorList) {
     let none = Value::Null;
     let metadata = template.get("metadata").unwrap_or(&none);
     checks::labels(metadata, "labels", path, errors);
+    let at = path.child("annotations");
     for (key, _) in map(metadata, "annotations") {
-        syntax(
-            meta::qualified_name(&key.to_lowercase()),
-            key,
-            &path.child("annotations"),
-            errors,
-        );
+        syntax(meta::qualified_name(&key.to_lowercase()), key, &at, errors);
     }
+    let bytes = |(key, value): (&String, &Value)| key.len() + value.as_str().map_or(0, str::len);
+    if map(metadata, "annotations").map(bytes).sum::<usize>() > ANNOTATIONS_MAX {
+        errors.push(Error::too_long(&at, ANNOTATIONS_MAX));
+    }
+    pods::annotations::validate(template, &at, errors);
+}
+
+/// What every template must have.
+pub(super) fn validate_template(template: &Value, path: &Path, errors: &mut ErrorList) {
+    let none = Value::Null;
+    validate_template_metadata(template, path, errors);
     let spec = template.get("spec").unwrap_or(&none);
-    pods::spec::validate(spec, claims, false, &path.child("spec"), errors);
+    pods::spec::validate(spec, false, &path.child("spec"), errors);
     if !list(spec, "ephemeralContainers").is_empty() {
         let why = "ephemeral containers not allowed in pod template";
         errors.push(Error::forbidden(&path.child("spec").child("ephemeralContainers"), why));
@@ -91,7 +103,7 @@ fn validate_endless(template: &Value, kind: &str, path: &Path, errors: &mut Erro
 }
 
 /// A selector and the template that it selects. `of` is the kind that messages name; `kind` that of the pods' owner.
-fn validate_selected(spec: &Value, of: &str, kind: &str, claims: &[&str], errors: &mut ErrorList) {
+fn validate_selected(spec: &Value, of: &str, kind: &str, errors: &mut ErrorList) {
     let none = Value::Null;
     let path = Path::new("spec");
     let at = path.child("selector");
@@ -120,7 +132,11 @@ fn validate_selected(spec: &Value, of: &str, kind: &str, claims: &[&str], errors
     if !selects && !is_empty_selector(selector) {
         errors.push(labels_do_not_match(labels, &place));
     }
-    validate_template(template, claims, &place, errors);
+    validate_template(template, &place, errors);
+    if kind == "StatefulSet" {
+        // upstream tells it twice
+        validate_template_metadata(template, &place, errors);
+    }
     validate_endless(template, kind, &place, errors);
 }
 
@@ -245,12 +261,13 @@ fn selector_unchanged(object: &Value, old: &Value) -> ErrorList {
 }
 
 pub(super) fn deployments(mut kind: Kind) -> Kind {
+    kind.made_annotations = &[ROLLBACK_TO];
     kind.warnings = warnings::of_workload;
     kind.validate = |object| {
         let mut errors = Vec::new();
         let (spec, path) = (spec_of(object), Path::new("spec"));
         nonnegative(spec, "replicas", &path, &mut errors);
-        validate_selected(spec, "deployment", "ReplicaSet", &[], &mut errors);
+        validate_selected(spec, "deployment", "ReplicaSet", &mut errors);
         validate_strategy(spec, &mut errors);
         for key in ["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"] {
             nonnegative(spec, key, &path, &mut errors);
@@ -309,6 +326,7 @@ fn replicas_status(object: &Value, _: &Value) -> ErrorList {
         "readyReplicas",
         "availableReplicas",
         "observedGeneration",
+        "terminatingReplicas",
     ];
     counts(object, &keys, &mut errors);
     let parts = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
@@ -331,7 +349,7 @@ pub(super) fn replica_sets(mut kind: Kind) -> Kind {
         let (spec, path) = (spec_of(object), Path::new("spec"));
         nonnegative(spec, "replicas", &path, &mut errors);
         nonnegative(spec, "minReadySeconds", &path, &mut errors);
-        validate_selected(spec, "deployment", "ReplicaSet", &[], &mut errors);
+        validate_selected(spec, "deployment", "ReplicaSet", &mut errors);
         errors
     };
     kind.validate_update = selector_unchanged;
@@ -368,11 +386,43 @@ pub(super) fn replication_controllers(mut kind: Kind) -> Kind {
         if !is_selected {
             errors.push(labels_do_not_match(labels, &place));
         }
-        validate_template(template, &[], &place, &mut errors);
+        validate_template(template, &place, &mut errors);
         validate_endless(template, "ReplicationController", &place, &mut errors);
         errors
     };
     kind
+}
+
+/// The spec of a StatefulSet as its pods will have it: with volumes of its claims in place of those of the same names, and without the host's
+/// name and domain, which each pod gets its own of.
+fn with_claims(spec: &Value) -> Cow<'_, Value> {
+    let claims = list(spec, "volumeClaimTemplates");
+    let pod = spec.pointer("/template/spec").unwrap_or(&Value::Null);
+    if claims.is_empty() && pod.get("hostname").is_none() && pod.get("subdomain").is_none() {
+        return Cow::Borrowed(spec);
+    }
+    let mut spec = spec.clone();
+    let mut names: Vec<&str> = Vec::new();
+    for name in claims.iter().map(meta::name) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if let Some(pod) = spec.pointer_mut("/template/spec").and_then(Value::as_object_mut) {
+        pod.remove("hostname");
+        pod.remove("subdomain");
+        let own = pod.remove("volumes").unwrap_or(Value::Null);
+        let own = own.as_array().into_iter().flatten();
+        let others = own
+            .filter(|volume| !names.contains(&meta::text(volume, "/name")))
+            .cloned();
+        let volume = |name: &&str| json!({"name": name, "persistentVolumeClaim": {"claimName": name}});
+        let volumes: Vec<Value> = names.iter().map(volume).chain(others).collect();
+        if !volumes.is_empty() {
+            pod.insert("volumes".to_owned(), volumes.into());
+        }
+    }
+    Cow::Owned(spec)
 }
 
 pub(super) fn stateful_sets(mut kind: Kind) -> Kind {
@@ -394,44 +444,7 @@ pub(super) fn stateful_sets(mut kind: Kind) -> Kind {
         }
         found
     };
-    kind.validate = |object| {
-        let mut errors = Vec::new();
-        let (spec, path) = (spec_of(object), Path::new("spec"));
-        let policy = text(spec, "podManagementPolicy");
-        if !matches!(policy, "" | "OrderedReady" | "Parallel") {
-            let why = "must be 'OrderedReady' or 'Parallel'";
-            errors.push(Error::invalid(&path.child("podManagementPolicy"), policy, why));
-        }
-        validate_set_strategy(spec, &path.child("updateStrategy"), &mut errors);
-        let none = Value::Null;
-        let retention = spec.get("persistentVolumeClaimRetentionPolicy").unwrap_or(&none);
-        for key in ["whenDeleted", "whenScaled"] {
-            let at = path.child("persistentVolumeClaimRetentionPolicy");
-            one_of(retention, key, &["Retain", "Delete"], &at, &mut errors);
-        }
-        for (index, claim) in list(spec, "volumeClaimTemplates").iter().enumerate() {
-            let at = path.child("volumeClaimTemplates").index(index).child("spec");
-            claims::validate_spec(claim.get("spec").unwrap_or(&none), &at, &mut errors);
-        }
-        nonnegative(spec, "replicas", &path, &mut errors);
-        nonnegative(spec, "minReadySeconds", &path, &mut errors);
-        if let Some(ordinals) = spec.get("ordinals") {
-            nonnegative(ordinals, "start", &path.child("ordinals"), &mut errors);
-        }
-        let claims: Vec<&str> = list(spec, "volumeClaimTemplates").iter().map(meta::name).collect();
-        validate_selected(spec, "statefulset", "StatefulSet", &claims, &mut errors);
-        errors
-    };
-    kind.validate_create = |object| {
-        let mut errors = Vec::new();
-        let service = meta::text(object, "/spec/serviceName");
-        if !service.is_empty() {
-            let at = Path::new("spec").child("serviceName");
-            syntax(meta::dns1123_label(service), service, &at, &mut errors);
-        }
-        errors
-    };
-    kind.whole_first = true;
+    kind.validate_create = |object| validate_stateful_set(object, true);
     kind.validate_status = |object, old| {
         let mut errors = Vec::new();
         let parts = [
@@ -472,13 +485,12 @@ pub(super) fn stateful_sets(mut kind: Kind) -> Kind {
             }
             spec
         };
-        if reduced(object) == reduced(old) {
-            return Vec::new();
+        let mut errors = validate_stateful_set(object, false);
+        if reduced(object) != reduced(old) {
+            let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+            errors.push(Error::forbidden(&Path::new("spec"), why));
         }
-        vec![Error::forbidden(
-            &Path::new("spec"),
-            "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
-        )]
+        errors
     };
     kind.prepare_create = |_, set| {
         set_status(set, json!({"replicas": 0, "availableReplicas": 0}));
@@ -504,6 +516,45 @@ fn drop_max_unavailable(set: &mut Value, old: Option<&Value>) {
     {
         rolling.remove("maxUnavailable");
     }
+}
+
+/// What a StatefulSet must have. What never changes is looked at in new ones only.
+fn validate_stateful_set(object: &Value, is_new: bool) -> ErrorList {
+    let mut errors = Vec::new();
+    let (spec, path) = (spec_of(object), Path::new("spec"));
+    let policy = text(spec, "podManagementPolicy");
+    if !matches!(policy, "" | "OrderedReady" | "Parallel") {
+        let why = "must be 'OrderedReady' or 'Parallel'";
+        errors.push(Error::invalid(&path.child("podManagementPolicy"), policy, why));
+    }
+    validate_set_strategy(spec, &path.child("updateStrategy"), &mut errors);
+    let none = Value::Null;
+    let retention = spec.get("persistentVolumeClaimRetentionPolicy").unwrap_or(&none);
+    for key in ["whenDeleted", "whenScaled"] {
+        let at = path.child("persistentVolumeClaimRetentionPolicy");
+        one_of(retention, key, &["Retain", "Delete"], &at, &mut errors);
+    }
+    let claims = list(spec, "volumeClaimTemplates").iter().filter(|_| is_new);
+    for (index, claim) in claims.enumerate() {
+        let at = path.child("volumeClaimTemplates").index(index).child("spec");
+        claims::validate_spec(claim.get("spec").unwrap_or(&none), &at, &mut errors);
+    }
+    nonnegative(spec, "replicas", &path, &mut errors);
+    nonnegative(spec, "minReadySeconds", &path, &mut errors);
+    if let Some(ordinals) = spec.get("ordinals") {
+        nonnegative(ordinals, "start", &path.child("ordinals"), &mut errors);
+    }
+    let service = text(spec, "serviceName");
+    if is_new && !service.is_empty() {
+        syntax(
+            meta::dns1123_label(service),
+            service,
+            &path.child("serviceName"),
+            &mut errors,
+        );
+    }
+    validate_selected(&with_claims(spec), "statefulset", "StatefulSet", &mut errors);
+    errors
 }
 
 /// How a StatefulSet replaces its pods.
@@ -543,6 +594,7 @@ pub(super) fn set_status(object: &mut Value, status: Value) {
 }
 
 pub(super) fn daemon_sets(mut kind: Kind) -> Kind {
+    kind.made_annotations = &[TEMPLATE_GENERATION];
     kind.warnings = |object, old| {
         let mut found = Vec::new();
         if old.is_none_or(|old| spec_of(old) != spec_of(object)) {
@@ -567,7 +619,7 @@ pub(super) fn daemon_sets(mut kind: Kind) -> Kind {
             let why = "empty selector is invalid for daemonset";
             errors.push(Error::invalid(&path.child("selector"), selector.clone(), why));
         }
-        validate_template(template, &[], &place, &mut errors);
+        validate_template(template, &place, &mut errors);
         validate_endless(template, "DaemonSet", &place, &mut errors);
         nonnegative(spec, "minReadySeconds", &path, &mut errors);
         validate_daemon_strategy(spec, &path.child("updateStrategy"), &mut errors);
@@ -654,6 +706,8 @@ fn validate_daemon_strategy(spec: &Value, at: &Path, errors: &mut ErrorList) {
     }
 }
 
+/// To which revision a Deployment of an older version was to go back.
+const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
 /// How often a DaemonSet's template changed.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
@@ -680,7 +734,6 @@ pub(super) fn pod_templates(mut kind: Kind) -> Kind {
         let none = Value::Null;
         validate_template(
             object.get("template").unwrap_or(&none),
-            &[],
             &Path::new("template"),
             &mut errors,
         );

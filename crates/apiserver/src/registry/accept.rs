@@ -1,6 +1,7 @@
 //! From a decoded body to an object of the resource's kind: right kind, known fields only, the schema's and the kind's defaults.
 
 use gardener_apimachinery::ApiError;
+use gardener_schema::Schema;
 use gardener_schema::json::type_of;
 use serde_json::{Map, Value, json};
 
@@ -145,7 +146,7 @@ impl Scope {
             }
             if version.completes {
                 keep_reset(object);
-                schema.drop_empty(object);
+                drop_empty(schema, object, self.definition.strategy.lists_kept_empty());
             }
         }
         if !unknown.is_empty() || source.has_duplicates() {
@@ -312,6 +313,23 @@ fn make_integers(value: &mut Value) {
             }
         }
         _ => {}
+    }
+}
+
+/// Drops what Go leaves out when it writes, but for those lists that are something when they are empty.
+fn drop_empty(schema: &Schema, object: &mut Value, kept: &[&str]) {
+    let is_empty = |list: &Value| list.as_array().is_some_and(Vec::is_empty);
+    let kept: Vec<&str> = kept
+        .iter()
+        .copied()
+        .filter(|at| object.pointer(at).is_some_and(is_empty))
+        .collect();
+    schema.drop_empty(object);
+    for at in kept {
+        let (parent, name) = at.rsplit_once('/').unwrap_or_default();
+        if let Some(parent) = object.pointer_mut(parent).and_then(Value::as_object_mut) {
+            parent.insert(name.to_owned(), json!([]));
+        }
     }
 }
 

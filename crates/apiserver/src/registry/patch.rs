@@ -108,6 +108,11 @@ impl Scope {
                         }
                         _ => Ok(go_text(&decoded.value)),
                     };
+                    let restored = match (&self.spec()?.schema, kind) {
+                        (Some(schema), PatchKind::Strategic) => schema.restore(&patched),
+                        _ => Ok(()),
+                    };
+                    let why = restored.err().unwrap_or(why);
                     return Err(not_an_object(shown.unwrap_or_default(), why));
                 }
                 other => other?,
@@ -215,14 +220,9 @@ impl Scope {
             name: &options.field_manager,
             operation: gardener_merge::Operation::Apply,
             api_version: &self.definition.api_version(&self.version),
-            subresource: options.through.unwrap_or(&self.subresource),
+            subresource: &self.subresource,
         };
-        // who scales is noted without a time
-        let time = if options.through.is_some() {
-            String::new()
-        } else {
-            meta::rfc3339(context.now)
-        };
+        let time = meta::rfc3339(context.now);
         self.check_owners(live)?;
         gardener_merge::apply(
             live,
@@ -333,13 +333,13 @@ fn decode_patch(kind: PatchKind, body: &Bytes) -> Result<Decoded, ApiError> {
 }
 
 /// A patched object that is none of its kind. `patched` is what upstream shows of it.
-fn not_an_object(patched: String, why: String) -> ApiError {
+pub(crate) fn not_an_object(patched: String, why: String) -> ApiError {
     let error = Error::invalid(&Path::new("patch"), patched, why);
     ApiError::invalid("", "", "", &[error])
 }
 
 /// A patched object as upstream shows it: members that the patch left alone are in the order of Go's fields, others are sorted.
-fn shown_object(patched: &Value, before: &Value) -> String {
+pub(crate) fn shown_object(patched: &Value, before: &Value) -> String {
     const METADATA: [&str; 15] = [
         "name",
         "generateName",

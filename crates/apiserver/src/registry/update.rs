@@ -13,6 +13,7 @@ use super::read::not_a_number;
 use super::{RETRIES, Scope, Stored, WriteOptions, Written, commit_failed};
 use crate::decode::Source;
 use crate::definition::{Context, Definition, Draft, Operation};
+use crate::kubernetes::layout::place_of;
 use crate::webhooks::conversion;
 use crate::{meta, object};
 
@@ -97,7 +98,7 @@ impl Scope {
             self.to_stored_today(&mut found.object).await?;
             self.check_uid(&object, &found.object)?;
             match self
-                .replace(found, object, &context, options, &mut warnings, true)
+                .replace(found, object, &context, options, &mut warnings, !options.owned)
                 .await
             {
                 Err(Attempt::Raced) if wanted.is_empty() => {}
@@ -250,11 +251,11 @@ impl Scope {
     }
 
     /// Stores what a subresource made of its parent. `None` when another write came first. `admitted`: the subresource's own body went
-    /// through admission, not the parent.
+    /// through admission, not the parent. With the object comes what was asked for, where that is owned in its place.
     pub(crate) async fn store_by_subresource(
         &self,
         entry: &Arc<Entry>,
-        mut object: Value,
+        (mut object, asked): (Value, Option<Value>),
         context: &Context<'_>,
         options: &WriteOptions,
         validate: bool,
@@ -270,8 +271,15 @@ impl Scope {
         keep_server_metadata(&mut object, old);
         // who posts something, such as a binding, owns that, not what it does to the object
         let posted = admitted && !matches!(self.subresource.as_str(), "" | "status");
-        if !posted {
-            self.own_fields(Some(old), &mut object, options, context.now).await;
+        match asked {
+            Some(mut asked) => {
+                keep_server_metadata(&mut asked, old);
+                self.own_fields(Some(old), &mut asked, options, context.now).await;
+                let managed = meta::take_managed_fields(&mut asked);
+                meta::set(&mut object, "managedFields", managed);
+            }
+            None if posted => {}
+            None => self.own_fields(Some(old), &mut object, options, context.now).await,
         }
         let mut warnings = Vec::new();
         let options_object = options.object("UpdateOptions");
@@ -341,13 +349,12 @@ impl Scope {
 
     /// The object's key in the etcd of a kube-apiserver, which some messages tell.
     fn registry_path(&self) -> String {
-        let parts = [
-            "/registry",
-            &self.definition.group,
-            &self.definition.plural,
-            &self.namespace,
-            &self.name,
-        ];
+        let Definition { group, plural, .. } = &*self.definition;
+        let place = match self.definition.is_go_type() {
+            true => place_of(group, plural),
+            false => format!("{group}/{plural}"),
+        };
+        let parts = ["/registry", &place, &self.namespace, &self.name];
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         parts.join("/")
     }
@@ -384,14 +391,9 @@ impl Scope {
             name: &options.field_manager,
             operation: gardener_merge::Operation::Update,
             api_version: &self.definition.api_version(&self.version),
-            subresource: options.through.unwrap_or(&self.subresource),
+            subresource: &self.subresource,
         };
-        // who scales is noted without a time
-        let time = if options.through.is_some() {
-            String::new()
-        } else {
-            meta::rfc3339(now)
-        };
+        let time = meta::rfc3339(now);
         let reset = self.reset_fields();
         if is_plain {
             let others = self.owners_elsewhere(old, object, &version.name).await;

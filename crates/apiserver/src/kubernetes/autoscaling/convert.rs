@@ -9,6 +9,18 @@ const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
+/// In these, upstream once kept tolerances.
+const SCALE_DOWN_TOLERANCE: &str = "autoscaling.alpha.kubernetes.io/scale-down-tolerance";
+const SCALE_UP_TOLERANCE: &str = "autoscaling.alpha.kubernetes.io/scale-up-tolerance";
+/// Annotations that only conversion writes, and that no object keeps.
+pub(super) const MADE: [&str; 6] = [
+    METRICS,
+    CURRENT_METRICS,
+    CONDITIONS,
+    BEHAVIOR,
+    SCALE_DOWN_TOLERANCE,
+    SCALE_UP_TOLERANCE,
+];
 /// What upstream scales by when nothing is told: a share of the CPU that is asked for.
 const CPU_SHARE: i64 = 80;
 
@@ -215,7 +227,8 @@ fn metric_to_second(metric: &Value, what: &str) -> Value {
         let has = |target: &Map<String, Value>, key: &str| target.contains_key(key);
         let kind = match key {
             "pods" => "AverageValue",
-            "object" | "external" if has(&target, "averageValue") => "AverageValue",
+            "object" if has(&target, "averageValue") => "AverageValue",
+            "external" if !has(&target, "value") => "AverageValue",
             "object" | "external" => "Value",
             _ if has(&target, "averageUtilization") => "Utilization",
             _ => "AverageValue",
@@ -343,15 +356,20 @@ fn take_annotations(object: &mut Value) -> [Option<Value>; 4] {
     else {
         return Default::default();
     };
-    let taken = [METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR].map(|key| annotations.remove(key));
-    if annotations.is_empty() && taken.iter().any(Option::is_some) {
+    let [metrics, current, conditions, behavior, ..] = MADE.map(|key| annotations.remove(key));
+    if annotations.is_empty() {
         meta::set(object, "annotations", None);
     }
-    taken.map(|text| serde_json::from_str(text?.as_str()?).ok())
+    [metrics, current, conditions, behavior].map(|text| serde_json::from_str(text?.as_str()?).ok())
+}
+
+/// The second version has fields for all that stands in annotations: it has none of them.
+pub(in crate::kubernetes) fn drop_made_annotations(object: &mut Value) {
+    take_annotations(object);
 }
 
 /// Makes an autoscaler of the first version of one of the second.
-pub(super) fn to_first(object: &mut Value) {
+pub(in crate::kubernetes) fn to_first(object: &mut Value) {
     take_annotations(object);
     let mut annotations = Map::new();
     let mut note = |key: &str, value: &Value| {
@@ -380,9 +398,11 @@ pub(super) fn to_first(object: &mut Value) {
     if let Some(status) = spec_mut(object, "status") {
         let metrics = status.remove("currentMetrics").unwrap_or(Value::Null);
         let metrics = metrics.as_array().cloned().unwrap_or_default();
-        let of_cpu = metrics.iter().find(|metric| is_cpu(metric));
-        if let Some(share) = of_cpu.and_then(|metric| metric.pointer("/resource/current/averageUtilization")) {
-            status.insert("currentCPUUtilizationPercentage".to_owned(), share.clone());
+        // the last one counts
+        let mut of_cpu = metrics.iter().rev().filter(|metric| is_cpu(metric));
+        let share = |metric: &Value| metric.pointer("/resource/current/averageUtilization").cloned();
+        if let Some(share) = of_cpu.find_map(share) {
+            status.insert("currentCPUUtilizationPercentage".to_owned(), share);
         }
         if !metrics.is_empty() {
             note(
@@ -416,7 +436,7 @@ pub(super) fn to_first(object: &mut Value) {
 }
 
 /// Makes an autoscaler of the second version of one of the first.
-pub(super) fn to_second(object: &mut Value) {
+pub(in crate::kubernetes) fn to_second(object: &mut Value) {
     let [metrics, current, conditions, behavior] = take_annotations(object);
     let of_cpu = |share: Value| json!({"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": share}}});
     let converted = |metrics: Option<Value>, what: &str| -> Option<Vec<Value>> {

@@ -3,6 +3,7 @@
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::Value;
 
+use super::indexes;
 use crate::kubernetes::checks::{list, nonnegative, number, syntax, text};
 use crate::kubernetes::internal;
 use crate::meta;
@@ -152,22 +153,22 @@ fn success(policy: &Value, completions: i64, path: &Path, errors: &mut ErrorList
 }
 
 fn success_rule(rule: &Value, completions: i64, path: &Path, errors: &mut ErrorList) {
-    let indexes = rule.get("succeededIndexes").and_then(Value::as_str);
+    let named = rule.get("succeededIndexes").and_then(Value::as_str);
     let count = number(rule, "succeededCount");
-    if indexes.is_none() && count.is_none() {
+    if named.is_none() && count.is_none() {
         let why = "at least one of succeededCount or succeededIndexes must be specified";
         errors.push(Error::required(path, why));
     }
     let mut total = None;
-    if let Some(indexes) = indexes {
+    if let Some(named) = named {
         let at = path.child("succeededIndexes");
-        if indexes.len() > MAX_INDEXES {
+        if named.len() > MAX_INDEXES {
             errors.push(Error::too_long(&at, MAX_INDEXES));
         }
-        total = Some(count_of(indexes, completions).unwrap_or_else(|why| {
+        total = Some(indexes::count(named, completions).unwrap_or_else(|why| {
             errors.push(Error::invalid(
                 &at,
-                indexes,
+                named,
                 format!("error parsing succeededIndexes: {why}"),
             ));
             0
@@ -185,63 +186,5 @@ fn success_rule(rule: &Value, completions: i64, path: &Path, errors: &mut ErrorL
             "must be less than or equal to {total} (the number of indexes in the specified succeededIndexes field)"
         );
         errors.push(Error::invalid(&at, count, why));
-    }
-}
-
-/// How many indexes a text like `1,3-5` names.
-fn count_of(text: &str, completions: i64) -> Result<i64, String> {
-    let (mut total, mut last) = (0, None);
-    for part in text.split(',').filter(|_| !text.is_empty()) {
-        let (first, end) = interval(part, completions)?;
-        if let Some(last) = last.filter(|last| *last >= first) {
-            return Err(format!("non-increasing order, previous: {last}, current: {first}"));
-        }
-        total += end - first + 1;
-        last = Some(end);
-    }
-    Ok(total)
-}
-
-fn interval(part: &str, completions: i64) -> Result<(i64, i64), String> {
-    let index = |text: &str| match text.parse::<i64>() {
-        Err(_) => Err(format!("cannot convert string to integer for index: \"{text}\"")),
-        Ok(index) if index >= completions => Err(format!("too large index: \"{text}\"")),
-        Ok(index) => Ok(index),
-    };
-    let limits: Vec<&str> = part.split('-').collect();
-    match limits.as_slice() {
-        [one] => index(one).map(|index| (index, index)),
-        [first, last] => match (index(first)?, index(last)?) {
-            (first, last) if first >= last => Err(format!("non-increasing order, previous: {first}, current: {last}")),
-            ends => Ok(ends),
-        },
-        _ => Err(format!(
-            "the fragment \"{part}\" violates the requirement that an index interval can have at most two parts separated by '-'"
-        )),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn indexes_are_counted() {
-        for (text, expected) in [
-            ("", Ok(0)),
-            ("1,3-5", Ok(4)),
-            ("0-9", Err("too large index: \"9\"")),
-            ("2,1", Err("non-increasing order, previous: 2, current: 1")),
-            ("3-3", Err("non-increasing order, previous: 3, current: 3")),
-            ("x", Err("cannot convert string to integer for index: \"x\"")),
-            (
-                "1-2-3",
-                Err(
-                    "the fragment \"1-2-3\" violates the requirement that an index interval can have at most two parts separated by '-'",
-                ),
-            ),
-        ] {
-            assert_eq!(count_of(text, 6), expected.map_err(str::to_owned), "{text}");
-        }
     }
 }

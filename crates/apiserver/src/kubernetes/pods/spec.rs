@@ -10,16 +10,9 @@ use crate::meta;
 const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 
-/// Checks a spec. `claims` are volumes that pods get besides the spec's own; `of_pod`: not that of a template.
-pub(in crate::kubernetes) fn validate(
-    spec: &Value,
-    claims: &[&str],
-    of_pod: bool,
-    path: &Path,
-    errors: &mut ErrorList,
-) {
-    let mut known = volumes::validate(spec, &path.child("volumes"), errors);
-    known.extend(claims.iter().map(|name| (*name, &Value::Null)));
+/// Checks a spec. `of_pod`: not that of a template.
+pub(in crate::kubernetes) fn validate(spec: &Value, of_pod: bool, path: &Path, errors: &mut ErrorList) {
+    let known = volumes::validate(spec, &path.child("volumes"), errors);
     containers::validate(spec, &known, path, errors);
     if spec.get("hostNetwork") == Some(&Value::Bool(true)) {
         containers::host_ports_are_own(spec, of_pod, path, errors);

@@ -173,54 +173,6 @@ pub(in crate::kubernetes) fn cron_job(now: Timestamp, job: &Value) -> Vec<Value>
     ]
 }
 
-pub(in crate::kubernetes) fn horizontal_pod_autoscaler(now: Timestamp, autoscaler: &Value) -> Vec<Value> {
-    let reference = format!(
-        "{}/{}",
-        meta::text(autoscaler, "/spec/scaleTargetRef/kind"),
-        meta::text(autoscaler, "/spec/scaleTargetRef/name")
-    );
-    let targets: Vec<String> = items(autoscaler, "/spec/metrics")
-        .enumerate()
-        .map(|(index, metric)| {
-            let resource = meta::text(metric, "/resource/name");
-            let current = autoscaler.pointer(&format!("/status/currentMetrics/{index}/resource/current"));
-            let shown = |own: Option<&Value>| match own
-                .and_then(|own| own.get("averageUtilization"))
-                .and_then(Value::as_i64)
-            {
-                Some(percent) => format!("{percent}%"),
-                None => own
-                    .map(|own| meta::text(own, "/averageValue"))
-                    .filter(|text| !text.is_empty())
-                    .unwrap_or("<unknown>")
-                    .to_owned(),
-            };
-            format!(
-                "{resource}: {}/{}",
-                shown(current),
-                shown(metric.pointer("/resource/target"))
-            )
-        })
-        .collect();
-    let minimum = autoscaler
-        .pointer("/spec/minReplicas")
-        .and_then(Value::as_i64)
-        .map_or_else(|| "<unset>".to_owned(), |count| count.to_string());
-    vec![
-        name(autoscaler),
-        reference.into(),
-        if targets.is_empty() {
-            "<none>".into()
-        } else {
-            targets.join(", ").into()
-        },
-        minimum.into(),
-        json!(number(autoscaler, "/spec/maxReplicas")),
-        json!(number(autoscaler, "/status/currentReplicas")),
-        age(now, autoscaler).into(),
-    ]
-}
-
 pub(in crate::kubernetes) fn pod_disruption_budget(now: Timestamp, budget: &Value) -> Vec<Value> {
     let amount = |key: &str| match budget.pointer(&format!("/spec/{key}")) {
         Some(Value::String(text)) => text.clone(),

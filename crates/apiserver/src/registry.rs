@@ -328,7 +328,8 @@ impl Scope {
         }
     }
 
-    fn validate_schema(&self, object: &Value, old: Option<&Value>) -> ErrorList {
+    /// What a schema finds wrong; `warnings` takes what was wrong before and may stay.
+    fn validate_schema(&self, object: &Value, old: Option<&Value>, warnings: &mut Vec<String>) -> ErrorList {
         match self
             .definition
             .stored_version()
@@ -337,7 +338,9 @@ impl Scope {
             Some(schema) if self.definition.strategy.validates_schema() => {
                 let root = gardener_apimachinery::field::Path::root();
                 let embedded = || crate::crd::embedded::validate(schema, object);
-                schema.validate_with(object, old, &root, embedded)
+                let found = schema.validate_with(object, old, &root, embedded);
+                warnings.extend(found.still_broken.iter().map(ToString::to_string));
+                found.errors
             }
             _ => Vec::new(),
         }

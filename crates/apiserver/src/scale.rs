@@ -105,6 +105,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         match main.update(parent, &Source::default(), &options).await {
             Ok(written) => {
                 let mut response = respond::value(StatusCode::OK, &scale_of(&written.object, &paths), accept);
+                warnings.extend(written.warnings);
                 respond::warn(&mut response, &warnings);
                 return Ok(response);
             }

@@ -30,4 +30,5 @@ pub use decode::{DecodeError, strict_error};
 pub use definitions::Definitions;
 pub use meta::{list_meta, object_meta};
 pub use parse::ParseError;
+pub use rules::Findings;
 pub use schema::{Constraints, Kind, ListType, MapType, Schema};

@@ -173,7 +173,7 @@ impl Scope {
         }
         let mut errors = meta::validate(&object, meta::path_segment);
         errors.extend(meta::validate_update(&object, old));
-        errors.extend(self.validate_schema(&object, Some(old)));
+        errors.extend(self.validate_schema(&object, Some(old), warnings));
         errors.extend(if status_update {
             of_status
         } else {

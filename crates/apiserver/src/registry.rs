@@ -13,7 +13,7 @@ mod update;
 pub(crate) use accept::unreadable;
 pub use delete::{DeleteOptions, Deleted, Preconditions};
 pub use patch::PatchKind;
-pub(crate) use patch::not_of_this_type;
+pub(crate) use patch::{by_operations, not_of_this_type};
 pub use read::{ListQuery, Page};
 pub(crate) use read::{parse_revision, read_error};
 pub(crate) use update::{keep_server_metadata, no_name, other_name};

@@ -10,7 +10,7 @@ use crate::decode::Source;
 use crate::definition::{Draft, Scale};
 use crate::handle::Call;
 use crate::json_path;
-use crate::registry::{PatchKind, Scope, WriteOptions, not_of_this_type};
+use crate::registry::{PatchKind, Scope, WriteOptions, by_operations, not_of_this_type};
 use crate::respond::{self, Body};
 use crate::{meta, object};
 
@@ -47,7 +47,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             _ => {
                 let patch = crate::decode::decode(&call.body, crate::decode::Format::Yaml)?.value;
                 match call.patch_kind()? {
-                    PatchKind::Json => gardener_merge::json_patch(&current, &patch).map_err(ApiError::from)?,
+                    PatchKind::Json => by_operations(&current, &patch, &options)?,
                     // a scale has no lists: the two merging patches do the same to it
                     PatchKind::Merge | PatchKind::Strategic => {
                         gardener_merge::merge_patch(&current, &patch).map_err(ApiError::from)?

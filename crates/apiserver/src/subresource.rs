@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::decode::{self, Format};
 use crate::definition::Effect;
 use crate::handle::Call;
-use crate::registry::{DeleteOptions, Deleted, PatchKind, Scope};
+use crate::registry::{DeleteOptions, Deleted, PatchKind, Scope, by_operations};
 use crate::respond::{self, Body};
 use crate::{meta, object, reviews};
 
@@ -49,7 +49,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
                 let mut current = parent.clone();
                 scope.to_requested(&mut current).await?;
                 match call.patch_kind()? {
-                    PatchKind::Json => gardener_merge::json_patch(&current, &patch).map_err(ApiError::from)?,
+                    PatchKind::Json => by_operations(&current, &patch, &options)?,
                     PatchKind::Strategic => match &scope.spec()?.schema {
                         Some(schema) => gardener_merge::strategic(&current, &patch, schema).map_err(ApiError::from)?,
                         None => return Err(ApiError::unsupported_media_type(&PatchKind::TYPES[..2])),

@@ -148,7 +148,7 @@ impl Scope {
                 schema.drop_empty(object);
             }
         }
-        if !unknown.is_empty() || source.has_duplicates() {
+        if !unknown.is_empty() || source.has_findings() {
             match options.field_validation {
                 FieldValidation::Strict => {
                     let findings = source.refusal(unknown);

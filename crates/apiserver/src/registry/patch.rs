@@ -6,12 +6,12 @@ use bytes::Bytes;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path};
 use gardener_apimachinery::meta::go_kind;
-use gardener_merge::Manager;
+use gardener_merge::{JsonPatch, Manager, PatchError};
 use gardener_schema::Schema;
 use gardener_schema::json::{go_text, type_of};
 use serde_json::{Map, Value};
 
-use super::accept::Misfit;
+use super::accept::{Misfit, unreadable};
 use super::read::not_a_number;
 use super::update::{Attempt, Found};
 use super::{FieldValidation, RETRIES, Scope, WriteOptions, Written};
@@ -61,7 +61,11 @@ impl Scope {
     pub async fn patch(&self, kind: PatchKind, body: &Bytes, options: &WriteOptions) -> Result<Written, ApiError> {
         let now = self.cluster.clock().now();
         let context = self.context(now, options.dry_run);
-        let decoded = decode_patch(kind, body)?;
+        let decoded = decode_patch(kind, body, options)?;
+        let findings = match kind {
+            PatchKind::Json => Source::telling(found_in_operations(&decoded, options)?),
+            _ => Source::default(),
+        };
         if kind == PatchKind::Apply {
             self.check_applied(&decoded.value)?;
         }
@@ -81,18 +85,20 @@ impl Scope {
                 PatchKind::Strategic => gardener_merge::strategic(&current, &decoded.value, &*self.strategic_schema()?)
                     .map_err(ApiError::from)?,
                 PatchKind::Merge => gardener_merge::merge_patch(&current, &decoded.value).map_err(ApiError::from)?,
-                PatchKind::Json => gardener_merge::json_patch(&current, &decoded.value).map_err(ApiError::from)?,
+                PatchKind::Json => by_operations(&current, &decoded.value, options)?,
             };
+            if let (PatchKind::Json, Some(why)) = (kind, unreadable(&patched)) {
+                return Err(not_an_object(patched.to_string(), why));
+            }
             let managed = match kind {
                 PatchKind::Apply => patched.pointer("/metadata/managedFields").cloned(),
                 _ => None,
             };
-            let nothing = Source::default();
             let source = match kind {
-                PatchKind::Json => &nothing,
+                PatchKind::Json => &findings,
                 PatchKind::Apply => {
                     given_twice(&decoded.source, options, &mut warnings)?;
-                    &nothing
+                    &findings
                 }
                 PatchKind::Merge | PatchKind::Strategic => &decoded.source,
             };
@@ -102,9 +108,10 @@ impl Scope {
                     // the object as it was patched, which is gone: made again for the message
                     let shown = match kind {
                         PatchKind::Merge => gardener_merge::merge_patch(&current, &decoded.value)
-                            .map(|new| shown_object(&new, &current)),
+                            .map(|new| shown_object(&new, &current))
+                            .map_err(ApiError::from),
                         PatchKind::Json => {
-                            gardener_merge::json_patch(&current, &decoded.value).map(|new| shown_object(&new, &current))
+                            by_operations(&current, &decoded.value, options).map(|new| shown_object(&new, &current))
                         }
                         _ => Ok(go_text(&decoded.value)),
                     };
@@ -314,15 +321,39 @@ pub(crate) fn not_of_this_type(api_version: &str, kind: &str) -> ApiError {
     ApiError::bad_request(format!("invalid object type: {}", go_kind(api_version, kind)))
 }
 
+/// Changes an object by a client's JSON patch.
+pub(crate) fn by_operations(current: &Value, patch: &Value, options: &WriteOptions) -> Result<Value, ApiError> {
+    let patch = operations(patch, options)?.limited();
+    Ok(patch.and_then(|patch| patch.apply(current))?)
+}
+
+fn operations<'p>(patch: &'p Value, options: &WriteOptions) -> Result<JsonPatch<'p>, ApiError> {
+    Ok(match options.field_validation {
+        FieldValidation::Ignore => JsonPatch::of(patch)?,
+        FieldValidation::Strict | FieldValidation::Warn => JsonPatch::checked(patch)?,
+    })
+}
+
+/// What strict decoding finds in a client's JSON patch.
+fn found_in_operations(decoded: &Decoded, options: &WriteOptions) -> Result<Vec<String>, ApiError> {
+    let unknown = operations(&decoded.value, options)?.unknown_fields();
+    let findings = decoded.source.findings(unknown).into_iter();
+    Ok(findings.map(|finding| format!("json patch {finding}")).collect())
+}
+
 /// Reads a patch; what is wrong with it is told as its kind's reader tells it.
-fn decode_patch(kind: PatchKind, body: &Bytes) -> Result<Decoded, ApiError> {
+fn decode_patch(kind: PatchKind, body: &Bytes, options: &WriteOptions) -> Result<Decoded, ApiError> {
+    let ignores = options.field_validation == FieldValidation::Ignore;
     let (format, prefix) = match kind {
         PatchKind::Apply => (Format::Yaml, "error decoding YAML: error converting YAML to JSON: "),
         PatchKind::Strategic => (Format::Json, ""),
+        PatchKind::Json if ignores => (Format::Json, ""),
         PatchKind::Json | PatchKind::Merge => (Format::Json, "error decoding patch: "),
     };
-    let decoded =
-        decode::decode(body, format).map_err(|error| ApiError::bad_request(format!("{prefix}{}", error.message())))?;
+    let decoded = decode::decode(body, format).map_err(|error| match kind {
+        PatchKind::Merge if ignores => PatchError::Nothing.into(),
+        _ => ApiError::bad_request(format!("{prefix}{}", error.message())),
+    })?;
     if kind == PatchKind::Apply && !decoded.value.is_object() && !decoded.value.is_null() {
         let found = type_of(&decoded.value);
         return Err(ApiError::bad_request(format!(

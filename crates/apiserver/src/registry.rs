@@ -377,13 +377,15 @@ impl Scope {
         }
     }
 
-    /// Runs all plugins on the body of a subresource with a kind of its own: on one that is posted, or on a change of `old`.
+    /// Runs all plugins on the body of a subresource with a kind of its own: on one that is posted, or on a change of `old`. `prepare`
+    /// completes it after plugins changed it, and before they judge it.
     pub(crate) async fn admit_body(
         &self,
         context: &Context<'_>,
         options: &WriteOptions,
         body: Value,
         old: Option<&Draft>,
+        prepare: impl FnOnce(&mut Value) -> Result<(), ApiError>,
         warnings: &mut Vec<String>,
     ) -> Result<Value, ApiError> {
         let (operation, kind) = match old {
@@ -394,6 +396,9 @@ impl Scope {
         let mut body = Some(Draft::from(body));
         self.admit(context, operation, &options, &mut body, old, warnings)
             .await?;
+        let mut body = body.map(Draft::into_json).unwrap_or_default();
+        prepare(&mut body)?;
+        let body = Some(Draft::from(body));
         let body = self.admit_final(context, operation, &options, body, old, warnings);
         Ok(body.await?.map(Draft::into_json).unwrap_or_default())
     }

@@ -98,7 +98,14 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             Some(entry.mod_revision.to_string().into()),
         );
         let wanted = scope
-            .admit_body(&context, &options, wanted, Some(&Draft::from(current)), &mut warnings)
+            .admit_body(
+                &context,
+                &options,
+                wanted,
+                Some(&Draft::from(current)),
+                |_| Ok(()),
+                &mut warnings,
+            )
             .await?;
         let replicas = check(scope, &wanted)?;
         set_path(&mut parent, &paths.spec_replicas, json!(replicas));

@@ -9,7 +9,7 @@ use gardener_apimachinery::meta::go_kind;
 use gardener_merge::{JsonPatch, Manager, PatchError};
 use gardener_schema::Schema;
 use gardener_schema::json::{go_text, type_of};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::accept::{Misfit, unreadable};
 use super::read::not_a_number;
@@ -17,7 +17,7 @@ use super::update::{Attempt, Found};
 use super::{FieldValidation, RETRIES, Scope, WriteOptions, Written};
 use crate::decode::{self, Decoded, Format, Source};
 use crate::definition::Context;
-use crate::{meta, yaml};
+use crate::{go_metadata, meta, yaml};
 
 /// The kinds of patch, by content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -371,56 +371,13 @@ fn not_an_object(patched: String, why: String) -> ApiError {
 
 /// A patched object as upstream shows it: members that the patch left alone are in the order of Go's fields, others are sorted.
 fn shown_object(patched: &Value, before: &Value) -> String {
-    const METADATA: [&str; 15] = [
-        "name",
-        "generateName",
-        "namespace",
-        "selfLink",
-        "uid",
-        "resourceVersion",
-        "generation",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "labels",
-        "annotations",
-        "ownerReferences",
-        "finalizers",
-        "managedFields",
-    ];
-    const ENTRY: [&str; 7] = [
-        "manager",
-        "operation",
-        "apiVersion",
-        "time",
-        "fieldsType",
-        "fieldsV1",
-        "subresource",
-    ];
-    let in_order = |members: &Map<String, Value>, order: &[&str], shown: &dyn Fn(&str, &Value) -> String| {
-        let known = order.iter().filter_map(|key| members.get_key_value(*key));
-        let parts: Vec<String> = known
-            .map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), shown(key, value)))
-            .collect();
-        format!("{{{}}}", parts.join(","))
-    };
-    let plain = |_: &str, value: &Value| value.to_string();
-    let entry = |value: &Value| {
-        value
-            .as_object()
-            .map_or_else(|| value.to_string(), |entry| in_order(entry, &ENTRY, &plain))
-    };
-    let of_metadata = |key: &str, value: &Value| match value.as_array().filter(|_| key == "managedFields") {
-        Some(entries) => format!("[{}]", entries.iter().map(entry).collect::<Vec<_>>().join(",")),
-        None => value.to_string(),
-    };
     let of_object = |key: &str, value: &Value| match value.as_object().filter(|_| key == "metadata") {
-        Some(metadata) if before.get(key) == Some(value) => in_order(metadata, &METADATA, &of_metadata),
+        Some(metadata) if before.get(key) == Some(value) => go_metadata::text(metadata),
         _ => value.to_string(),
     };
     let Some(members) = patched.as_object() else {
         return patched.to_string();
     };
     let keys: Vec<&str> = members.keys().map(String::as_str).collect();
-    in_order(members, &keys, &of_object)
+    go_metadata::in_order(members, &keys, of_object)
 }

@@ -383,7 +383,8 @@ impl Call {
             group: &path.group,
             version: &path.version,
             resource: &path.resource,
-            subresource: &path.subresource,
+            // what follows is the subresource's own matter
+            subresource: path.subresource.split('/').next().unwrap_or_default(),
             namespace: &path.namespace,
             name: asked_name,
             path: "",

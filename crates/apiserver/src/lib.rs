@@ -11,6 +11,7 @@ pub mod authn;
 pub mod authz;
 mod blocking;
 pub mod cluster;
+mod connect;
 mod copies;
 pub mod crd;
 pub mod decode;

@@ -4,6 +4,7 @@ use gardener_apimachinery::ApiError;
 use http::{Response, StatusCode};
 use serde_json::Value;
 
+use crate::connect;
 use crate::decode::{self, Format};
 use crate::definition::Effect;
 use crate::handle::Call;
@@ -12,24 +13,11 @@ use crate::posted::Posted;
 use crate::registry::{DeleteOptions, Deleted, PatchKind, Scope, by_operations};
 use crate::respond::{self, Body};
 
-/// Subresources that connect to what runs. Nothing runs here, but what is not there is told as upstream tells it.
-const CONNECTED: [(&str, &str); 5] = [
-    ("pods", "exec"),
-    ("pods", "attach"),
-    ("pods", "portforward"),
-    ("pods", "proxy"),
-    ("services", "proxy"),
-];
-
 /// Serves a call to a subresource.
 pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
     let subresource = scope.definition.subresources.get(scope.subresource.as_str()).cloned();
     let Some(subresource) = subresource else {
-        if CONNECTED.contains(&(scope.definition.plural.as_str(), scope.subresource.as_str())) {
-            // what cannot be connected to because it is not there
-            scope.entry()?;
-        }
-        return Err(ApiError::no_such_path());
+        return Err(connect::refusal(scope, verb));
     };
     if !subresource.verbs().contains(&verb) {
         return Err(ApiError::method_not_allowed());

@@ -81,7 +81,7 @@ impl Call {
             },
             field_validation,
             force: force.unwrap_or_default(),
-            through: None,
+            owners_are_known: false,
         })
     }
 

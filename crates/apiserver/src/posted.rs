@@ -46,7 +46,8 @@ impl From<(&'static str, &'static str, &'static str)> for Posted {
 }
 
 impl Posted {
-    fn schema(&self) -> Option<Arc<Schema>> {
+    /// What is known of the kind.
+    pub(crate) fn schema(&self) -> Option<Arc<Schema>> {
         DEFINITIONS.as_ref()?.for_kind(self.group, self.version, self.kind)
     }
 

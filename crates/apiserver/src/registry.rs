@@ -13,7 +13,7 @@ mod update;
 pub(crate) use accept::unreadable;
 pub use delete::{DeleteOptions, Deleted, Preconditions};
 pub use patch::PatchKind;
-pub(crate) use patch::{by_operations, not_of_this_type};
+pub(crate) use patch::{by_operations, not_an_object, not_of_this_type, shown_object};
 pub use read::{ListQuery, Page};
 pub(crate) use read::{parse_revision, read_error};
 pub(crate) use update::{keep_server_metadata, no_name, other_name};
@@ -63,8 +63,8 @@ pub struct WriteOptions {
     pub field_validation: FieldValidation,
     /// Take over fields that others own (server-side apply only).
     pub force: bool,
-    /// The subresource through which the object itself is written, such as `scale`; managedFields name it.
-    pub through: Option<&'static str>,
+    /// Whether the body's managedFields are stored as they are: who writes has found out who owns what.
+    pub owners_are_known: bool,
 }
 
 /// What a client said of its own accord, as admission shows it.

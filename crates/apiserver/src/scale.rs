@@ -1,7 +1,11 @@
 //! The `scale` subresource: desired and observed counts of any kind that tells where it keeps them.
 
+mod owners;
+
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path, go_quote};
+use gardener_merge::{Manager, Operation};
+use gardener_schema::Schema;
 use gardener_schema::json::type_of;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -10,12 +14,19 @@ use crate::decode::Source;
 use crate::definition::{Draft, Scale};
 use crate::handle::Call;
 use crate::json_path;
-use crate::registry::{PatchKind, Scope, WriteOptions, by_operations, not_of_this_type};
+use crate::posted::Posted;
+use crate::registry::{PatchKind, Scope, WriteOptions, by_operations, not_an_object, not_of_this_type, shown_object};
 use crate::respond::{self, Body};
 use crate::{meta, object};
 
-/// The subresource, as managedFields name it.
-const SCALE: &str = "scale";
+use owners::Places;
+
+/// The kind of all scales.
+const KIND: Posted = Posted {
+    group: "autoscaling",
+    version: "v1",
+    kind: "Scale",
+};
 
 /// Serves `get`, `update` and `patch` of an object's scale.
 pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
@@ -27,7 +38,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
     let options = match verb {
         "get" => WriteOptions::default(),
         _ => WriteOptions {
-            through: Some(SCALE),
+            owners_are_known: true,
             ..call.write_options()?
         },
     };
@@ -36,42 +47,36 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         admitted: true,
         ..scope.clone()
     };
+    let places = Places::of(&scope.definition);
+    let schema = KIND.schema().ok_or_else(ApiError::no_such_path)?;
+    let manager = |operation: Operation| Manager {
+        name: &options.field_manager,
+        operation,
+        api_version: owners::API_VERSION,
+        subresource: &scope.subresource,
+    };
     for _ in 0..5 {
         let entry = scope.entry()?;
         let mut parent = object::value_of(&entry);
         scope.to_requested(&mut parent).await?;
         let current = scale_of(&parent, &paths);
-        let wanted = match verb {
-            "get" => return Ok(respond::value(StatusCode::OK, &current, accept)),
+        if verb == "get" {
+            return Ok(respond::value(StatusCode::OK, &current, accept));
+        }
+        let mut live = current.clone();
+        let entries = places.to_scale(&parent);
+        if entries.as_array().is_some_and(|entries| !entries.is_empty()) {
+            meta::set(&mut live, "managedFields", Some(entries));
+        }
+        let mut wanted = match verb {
             "update" => call.decoded()?.value,
-            _ => {
-                let patch = crate::decode::decode(&call.body, crate::decode::Format::Yaml)?.value;
-                match call.patch_kind()? {
-                    PatchKind::Json => by_operations(&current, &patch, &options)?,
-                    // a scale has no lists: the two merging patches do the same to it
-                    PatchKind::Merge | PatchKind::Strategic => {
-                        gardener_merge::merge_patch(&current, &patch).map_err(ApiError::from)?
-                    }
-                    PatchKind::Apply => {
-                        let (version, kind) = (meta::text(&patch, "/apiVersion"), meta::text(&patch, "/kind"));
-                        if version.is_empty() || kind.is_empty() {
-                            return Err(not_of_this_type(version, kind));
-                        }
-                        // what is applied is merged into the scale, which has a name
-                        let mut named = patch.clone();
-                        if meta::name(&named).is_empty() {
-                            meta::set(&mut named, "name", Some(scope.name.clone().into()));
-                        }
-                        check(scope, &named)?;
-                        let body = applied(scope, &patch, &paths);
-                        let body = bytes::Bytes::from(body.to_string());
-                        let written = main.patch(PatchKind::Apply, &body, &options).await?;
-                        let scale = scale_of(&written.object, &paths);
-                        return Ok(respond::value(StatusCode::OK, &scale, accept));
-                    }
-                }
-            }
+            _ => patched(call, scope, &live, &options, &manager(Operation::Apply), &schema)?,
         };
+        // a patch that does not touch the revision means whatever is there
+        if verb == "patch" && meta::resource_version(&wanted) == meta::resource_version(&live) {
+            meta::set(&mut wanted, "resourceVersion", None);
+        }
+        let applies = verb == "patch" && call.patch_kind()? == PatchKind::Apply;
         let asked_revision = meta::resource_version(&wanted).to_owned();
         if !asked_revision.is_empty() && asked_revision != entry.mod_revision.to_string() {
             return Err(ApiError::conflict(
@@ -91,12 +96,20 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         main.check_uid(&wanted, &parent)?;
         let context = scope.context(call.cluster.clock().now(), options.dry_run);
         let mut warnings = Vec::new();
-        let mut wanted = wanted;
-        meta::set(
-            &mut wanted,
-            "resourceVersion",
-            Some(entry.mod_revision.to_string().into()),
-        );
+        let revision = Some(entry.mod_revision.to_string().into());
+        meta::set(&mut wanted, "resourceVersion", revision);
+        if !applies {
+            let nothing_kept = gardener_merge::fieldset::Set::default();
+            gardener_merge::update(
+                Some(&live),
+                &mut wanted,
+                &schema,
+                &manager(Operation::Update),
+                "",
+                &nothing_kept,
+            );
+        }
+        let owners = meta::take_managed_fields(&mut wanted);
         let wanted = scope
             .admit_body(
                 &context,
@@ -108,6 +121,10 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             )
             .await?;
         let replicas = check(scope, &wanted)?;
+        let owned = json!({"metadata": {"managedFields": owners}});
+        let api_version = scope.definition.api_version(&scope.version);
+        let owners = places.to_object(&parent, &owned, &api_version);
+        meta::set(&mut parent, "managedFields", Some(owners));
         set_path(&mut parent, &paths.spec_replicas, json!(replicas));
         match main.update(parent, &Source::default(), &options).await {
             Ok(written) => {
@@ -126,6 +143,49 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         &scope.name,
         "the object changes too often; try again",
     ))
+}
+
+/// The scale that a patch asks for; of one that is applied, its managedFields tell who owns what then.
+fn patched(
+    call: &Call,
+    scope: &Scope,
+    live: &Value,
+    options: &WriteOptions,
+    manager: &Manager<'_>,
+    schema: &Schema,
+) -> Result<Value, ApiError> {
+    let patch = crate::decode::decode(&call.body, crate::decode::Format::Yaml)?.value;
+    let patched = match call.patch_kind()? {
+        PatchKind::Json => by_operations(live, &patch, options)?,
+        // a scale has no lists: the two merging patches do the same to it
+        PatchKind::Merge | PatchKind::Strategic => gardener_merge::merge_patch(live, &patch).map_err(ApiError::from)?,
+        PatchKind::Apply => {
+            let (version, kind) = (meta::text(&patch, "/apiVersion"), meta::text(&patch, "/kind"));
+            if version.is_empty() || kind.is_empty() {
+                return Err(not_of_this_type(version, kind));
+            }
+            // what is applied is merged into the scale, which has a name
+            let mut named = patch.clone();
+            if meta::name(&named).is_empty() {
+                meta::set(&mut named, "name", Some(scope.name.clone().into()));
+            }
+            check(scope, &named)?;
+            let reset = gardener_merge::fieldset::Set::default();
+            return Ok(gardener_merge::apply(
+                Some(live),
+                &patch,
+                schema,
+                manager,
+                options.force,
+                "",
+                &reset,
+            )?);
+        }
+    };
+    match schema.decode(&patched, KIND.kind) {
+        Ok(()) => Ok(patched),
+        Err(why) => Err(not_an_object(shown_object(&patched, live), why.to_string())),
+    }
 }
 
 /// The count that a scale asks for.
@@ -169,18 +229,6 @@ fn check(scope: &Scope, scale: &Value) -> Result<i64, ApiError> {
         return Err(ApiError::invalid("autoscaling", "Scale", &scope.name, &[error]));
     }
     Ok(replicas)
-}
-
-/// What the applied scale means for the object itself.
-fn applied(scope: &Scope, scale: &Value, paths: &Scale) -> Value {
-    let kind = scope.spec().map_or("", |version| version.kind.as_str());
-    let mut config = json!({
-        "apiVersion": scope.definition.api_version(&scope.version), "kind": kind, "metadata": {"name": scope.name},
-    });
-    if let Some(replicas) = scale.pointer("/spec/replicas") {
-        set_path(&mut config, &paths.spec_replicas, replicas.clone());
-    }
-    config
 }
 
 fn scale_of(object: &Value, paths: &Scale) -> Value {

@@ -140,18 +140,14 @@ impl From<ApplyError> for ApiError {
     }
 }
 
-/// A manager as messages tell it to another one. Through `scale` all managers are seen as ones of scales.
-fn shown(identity: &Identity, asked_by: &Manager<'_>) -> String {
+/// A manager as messages tell it.
+fn shown(identity: &Identity) -> String {
     let mut text = go_quote(&identity.manager);
     if !identity.subresource.is_empty() {
         text.push_str(&format!(" with subresource {}", go_quote(&identity.subresource)));
     }
     if identity.operation == Operation::Update {
-        let api_version = match asked_by.subresource {
-            "scale" => "autoscaling/v1",
-            _ => identity.api_version.as_str(),
-        };
-        text.push_str(&format!(" using {api_version}"));
+        text.push_str(&format!(" using {}", identity.api_version));
     }
     text
 }
@@ -213,12 +209,11 @@ pub fn apply(
                 .filter(|(_, fields)| !fields.is_empty())
                 .collect();
             if !rest.is_empty() {
-                return Err(refuse(rest, manager));
+                return Err(refuse(rest));
             }
-            task.run(managed, true)
-                .map_err(|conflicts| refuse(conflicts, manager))?
+            task.run(managed, true).map_err(refuse)?
         }
-        (Err(conflicts), None) => return Err(refuse(conflicts, manager)),
+        (Err(conflicts), None) => return Err(refuse(conflicts)),
     };
     if manager.name == KUBECTL {
         sync_last_applied(live, config, &mut object);
@@ -227,10 +222,10 @@ pub fn apply(
     Ok(object)
 }
 
-fn refuse(conflicts: Vec<(Identity, Set)>, asked_by: &Manager<'_>) -> ApplyError {
+fn refuse(conflicts: Vec<(Identity, Set)>) -> ApplyError {
     let list = conflicts.iter().flat_map(|(identity, fields)| {
         fields.paths().into_iter().map(move |field| Conflict {
-            manager: shown(identity, asked_by),
+            manager: shown(identity),
             field,
         })
     });

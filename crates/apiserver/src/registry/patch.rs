@@ -222,14 +222,9 @@ impl Scope {
             name: &options.field_manager,
             operation: gardener_merge::Operation::Apply,
             api_version: &self.definition.api_version(&self.version),
-            subresource: options.through.unwrap_or(&self.subresource),
+            subresource: &self.subresource,
         };
-        // who scales is noted without a time
-        let time = if options.through.is_some() {
-            String::new()
-        } else {
-            meta::rfc3339(context.now)
-        };
+        let time = meta::rfc3339(context.now);
         self.check_owners(live)?;
         gardener_merge::apply(
             live,
@@ -364,13 +359,13 @@ fn decode_patch(kind: PatchKind, body: &Bytes, options: &WriteOptions) -> Result
 }
 
 /// A patched object that is none of its kind. `patched` is what upstream shows of it.
-fn not_an_object(patched: String, why: String) -> ApiError {
+pub(crate) fn not_an_object(patched: String, why: String) -> ApiError {
     let error = Error::invalid(&Path::new("patch"), patched, why);
     ApiError::invalid("", "", "", &[error])
 }
 
 /// A patched object as upstream shows it: members that the patch left alone are in the order of Go's fields, others are sorted.
-fn shown_object(patched: &Value, before: &Value) -> String {
+pub(crate) fn shown_object(patched: &Value, before: &Value) -> String {
     let of_object = |key: &str, value: &Value| match value.as_object().filter(|_| key == "metadata") {
         Some(metadata) if before.get(key) == Some(value) => go_metadata::text(metadata),
         _ => value.to_string(),

@@ -46,7 +46,14 @@ impl Scope {
         let context = self.context(now, options.dry_run);
         let mut warnings = Vec::new();
         let mut body = body;
+        let owners = match options.owners_are_known {
+            true => meta::take_managed_fields(&mut body),
+            false => None,
+        };
         self.accept(&context, &mut body, options, source, &mut warnings)?;
+        if options.owners_are_known {
+            meta::set(&mut body, "managedFields", owners);
+        }
         let own_name = meta::name(&body).to_owned();
         if own_name.is_empty() {
             return Err(self.no_name());
@@ -97,7 +104,14 @@ impl Scope {
             self.to_stored_today(&mut found.object).await?;
             self.check_uid(&object, &found.object)?;
             match self
-                .replace(found, object, &context, options, &mut warnings, true)
+                .replace(
+                    found,
+                    object,
+                    &context,
+                    options,
+                    &mut warnings,
+                    !options.owners_are_known,
+                )
                 .await
             {
                 Err(Attempt::Raced) if wanted.is_empty() => {}
@@ -374,14 +388,9 @@ impl Scope {
             name: &options.field_manager,
             operation: gardener_merge::Operation::Update,
             api_version: &self.definition.api_version(&self.version),
-            subresource: options.through.unwrap_or(&self.subresource),
+            subresource: &self.subresource,
         };
-        // who scales is noted without a time
-        let time = if options.through.is_some() {
-            String::new()
-        } else {
-            meta::rfc3339(now)
-        };
+        let time = meta::rfc3339(now);
         let reset = self.reset_fields();
         if is_plain {
             let others = self.owners_elsewhere(old, object, &version.name).await;

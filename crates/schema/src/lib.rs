@@ -24,6 +24,7 @@ mod prune;
 pub mod rules;
 mod schema;
 pub mod structural;
+mod unstructured;
 mod validate;
 
 pub use decode::{DecodeError, strict_error};

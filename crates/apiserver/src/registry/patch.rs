@@ -90,6 +90,12 @@ impl Scope {
             if let (PatchKind::Json, Some(why)) = (kind, unreadable(&patched)) {
                 return Err(not_an_object(patched.to_string(), why));
             }
+            if kind == PatchKind::Strategic
+                && let Some(schema) = &self.spec()?.schema
+            {
+                let converted = schema.convert(&patched);
+                converted.map_err(|why| not_an_object(go_text(&decoded.value), why.to_string()))?;
+            }
             let managed = match kind {
                 PatchKind::Apply => patched.pointer("/metadata/managedFields").cloned(),
                 _ => None,
@@ -133,11 +139,7 @@ impl Scope {
                 return Err(self.modified());
             }
             self.place(&mut patched)?;
-            match meta::name(&patched) {
-                "" => return Err(self.no_name()),
-                name if name != self.name => return Err(self.other_name(name)),
-                _ => {}
-            }
+            self.check_name(&patched)?;
             self.to_stored(&mut patched).await?;
             let track_fields = kind != PatchKind::Apply;
             match self
@@ -170,6 +172,14 @@ impl Scope {
             })
     }
 
+    fn check_name(&self, object: &Value) -> Result<(), ApiError> {
+        match meta::name(object) {
+            "" => Err(self.no_name()),
+            name if name != self.name => Err(self.other_name(name)),
+            _ => Ok(()),
+        }
+    }
+
     fn check_applied(&self, config: &Value) -> Result<(), ApiError> {
         let version = self.spec()?;
         let api_version = self.definition.api_version(&self.version);
@@ -198,10 +208,6 @@ impl Scope {
             .is_some_and(|managed| managed.as_array().is_none_or(|list| !list.is_empty()) && !managed.is_null())
         {
             return Err(ApiError::bad_request("metadata.managedFields must be nil"));
-        }
-        let name = meta::name(config);
-        if !name.is_empty() && name != self.name {
-            return Err(self.other_name(name));
         }
         Ok(())
     }
@@ -263,15 +269,6 @@ impl Scope {
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
         let config = &decoded.value;
-        if meta::name(config).is_empty() {
-            return Err(self.no_name());
-        }
-        let uid = meta::text(config, "/metadata/uid");
-        if !uid.is_empty() {
-            return Err(self.conflict(&format!(
-                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-            )));
-        }
         let mut warnings = Vec::new();
         let mut object = self.applied(None, config, options, context)?;
         given_twice(&decoded.source, options, &mut warnings)?;
@@ -286,9 +283,15 @@ impl Scope {
             &Source::default(),
             &mut warnings,
         )?;
-        meta::set(&mut object, "name", Some(self.name.clone().into()));
-        meta::set(&mut object, "resourceVersion", None);
+        let uid = meta::text(config, "/metadata/uid");
+        if !uid.is_empty() {
+            return Err(self.conflict(&format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            )));
+        }
         self.place(&mut object)?;
+        self.check_name(&object)?;
+        meta::set(&mut object, "resourceVersion", None);
         meta::set(&mut object, "managedFields", managed);
         self.to_stored(&mut object).await?;
         self.create_owned(object, context, options, warnings).await

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use base64::Engine;
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::{aggregate, go_quote};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use k8s_openapi::jiff::Timestamp;
 use parking_lot::RwLock;
 use serde_json::Value;
 
@@ -15,7 +17,7 @@ use crate::definition::Lister;
 use crate::delegation::TokenReviewer;
 use crate::handle::Caller;
 use crate::meta;
-use crate::tokens::{self, Claims, SigningKey, VerifyingKey};
+use crate::tokens::{self, Claims, LEEWAY, SigningKey, TokenError, VerifyingKey};
 use crate::user::{ANONYMOUS, AUTHENTICATED, UserInfo};
 
 /// How callers from outside prove who they are, and how tokens for service accounts are made.
@@ -148,7 +150,10 @@ impl Authenticator {
                 .filter(|token| !token.is_empty());
             return match (token, reviewer) {
                 (Some(token), Some(reviewer)) => reviewer.user(token).await,
-                (Some(token), None) => self.token_user(cluster, token, &[]).map(|(user, _)| user),
+                (Some(token), None) => {
+                    let found = self.token_user(cluster, token, &[]);
+                    found.map(|(user, _)| user).map_err(|_| ApiError::unauthorized())
+                }
                 (None, _) => Err(ApiError::unauthorized()),
             };
         }
@@ -162,46 +167,85 @@ impl Authenticator {
     /// Whom a bearer token stands for, and for which audiences it is good. Empty `audiences` mean the cluster's own.
     ///
     /// # Errors
-    /// 401.
+    /// Why it stands for nobody.
     pub fn token_user(
         &self,
         cluster: &LogicalCluster,
         token: &str,
         audiences: &[String],
-    ) -> Result<(UserInfo, Vec<String>), ApiError> {
+    ) -> Result<(UserInfo, Vec<String>), Rejected> {
         let settings = self.settings();
         let wanted = if audiences.is_empty() {
             settings.audiences.clone()
         } else {
             audiences.to_vec()
         };
-        if let Some(user) = settings.static_tokens.get(token) {
-            return Ok((user.clone(), wanted));
+        let common = |audiences: &[String]| -> Vec<String> {
+            let common = audiences.iter().filter(|audience| wanted.contains(audience));
+            common.cloned().collect()
+        };
+        // tokens that name no audience are for the cluster itself
+        let for_cluster = common(&settings.audiences);
+        if !for_cluster.is_empty() || wanted.is_empty() {
+            if let Some(user) = settings.static_tokens.get(token) {
+                return Ok((user.clone(), for_cluster));
+            }
+            if settings.bootstrap_tokens
+                && let Some(user) = bootstrap_user(cluster, token)
+            {
+                return Ok((user, for_cluster));
+            }
         }
-        if settings.bootstrap_tokens
-            && let Some(user) = bootstrap_user(cluster, token)
-        {
-            return Ok((user, wanted));
+        let issuers = || std::iter::once(&settings.issuer).chain(&settings.accepted_issuers);
+        let is_known = |issuer: &str| issuers().all(|own| own.is_empty()) || issuers().any(|own| own == issuer);
+        if !tokens::issuer(token).is_some_and(|issuer| is_known(&issuer)) {
+            return Err(Rejected::Unknown);
         }
         let mut keys = settings.accepted_keys.clone();
         keys.extend(settings.signer.iter().map(|signer| signer.public.clone()));
-        let claims = tokens::verify(token, &keys, cluster.clock().now()).map_err(|_| ApiError::unauthorized())?;
-        let issuers = || std::iter::once(&settings.issuer).chain(&settings.accepted_issuers);
-        if issuers().any(|issuer| !issuer.is_empty()) && !issuers().any(|issuer| *issuer == claims.iss) {
-            return Err(ApiError::unauthorized());
+        let claims = tokens::verify(token, &keys, cluster.clock().now())?;
+        let good_for = common(&claims.aud);
+        if good_for.is_empty() && !wanted.is_empty() {
+            let shown = |audiences: &[String]| {
+                let quoted: Vec<String> = audiences.iter().map(|own| go_quote(own)).collect();
+                format!("[{}]", quoted.join(" "))
+            };
+            return Err(Rejected::Because(format!(
+                "token audiences {} is invalid for the target audiences {}",
+                shown(&claims.aud),
+                shown(&wanted)
+            )));
         }
-        let common: Vec<String> = claims
-            .aud
-            .iter()
-            .filter(|audience| wanted.contains(audience))
-            .cloned()
-            .collect();
-        if common.is_empty() && !wanted.is_empty() {
-            return Err(ApiError::unauthorized());
+        service_account_user(cluster, &claims).map(|user| (user, good_for))
+    }
+}
+
+/// Why a token stands for nobody.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Rejected {
+    /// Nobody knows it.
+    #[error("invalid bearer token")]
+    Unknown,
+    /// It is one of the cluster's, but is not good any more, or not for this.
+    #[error("{0}")]
+    Because(String),
+}
+
+impl Rejected {
+    /// As a TokenReview tells it: whoever looks for static tokens has something to say, too.
+    pub fn for_review(&self) -> String {
+        aggregate(&[Self::Unknown.to_string(), self.to_string()])
+    }
+}
+
+impl From<TokenError> for Rejected {
+    fn from(error: TokenError) -> Self {
+        match error {
+            TokenError::Malformed => Self::Unknown,
+            TokenError::Signature => Self::Because("go-jose/go-jose: error in cryptographic primitive".to_owned()),
+            TokenError::Expired => Self::Because("service account token has expired".to_owned()),
+            TokenError::NotYet => Self::Because("service account token is not valid yet".to_owned()),
         }
-        service_account_user(cluster, &claims)
-            .map(|user| (user, common))
-            .ok_or_else(ApiError::unauthorized)
     }
 }
 
@@ -217,39 +261,65 @@ pub fn certificate_user(der: &[u8]) -> Option<UserInfo> {
     Some(UserInfo::new(name, &groups))
 }
 
-fn service_account_user(cluster: &LogicalCluster, claims: &Claims) -> Option<UserInfo> {
+/// The service account of a token, while it and what the token is bound to are there.
+fn service_account_user(cluster: &LogicalCluster, claims: &Claims) -> Result<UserInfo, Rejected> {
     let own = &claims.kubernetes;
-    let exists = |group: &str, resource: &str, namespace: &str, reference: &tokens::Reference| {
-        cluster
-            .get(group, resource, namespace, &reference.name)
-            .is_some_and(|object| reference.uid.is_empty() || meta::text(&object, "/metadata/uid") == reference.uid)
+    let because = |why: String| Err(Rejected::Because(why));
+    let (namespace, name) = (own.namespace.as_str(), own.serviceaccount.name.as_str());
+    let is_gone = |object: &Value| {
+        let deleted: Option<Timestamp> = meta::text(object, "/metadata/deletionTimestamp").parse().ok();
+        deleted.is_some_and(|deleted| deleted < meta::later(cluster.clock().now(), -LEEWAY))
     };
-    if !exists("", "serviceaccounts", &own.namespace, &own.serviceaccount)
-        || own
-            .pod
-            .as_ref()
-            .is_some_and(|pod| !exists("", "pods", &own.namespace, pod))
-        || own
-            .secret
-            .as_ref()
-            .is_some_and(|secret| !exists("", "secrets", &own.namespace, secret))
-    {
-        return None;
+    let Some(account) = cluster.get("", "serviceaccounts", namespace, name) else {
+        return because(format!("serviceaccounts {} not found", go_quote(name)));
+    };
+    let uid = meta::text(&account, "/metadata/uid");
+    if !own.serviceaccount.uid.is_empty() && uid != own.serviceaccount.uid {
+        let claimed = &own.serviceaccount.uid;
+        return because(format!("service account UID ({uid}) does not match claim ({claimed})"));
     }
-    let mut user = UserInfo::service_account(&own.namespace, &own.serviceaccount.name, &own.serviceaccount.uid);
+    if is_gone(&account) {
+        return because(format!("service account {namespace}/{name} has been deleted"));
+    }
+    // a pod's token may name the pod's node, which need not be there
+    let node = own.node.as_ref().filter(|_| own.pod.is_none());
+    for (kind, resource, namespace, bound) in [
+        ("secret", "secrets", namespace, own.secret.as_ref()),
+        ("pod", "pods", namespace, own.pod.as_ref()),
+        ("node", "nodes", "", node),
+    ] {
+        let Some(bound) = bound else { continue };
+        let Some(object) = cluster.get("", resource, namespace, &bound.name) else {
+            return because("service account token has been invalidated".to_owned());
+        };
+        let uid = meta::text(&object, "/metadata/uid");
+        if !bound.uid.is_empty() && uid != bound.uid {
+            let claimed = &bound.uid;
+            return because(format!(
+                "{kind} UID ({uid}) does not match service account {kind} ref claim ({claimed})"
+            ));
+        }
+        if is_gone(&object) {
+            return because("service account token has been invalidated".to_owned());
+        }
+    }
+    let mut user = UserInfo::service_account(namespace, name, &own.serviceaccount.uid);
+    let mut tell = |key: &str, value: String| {
+        if !value.is_empty() {
+            user.extra
+                .insert(format!("authentication.kubernetes.io/{key}"), vec![value]);
+        }
+    };
     if !claims.jti.is_empty() {
-        user.extra.insert(
-            "authentication.kubernetes.io/credential-id".into(),
-            vec![format!("JTI={}", claims.jti)],
-        );
+        tell("credential-id", format!("JTI={}", claims.jti));
     }
-    if let Some(pod) = &own.pod {
-        user.extra
-            .insert("authentication.kubernetes.io/pod-name".into(), vec![pod.name.clone()]);
-        user.extra
-            .insert("authentication.kubernetes.io/pod-uid".into(), vec![pod.uid.clone()]);
+    for (kind, bound) in [("pod", &own.pod), ("node", &own.node)] {
+        if let Some(bound) = bound {
+            tell(&format!("{kind}-name"), bound.name.clone());
+            tell(&format!("{kind}-uid"), bound.uid.clone());
+        }
     }
-    Some(user)
+    Ok(user)
 }
 
 /// The identity of a bootstrap token `<id>.<secret>`, kept as Secret `bootstrap-token-<id>` in `kube-system`.

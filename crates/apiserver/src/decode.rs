@@ -39,6 +39,8 @@ pub struct Source {
     duplicates: Vec<String>,
     /// What a strict reader says of keys that were given twice in YAML.
     repeated: Vec<String>,
+    /// What was found in what made the body.
+    found: Vec<String>,
     /// Whether a whole number is written like `2.0`.
     whole_floats: bool,
     body: Bytes,
@@ -46,9 +48,17 @@ pub struct Source {
 }
 
 impl Source {
-    /// Whether a field was given twice.
-    pub(crate) fn has_duplicates(&self) -> bool {
-        !self.duplicates.is_empty() || !self.repeated.is_empty()
+    /// The source of a body that was made of something in which this was found.
+    pub(crate) fn telling(found: Vec<String>) -> Self {
+        Self {
+            found,
+            ..Self::default()
+        }
+    }
+
+    /// Whether there is something to tell, such as a field that was given twice.
+    pub(crate) fn has_findings(&self) -> bool {
+        !self.duplicates.is_empty() || !self.repeated.is_empty() || !self.found.is_empty()
     }
 
     /// What a strict reader says of keys that were given twice in YAML.
@@ -72,7 +82,7 @@ impl Source {
 
     /// What strict decoding finds: these unknown fields and those given twice, in the order of the body.
     pub(crate) fn findings(&self, unknown: Vec<String>) -> Vec<String> {
-        let mut found = self.repeated.clone();
+        let mut found = [self.repeated.as_slice(), &self.found].concat();
         let mut unknown: BTreeSet<String> = unknown.into_iter().collect();
         let mut seen: BTreeSet<String> = BTreeSet::new();
         if self.duplicates.len() + unknown.len() > 1 {

@@ -663,6 +663,22 @@ pub trait Subresource: Send + Sync + 'static {
         &["create"]
     }
 
+    /// Whether managedFields of what is posted name its author.
+    fn notes_author(&self) -> bool {
+        false
+    }
+
+    /// Brings what is posted into the form in which plugins see it first.
+    fn receive(&self, namespace: &str, body: &mut Value) {}
+
+    /// Completes what is posted, after plugins changed it and before they judge it.
+    ///
+    /// # Errors
+    /// Refuses the call.
+    fn prepare(&self, context: &Context<'_>, parent: &Value, body: &mut Value) -> Result<(), ApiError> {
+        Ok(())
+    }
+
     /// Whether what is stored is validated as an update of the main resource would be.
     fn validates_as_update(&self) -> bool {
         false

@@ -11,8 +11,9 @@ use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use crate::accept::{Accept, Offer, Wanted};
-use crate::aggregation::Backend;
+use crate::aggregation::{self, Backend};
 use crate::cluster::LogicalCluster;
+use crate::connect;
 use crate::definition::{Definition, Version};
 use crate::respond::{self, Body};
 use crate::reviews;
@@ -45,7 +46,7 @@ pub fn answer(
         ["apis"] => match aggregated(headers) {
             Some(form) => return Ok(Some(form.answer(&aggregated_list(cluster, false)))),
             None => {
-                let groups: Vec<Value> = groups(cluster)
+                let groups: Vec<Value> = groups_in_order(cluster)
                     .into_iter()
                     .filter(|(group, _)| !group.is_empty())
                     .map(|(group, versions)| api_group(&group, &versions, false))
@@ -208,7 +209,7 @@ pub(crate) fn subresources(definition: &Definition, version: &Version) -> Vec<Su
             verbs: own(subresource.verbs()),
         });
     }
-    for connect in crate::connect::of(&definition.group, &definition.plural) {
+    for connect in connect::of(&definition.group, &definition.plural) {
         found.push(SubresourceInfo {
             name: connect.name.to_owned(),
             group: definition.group.clone(),
@@ -261,12 +262,8 @@ fn served<'a>(
 fn aggregated_list(cluster: &LogicalCluster, core: bool) -> Value {
     let definitions = cluster.definitions();
     let mut items: Vec<Value> = Vec::new();
-    let mut groups: Vec<(String, Vec<String>)> = groups(cluster)
-        .into_iter()
-        .filter(|(group, _)| group.is_empty() == core)
-        .collect();
-    groups.sort_by_key(|(group, _)| group_order(group));
-    for (group, versions) in groups {
+    let groups = groups_in_order(cluster).into_iter();
+    for (group, versions) in groups.filter(|(group, _)| group.is_empty() == core) {
         let versions: Vec<Value> = versions
             .iter()
             .map(|version| {
@@ -329,31 +326,17 @@ fn version_elsewhere(cluster: &LogicalCluster, backend: &Backend) -> Value {
     version
 }
 
-/// Kubernetes' own groups come first, in their fixed order; clients that look a short name up take the first hit.
-fn group_order(group: &str) -> (usize, String) {
-    const ORDER: [&str; 12] = [
-        "",
-        "apiregistration.k8s.io",
-        "apps",
-        "events.k8s.io",
-        "authentication.k8s.io",
-        "authorization.k8s.io",
-        "autoscaling",
-        "batch",
-        "certificates.k8s.io",
-        "networking.k8s.io",
-        "policy",
-        "rbac.authorization.k8s.io",
-    ];
-    let place = ORDER
-        .iter()
-        .position(|own| *own == group)
-        .unwrap_or(if group.ends_with(".k8s.io") {
-            ORDER.len()
-        } else {
-            ORDER.len() + 1
-        });
-    (place, group.to_owned())
+/// Groups in the order of their priorities: clients that look a short name up take the first hit.
+fn groups_in_order(cluster: &LogicalCluster) -> Vec<(String, Vec<String>)> {
+    let mut groups: Vec<(String, Vec<String>)> = groups(cluster).into_iter().collect();
+    let backends = cluster.aggregation().backends(cluster);
+    let priority = |group: &str| {
+        let elsewhere = backends.iter().filter(|backend| backend.group == group);
+        let elsewhere = elsewhere.map(|backend| backend.priority.0).max();
+        elsewhere.unwrap_or_else(|| aggregation::group_priority(group))
+    };
+    groups.sort_by_cached_key(|(group, _)| (std::cmp::Reverse(priority(group)), group.clone()));
+    groups
 }
 
 fn resource_list(cluster: &LogicalCluster, group: &str, version: &str) -> Result<Value, ApiError> {
@@ -391,6 +374,17 @@ fn resource_list(cluster: &LogicalCluster, group: &str, version: &str) -> Result
     {
         resources.push(json!({"name": review.plural, "singularName": review.kind.to_lowercase(), "namespaced": review.namespaced, "kind": review.kind, "verbs": ["create"]}));
     }
+    if group.is_empty() && !resources.is_empty() && cluster.find("", "pods").is_some() {
+        // what binds a pod may be posted beside them, too
+        resources.push(
+            json!({"name": "bindings", "singularName": "binding", "namespaced": true, "kind": "Binding", "verbs": ["create"]}),
+        );
+    }
+    let resource = |entry: &Value| {
+        let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
+        name.split('/').next().unwrap_or_default().to_owned()
+    };
+    resources.sort_by_cached_key(resource);
     if resources.is_empty() {
         return Err(ApiError::no_such_path());
     }
@@ -409,6 +403,17 @@ fn resource_list(cluster: &LogicalCluster, group: &str, version: &str) -> Result
     Ok(list)
 }
 
+/// Kinds that kube-apiserver stores in an older version than the one it serves, so that releases before it can read them.
+const STORED_AS: [(&str, &str, &str); 3] = [
+    ("apiextensions.k8s.io", "CustomResourceDefinition", "v1beta1"),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy", "v1beta1"),
+    (
+        "admissionregistration.k8s.io",
+        "MutatingAdmissionPolicyBinding",
+        "v1beta1",
+    ),
+];
+
 /// What tells clients whether objects are stored as before: made of group, version and kind of the stored form.
 fn storage_version_hash(definition: &Definition) -> Option<String> {
     let stored = definition.stored_version()?;
@@ -417,7 +422,10 @@ fn storage_version_hash(definition: &Definition) -> Option<String> {
     } else {
         definition.group.as_str()
     };
-    let text = format!("{kept_in}/{}/{}", stored.name, stored.kind);
+    let mut older = STORED_AS.iter();
+    let older = older.find(|(group, kind, _)| *group == definition.group && *kind == stored.kind);
+    let version = older.map_or(stored.name.as_str(), |(_, _, version)| version);
+    let text = format!("{kept_in}/{version}/{}", stored.kind);
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
     Some(STANDARD.encode(digest.as_ref().get(..8)?))
 }

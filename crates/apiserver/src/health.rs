@@ -122,8 +122,10 @@ pub async fn answer(cluster: &LogicalCluster, path: &str, query: &Query) -> Opti
             let git = &cluster.config().git_version;
             let mut numbers = git.trim_start_matches('v').split('.');
             let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+            // what the release before knows is kept
+            let before = minor.parse::<u32>().unwrap_or_default().saturating_sub(1).to_string();
             let body = json!({
-                "major": major, "minor": minor, "emulationMajor": major, "emulationMinor": minor, "minCompatibilityMajor": major, "minCompatibilityMinor": minor,
+                "major": major, "minor": minor, "emulationMajor": major, "emulationMinor": minor, "minCompatibilityMajor": major, "minCompatibilityMinor": before,
                 "gitVersion": git, "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
                 "goVersion": "", "compiler": "rustc", "platform": format!("{}/{}", std::env::consts::OS, go_arch()),
             });

@@ -13,7 +13,7 @@ mod update;
 pub(crate) use accept::unreadable;
 pub use delete::{DeleteOptions, Deleted, Preconditions};
 pub use patch::PatchKind;
-pub(crate) use patch::{not_an_object, not_of_this_type, shown_object};
+pub(crate) use patch::{by_operations, not_an_object, not_of_this_type, shown_object};
 pub use read::{ListQuery, Page};
 pub(crate) use read::{parse_revision, read_error};
 pub(crate) use update::keep_server_metadata;
@@ -328,7 +328,8 @@ impl Scope {
         }
     }
 
-    fn validate_schema(&self, object: &Value, old: Option<&Value>) -> ErrorList {
+    /// What a schema finds wrong; `warnings` takes what was wrong before and may stay.
+    fn validate_schema(&self, object: &Value, old: Option<&Value>, warnings: &mut Vec<String>) -> ErrorList {
         let version = self.definition.stored_version();
         let version = version.filter(|_| self.definition.strategy.validates_schema());
         let Some((version, schema)) = version.and_then(|version| Some((version, version.schema.as_ref()?))) else {
@@ -336,7 +337,9 @@ impl Scope {
         };
         let root = gardener_apimachinery::field::Path::root();
         let embedded = || crate::crd::embedded::validate(schema, object);
-        let mut errors = schema.validate_with(object, old, &root, embedded);
+        let found = schema.validate_with(object, old, &root, embedded);
+        warnings.extend(found.still_broken.iter().map(ToString::to_string));
+        let mut errors = found.errors;
         if let Some(scale) = &version.scale {
             errors.extend(crate::crd::scale::validate(object, scale, self.subresource != "status"));
         }
@@ -374,13 +377,15 @@ impl Scope {
         }
     }
 
-    /// Runs all plugins on the body of a subresource with a kind of its own: on one that is posted, or on a change of `old`.
+    /// Runs all plugins on the body of a subresource with a kind of its own: on one that is posted, or on a change of `old`. `prepare`
+    /// completes it after plugins changed it, and before they judge it.
     pub(crate) async fn admit_body(
         &self,
         context: &Context<'_>,
         options: &WriteOptions,
         body: Value,
         old: Option<&Draft>,
+        prepare: impl FnOnce(&mut Value) -> Result<(), ApiError>,
         warnings: &mut Vec<String>,
     ) -> Result<Value, ApiError> {
         let (operation, kind) = match old {
@@ -391,6 +396,9 @@ impl Scope {
         let mut body = Some(Draft::from(body));
         self.admit(context, operation, &options, &mut body, old, warnings)
             .await?;
+        let mut body = body.map(Draft::into_json).unwrap_or_default();
+        prepare(&mut body)?;
+        let body = Some(Draft::from(body));
         let body = self.admit_final(context, operation, &options, body, old, warnings);
         Ok(body.await?.map(Draft::into_json).unwrap_or_default())
     }

@@ -17,6 +17,10 @@ use serde_json::Value;
 use crate::accept::{Accept, Encoding, Offer, Wanted};
 use crate::{meta, protobuf};
 
+mod warnings;
+
+pub use warnings::{warn, warn_first};
+
 /// Above this many bytes answers are worth compressing.
 const COMPRESSED_FROM: u64 = 128 * 1024;
 
@@ -158,46 +162,6 @@ pub async fn compressed(response: Response<Body>, wanted: &Wanted) -> Response<B
             Response::from_parts(parts, full(packed))
         }
         _ => Response::from_parts(parts, full(plain)),
-    }
-}
-
-/// Adds `Warning` headers; control characters in the sentences are dropped.
-pub fn warn_first(response: &mut Response<Body>, warning: String) {
-    let others: Vec<http::HeaderValue> = response
-        .headers()
-        .get_all(http::header::WARNING)
-        .iter()
-        .cloned()
-        .collect();
-    response.headers_mut().remove(http::header::WARNING);
-    warn(response, &[warning]);
-    for other in others {
-        response.headers_mut().append(http::header::WARNING, other);
-    }
-}
-
-/// Adds `Warning` headers, each warning once.
-pub fn warn(response: &mut Response<Body>, warnings: &[String]) {
-    let mut seen: Vec<&String> = Vec::new();
-    for warning in warnings {
-        if seen.contains(&warning) {
-            continue;
-        }
-        seen.push(warning);
-        let quoted: String = warning
-            .chars()
-            .filter(|c| !c.is_control())
-            .flat_map(|c| {
-                if matches!(c, '"' | '\\') {
-                    vec!['\\', c]
-                } else {
-                    vec![c]
-                }
-            })
-            .collect();
-        if let Ok(header) = HeaderValue::from_bytes(format!("299 - \"{quoted}\"").as_bytes()) {
-            response.headers_mut().append(http::header::WARNING, header);
-        }
     }
 }
 

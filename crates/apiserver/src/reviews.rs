@@ -1,7 +1,7 @@
 //! Review APIs: questions that are posted and answered, and never stored. Who am I, may I, may they, whose token is this.
 
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::{self, Error, Path};
+use gardener_apimachinery::field;
 use http::{Method, Response, StatusCode};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Map, Value, json};
@@ -10,10 +10,15 @@ use crate::authz::{Attributes, Decision, Undecided, everything};
 use crate::cluster::LogicalCluster;
 use crate::handle::Call;
 use crate::meta;
+use crate::posted::Posted;
 use crate::rbac;
 use crate::request::ResourcePath;
 use crate::respond::{self, Body};
 use crate::user::UserInfo;
+
+mod validation;
+
+use validation::Asks;
 
 /// A review resource.
 pub(crate) struct Review {
@@ -111,20 +116,31 @@ pub(crate) async fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Re
             &crate::authz::forbidden_message(&may_ask, &reason),
         ));
     }
-    let mut body = call.decoded()?.value;
-    let own_namespace = meta::namespace(&body);
-    if !own_namespace.is_empty() && own_namespace != path.namespace {
-        return Err(ApiError::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
-    }
-    let kind = meta::text(&body, "/kind");
-    if !body.is_object() || (!kind.is_empty() && kind != review.kind) {
+    let (options, accept) = (call.write_options()?, call.accept_one_shape()?);
+    let decoded = call.decoded()?;
+    let kind = meta::text(&decoded.value, "/kind");
+    if !decoded.value.is_object() || (!kind.is_empty() && kind != review.kind) {
         return Err(ApiError::bad_request(format!(
             "expected a {}, got a {kind:?}",
             review.kind
         )));
     }
+    let posted = Posted::from((*group, *version, review.kind));
+    let mut warnings = Vec::new();
+    let mut body = posted.read(decoded, &options, &mut warnings)?;
+    meta::metadata_mut(&mut body);
+    for key in ["uid", "creationTimestamp", "deletionTimestamp"] {
+        meta::set(&mut body, key, None);
+    }
+    let own_namespace = meta::namespace(&body);
+    if review.namespaced && !own_namespace.is_empty() && own_namespace != path.namespace {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    let namespace = review.namespaced.then(|| path.namespace.clone().into());
+    meta::set(&mut body, "namespace", namespace);
+    posted.note_author(call, &options, "", &mut body);
     let status = match review.plural {
         "selfsubjectreviews" => {
             let now = meta::rfc3339(call.cluster.clock().now());
@@ -137,9 +153,18 @@ pub(crate) async fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Re
             ));
         }
         "tokenreviews" => token_review(call, &body),
-        "selfsubjectaccessreviews" => access_review(call, &body, &call.user, "").await?,
-        "localsubjectaccessreviews" => access_review(call, &body, &subject(&body)?, &path.namespace).await?,
-        "subjectaccessreviews" => access_review(call, &body, &subject(&body)?, "").await?,
+        "selfsubjectaccessreviews" => {
+            validation::check(&body, Asks::Oneself)?;
+            access_review(call, &body, &call.user).await?
+        }
+        "localsubjectaccessreviews" => {
+            validation::check(&body, Asks::OthersHere)?;
+            access_review(call, &body, &subject(&body)).await?
+        }
+        "subjectaccessreviews" => {
+            validation::check(&body, Asks::Others)?;
+            access_review(call, &body, &subject(&body)).await?
+        }
         _ => match meta::text(&body, "/spec/namespace") {
             "" => return Err(ApiError::bad_request("no namespace on request")),
             namespace => rules_review(call, namespace),
@@ -149,23 +174,15 @@ pub(crate) async fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Re
         members.insert("apiVersion".into(), format!("{group}/{version}").into());
         members.insert("kind".into(), review.kind.into());
         members.insert("status".into(), status);
-        members.entry("metadata").or_insert_with(|| json!({}));
         if review.plural == "selfsubjectrulesreviews" {
             // upstream does not repeat what was asked
             members.insert("spec".into(), json!({}));
-        }
-        let spec = members.get("spec").cloned().unwrap_or(Value::Null);
-        if let Some(entry) = managed_entry(call, &format!("{group}/{version}"), "", &spec)?
-            && let Some(Value::Object(metadata)) = members.get_mut("metadata")
-        {
-            metadata.insert("managedFields".into(), entry);
+            members.insert("metadata".into(), json!({}));
         }
     }
-    Ok(Some(respond::value(
-        StatusCode::CREATED,
-        &body,
-        call.accept_one_shape()?,
-    )))
+    let mut response = respond::value(StatusCode::CREATED, &body, accept);
+    respond::warn(&mut response, &warnings);
+    Ok(Some(response))
 }
 
 /// A selector of a question, as a request would tell it. What cannot be told so is left out, which asks for more.
@@ -196,45 +213,6 @@ fn selector(resource: Option<&Value>, which: &str) -> String {
     requirements.collect::<Vec<_>>().join(",")
 }
 
-/// Who asked, as for any object; the spec is all that the author of what is not stored may own. None when it is empty.
-///
-/// # Errors
-/// 422 for wrong options.
-pub(crate) fn managed_entry(
-    call: &Call,
-    api_version: &str,
-    subresource: &str,
-    spec: &Value,
-) -> Result<Option<Value>, ApiError> {
-    if spec.as_object().is_none_or(Map::is_empty) {
-        return Ok(None);
-    }
-    let options = call.write_options()?;
-    let mut entry = json!({
-        "manager": options.field_manager, "operation": "Update", "apiVersion": api_version,
-        "time": meta::rfc3339(call.cluster.clock().now()), "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": owned(spec)},
-    });
-    if !subresource.is_empty() {
-        entry["subresource"] = subresource.into();
-    }
-    Ok(Some(json!([entry])))
-}
-
-/// The fields of a value in which lists are owned as a whole.
-fn owned(value: &Value) -> Value {
-    let mut fields = Map::new();
-    for (key, value) in value.as_object().into_iter().flatten() {
-        let mut below = owned(value);
-        if let Value::Object(below) = &mut below
-            && value.is_object()
-        {
-            below.insert(".".into(), json!({}));
-        }
-        fields.insert(format!("f:{key}"), below);
-    }
-    Value::Object(fields)
-}
-
 fn user_value(user: &UserInfo) -> Value {
     let mut value = Map::new();
     value.insert("username".into(), user.name.clone().into());
@@ -259,65 +237,25 @@ fn token_review(call: &Call, body: &Value) -> Value {
         .token_user(&call.cluster, meta::text(body, "/spec/token"), &audiences)
     {
         Ok((user, audiences)) => json!({"authenticated": true, "user": user_value(&user), "audiences": audiences}),
-        Err(_) => json!({"user": {}, "error": "invalid bearer token"}),
+        Err(rejected) => json!({"user": {}, "error": rejected.for_review()}),
     }
 }
 
-/// What is wrong with a review; upstream names no kind.
-fn refused(error: Error) -> ApiError {
-    ApiError::invalid("authorization.k8s.io", "", "", &[error])
-}
-
-fn subject(body: &Value) -> Result<UserInfo, ApiError> {
-    let groups: Vec<String> =
-        serde_json::from_value(body.pointer("/spec/groups").cloned().unwrap_or_else(|| json!([]))).unwrap_or_default();
-    let name = meta::text(body, "/spec/user").to_owned();
-    if name.is_empty() && groups.is_empty() {
-        let error = Error::invalid(
-            &Path::new("spec.user"),
-            "",
-            "at least one of user or group must be specified",
-        );
-        return Err(refused(error));
-    }
+/// Whom a question is about.
+fn subject(body: &Value) -> UserInfo {
+    let groups = meta::elements(body, "/spec/groups").iter();
     let extra = body.pointer("/spec/extra").cloned().unwrap_or_else(|| json!({}));
-    Ok(UserInfo {
-        name,
+    UserInfo {
+        name: meta::text(body, "/spec/user").to_owned(),
         uid: meta::text(body, "/spec/uid").to_owned(),
-        groups,
+        groups: groups.filter_map(Value::as_str).map(str::to_owned).collect(),
         extra: serde_json::from_value(extra).unwrap_or_default(),
-    })
+    }
 }
 
-async fn access_review(call: &Call, body: &Value, user: &UserInfo, local_namespace: &str) -> Result<Value, ApiError> {
-    let resource = body
-        .pointer("/spec/resourceAttributes")
-        .filter(|value| value.is_object());
-    let path = body
-        .pointer("/spec/nonResourceAttributes")
-        .filter(|value| value.is_object());
-    if let (Some(_), Some(path)) = (resource, path) {
-        let shown = format!(
-            "{{\"Path\":{},\"Verb\":{}}}",
-            Value::from(meta::text(path, "/path")),
-            Value::from(meta::text(path, "/verb"))
-        );
-        let why = "cannot be specified in combination with resourceAttributes";
-        return Err(refused(Error::literal(
-            &Path::new("spec.nonResourceAttributes"),
-            shown,
-            why,
-        )));
-    }
-    if resource.is_none() && path.is_none() {
-        let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-        let error = Error::invalid(
-            &Path::new("spec.resourceAttributes"),
-            resource.cloned().unwrap_or(Value::Null),
-            detail,
-        );
-        return Err(refused(error));
-    }
+async fn access_review(call: &Call, body: &Value, user: &UserInfo) -> Result<Value, ApiError> {
+    let part = |pointer: &str| body.pointer(pointer).filter(|value| value.is_object());
+    let (resource, path) = (part("/spec/resourceAttributes"), part("/spec/nonResourceAttributes"));
     let of = |value: Option<&Value>, key: &str| {
         value
             .and_then(|value| value.get(key))
@@ -325,28 +263,7 @@ async fn access_review(call: &Call, body: &Value, user: &UserInfo, local_namespa
             .unwrap_or_default()
             .to_owned()
     };
-    if let Some(path) = path.filter(|_| !local_namespace.is_empty()) {
-        let shown = format!(
-            "{{\"Path\":{},\"Verb\":{}}}",
-            Value::from(meta::text(path, "/path")),
-            Value::from(meta::text(path, "/verb"))
-        );
-        let at = Path::new("spec.nonResourceAttributes");
-        return Err(refused(Error::literal(
-            &at,
-            shown,
-            "disallowed on this kind of request",
-        )));
-    }
     let namespace = of(resource, "namespace");
-    if !local_namespace.is_empty() && namespace != local_namespace {
-        let error = Error::invalid(
-            &Path::new("spec.resourceAttributes.namespace"),
-            namespace.as_str(),
-            "must match metadata.namespace",
-        );
-        return Err(refused(error));
-    }
     let (verb, group, version, name) = (
         of(resource.or(path), "verb"),
         of(resource, "group"),

@@ -17,7 +17,7 @@ use crate::decode::{self, Format, Source};
 use crate::definition::{Definition, Draft, Scale};
 use crate::handle::Call;
 use crate::json_path;
-use crate::registry::{PatchKind, Scope, WriteOptions, not_an_object, not_of_this_type, shown_object};
+use crate::registry::{PatchKind, Scope, WriteOptions, by_operations, not_an_object, not_of_this_type, shown_object};
 use crate::respond::{self, Body};
 use crate::{meta, object};
 
@@ -120,7 +120,14 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             Some(entry.mod_revision.to_string().into()),
         );
         let wanted = scope
-            .admit_body(&context, &options, wanted, Some(&Draft::from(current)), &mut warnings)
+            .admit_body(
+                &context,
+                &options,
+                wanted,
+                Some(&Draft::from(current)),
+                |_| Ok(()),
+                &mut warnings,
+            )
             .await?;
         let replicas = check(scope, &wanted)?;
         set_path(&mut parent, &paths.spec_replicas, json!(replicas));
@@ -219,7 +226,7 @@ fn patched(
     let patch = decode::decode(&call.body, Format::Yaml)?.value;
     let kind = call.patch_kind()?;
     let new = match kind {
-        PatchKind::Json => gardener_merge::json_patch(current, &patch).map_err(ApiError::from)?,
+        PatchKind::Json => by_operations(current, &patch, options)?,
         // a scale has no lists: the two merging patches do the same to it
         PatchKind::Merge | PatchKind::Strategic => {
             gardener_merge::merge_patch(current, &patch).map_err(ApiError::from)?
@@ -239,7 +246,10 @@ fn patched(
     };
     if let Some(why) = misfit(&new) {
         return Err(match kind {
-            PatchKind::Strategic => not_an_object(go_text(&patch), SCHEMA.restore(&new).err().unwrap_or(why)),
+            PatchKind::Strategic => {
+                let why = SCHEMA.convert(&new).map_or_else(|other| other.to_string(), |()| why);
+                not_an_object(go_text(&patch), why)
+            }
             _ => not_an_object(shown_object(&new, current), why),
         });
     }

@@ -7,9 +7,10 @@ use serde_json::Value;
 use crate::decode::{self, Format};
 use crate::definition::Effect;
 use crate::handle::Call;
-use crate::registry::{DeleteOptions, Deleted, PatchKind, Scope};
+use crate::posted::Posted;
+use crate::registry::{DeleteOptions, Deleted, PatchKind, Scope, by_operations};
 use crate::respond::{self, Body};
-use crate::{connect, meta, object, reviews};
+use crate::{connect, meta, object};
 
 /// Serves a call to a subresource.
 pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
@@ -45,12 +46,14 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
     for _ in 0..20 {
         let entry = scope.entry()?;
         let parent = object::value_of(&entry);
+        let posted = verb == "create";
+        let mut warnings = Vec::new();
         let body = match verb {
             "patch" => {
                 let mut current = parent.clone();
                 scope.to_requested(&mut current).await?;
                 match call.patch_kind()? {
-                    PatchKind::Json => gardener_merge::json_patch(&current, &sent).map_err(ApiError::from)?,
+                    PatchKind::Json => by_operations(&current, &sent, &options)?,
                     PatchKind::Strategic => match &scope.spec()?.schema {
                         Some(schema) => gardener_merge::strategic(&current, &sent, schema).map_err(ApiError::from)?,
                         None => return Err(ApiError::unsupported_media_type(&PatchKind::TYPES[..2])),
@@ -60,18 +63,25 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
                     }
                 }
             }
+            _ if posted && !call.body.is_empty() => {
+                scope.check_posted(subresource.kind(), &sent)?;
+                Posted::from(subresource.kind()).read(call.decoded()?, &options, &mut warnings)?
+            }
             _ => sent.clone(),
         };
         let context = scope.context(call.cluster.clock().now(), options.dry_run);
-        let asked = (verb == "create").then(|| body.get("spec").cloned()).flatten();
-        let mut warnings = Vec::new();
         // what is posted goes through admission itself, not as a change of its parent
-        let posted = verb == "create";
-        if posted {
-            scope.check_posted(subresource.kind(), &body)?;
-        }
         let body = match posted {
-            true => scope.admit_body(&context, &options, body, None, &mut warnings).await?,
+            true => {
+                let mut body = body;
+                subresource.receive(&scope.namespace, &mut body);
+                if subresource.notes_author() {
+                    Posted::from(subresource.kind()).note_author(call, &options, &scope.subresource, &mut body);
+                }
+                let prepare = |body: &mut Value| subresource.prepare(&context, &parent, body);
+                let admitted = scope.admit_body(&context, &options, body, None, prepare, &mut warnings);
+                admitted.await?
+            }
             false => body,
         };
         let effect = subresource.call(&context, verb, &parent, body).await?;
@@ -81,8 +91,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             StatusCode::OK
         };
         let (object, asked, answer) = match effect {
-            Effect::Answer(mut value) => {
-                note_author(call, scope, &mut value, asked)?;
+            Effect::Answer(value) => {
                 return Ok(warned(respond::value(created, &value, accept?), &warnings));
             }
             Effect::Text(text) => return Ok(respond::text(StatusCode::OK, text)),
@@ -142,19 +151,4 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
 fn warned(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
     respond::warn(&mut response, warnings);
     response
-}
-
-/// Notes in an answer that is an object of its own, such as a TokenRequest, who asked for what.
-fn note_author(call: &Call, scope: &Scope, answer: &mut Value, asked: Option<Value>) -> Result<(), ApiError> {
-    if meta::text(answer, "/kind") != "TokenRequest" {
-        return Ok(());
-    }
-    let mut asked = asked.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-    if let (Some(members), Some(seconds)) = (asked.as_object_mut(), answer.pointer("/spec/expirationSeconds")) {
-        members.entry("expirationSeconds").or_insert_with(|| seconds.clone());
-    }
-    let api_version = meta::text(answer, "/apiVersion").to_owned();
-    let entry = reviews::managed_entry(call, &api_version, &scope.subresource, &asked)?;
-    meta::set(answer, "managedFields", entry);
-    Ok(())
 }

@@ -82,9 +82,12 @@ pub enum TokenError {
     /// No known key made the signature.
     #[error("the token's signature fits no known key")]
     Signature,
-    /// The token is over, or not valid yet.
-    #[error("the token is expired or not valid yet")]
+    /// The token is over.
+    #[error("the token is expired")]
     Expired,
+    /// The token is not valid yet.
+    #[error("the token is not valid yet")]
+    NotYet,
 }
 
 /// Object identifiers in DER.
@@ -350,9 +353,12 @@ pub struct Reference {
     /// Name.
     pub name: String,
     /// Unique id.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
 }
+
+/// By how many seconds clocks may differ.
+pub const LEEWAY: i64 = 60;
 
 /// Checks signature and times of a token.
 ///
@@ -378,10 +384,23 @@ pub fn verify(token: &str, keys: &[VerifyingKey], now: Timestamp) -> Result<Clai
         return Err(TokenError::Signature);
     }
     let claims: Claims = serde_json::from_slice(&decode(claims)?).map_err(|_| TokenError::Malformed)?;
-    if claims.exp <= now.as_second() || claims.nbf > now.as_second() + 60 {
+    if claims.exp <= now.as_second() {
         return Err(TokenError::Expired);
     }
+    if claims.nbf > now.as_second().saturating_add(LEEWAY) {
+        return Err(TokenError::NotYet);
+    }
     Ok(claims)
+}
+
+/// Who a token says made it. Nothing is verified.
+pub fn issuer(token: &str) -> Option<String> {
+    let mut parts = token.split('.');
+    let (_, claims, _, None) = (parts.next()?, parts.next()?, parts.next()?, parts.next()) else {
+        return None;
+    };
+    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()?;
+    Some(claims.get("iss").and_then(Value::as_str).unwrap_or_default().to_owned())
 }
 
 #[cfg(test)]

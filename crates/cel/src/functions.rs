@@ -16,7 +16,8 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use regex::Regex;
-use regex::RegexBuilder;
+
+use crate::regexp::{self, SyntaxError};
 
 use self::amounts::amounts;
 use self::checks::checks;
@@ -96,9 +97,9 @@ pub(crate) fn decode_base64(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }
 
-/// A pattern as expressions write it, which is as RE2 has it.
-pub(crate) fn pattern(text: &str) -> Result<Regex, regex::Error> {
-    RegexBuilder::new(text).size_limit(PATTERN_SIZE).build()
+/// A pattern as expressions write it.
+pub(crate) fn pattern(text: &str) -> Result<Regex, SyntaxError> {
+    regexp::compile_within(text, PATTERN_SIZE)
 }
 
 fn failed<'a>(why: impl Into<String>) -> Found<'a> {

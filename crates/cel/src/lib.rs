@@ -21,6 +21,7 @@ mod literals;
 mod parser;
 mod program;
 mod qualified;
+pub mod regexp;
 mod types;
 mod value;
 

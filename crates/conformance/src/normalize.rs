@@ -15,8 +15,9 @@ static TIME: LazyLock<Regex> = LazyLock::new(|| pattern(r"\d{4}-\d\d-\d\dT\d\d:\
 static UID: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
 static REVISION_IN_TEXT: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r#"(ResourceVersion in \w+ ?\w*:? ?\(?|resource version: |, current: |resourceVersion\\?":\\?")(\d+)"#)
+    pattern(r#"(ResourceVersion in \w+ ?\w*:? ?\(?|resource version: |resourceVersion\\?":\\?")(\d+)"#)
 });
+static REVISION_REACHED: LazyLock<Regex> = LazyLock::new(|| pattern(r"(resource version: <revision>, current: )\d+"));
 static TOKEN_VOLUME: LazyLock<Regex> = LazyLock::new(|| pattern(r"kube-api-access-[a-z0-9]{5}"));
 static AGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\ds$"));
 static TOKEN: LazyLock<Regex> = LazyLock::new(|| pattern(r"^eyJ[\w-]+\.[\w-]+\.[\w-]+$"));
@@ -66,6 +67,7 @@ impl Normalizer {
         let text = TOKEN_VOLUME.replace_all(&text, "kube-api-access-xxxxx");
         let text = TOKEN.replace_all(&text, "<token>");
         let text = REVISION_IN_TEXT.replace_all(&text, "$1<revision>");
+        let text = REVISION_REACHED.replace_all(&text, "$1<revision>");
         let uids = &mut self.uids;
         UID.replace_all(&text, |found: &Captures<'_>| format!("uid-{}", nth(uids, &found[0])))
             .into_owned()

@@ -1,4 +1,5 @@
-//! Changing objects as Kubernetes does: JSON patch, merge patch and strategic merge patch ([`patch`], [`strategic`]), and
+//! Changing objects as Kubernetes does: JSON patch, merge patch and strategic merge patch ([`json_patch`], [`patch`],
+//! [`strategic`]), and
 //! server-side apply with the ownership of fields ([`apply`], [`update`], [`fieldset`], [`managed`], [`typed`]).
 //!
 //! Pure functions on JSON values and a [`gardener_schema::Schema`]; no I/O and no clock.
@@ -8,6 +9,7 @@ pub mod apply;
 pub mod fieldset;
 #[cfg(test)]
 mod fixtures;
+pub mod json_patch;
 pub mod managed;
 pub mod patch;
 pub mod scale;
@@ -15,6 +17,7 @@ pub mod strategic;
 pub mod typed;
 
 pub use apply::{ApplyError, Conflict, InVersion, Manager, apply, update, update_across};
+pub use json_patch::JsonPatch;
 pub use managed::Operation;
-pub use patch::{PatchError, json_patch, merge_patch};
+pub use patch::{PatchError, merge_patch};
 pub use strategic::strategic;

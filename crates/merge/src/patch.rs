@@ -1,12 +1,10 @@
-//! JSON patch (RFC 6902) and merge patch (RFC 7396), with the API server's answers to patches that fail.
+//! Merge patch (RFC 7396), and the API server's answers to patches that fail.
 
 use gardener_apimachinery::ApiError;
 use gardener_schema::json::type_of;
-use json_patch::{AddOperation, Patch, PatchOperation};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-/// How many operations one JSON patch may have.
-const MAX_OPERATIONS: usize = 10_000;
+use crate::json_patch::MAX_OPERATIONS;
 
 /// A patch that cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,126 +48,6 @@ impl From<PatchError> for ApiError {
     }
 }
 
-/// Applies a JSON patch to a document. All operations or none.
-///
-/// # Errors
-/// When the patch is no list of operations or an operation does not apply.
-pub fn json_patch(document: &Value, patch: &Value) -> Result<Value, PatchError> {
-    let Value::Array(list) = patch else {
-        return Err(PatchError::Malformed(format!(
-            "json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
-            type_of(patch)
-        )));
-    };
-    if list.len() > MAX_OPERATIONS {
-        return Err(PatchError::TooManyOperations(list.len()));
-    }
-    let mut patched = document.clone();
-    for operation in list {
-        let Some(operation) = as_standard(operation, &patched)? else {
-            continue;
-        };
-        let operation: PatchOperation =
-            serde_json::from_value(operation).map_err(|why| PatchError::DoesNotApply(why.to_string()))?;
-        let operation = Patch(vec![adding_what_is_missing(operation, &patched)]);
-        json_patch::patch(&mut patched, &operation).map_err(|why| PatchError::DoesNotApply(why.to_string()))?;
-    }
-    Ok(patched)
-}
-
-/// An operation as the standard has it. An API server also takes indexes that count from a list's end, does not look at what is before
-/// a path's first slash, and finds null where nothing is. `None`: nothing is to be done.
-fn as_standard(operation: &Value, document: &Value) -> Result<Option<Value>, PatchError> {
-    let Value::Object(_) = operation else {
-        return Err(PatchError::Malformed(format!(
-            "json: cannot unmarshal {} into Go value of type handlers.jsonPatchOp",
-            type_of(operation)
-        )));
-    };
-    let mut operation = operation.clone();
-    let kind = operation
-        .get("op")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
-    for key in ["path", "from"] {
-        let Some(path) = operation.get(key).and_then(Value::as_str) else {
-            continue;
-        };
-        if path.is_empty() && matches!(kind.as_str(), "replace" | "test") {
-            continue;
-        }
-        let Some((_, path)) = path.split_once('/') else {
-            return Err(PatchError::DoesNotApply(format!("no path: {path:?}")));
-        };
-        // what is added may stand behind the last element
-        let behind = usize::from(key == "path" && matches!(kind.as_str(), "add" | "copy" | "move"));
-        let path = counted_from_start(path, document, behind);
-        if let Some(members) = operation.as_object_mut() {
-            members.insert(key.to_owned(), path.into());
-        }
-    }
-    let is_absent = |path: &str| {
-        let parent = path.rsplit_once('/').and_then(|(parent, _)| document.pointer(parent));
-        parent.is_some_and(Value::is_object) && document.pointer(path).is_none()
-    };
-    let copies_nothing = kind == "copy" && operation.get("from").and_then(Value::as_str).is_some_and(is_absent);
-    if let Some(members) = operation.as_object_mut() {
-        if copies_nothing {
-            members.remove("from");
-            members.insert("op".to_owned(), "add".into());
-        }
-        if copies_nothing || matches!(kind.as_str(), "add" | "replace" | "test") {
-            members.entry("value").or_insert(Value::Null);
-        }
-    }
-    let path = operation.get("path").and_then(Value::as_str).unwrap_or_default();
-    let finds_nothing = kind == "test" && operation.get("value").is_some_and(Value::is_null) && is_absent(path);
-    Ok((!finds_nothing).then_some(operation))
-}
-
-/// A path whose negative indexes are counted from the start, as a JSON pointer.
-fn counted_from_start(path: &str, document: &Value, behind: usize) -> String {
-    let mut pointer = String::new();
-    let last = path.split('/').count() - 1;
-    for (at, segment) in path.split('/').enumerate() {
-        let from_end = segment
-            .strip_prefix('-')
-            .and_then(|digits| digits.parse::<usize>().ok());
-        let length = document.pointer(&pointer).and_then(Value::as_array).map(Vec::len);
-        let index = match (from_end, length) {
-            (Some(back), Some(length)) => (length + if at == last { behind } else { 0 }).checked_sub(back),
-            _ => None,
-        };
-        pointer.push('/');
-        match index {
-            Some(index) => pointer.push_str(&index.to_string()),
-            None => pointer.push_str(segment),
-        }
-    }
-    pointer
-}
-
-/// An API server takes the replacement of a member that is not there for its addition.
-fn adding_what_is_missing(operation: PatchOperation, document: &Value) -> PatchOperation {
-    match operation {
-        PatchOperation::Replace(replace) => {
-            let member_of = replace
-                .path
-                .parent()
-                .and_then(|parent| document.pointer(parent.as_str()));
-            match member_of.is_some_and(Value::is_object) {
-                true => PatchOperation::Add(AddOperation {
-                    path: replace.path,
-                    value: replace.value,
-                }),
-                false => PatchOperation::Replace(replace),
-            }
-        }
-        other => other,
-    }
-}
-
 /// Applies a merge patch to a document.
 ///
 /// # Errors
@@ -185,8 +63,38 @@ pub fn merge_patch(document: &Value, patch: &Value) -> Result<Value, PatchError>
         )));
     }
     let mut patched = document.clone();
-    json_patch::merge(&mut patched, patch);
+    if let (Value::Object(members), Value::Object(changes)) = (&mut patched, patch) {
+        merge_members(members, changes);
+    }
     Ok(patched)
+}
+
+fn merge_members(members: &mut Map<String, Value>, changes: &Map<String, Value>) {
+    for (key, change) in changes {
+        match (members.get_mut(key), change) {
+            (_, Value::Null) => {
+                members.remove(key);
+            }
+            (Some(Value::Object(old)), Value::Object(changes)) => merge_members(old, changes),
+            // what takes an object's place stays as it was sent
+            (Some(old @ Value::Object(_)), change) => *old = change.clone(),
+            (_, change) => {
+                members.insert(key.clone(), without_nulls(change));
+            }
+        }
+    }
+}
+
+/// A value without members that are null, in lists, too.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let set = members.iter().filter(|(_, value)| !value.is_null());
+            set.map(|(key, value)| (key.clone(), without_nulls(value))).collect()
+        }
+        Value::Array(elements) => elements.iter().map(without_nulls).collect(),
+        other => other.clone(),
+    }
 }
 
 #[cfg(test)]
@@ -194,82 +102,45 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::JsonPatch;
 
     #[test]
     fn answers_of_an_api_server() {
-        let document = json!({"spec": {"a": 1, "list": ["x"]}});
+        let document = json!({"spec": {"a": 1}});
+        let unprocessable = "the server rejected our request due to an error in our request";
+        let of_object =
+            "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp";
         for (patch, code, message) in [
-            (
-                json!({"op": "add"}),
-                400,
-                "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
-            ),
-            (
-                json!([{"op": "remove", "path": "/spec/nothing"}]),
-                422,
-                "the server rejected our request due to an error in our request",
-            ),
-            (
-                json!([{"op": "replace", "path": "/spec/a", "value": 2}, {"op": "test", "path": "/spec/a", "value": 1}]),
-                422,
-                "the server rejected our request due to an error in our request",
-            ),
+            (json!({"op": "add"}), 400, of_object),
+            (json!([{"op": "remove", "path": "/spec/nothing"}]), 422, unprocessable),
         ] {
-            let error = ApiError::from(json_patch(&document, &patch).unwrap_err());
+            let error = JsonPatch::checked(&patch).and_then(|patch| patch.apply(&document));
+            let error = ApiError::from(error.unwrap_err());
             assert_eq!((error.code(), error.message()), (code, message), "{patch}");
             if code == 422 {
                 let status = serde_json::to_value(error.status()).unwrap();
                 assert_eq!(status["details"], json!({}), "{patch}");
             }
         }
-        let patch =
-            json!([{"op": "add", "path": "/spec/list/-", "value": "y"}, {"op": "test", "path": "/spec/a", "value": 1}]);
-        assert_eq!(
-            json_patch(&document, &patch).unwrap(),
-            json!({"spec": {"a": 1, "list": ["x", "y"]}})
-        );
-        for (patch, expected) in [
-            (
-                json!({"op": "remove", "path": "/spec/list/-1"}),
-                json!({"spec": {"a": 1, "list": []}}),
-            ),
-            (
-                json!({"op": "add", "path": "/spec/list/-1", "value": "y"}),
-                json!({"spec": {"a": 1, "list": ["x", "y"]}}),
-            ),
-            (
-                json!({"op": "add", "path": "x/b", "value": 1}),
-                json!({"spec": {"a": 1, "list": ["x"]}, "b": 1}),
-            ),
-            (
-                json!({"op": "test", "path": "/spec/none", "value": null}),
-                document.clone(),
-            ),
-        ] {
-            assert_eq!(json_patch(&document, &json!([patch])).unwrap(), expected, "{patch}");
-        }
-        for patch in [
-            json!({"op": "add", "path": "", "value": {}}),
-            json!({"op": "remove", "path": "/spec/list/-2"}),
-            json!({"op": "add", "path": "x", "value": 1}),
-        ] {
-            assert!(json_patch(&document, &json!([patch])).is_err(), "{patch}");
-        }
-        let many = Value::Array(vec![
-            json!({"op": "test", "path": "/spec/a", "value": 1});
-            MAX_OPERATIONS + 1
-        ]);
-        assert_eq!(ApiError::from(json_patch(&document, &many).unwrap_err()).code(), 413);
     }
 
     #[test]
     fn merge_patches() {
         let document = json!({"spec": {"a": 1, "list": ["x"], "deep": {"b": 1, "c": 2}}});
-        let patch = json!({"spec": {"a": null, "list": ["y"], "deep": {"b": 3}}});
-        assert_eq!(
-            merge_patch(&document, &patch).unwrap(),
-            json!({"spec": {"list": ["y"], "deep": {"b": 3, "c": 2}}})
-        );
+        for (patch, expected) in [
+            (
+                json!({"spec": {"a": null, "list": ["y"], "deep": {"b": 3}}}),
+                json!({"spec": {"list": ["y"], "deep": {"b": 3, "c": 2}}}),
+            ),
+            // nulls go with what is new, in lists, too, but not with what takes an object's place
+            (
+                json!({"spec": {"a": [{"x": null, "y": 1}, null], "list": {"z": null}, "deep": [{"x": null}]}, "new": {"n": {"m": null}}}),
+                json!({"spec": {"a": [{"y": 1}, null], "list": {}, "deep": [{"x": null}]}, "new": {"n": {}}}),
+            ),
+            (json!({"none": null}), document.clone()),
+        ] {
+            assert_eq!(merge_patch(&document, &patch).unwrap(), expected, "{patch}");
+        }
         assert!(merge_patch(&document, &json!([])).is_err());
     }
 }

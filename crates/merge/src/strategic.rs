@@ -455,7 +455,7 @@ mod tests {
         fn no_input_panics(original in fixtures::any_json(), patch in fixtures::any_json()) {
             let _ = strategic(&original, &patch, &fixtures::DEPLOYMENT);
             let _ = crate::merge_patch(&original, &patch);
-            let _ = crate::json_patch(&original, &patch);
+            let _ = crate::JsonPatch::of(&patch).and_then(|patch| patch.apply(&original));
         }
     }
 }

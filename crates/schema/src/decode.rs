@@ -16,6 +16,10 @@ use crate::{formats, go_types};
 pub struct DecodeError(String);
 
 impl DecodeError {
+    pub(crate) fn new(why: String) -> Self {
+        Self(why)
+    }
+
     /// The 400 that an API server answers for a body of `kind` at `version` (without group).
     pub fn into_api_error(self, version: &str, kind: &str) -> ApiError {
         cannot_be_handled(version, kind, &self.0)

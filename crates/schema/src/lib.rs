@@ -21,14 +21,15 @@ mod meta;
 pub mod openapi;
 mod parse;
 mod prune;
-mod restore;
 pub mod rules;
 mod schema;
 pub mod structural;
+mod unstructured;
 mod validate;
 
 pub use decode::{DecodeError, strict_error};
 pub use definitions::Definitions;
 pub use meta::{list_meta, object_meta};
 pub use parse::ParseError;
+pub use rules::Findings;
 pub use schema::{Constraints, Kind, ListType, MapType, Schema};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use regex::Regex;
+use gardener_cel::regexp;
 use serde_json::{Map, Value};
 
 use crate::go_types;
@@ -308,7 +308,7 @@ impl<'a> Reader<'a> {
         Ok(Some(Constraints {
             enumeration: document.get("enum").and_then(Value::as_array).cloned(),
             pattern: text(document, "pattern", path)?
-                .and_then(|text| Regex::new(text).ok().map(|regex| (text.to_owned(), regex))),
+                .and_then(|text| regexp::compile(text).ok().map(|regex| (text.to_owned(), regex))),
             minimum: number("minimum").map(|number| (number, flag(document, "exclusiveMinimum"))),
             maximum: number("maximum").map(|number| (number, flag(document, "exclusiveMaximum"))),
             multiple_of: number("multipleOf"),

@@ -284,14 +284,17 @@ struct Before<'a> {
 struct Pass {
     budget: i64,
     errors: ErrorList,
+    /// Rules that were broken before, by values that are as they were.
+    still_broken: ErrorList,
 }
 
 impl Schema {
     /// Which rules a value breaks that is otherwise valid.
-    pub(crate) fn broken_rules(&self, value: &Value, old: Option<&Value>, path: &field::Path) -> ErrorList {
+    pub(crate) fn broken_rules(&self, value: &Value, old: Option<&Value>, path: &field::Path) -> Findings {
         let mut pass = Pass {
             budget: i64::try_from(OBJECT_BUDGET).unwrap_or(i64::MAX),
             errors: ErrorList::new(),
+            still_broken: ErrorList::new(),
         };
         let before = Before {
             old,
@@ -300,12 +303,24 @@ impl Schema {
         };
         // a pass that ran out of its budget has said so
         let _ = pass.node(self, value, before, path);
-        pass.errors
+        Findings {
+            errors: pass.errors,
+            still_broken: pass.still_broken,
+        }
     }
 }
 
 /// The budget is spent.
 struct Spent;
+
+/// What a validation found.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// Why the value is refused.
+    pub errors: ErrorList,
+    /// Rules that the value breaks as it did before, in parts that are as they were: they refuse nothing, and are warned of.
+    pub still_broken: ErrorList,
+}
 
 impl Pass {
     fn node(&mut self, node: &Schema, value: &Value, before: Before<'_>, path: &field::Path) -> Result<(), Spent> {
@@ -363,11 +378,6 @@ impl Pass {
         Ok(())
     }
 
-    fn pay(&mut self, cost: u64) -> bool {
-        self.budget = self.budget.saturating_sub(i64::try_from(cost).unwrap_or(i64::MAX));
-        self.budget >= 0
-    }
-
     fn rules(
         &mut self,
         node: &Schema,
@@ -399,7 +409,8 @@ impl Pass {
             };
             let variables = vec![("self", this), ("oldSelf", old)];
             let evaluated = program.run(variables.clone(), None, CALL_LIMIT);
-            if !self.pay(evaluated.cost) {
+            self.budget = after(self.budget, evaluated.cost);
+            if self.budget < 0 {
                 let why =
                     "validation failed due to running out of cost budget, no further validation rules will be run";
                 self.errors.push(shown(why.to_owned()));
@@ -433,34 +444,36 @@ impl Pass {
                 Some(correlated) => same(value, correlated),
                 None => before.parent_is_same,
             };
+            // what was broken before and was not touched stays
+            let told = match unchanged && !compiled.uses_old_self {
+                true => &mut self.still_broken,
+                false => &mut self.errors,
+            };
             let message = match &compiled.message {
                 // upstream gives messages the old value itself, which has no methods of an optional one
                 Some(Ok(program)) if rule.optional_old_self && program.uses("oldSelf") => None,
                 Some(Ok(program)) => {
                     let evaluated = program.run(variables, None, CALL_LIMIT);
-                    if !self.pay(evaluated.cost)
-                        || evaluated
-                            .value
-                            .as_ref()
-                            .is_err_and(|error| *error == EvalError::CostLimit)
-                    {
+                    self.budget = after(self.budget, evaluated.cost);
+                    if self.budget < 0 || matches!(evaluated.value, Err(EvalError::CostLimit)) {
                         let why = "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run";
-                        self.errors.push(shown(why.to_owned()));
+                        told.push(shown(why.to_owned()));
                         return Err(Spent);
                     }
                     usable_message(evaluated.value)
                 }
                 _ => None,
             };
-            // what was broken before and was not touched stays
-            if unchanged && !compiled.uses_old_self {
-                continue;
-            }
             let message = message.unwrap_or_else(|| rule.message());
-            self.errors.push(broken(rule, value, path, message));
+            told.push(broken(rule, value, path, message));
         }
         Ok(())
     }
+}
+
+/// What is left of a budget.
+fn after(budget: i64, cost: u64) -> i64 {
+    budget.saturating_sub(i64::try_from(cost).unwrap_or(i64::MAX))
 }
 
 fn usable_message(value: Result<CelValue<'_>, EvalError>) -> Option<String> {

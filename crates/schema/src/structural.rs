@@ -2,7 +2,7 @@
 //! narrow what stands outside. Messages are apiextensions'.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
-use regex::Regex;
+use gardener_cel::regexp;
 use serde_json::{Value, json};
 
 /// Where a node stands.
@@ -194,11 +194,8 @@ fn validations(schema: &Value, skip_any: bool, skip_first_any: bool, path: &Path
         nested(not, false, false, &path.child("not"), errors);
     }
     let pattern = text(schema, "pattern");
-    if let Err(error) = Regex::new(pattern) {
-        // the last line says what is wrong; those before show where
-        let why = error.to_string();
-        let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
-        let why = format!("must be a valid regular expression, but isn't: error parsing regexp: {why}");
+    if let Err(error) = regexp::compile(pattern) {
+        let why = format!("must be a valid regular expression, but isn't: {error}");
         errors.push(Error::invalid(&path.child("pattern"), pattern, why));
     }
 }

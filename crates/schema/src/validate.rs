@@ -8,6 +8,7 @@ use serde_json::{Number, Value};
 use crate::formats;
 use crate::json::same;
 use crate::meta::OBJECT_META;
+use crate::rules::Findings;
 use crate::schema::{Constraints, Kind, ListType, Schema};
 
 impl Schema {
@@ -16,7 +17,7 @@ impl Schema {
     /// `old` is the value before an update. Findings about a part that the update did not change are left out
     /// (ratcheting).
     pub fn validate(&self, value: &Value, old: Option<&Value>, path: &Path) -> ErrorList {
-        self.validate_with(value, old, path, Vec::new)
+        self.validate_with(value, old, path, Vec::new).errors
     }
 
     /// As [`Schema::validate`], with what else is found wrong before the rules are looked at.
@@ -26,7 +27,7 @@ impl Schema {
         old: Option<&Value>,
         path: &Path,
         more: impl FnOnce() -> ErrorList,
-    ) -> ErrorList {
+    ) -> Findings {
         let mut errors = self.structure(value, old, path);
         let is_duplicate = |error: &Error| error.kind == ErrorType::Duplicate;
         // lists that had duplicates before may keep some
@@ -36,15 +37,18 @@ impl Schema {
             errors.retain(|error| !is_duplicate(error));
         }
         errors.extend(more());
+        let mut still_broken = ErrorList::new();
         if self.has_rules {
             if errors.iter().any(blocks_rules) {
                 let why = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
                 errors.push(Error::invalid(&Path::new("<nil>"), Value::Null, why));
             } else {
-                errors.extend(self.broken_rules(value, old, path));
+                let broken = self.broken_rules(value, old, path);
+                errors.extend(broken.errors);
+                still_broken = broken.still_broken;
             }
         }
-        errors
+        Findings { errors, still_broken }
     }
 
     /// All but the rules.

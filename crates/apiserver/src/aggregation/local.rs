@@ -44,6 +44,16 @@ const BUILT_IN: [(&str, &str, i32, i32); 26] = [
     ("storagemigration.k8s.io", "v1beta1", 15800, 9),
 ];
 
+/// The place of a group whose versions are served here among all groups; higher comes first.
+pub(crate) fn group_priority(group: &str) -> i32 {
+    // the group of APIServices has none of its own
+    if group == "apiregistration.k8s.io" {
+        return 20_000;
+    }
+    let known = BUILT_IN.iter().find(|known| known.0 == group);
+    known.map_or(CUSTOM.0, |known| known.2)
+}
+
 /// Makes what is missing and removes what is no longer served.
 pub(super) async fn register(cluster: &LogicalCluster, services: &Api<APIService>) {
     let wanted = wanted(cluster);

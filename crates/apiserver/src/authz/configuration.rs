@@ -358,7 +358,7 @@ fn document(text: &str) -> Result<Document, String> {
     }
     let mut found = Vec::new();
     unknown(&decoded.value, &DOCUMENT, &Path::root(), &mut found);
-    if !found.is_empty() || decoded.source.has_duplicates() {
+    if !found.is_empty() || decoded.source.has_findings() {
         return Err(format!("strict decoding error: {}", decoded.source.refusal(found)));
     }
     Document::deserialize(&decoded.value).map_err(|error| error.to_string())

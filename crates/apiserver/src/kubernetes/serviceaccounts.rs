@@ -1,12 +1,11 @@
-//! Service accounts and the tokens that are made for them.
+//! Tokens that are made for service accounts.
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::{Error, Path};
+use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use gardener_apimachinery::meta::go_kind;
 use serde_json::{Value, json};
 
-use super::strategy::Kind;
 use crate::definition::{Context, Effect, Subresource};
 use crate::meta;
 use crate::tokens::{Claims, KubernetesClaims, Reference};
@@ -15,13 +14,8 @@ const DEFAULT_SECONDS: i64 = 3600;
 const MIN_SECONDS: i64 = 600;
 const MAX_SECONDS: i64 = 1 << 32;
 
-fn refused(name: &str, error: Error) -> ApiError {
-    ApiError::invalid("authentication.k8s.io", "TokenRequest", name, &[error])
-}
-
-pub(super) fn kind(kind: Kind) -> Kind {
-    kind
-}
+const GROUP: &str = "authentication.k8s.io";
+const KIND: &str = "TokenRequest";
 
 /// `serviceaccounts/token`.
 pub(super) struct Token;
@@ -29,10 +23,84 @@ pub(super) struct Token;
 #[async_trait]
 impl Subresource for Token {
     fn kind(&self) -> (&'static str, &'static str, &'static str) {
-        ("authentication.k8s.io", "v1", "TokenRequest")
+        (GROUP, "v1", KIND)
     }
 
-    async fn call(&self, context: &Context<'_>, _: &str, account: &Value, body: Value) -> Result<Effect, ApiError> {
+    fn notes_author(&self) -> bool {
+        true
+    }
+
+    fn receive(&self, namespace: &str, request: &mut Value) {
+        // what is not there is made below
+        meta::metadata_mut(request);
+        let asked = request.get("spec").cloned().unwrap_or_default();
+        let member = |key: &str| asked.get(key).cloned().unwrap_or_default();
+        let seconds = match member("expirationSeconds") {
+            Value::Null => DEFAULT_SECONDS.into(),
+            seconds => seconds,
+        };
+        meta::set(request, "namespace", Some(namespace.into()));
+        if let Value::Object(members) = request {
+            members.insert("apiVersion".into(), format!("{GROUP}/v1").into());
+            members.insert("kind".into(), KIND.into());
+            let spec = json!({
+                "audiences": member("audiences"), "expirationSeconds": seconds, "boundObjectRef": member("boundObjectRef"),
+            });
+            members.insert("spec".into(), spec);
+            members.insert("status".into(), nothing_yet());
+        }
+    }
+
+    fn prepare(&self, context: &Context<'_>, account: &Value, request: &mut Value) -> Result<(), ApiError> {
+        let name = meta::name(account);
+        let named = meta::name(request);
+        if !named.is_empty() && named != name {
+            let path = Path::new("metadata").child("name");
+            let error = Error::invalid(&path, named, "must match the service account name if specified");
+            return Err(ApiError::invalid(GROUP, KIND, name, &[error]));
+        }
+        let (asked, uid) = (
+            meta::text(request, "/metadata/uid"),
+            meta::text(account, "/metadata/uid"),
+        );
+        if !asked.is_empty() && asked != uid {
+            let why =
+                format!("the UID in the token request ({asked}) does not match the UID of the service account ({uid})");
+            return Err(ApiError::conflict(GROUP, KIND, name, &why));
+        }
+        for (key, value) in [
+            ("name", name),
+            ("namespace", meta::namespace(account)),
+            ("uid", uid),
+            ("creationTimestamp", &meta::rfc3339(context.now)),
+        ] {
+            meta::set(request, key, Some(value.into()));
+        }
+        if let Value::Object(members) = request {
+            members.insert("status".into(), nothing_yet());
+            let audiences = members.get_mut("spec").and_then(|spec| spec.get_mut("audiences"));
+            if let Some(audiences) = audiences.filter(|asked| asked.as_array().is_none_or(Vec::is_empty)) {
+                *audiences = context.lister.token_settings().audiences.into();
+            }
+        }
+        let seconds = seconds(request);
+        let path = Path::new("spec").child("expirationSeconds");
+        let mut errors = ErrorList::new();
+        if seconds < MIN_SECONDS {
+            let why = "may not specify a duration less than 10 minutes";
+            errors.push(Error::invalid(&path, seconds, why));
+        }
+        if seconds > MAX_SECONDS {
+            let why = "may not specify a duration larger than 2^32 seconds";
+            errors.push(Error::invalid(&path, seconds, why));
+        }
+        match errors.is_empty() {
+            true => Ok(()),
+            false => Err(ApiError::invalid(GROUP, KIND, "", &errors)),
+        }
+    }
+
+    async fn call(&self, context: &Context<'_>, _: &str, account: &Value, request: Value) -> Result<Effect, ApiError> {
         let settings = context.lister.token_settings();
         let Some(signer) = settings.signer else {
             return Err(ApiError::new(
@@ -41,54 +109,20 @@ impl Subresource for Token {
                 "this cluster has no key to sign service account tokens with",
             ));
         };
-        let named = meta::name(&body);
-        if !named.is_empty() && named != meta::name(account) {
-            let path = Path::new("metadata").child("name");
-            let error = Error::invalid(&path, named, "must match the service account name if specified");
-            return Err(refused(meta::name(account), error));
-        }
-        let seconds = body
-            .pointer("/spec/expirationSeconds")
-            .and_then(Value::as_i64)
-            .unwrap_or(DEFAULT_SECONDS);
-        let wrong = match seconds {
-            ..MIN_SECONDS => Some("may not specify a duration less than 10 minutes"),
-            seconds if seconds > MAX_SECONDS => Some("may not specify a duration larger than 2^32 seconds"),
-            _ => None,
-        };
-        if let Some(why) = wrong {
-            let path = Path::new("spec").child("expirationSeconds");
-            return Err(refused(named, Error::invalid(&path, seconds, why)));
-        }
-        let asked: Vec<String> = body
-            .pointer("/spec/audiences")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect();
-        let audiences = if asked.is_empty() {
-            settings.audiences.clone()
-        } else {
-            asked
-        };
-        let bound = body
-            .pointer("/spec/boundObjectRef")
-            .filter(|value| value.is_object())
-            .cloned();
         let mut claims = KubernetesClaims {
             namespace: meta::namespace(account).to_owned(),
-            serviceaccount: Reference {
-                name: meta::name(account).to_owned(),
-                uid: meta::text(account, "/metadata/uid").to_owned(),
-            },
+            serviceaccount: reference(account),
             ..KubernetesClaims::default()
         };
-        if let Some(bound) = &bound {
+        if let Some(bound) = request
+            .pointer("/spec/boundObjectRef")
+            .filter(|bound| bound.is_object())
+        {
             bind(context, account, bound, &mut claims)?;
         }
-        let now = context.now.as_second();
+        let audiences = meta::elements(&request, "/spec/audiences").iter();
+        let audiences = audiences.filter_map(Value::as_str).map(str::to_owned);
+        let (now, seconds) = (context.now.as_second(), seconds(&request));
         let token = signer
             .sign(&Claims {
                 iss: settings.issuer,
@@ -97,74 +131,87 @@ impl Subresource for Token {
                     meta::namespace(account),
                     meta::name(account)
                 ),
-                aud: audiences.clone(),
-                exp: now + seconds,
+                aud: audiences.collect(),
+                exp: now.saturating_add(seconds),
                 iat: now,
                 nbf: now,
                 jti: format!("{:016x}", context.chance),
                 kubernetes: claims,
             })
             .map_err(ApiError::internal)?;
-        let mut metadata = json!({"name": meta::name(account), "namespace": meta::namespace(account), "creationTimestamp": meta::rfc3339(context.now)});
-        if let Some(managed) = body.pointer("/metadata/managedFields").cloned() {
-            metadata["managedFields"] = managed;
+        let mut answer = request;
+        if let Value::Object(members) = &mut answer {
+            let end = meta::rfc3339(meta::later(context.now, seconds));
+            members.insert("status".into(), json!({"token": token, "expirationTimestamp": end}));
         }
-        if let Some(uid) = account.pointer("/metadata/uid") {
-            metadata["uid"] = uid.clone();
-        }
-        let spec = json!({"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound});
-        let status = json!({"token": token, "expirationTimestamp": meta::rfc3339(meta::later(context.now, seconds))});
-        Ok(Effect::Answer(
-            json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "metadata": metadata, "spec": spec, "status": status}),
-        ))
+        Ok(Effect::Answer(answer))
+    }
+}
+
+fn nothing_yet() -> Value {
+    json!({"token": "", "expirationTimestamp": null})
+}
+
+fn seconds(request: &Value) -> i64 {
+    let seconds = request.pointer("/spec/expirationSeconds").and_then(Value::as_i64);
+    seconds.unwrap_or(DEFAULT_SECONDS)
+}
+
+fn reference(object: &Value) -> Reference {
+    Reference {
+        name: meta::name(object).to_owned(),
+        uid: meta::text(object, "/metadata/uid").to_owned(),
     }
 }
 
 fn bind(context: &Context<'_>, account: &Value, bound: &Value, claims: &mut KubernetesClaims) -> Result<(), ApiError> {
-    let (kind, name, uid) = (
+    let (api_version, kind, name) = (
+        meta::text(bound, "/apiVersion"),
         meta::text(bound, "/kind"),
         meta::text(bound, "/name"),
-        meta::text(bound, "/uid"),
     );
-    let resource = match kind {
-        "Pod" => "pods",
-        "Secret" => "secrets",
+    let of_core = !api_version.contains('/');
+    let (resource, namespace) = match kind {
+        "Pod" if of_core => ("pods", meta::namespace(account)),
+        "Secret" if of_core => ("secrets", meta::namespace(account)),
+        "Node" if of_core => ("nodes", ""),
         other => {
             return Err(ApiError::bad_request(format!(
                 "cannot bind token to object of type {}",
-                go_kind(meta::text(bound, "/apiVersion"), other)
+                go_kind(api_version, other)
             )));
         }
     };
-    let object = context
-        .lister
-        .get("", resource, meta::namespace(account), name)
-        .ok_or_else(|| ApiError::not_found("", resource, name))?;
-    let own = meta::text(&object, "/metadata/uid");
-    if !uid.is_empty() && uid != own {
-        return Err(ApiError::conflict(
-            "",
-            resource,
-            name,
-            &format!(
-                "the UID in the bound object reference ({uid}) does not match the UID in record. The object might have been deleted and then recreated"
-            ),
-        ));
-    }
+    let object = context.lister.get("", resource, namespace, name);
+    let object = object.ok_or_else(|| ApiError::not_found("", resource, name))?;
     if kind == "Pod" && meta::text(&object, "/spec/serviceAccountName") != meta::name(account) {
         return Err(ApiError::bad_request(format!(
-            "cannot bind token for serviceaccount {:?} to pod running with different serviceaccount name.",
-            meta::name(account)
+            "cannot bind token for serviceaccount {} to pod running with different serviceaccount name.",
+            go_quote(meta::name(account))
         )));
     }
-    let reference = Some(Reference {
-        name: name.to_owned(),
-        uid: own.to_owned(),
-    });
-    if kind == "Pod" {
-        claims.pod = reference
-    } else {
-        claims.secret = reference
+    let own = reference(&object);
+    let wanted = meta::text(bound, "/uid");
+    if !wanted.is_empty() && wanted != own.uid {
+        let why = format!(
+            "the UID in the bound object reference ({wanted}) does not match the UID in record. The object might have been deleted and then recreated"
+        );
+        return Err(ApiError::conflict("", kind, name, &why));
+    }
+    match kind {
+        "Pod" => {
+            let node = meta::text(&object, "/spec/nodeName");
+            if !node.is_empty() {
+                let found = context.lister.get("", "nodes", "", node);
+                claims.node = Some(found.map(|node| reference(&node)).unwrap_or_else(|| Reference {
+                    name: node.to_owned(),
+                    uid: String::new(),
+                }));
+            }
+            claims.pod = Some(own);
+        }
+        "Secret" => claims.secret = Some(own),
+        _ => claims.node = Some(own),
     }
     Ok(())
 }

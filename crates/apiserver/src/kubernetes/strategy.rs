@@ -369,7 +369,7 @@ fn kind_of(group: &str, resource: &str) -> Kind {
         ("", "nodes") => nodes::kind(Kind::new(printers::core::node)),
         ("", "secrets") => storage::secrets(Kind::new(printers::core::secret)),
         ("", "configmaps") => storage::config_maps(Kind::new(printers::core::config_map)),
-        ("", "serviceaccounts") => serviceaccounts::kind(Kind::new(printers::core::service_account)),
+        ("", "serviceaccounts") => Kind::new(printers::core::service_account),
         ("", "events") => events::core_kind(Kind::new(printers::core::event)),
         ("events.k8s.io", "events") => events::kind(Kind::new(printers::core::event)),
         ("", "endpoints") => endpoints::endpoints(Kind::new(printers::core::endpoints)),

@@ -149,7 +149,7 @@ impl Scope {
                 drop_empty(schema, object, self.definition.strategy.lists_kept_empty());
             }
         }
-        if !unknown.is_empty() || source.has_duplicates() {
+        if !unknown.is_empty() || source.has_findings() {
             match options.field_validation {
                 FieldValidation::Strict => {
                     let findings = source.refusal(unknown);

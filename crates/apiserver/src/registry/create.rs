@@ -129,7 +129,7 @@ impl Scope {
             }
             self.definition.strategy.prepare_for_create(context, &mut candidate)?;
             let mut errors = meta::validate(&candidate, |name| self.definition.strategy.validate_name(name));
-            errors.extend(self.validate_schema(&candidate, None));
+            errors.extend(self.validate_schema(&candidate, None, &mut warnings));
             errors.extend(self.definition.strategy.validate(context, &candidate));
             if !errors.is_empty() {
                 return Err(self.invalid(&name, &errors));

@@ -6,18 +6,18 @@ use bytes::Bytes;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path};
 use gardener_apimachinery::meta::go_kind;
-use gardener_merge::Manager;
+use gardener_merge::{JsonPatch, Manager, PatchError};
 use gardener_schema::Schema;
 use gardener_schema::json::{go_text, type_of};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::accept::Misfit;
+use super::accept::{Misfit, unreadable};
 use super::read::not_a_number;
 use super::update::{Attempt, Found};
 use super::{FieldValidation, RETRIES, Scope, WriteOptions, Written};
 use crate::decode::{self, Decoded, Format, Source};
 use crate::definition::Context;
-use crate::{meta, yaml};
+use crate::{go_metadata, meta, yaml};
 
 /// The kinds of patch, by content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,11 @@ impl Scope {
     pub async fn patch(&self, kind: PatchKind, body: &Bytes, options: &WriteOptions) -> Result<Written, ApiError> {
         let now = self.cluster.clock().now();
         let context = self.context(now, options.dry_run);
-        let decoded = decode_patch(kind, body)?;
+        let decoded = decode_patch(kind, body, options)?;
+        let findings = match kind {
+            PatchKind::Json => Source::telling(found_in_operations(&decoded, options)?),
+            _ => Source::default(),
+        };
         if kind == PatchKind::Apply {
             self.check_applied(&decoded.value)?;
         }
@@ -81,18 +85,20 @@ impl Scope {
                 PatchKind::Strategic => gardener_merge::strategic(&current, &decoded.value, &*self.strategic_schema()?)
                     .map_err(ApiError::from)?,
                 PatchKind::Merge => gardener_merge::merge_patch(&current, &decoded.value).map_err(ApiError::from)?,
-                PatchKind::Json => gardener_merge::json_patch(&current, &decoded.value).map_err(ApiError::from)?,
+                PatchKind::Json => by_operations(&current, &decoded.value, options)?,
             };
+            if let (PatchKind::Json, Some(why)) = (kind, unreadable(&patched)) {
+                return Err(not_an_object(patched.to_string(), why));
+            }
             let managed = match kind {
                 PatchKind::Apply => patched.pointer("/metadata/managedFields").cloned(),
                 _ => None,
             };
-            let nothing = Source::default();
             let source = match kind {
-                PatchKind::Json => &nothing,
+                PatchKind::Json => &findings,
                 PatchKind::Apply => {
                     given_twice(&decoded.source, options, &mut warnings)?;
-                    &nothing
+                    &findings
                 }
                 PatchKind::Merge | PatchKind::Strategic => &decoded.source,
             };
@@ -102,17 +108,19 @@ impl Scope {
                     // the object as it was patched, which is gone: made again for the message
                     let shown = match kind {
                         PatchKind::Merge => gardener_merge::merge_patch(&current, &decoded.value)
-                            .map(|new| shown_object(&new, &current)),
+                            .map(|new| shown_object(&new, &current))
+                            .map_err(ApiError::from),
                         PatchKind::Json => {
-                            gardener_merge::json_patch(&current, &decoded.value).map(|new| shown_object(&new, &current))
+                            by_operations(&current, &decoded.value, options).map(|new| shown_object(&new, &current))
                         }
                         _ => Ok(go_text(&decoded.value)),
                     };
-                    let restored = match (&self.spec()?.schema, kind) {
-                        (Some(schema), PatchKind::Strategic) => schema.restore(&patched),
+                    // objects are made of strategic patches by another way than the decoder's, which has its own words
+                    let converted = match (&self.spec()?.schema, kind) {
+                        (Some(schema), PatchKind::Strategic) => schema.convert(&patched),
                         _ => Ok(()),
                     };
-                    let why = restored.err().unwrap_or(why);
+                    let why = converted.map_or_else(|other| other.to_string(), |()| why);
                     return Err(not_an_object(shown.unwrap_or_default(), why));
                 }
                 other => other?,
@@ -131,11 +139,7 @@ impl Scope {
                 return Err(self.modified());
             }
             self.place(&mut patched)?;
-            match meta::name(&patched) {
-                "" => return Err(self.no_name()),
-                name if name != self.name => return Err(self.other_name(name)),
-                _ => {}
-            }
+            self.check_name(&patched)?;
             self.to_stored(&mut patched).await?;
             let track_fields = kind != PatchKind::Apply;
             match self
@@ -168,6 +172,14 @@ impl Scope {
             })
     }
 
+    fn check_name(&self, object: &Value) -> Result<(), ApiError> {
+        match meta::name(object) {
+            "" => Err(self.no_name()),
+            name if name != self.name => Err(self.other_name(name)),
+            _ => Ok(()),
+        }
+    }
+
     fn check_applied(&self, config: &Value) -> Result<(), ApiError> {
         let version = self.spec()?;
         let api_version = self.definition.api_version(&self.version);
@@ -196,10 +208,6 @@ impl Scope {
             .is_some_and(|managed| managed.as_array().is_none_or(|list| !list.is_empty()) && !managed.is_null())
         {
             return Err(ApiError::bad_request("metadata.managedFields must be nil"));
-        }
-        let name = meta::name(config);
-        if !name.is_empty() && name != self.name {
-            return Err(self.other_name(name));
         }
         Ok(())
     }
@@ -261,15 +269,6 @@ impl Scope {
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
         let config = &decoded.value;
-        if meta::name(config).is_empty() {
-            return Err(self.no_name());
-        }
-        let uid = meta::text(config, "/metadata/uid");
-        if !uid.is_empty() {
-            return Err(self.conflict(&format!(
-                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-            )));
-        }
         let mut warnings = Vec::new();
         let mut object = self.applied(None, config, options, context)?;
         given_twice(&decoded.source, options, &mut warnings)?;
@@ -284,9 +283,15 @@ impl Scope {
             &Source::default(),
             &mut warnings,
         )?;
-        meta::set(&mut object, "name", Some(self.name.clone().into()));
-        meta::set(&mut object, "resourceVersion", None);
+        let uid = meta::text(config, "/metadata/uid");
+        if !uid.is_empty() {
+            return Err(self.conflict(&format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            )));
+        }
         self.place(&mut object)?;
+        self.check_name(&object)?;
+        meta::set(&mut object, "resourceVersion", None);
         meta::set(&mut object, "managedFields", managed);
         self.to_stored(&mut object).await?;
         self.create_owned(object, context, options, warnings).await
@@ -314,15 +319,39 @@ pub(crate) fn not_of_this_type(api_version: &str, kind: &str) -> ApiError {
     ApiError::bad_request(format!("invalid object type: {}", go_kind(api_version, kind)))
 }
 
+/// Changes an object by a client's JSON patch.
+pub(crate) fn by_operations(current: &Value, patch: &Value, options: &WriteOptions) -> Result<Value, ApiError> {
+    let patch = operations(patch, options)?.limited();
+    Ok(patch.and_then(|patch| patch.apply(current))?)
+}
+
+fn operations<'p>(patch: &'p Value, options: &WriteOptions) -> Result<JsonPatch<'p>, ApiError> {
+    Ok(match options.field_validation {
+        FieldValidation::Ignore => JsonPatch::of(patch)?,
+        FieldValidation::Strict | FieldValidation::Warn => JsonPatch::checked(patch)?,
+    })
+}
+
+/// What strict decoding finds in a client's JSON patch.
+fn found_in_operations(decoded: &Decoded, options: &WriteOptions) -> Result<Vec<String>, ApiError> {
+    let unknown = operations(&decoded.value, options)?.unknown_fields();
+    let findings = decoded.source.findings(unknown).into_iter();
+    Ok(findings.map(|finding| format!("json patch {finding}")).collect())
+}
+
 /// Reads a patch; what is wrong with it is told as its kind's reader tells it.
-fn decode_patch(kind: PatchKind, body: &Bytes) -> Result<Decoded, ApiError> {
+fn decode_patch(kind: PatchKind, body: &Bytes, options: &WriteOptions) -> Result<Decoded, ApiError> {
+    let ignores = options.field_validation == FieldValidation::Ignore;
     let (format, prefix) = match kind {
         PatchKind::Apply => (Format::Yaml, "error decoding YAML: error converting YAML to JSON: "),
         PatchKind::Strategic => (Format::Json, ""),
+        PatchKind::Json if ignores => (Format::Json, ""),
         PatchKind::Json | PatchKind::Merge => (Format::Json, "error decoding patch: "),
     };
-    let decoded =
-        decode::decode(body, format).map_err(|error| ApiError::bad_request(format!("{prefix}{}", error.message())))?;
+    let decoded = decode::decode(body, format).map_err(|error| match kind {
+        PatchKind::Merge if ignores => PatchError::Nothing.into(),
+        _ => ApiError::bad_request(format!("{prefix}{}", error.message())),
+    })?;
     if kind == PatchKind::Apply && !decoded.value.is_object() && !decoded.value.is_null() {
         let found = type_of(&decoded.value);
         return Err(ApiError::bad_request(format!(
@@ -340,56 +369,13 @@ pub(crate) fn not_an_object(patched: String, why: String) -> ApiError {
 
 /// A patched object as upstream shows it: members that the patch left alone are in the order of Go's fields, others are sorted.
 pub(crate) fn shown_object(patched: &Value, before: &Value) -> String {
-    const METADATA: [&str; 15] = [
-        "name",
-        "generateName",
-        "namespace",
-        "selfLink",
-        "uid",
-        "resourceVersion",
-        "generation",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "labels",
-        "annotations",
-        "ownerReferences",
-        "finalizers",
-        "managedFields",
-    ];
-    const ENTRY: [&str; 7] = [
-        "manager",
-        "operation",
-        "apiVersion",
-        "time",
-        "fieldsType",
-        "fieldsV1",
-        "subresource",
-    ];
-    let in_order = |members: &Map<String, Value>, order: &[&str], shown: &dyn Fn(&str, &Value) -> String| {
-        let known = order.iter().filter_map(|key| members.get_key_value(*key));
-        let parts: Vec<String> = known
-            .map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), shown(key, value)))
-            .collect();
-        format!("{{{}}}", parts.join(","))
-    };
-    let plain = |_: &str, value: &Value| value.to_string();
-    let entry = |value: &Value| {
-        value
-            .as_object()
-            .map_or_else(|| value.to_string(), |entry| in_order(entry, &ENTRY, &plain))
-    };
-    let of_metadata = |key: &str, value: &Value| match value.as_array().filter(|_| key == "managedFields") {
-        Some(entries) => format!("[{}]", entries.iter().map(entry).collect::<Vec<_>>().join(",")),
-        None => value.to_string(),
-    };
     let of_object = |key: &str, value: &Value| match value.as_object().filter(|_| key == "metadata") {
-        Some(metadata) if before.get(key) == Some(value) => in_order(metadata, &METADATA, &of_metadata),
+        Some(metadata) if before.get(key) == Some(value) => go_metadata::text(metadata),
         _ => value.to_string(),
     };
     let Some(members) = patched.as_object() else {
         return patched.to_string();
     };
     let keys: Vec<&str> = members.keys().map(String::as_str).collect();
-    in_order(members, &keys, &of_object)
+    go_metadata::in_order(members, &keys, of_object)
 }

@@ -178,7 +178,7 @@ impl Scope {
         if !self.definition.is_go_type() {
             errors.extend(meta::validate_update(&object, old));
         }
-        errors.extend(self.validate_schema(&object, Some(old)));
+        errors.extend(self.validate_schema(&object, Some(old), warnings));
         errors.extend(if status_update {
             of_status
         } else {

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
+use gardener_merge::JsonPatch;
 use serde_json::Value;
 
 use super::registered::Hook;
@@ -213,12 +214,11 @@ async fn mutate(
     if verdict.patch.is_empty() {
         return Ok(false);
     }
-    let undecodable = |why: &str| Failed::Call(format!("received undecodable patch in webhook response: {why}"));
-    let patch = decode::decode(&verdict.patch.into(), Format::Json).map_err(|error| undecodable(error.message()))?;
-    let operations = patch.value.as_array();
-    let operations =
-        operations.ok_or_else(|| undecodable("json: cannot unmarshal object into Go value of type jsonpatch.Patch"))?;
-    if operations.is_empty() {
+    let undecodable =
+        |why: &dyn std::fmt::Display| Failed::Call(format!("received undecodable patch in webhook response: {why}"));
+    let decoded = decode::decode(&verdict.patch.into(), Format::Json).map_err(|error| undecodable(&error.message()))?;
+    let patch = JsonPatch::of(&decoded.value).map_err(|error| undecodable(&error))?;
+    if patch.is_empty() {
         return Ok(false);
     }
     let Some(before) = form.object else {
@@ -232,7 +232,7 @@ async fn mutate(
         return Err(Failed::Call(why));
     }
     let internal = |why: &dyn std::fmt::Display| Failed::Refused(ApiError::internal(why));
-    let mut patched = gardener_merge::json_patch(&before, &patch.value).map_err(|error| internal(&error))?;
+    let mut patched = patch.apply(&before).map_err(|error| internal(&error))?;
     if is_main_kind(attributes) {
         let definition = invocation.definition(attributes);
         shape(definition, invocation, attributes, &mut patched)?;

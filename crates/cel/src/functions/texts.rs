@@ -55,12 +55,12 @@ pub(super) fn texts<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: &[Val
         ("contains", [Value::Text(part)]) => Ok(Value::Bool(text.contains(part.as_ref()))),
         ("startsWith", [Value::Text(part)]) => Ok(Value::Bool(text.starts_with(part.as_ref()))),
         ("endsWith", [Value::Text(part)]) => Ok(Value::Bool(text.ends_with(part.as_ref()))),
-        ("matches", [Value::Text(own)]) => with_pattern(own, |regex| Value::Bool(regex.is_match(text))),
-        ("find", [Value::Text(own)]) => with_pattern(own, |regex| {
+        ("matches", [Value::Text(own)]) => with_pattern(name, own, |regex| Value::Bool(regex.is_match(text))),
+        ("find", [Value::Text(own)]) => with_pattern(name, own, |regex| {
             Value::text(regex.find(text).map_or("", |found| found.as_str()).to_owned())
         }),
-        ("findAll", [Value::Text(own)]) => with_pattern(own, |regex| all(&regex, text, -1)),
-        ("findAll", [Value::Text(own), Value::Int(most)]) => with_pattern(own, |regex| all(&regex, text, *most)),
+        ("findAll", [Value::Text(own)]) => with_pattern(name, own, |regex| all(&regex, text, -1)),
+        ("findAll", [Value::Text(own), Value::Int(most)]) => with_pattern(name, own, |regex| all(&regex, text, *most)),
         ("charAt", [Value::Int(position)]) => match at(text, *position) {
             Some(at) => {
                 let found = text.get(at..).and_then(|tail| tail.chars().next());
@@ -113,10 +113,12 @@ pub(super) fn texts<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: &[Val
     })
 }
 
-pub(super) fn with_pattern<'a>(own: &str, then: impl FnOnce(Regex) -> Value<'a>) -> Found<'a> {
+/// Does something with a pattern, for the function of this name.
+pub(super) fn with_pattern<'a>(name: &str, own: &str, then: impl FnOnce(Regex) -> Value<'a>) -> Found<'a> {
     match pattern(own) {
         Ok(regex) => Ok(then(regex)),
-        Err(_) => failed(format!("error parsing regexp: {own}")),
+        Err(error) if name == "matches" => failed(error.to_string()),
+        Err(error) => failed(format!("Illegal regex: {error}")),
     }
 }
 

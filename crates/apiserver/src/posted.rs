@@ -1,0 +1,107 @@
+//! Objects that are posted, answered and never stored: reviews, and bodies of subresources such as TokenRequests. How they are read, and who
+//! is noted as their author.
+
+use std::sync::{Arc, LazyLock};
+
+use gardener_apimachinery::ApiError;
+use gardener_merge::fieldset::Set;
+use gardener_schema::{Definitions, Schema};
+use serde_json::Value;
+
+use crate::decode::Decoded;
+use crate::handle::Call;
+use crate::kubernetes;
+use crate::meta;
+use crate::registry::{FieldValidation, WriteOptions};
+
+/// What is known of Kubernetes' kinds that are only posted.
+static DEFINITIONS: LazyLock<Option<Definitions>> = LazyLock::new(|| {
+    let of_groups = [
+        "apis/authentication.k8s.io/v1",
+        "apis/authorization.k8s.io/v1",
+        "api/v1",
+    ];
+    let documents = kubernetes::recorded_documents().filter(|(path, _)| of_groups.contains(&path.as_str()));
+    let documents: Vec<Value> = documents
+        .filter_map(|(_, text)| serde_json::from_str(text).ok())
+        .collect();
+    Definitions::from_openapi(&documents).ok()
+});
+
+/// A kind that is posted: its group, version and name.
+#[derive(Clone, Copy)]
+pub(crate) struct Posted {
+    /// Its group.
+    pub(crate) group: &'static str,
+    /// Its version.
+    pub(crate) version: &'static str,
+    /// Its name.
+    pub(crate) kind: &'static str,
+}
+
+impl From<(&'static str, &'static str, &'static str)> for Posted {
+    fn from((group, version, kind): (&'static str, &'static str, &'static str)) -> Self {
+        Self { group, version, kind }
+    }
+}
+
+impl Posted {
+    /// What is known of the kind.
+    pub(crate) fn schema(&self) -> Option<Arc<Schema>> {
+        DEFINITIONS.as_ref()?.for_kind(self.group, self.version, self.kind)
+    }
+
+    /// An object of the kind from what was decoded: fields of the right types, and no others.
+    ///
+    /// # Errors
+    /// 400 for fields of other types, and for unknown ones where the client wants to know.
+    pub(crate) fn read(
+        &self,
+        decoded: Decoded,
+        options: &WriteOptions,
+        warnings: &mut Vec<String>,
+    ) -> Result<Value, ApiError> {
+        let Decoded { mut value, source } = decoded;
+        let Some(schema) = self.schema() else { return Ok(value) };
+        let misfit = |why: String| {
+            let Self { kind, version, .. } = self;
+            ApiError::bad_request(format!(
+                "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+            ))
+        };
+        schema.canonicalize(&mut value);
+        schema
+            .decode(&value, self.kind)
+            .map_err(|error| misfit(error.to_string()))?;
+        let unknown = match options.field_validation {
+            FieldValidation::Ignore => Vec::new(),
+            FieldValidation::Strict | FieldValidation::Warn => schema.unknown_fields(&value),
+        };
+        if !unknown.is_empty() || source.has_findings() {
+            match options.field_validation {
+                FieldValidation::Strict => {
+                    let why = source.refusal(unknown);
+                    return Err(misfit(format!("strict decoding error: {why}")));
+                }
+                FieldValidation::Warn => warnings.extend(source.findings(unknown)),
+                FieldValidation::Ignore => {}
+            }
+        }
+        schema.prune(&mut value);
+        schema.drop_empty(&mut value);
+        Ok(value)
+    }
+
+    /// Notes in managedFields who posted an object, and what of it was said.
+    pub(crate) fn note_author(&self, call: &Call, options: &WriteOptions, subresource: &str, object: &mut Value) {
+        let Some(schema) = self.schema() else { return };
+        let manager = gardener_merge::Manager {
+            name: &options.field_manager,
+            operation: gardener_merge::Operation::Update,
+            api_version: &format!("{}/{}", self.group, self.version),
+            subresource,
+        };
+        let now = meta::rfc3339(call.cluster.clock().now());
+        gardener_merge::update(None, object, &schema, &manager, &now, &Set::default());
+    }
+}

@@ -13,11 +13,13 @@ use http::{Response, StatusCode};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::decode::{self, Format, Source};
+use crate::decode::{self, Decoded, Format, Source};
 use crate::definition::{Definition, Draft, Scale};
 use crate::handle::Call;
 use crate::json_path;
-use crate::registry::{PatchKind, Scope, WriteOptions, by_operations, not_an_object, not_of_this_type, shown_object};
+use crate::registry::{
+    FieldValidation, PatchKind, Scope, WriteOptions, by_operations, not_an_object, not_of_this_type, shown_object,
+};
 use crate::respond::{self, Body};
 use crate::{meta, object};
 
@@ -75,8 +77,13 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             set_path(&mut current, "spec.replicas", json!(UNSET));
         }
         let now = call.cluster.clock().now();
+        let mut warnings = Vec::new();
         let wanted = match verb {
-            "update" => call.decoded()?.value,
+            "update" => {
+                let decoded = call.decoded()?;
+                warnings = unknown(&decoded, &options)?;
+                decoded.value
+            }
             _ => patched(call, scope, &current, &options, now)?,
         };
         if is_unset && wanted.pointer("/spec/replicas") == Some(&json!(UNSET)) {
@@ -104,9 +111,13 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         }
         main.check_uid(&wanted, &parent)?;
         let context = scope.context(now, options.dry_run);
-        let mut warnings = Vec::new();
         let mut wanted = wanted;
         if verb == "update" || call.patch_kind()? != PatchKind::Apply {
+            // Go leaves out a count of nothing: nobody owns it
+            let spec = wanted.get_mut("spec").and_then(Value::as_object_mut);
+            if let Some(spec) = spec.filter(|spec| spec.get("replicas") == Some(&json!(0))) {
+                spec.remove("replicas");
+            }
             let manager = manager(&options, Operation::Update);
             let (time, nothing) = (meta::rfc3339(now), Set::default());
             gardener_merge::update(Some(&current), &mut wanted, &SCHEMA, &manager, &time, &nothing);
@@ -150,6 +161,24 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         &scope.name,
         "the object changes too often; try again",
     ))
+}
+
+/// What a client is told of fields that a scale has not, where it does not want to be refused.
+fn unknown(decoded: &Decoded, options: &WriteOptions) -> Result<Vec<String>, ApiError> {
+    let unknown = SCHEMA.unknown_fields(&decoded.value);
+    if unknown.is_empty() && !decoded.source.has_duplicates() {
+        return Ok(Vec::new());
+    }
+    match options.field_validation {
+        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Warn => Ok(decoded.source.findings(unknown)),
+        FieldValidation::Strict => {
+            let findings = decoded.source.refusal(unknown);
+            Err(ApiError::bad_request(format!(
+                "Scale in version \"v1\" cannot be handled as a Scale: strict decoding error: {findings}"
+            )))
+        }
+    }
 }
 
 /// Why a count is none, if so.

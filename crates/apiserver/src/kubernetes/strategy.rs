@@ -158,11 +158,18 @@ impl Kind {
         self
     }
 
+    /// What is wrong with a change of metadata.
+    fn metadata_changed(&self, object: &Draft, old: &Draft) -> ErrorList {
+        let mut errors = meta::validate_update(object, old);
+        errors.extend((self.finalizers)(object));
+        errors
+    }
+
     /// What is wrong with a change.
     fn changed(&self, object: &Draft, old: &Draft) -> ErrorList {
         let mut change = match self.metadata_again {
             MetadataAgain::Whole => Vec::new(),
-            MetadataAgain::Change | MetadataAgain::Both => meta::validate_update(object, old),
+            MetadataAgain::Change | MetadataAgain::Both => self.metadata_changed(object, old),
         };
         change.extend((self.validate_update)(object, old));
         let mut whole = match self.metadata_again {
@@ -237,7 +244,7 @@ impl Strategy for Kind {
     }
 
     fn update_status(&self, _: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<ErrorList, ApiError> {
-        let mut errors = meta::validate_update(object, old);
+        let mut errors = self.metadata_changed(object, old);
         errors.extend((self.validate_status)(object, old));
         Ok(errors)
     }

@@ -2,11 +2,13 @@
 //! change touches, so that other changes of a status that is wrong already go on.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::indexes;
 use crate::kubernetes::checks::{is_true, list, number, spec_of, text};
 use crate::kubernetes::workloads::counts;
+use crate::meta;
 
 /// A job's status, as its rules ask for it.
 #[derive(Clone, Copy)]
@@ -27,6 +29,10 @@ impl<'v> Status<'v> {
 
     fn text(self, key: &str) -> Option<&'v str> {
         self.member(key)?.as_str()
+    }
+
+    fn time(self, key: &str) -> Option<Timestamp> {
+        meta::parse_time(self.text(key)?)
     }
 
     fn has(self, kind: &str, status: &str) -> bool {
@@ -141,7 +147,7 @@ impl Change<'_> {
             }
         }
         if (self.changed("startTime") || self.changed("completionTime"))
-            && let (Some(start), Some(end)) = (new.text("startTime"), end)
+            && let (Some(start), Some(end)) = (new.time("startTime"), new.time("completionTime"))
             && end < start
         {
             self.invalid("completionTime", "must be equal to or after `startTime`");
@@ -421,6 +427,15 @@ mod tests {
                 ],
             ),
             (&elastic, json!({"succeeded": 3}), json!({"succeeded": 2}), &[]),
+            (
+                &plain,
+                json!({}),
+                json!({
+                    "startTime": "2026-01-01T02:00:00+02:00", "completionTime": "2026-01-01T00:00:00.5Z",
+                    "conditions": conditions(&["Complete", "SuccessCriteriaMet"]),
+                }),
+                &[],
+            ),
             (
                 &plain,
                 json!({"startTime": start, "conditions": conditions(&["Suspended"])}),

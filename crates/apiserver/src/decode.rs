@@ -47,6 +47,15 @@ pub struct Source {
     format: Option<Format>,
 }
 
+/// Paths of unknown fields, by when they are found.
+#[derive(Debug)]
+pub(crate) enum Unknown {
+    /// With those given twice, in the order of the body.
+    OnTheWay(Vec<String>),
+    /// When the body was read, in this order.
+    Afterwards(Vec<String>),
+}
+
 impl Source {
     /// The source of a body that was made of something in which this was found.
     pub(crate) fn telling(found: Vec<String>) -> Self {
@@ -67,7 +76,7 @@ impl Source {
     }
 
     /// What strict decoding finds, in one text.
-    pub(crate) fn refusal(&self, unknown: Vec<String>) -> String {
+    pub(crate) fn refusal(&self, unknown: Unknown) -> String {
         let mut found = self.findings(unknown);
         if !self.repeated.is_empty() {
             found.splice(..self.repeated.len(), [yaml::refused(&self.repeated)]);
@@ -80,9 +89,13 @@ impl Source {
         self.whole_floats
     }
 
-    /// What strict decoding finds: these unknown fields and those given twice, in the order of the body.
-    pub(crate) fn findings(&self, unknown: Vec<String>) -> Vec<String> {
+    /// What strict decoding finds: these unknown fields and those given twice.
+    pub(crate) fn findings(&self, unknown: Unknown) -> Vec<String> {
         let mut found = [self.repeated.as_slice(), &self.found].concat();
+        let (unknown, behind) = match unknown {
+            Unknown::OnTheWay(paths) => (paths, Vec::new()),
+            Unknown::Afterwards(paths) => (Vec::new(), paths),
+        };
         let mut unknown: BTreeSet<String> = unknown.into_iter().collect();
         let mut seen: BTreeSet<String> = BTreeSet::new();
         if self.duplicates.len() + unknown.len() > 1 {
@@ -97,7 +110,8 @@ impl Source {
         } else {
             found.extend(self.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")));
         }
-        found.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
+        let unknown = unknown.into_iter().chain(behind);
+        found.extend(unknown.map(|path| format!("unknown field \"{path}\"")));
         found
     }
 
@@ -362,7 +376,9 @@ mod tests {
         let decoded = decode(&body, Format::Json).unwrap();
         assert_eq!(decoded.value, serde_json::json!({"a": 3, "b": {"c": 2}, "z": 0}));
         assert_eq!(
-            decoded.source.findings(vec!["b".to_owned(), "z".to_owned()]),
+            decoded
+                .source
+                .findings(Unknown::OnTheWay(vec!["b".to_owned(), "z".to_owned()])),
             [
                 "unknown field \"z\"",
                 "unknown field \"b\"",
@@ -370,6 +386,10 @@ mod tests {
                 "duplicate field \"a\""
             ]
         );
+        let afterwards = Unknown::Afterwards(vec!["z".to_owned(), "b".to_owned()]);
+        let found = decoded.source.findings(afterwards).join(", ");
+        let expected = "duplicate field \"b.c\", duplicate field \"a\", unknown field \"z\", unknown field \"b\"";
+        assert_eq!(found, expected);
     }
 
     #[test]

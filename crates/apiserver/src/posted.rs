@@ -8,7 +8,7 @@ use gardener_merge::fieldset::Set;
 use gardener_schema::{Definitions, Schema};
 use serde_json::Value;
 
-use crate::decode::Decoded;
+use crate::decode::{Decoded, Unknown};
 use crate::handle::Call;
 use crate::kubernetes;
 use crate::meta;
@@ -80,10 +80,10 @@ impl Posted {
         if !unknown.is_empty() || source.has_findings() {
             match options.field_validation {
                 FieldValidation::Strict => {
-                    let why = source.refusal(unknown);
+                    let why = source.refusal(Unknown::OnTheWay(unknown));
                     return Err(misfit(format!("strict decoding error: {why}")));
                 }
-                FieldValidation::Warn => warnings.extend(source.findings(unknown)),
+                FieldValidation::Warn => warnings.extend(source.findings(Unknown::OnTheWay(unknown))),
                 FieldValidation::Ignore => {}
             }
         }

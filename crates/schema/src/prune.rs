@@ -15,6 +15,14 @@ enum Step<'a> {
     Index(&'a Step<'a>, usize),
 }
 
+/// Where an unknown field of a custom resource is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Metadata,
+    Rest,
+    EmbeddedMetadata,
+}
+
 impl Step<'_> {
     fn render(&self, out: &mut String) {
         match self {
@@ -39,26 +47,46 @@ impl Schema {
     /// `spec.template.spec.containers[0].foo`.
     pub fn unknown_fields(&self, value: &Value) -> Vec<String> {
         let mut found = Vec::new();
-        self.collect_unknown(value, &Step::Root, &mut found);
-        found
+        self.collect_unknown(value, &Step::Root, Part::Rest, &mut found);
+        found.into_iter().map(|(_, path)| path).collect()
+    }
+
+    /// As [`Schema::unknown_fields`], of a custom resource: those of its metadata, then all others by name, then those of metadata of
+    /// objects in it.
+    pub fn unknown_fields_of_resource(&self, value: &Value) -> Vec<String> {
+        let mut found = Vec::new();
+        self.collect_unknown(value, &Step::Root, Part::Rest, &mut found);
+        found.sort_by(|(part, path), (other_part, other)| {
+            let by_name = match part {
+                Part::Rest => path.cmp(other),
+                Part::Metadata | Part::EmbeddedMetadata => std::cmp::Ordering::Equal,
+            };
+            part.cmp(other_part).then(by_name)
+        });
+        found.into_iter().map(|(_, path)| path).collect()
     }
 
     fn knows(&self, name: &str) -> bool {
         self.preserves_unknown() || self.is_embedded_resource() && RESOURCE_FIELDS.contains(&name)
     }
 
-    fn collect_unknown(&self, value: &Value, path: &Step<'_>, found: &mut Vec<String>) {
+    fn collect_unknown(&self, value: &Value, path: &Step<'_>, part: Part, found: &mut Vec<(Part, String)>) {
         match value {
             Value::Object(members) => {
                 for (name, value) in members {
+                    let part = match (name.as_str(), path) {
+                        ("metadata", Step::Root) => Part::Metadata,
+                        ("metadata", _) if self.is_embedded_resource() => Part::EmbeddedMetadata,
+                        _ => part,
+                    };
                     let path = Step::Field(path, name);
                     match self.child(name) {
-                        Some(child) => child.collect_unknown(value, &path, found),
+                        Some(child) => child.collect_unknown(value, &path, part, found),
                         None if self.knows(name) => {}
                         None => {
                             let mut text = String::new();
                             path.render(&mut text);
-                            found.push(text);
+                            found.push((part, text));
                         }
                     }
                 }
@@ -66,7 +94,7 @@ impl Schema {
             Value::Array(elements) => {
                 if let Some(items) = self.items() {
                     for (i, value) in elements.iter().enumerate() {
-                        items.collect_unknown(value, &Step::Index(path, i), found);
+                        items.collect_unknown(value, &Step::Index(path, i), part, found);
                     }
                 }
             }

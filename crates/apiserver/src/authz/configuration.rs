@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::conditions::Condition;
-use crate::decode::{self, Format};
+use crate::decode::{self, Format, Unknown};
 
 const GROUP: &str = "apiserver.config.k8s.io";
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
@@ -359,7 +359,10 @@ fn document(text: &str) -> Result<Document, String> {
     let mut found = Vec::new();
     unknown(&decoded.value, &DOCUMENT, &Path::root(), &mut found);
     if !found.is_empty() || decoded.source.has_findings() {
-        return Err(format!("strict decoding error: {}", decoded.source.refusal(found)));
+        return Err(format!(
+            "strict decoding error: {}",
+            decoded.source.refusal(Unknown::OnTheWay(found))
+        ));
     }
     Document::deserialize(&decoded.value).map_err(|error| error.to_string())
 }

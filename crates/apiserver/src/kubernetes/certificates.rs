@@ -109,10 +109,44 @@ fn wrong_request(encoded: &str) -> Option<&'static str> {
         return Some(NO_REQUEST);
     }
     match X509CertificationRequest::from_der(&pem.contents) {
-        Ok(_) => None,
-        Err(x509_parser::nom::Err::Incomplete(_)) => Some("asn1: syntax error: data truncated"),
+        Ok((rest, _)) => (!rest.is_empty()).then_some("asn1: syntax error: trailing data"),
+        Err(_) if pem.contents.is_empty() => Some("asn1: syntax error: sequence truncated"),
+        Err(_) if is_truncated(&pem.contents, MAX_NESTING) => Some("asn1: syntax error: data truncated"),
         Err(_) => Some("asn1: structure error: malformed certificate request"),
     }
+}
+
+/// How deep parts of a request may stand in each other to be looked at.
+const MAX_NESTING: usize = 32;
+
+/// Whether DER says that something is longer than it is.
+fn is_truncated(mut data: &[u8], nesting: usize) -> bool {
+    while let Some((tag, rest)) = data.split_first() {
+        let Some((length, rest)) = rest.split_first() else {
+            return true;
+        };
+        let (length, rest) = match length {
+            short @ 0..0x80 => (usize::from(*short), rest),
+            long => {
+                let Some((digits, rest)) = rest.split_at_checked(usize::from(long & 0x7f)) else {
+                    return true;
+                };
+                let length = digits.iter().fold(0_usize, |length, digit| {
+                    length.saturating_mul(256).saturating_add(usize::from(*digit))
+                });
+                (length, rest)
+            }
+        };
+        let Some((content, behind)) = rest.split_at_checked(length) else {
+            return true;
+        };
+        let is_constructed = tag & 0x20 != 0;
+        if is_constructed && nesting > 0 && is_truncated(content, nesting - 1) {
+            return true;
+        }
+        data = behind;
+    }
+    false
 }
 
 /// A segment of a signer's name: parts between dots, of which the first wrong one is told.
@@ -225,5 +259,24 @@ impl Subresource for Approval {
             status.insert("conditions".into(), json!(conditions));
         }
         Ok(Effect::Store(request))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_beyond_the_end_are_told() {
+        for (der, expected) in [
+            ([0x30, 0x03, 0x02, 0x01, 0x05].as_slice(), false),
+            (&[0x30, 0x04, 0x02, 0x01, 0x05], true),
+            (&[0x30, 0x03, 0x02, 0x02, 0x05], true),
+            (&[0x30, 0x81], true),
+            (&[0x30], true),
+            (&[0x04, 0x02, 0x30, 0x09], false),
+        ] {
+            assert_eq!(is_truncated(der, MAX_NESTING), expected, "{der:?}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use gardener_schema::json::type_of;
 use serde_json::{Map, Value, json};
 
 use super::{FieldValidation, Scope, WriteOptions};
-use crate::decode::{self, Source};
+use crate::decode::{self, Source, Unknown};
 use crate::definition::{Context, Version, go_package};
 use crate::meta;
 
@@ -138,7 +138,10 @@ impl Scope {
             }
             let looked = options.field_validation != FieldValidation::Ignore;
             if looked {
-                unknown = schema.unknown_fields(object);
+                unknown = match self.definition.is_go_type() {
+                    true => schema.unknown_fields(object),
+                    false => schema.unknown_fields_of_resource(object),
+                };
             }
             // where every field is known, as in most bodies, there is nothing to prune
             if version.prunes && !(looked && unknown.is_empty()) {
@@ -150,6 +153,10 @@ impl Scope {
             }
         }
         if !unknown.is_empty() || source.has_findings() {
+            let unknown = match self.definition.is_go_type() {
+                true => Unknown::OnTheWay(unknown),
+                false => Unknown::Afterwards(unknown),
+            };
             match options.field_validation {
                 FieldValidation::Strict => {
                     let findings = source.refusal(unknown);

@@ -15,7 +15,7 @@ use super::accept::{Misfit, unreadable};
 use super::read::not_a_number;
 use super::update::{Attempt, Found};
 use super::{FieldValidation, RETRIES, Scope, WriteOptions, Written};
-use crate::decode::{self, Decoded, Format, Source};
+use crate::decode::{self, Decoded, Format, Source, Unknown};
 use crate::definition::Context;
 use crate::{go_metadata, meta, yaml};
 
@@ -335,7 +335,7 @@ fn operations<'p>(patch: &'p Value, options: &WriteOptions) -> Result<JsonPatch<
 /// What strict decoding finds in a client's JSON patch.
 fn found_in_operations(decoded: &Decoded, options: &WriteOptions) -> Result<Vec<String>, ApiError> {
     let unknown = operations(&decoded.value, options)?.unknown_fields();
-    let findings = decoded.source.findings(unknown).into_iter();
+    let findings = decoded.source.findings(Unknown::OnTheWay(unknown)).into_iter();
     Ok(findings.map(|finding| format!("json patch {finding}")).collect())
 }
 

@@ -13,7 +13,7 @@ use http::{Response, StatusCode};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::decode::{self, Decoded, Format, Source};
+use crate::decode::{self, Decoded, Format, Source, Unknown};
 use crate::definition::{Definition, Draft, Scale};
 use crate::handle::Call;
 use crate::json_path;
@@ -166,9 +166,10 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
 /// What a client is told of fields that a scale has not, where it does not want to be refused.
 fn unknown(decoded: &Decoded, options: &WriteOptions) -> Result<Vec<String>, ApiError> {
     let unknown = SCHEMA.unknown_fields(&decoded.value);
-    if unknown.is_empty() && !decoded.source.has_duplicates() {
+    if unknown.is_empty() && !decoded.source.has_findings() {
         return Ok(Vec::new());
     }
+    let unknown = Unknown::OnTheWay(unknown);
     match options.field_validation {
         FieldValidation::Ignore => Ok(Vec::new()),
         FieldValidation::Warn => Ok(decoded.source.findings(unknown)),

@@ -17,6 +17,10 @@ pub(crate) const MAX_OPERATIONS: usize = 10_000;
 /// By how many bytes all copies of one patch may let an object grow.
 const COPY_LIMIT: usize = 3 * 1024 * 1024;
 
+/// How deep a patched object may be, as bodies may: what is deeper could not be read again, and many small operations could make it as deep
+/// as they like.
+const MAX_DEPTH: usize = 120;
+
 /// What is wrong with paths that lead nowhere.
 const MISSING: &str = "missing value";
 
@@ -168,7 +172,10 @@ impl Operation<'_> {
             .map_err(|_| format!("add operation failed to decode path: {MISSING}"))?;
         let (container, key) = find(document, path)
             .ok_or_else(|| format!("add operation does not apply: doc is missing path: \"{path}\": {MISSING}"))?;
-        put(container, key, self.value()).map_err(|why| format!("error in add for path: '{path}': {why}"))
+        let value = self.value();
+        fits(path, &value)
+            .and_then(|()| put(container, key, value))
+            .map_err(|why| format!("error in add for path: '{path}': {why}"))
     }
 
     fn remove(&self, document: &mut Value) -> Result<(), String> {
@@ -187,6 +194,7 @@ impl Operation<'_> {
             .path()
             .map_err(|why| format!("replace operation failed to decode path: {why}"))?;
         let value = self.value();
+        fits(path, &value)?;
         if path.is_empty() {
             if !value.is_object() && !value.is_array() {
                 return Err("replace operation value must be object or array: %!w(<nil>)".to_owned());
@@ -223,7 +231,9 @@ impl Operation<'_> {
         let (container, key) = find(document, path).ok_or_else(|| {
             format!("move operation does not apply: doc is missing destination path: {path}: {MISSING}")
         })?;
-        put(container, key, value).map_err(|why| format!("error in move for path: '{path}': {why}"))
+        fits(path, &value)
+            .and_then(|()| put(container, key, value))
+            .map_err(|why| format!("error in move for path: '{path}': {why}"))
     }
 
     fn test(&self, document: &Value) -> Result<(), String> {
@@ -267,8 +277,27 @@ impl Operation<'_> {
                 "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit {COPY_LIMIT}"
             ));
         }
-        put(container, key, value).map_err(|why| format!("error while adding value during copy: {why}"))
+        fits(path, &value)
+            .and_then(|()| put(container, key, value))
+            .map_err(|why| format!("error while adding value during copy: {why}"))
     }
+}
+
+/// Whether an object is not too deep that has a value at a path.
+fn fits(path: &str, value: &Value) -> Result<(), String> {
+    match path.matches('/').count() + depth(value) > MAX_DEPTH {
+        true => Err("exceeded max depth".to_owned()),
+        false => Ok(()),
+    }
+}
+
+fn depth(value: &Value) -> usize {
+    let below = match value {
+        Value::Object(members) => members.values().map(depth).max(),
+        Value::Array(elements) => elements.iter().map(depth).max(),
+        _ => return 0,
+    };
+    below.unwrap_or(0) + 1
 }
 
 /// The steps to what a path's last step names, and that step. None for a path without a slash.
@@ -398,6 +427,31 @@ mod tests {
         let patch = json!([operation]);
         let patch = JsonPatch::of(&patch).unwrap();
         patch.apply(document).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn no_number_of_operations_makes_an_object_deeper_than_bodies_may_be() {
+        let nested = |levels: usize| (0..levels).fold(json!(1), |value, _| json!({"a": value}));
+        assert_eq!(depth(&nested(7)), 7);
+        assert!(applied(&json!({}), json!({"op": "add", "path": "/a", "value": nested(119)})).is_ok());
+        for operation in [
+            json!({"op": "add", "path": "/a", "value": nested(120)}),
+            json!({"op": "add", "path": "/b/c", "value": nested(119)}),
+            json!({"op": "replace", "path": "/a", "value": nested(120)}),
+            json!({"op": "copy", "from": "/long", "path": "/b/c"}),
+            json!({"op": "move", "from": "/long", "path": "/b/c"}),
+        ] {
+            let document = json!({"b": {}, "long": nested(119)});
+            let refused = applied(&document, operation.clone());
+            assert!(
+                refused.is_err_and(|why| why.contains("exceeded max depth")),
+                "{operation}"
+            );
+        }
+        let deeper = json!({"op": "copy", "from": "/a", "path": "/a/a"});
+        let many = Value::Array(vec![deeper; 1000]);
+        let document = json!({"a": {"a": {}}});
+        assert!(JsonPatch::of(&many).unwrap().apply(&document).is_err());
     }
 
     #[test]

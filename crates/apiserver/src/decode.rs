@@ -9,6 +9,7 @@ use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
+use crate::registry::FieldValidation;
 use crate::{go_json, yaml};
 
 /// How deep objects and lists may nest; more is refused before it can exhaust the stack.
@@ -56,7 +57,35 @@ pub(crate) enum Unknown {
     Afterwards(Vec<String>),
 }
 
+impl Unknown {
+    fn is_empty(&self) -> bool {
+        let (Self::OnTheWay(paths) | Self::Afterwards(paths)) = self;
+        paths.is_empty()
+    }
+}
+
 impl Source {
+    /// Tells of unknown fields, and of those given twice, as the client wants to know of them.
+    ///
+    /// # Errors
+    /// What strict decoding says.
+    pub(crate) fn judge(
+        &self,
+        unknown: Unknown,
+        validation: FieldValidation,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), String> {
+        if unknown.is_empty() && !self.has_findings() {
+            return Ok(());
+        }
+        match validation {
+            FieldValidation::Strict => return Err(format!("strict decoding error: {}", self.refusal(unknown))),
+            FieldValidation::Warn => warnings.extend(self.findings(unknown)),
+            FieldValidation::Ignore => {}
+        }
+        Ok(())
+    }
+
     /// The source of a body that was made of something in which this was found.
     pub(crate) fn telling(found: Vec<String>) -> Self {
         Self {

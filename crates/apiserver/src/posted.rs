@@ -47,7 +47,7 @@ impl From<(&'static str, &'static str, &'static str)> for Posted {
 
 impl Posted {
     /// What is known of the kind.
-    pub(crate) fn schema(&self) -> Option<Arc<Schema>> {
+    fn schema(&self) -> Option<Arc<Schema>> {
         DEFINITIONS.as_ref()?.for_kind(self.group, self.version, self.kind)
     }
 
@@ -77,16 +77,8 @@ impl Posted {
             FieldValidation::Ignore => Vec::new(),
             FieldValidation::Strict | FieldValidation::Warn => schema.unknown_fields(&value),
         };
-        if !unknown.is_empty() || source.has_findings() {
-            match options.field_validation {
-                FieldValidation::Strict => {
-                    let why = source.refusal(Unknown::OnTheWay(unknown));
-                    return Err(misfit(format!("strict decoding error: {why}")));
-                }
-                FieldValidation::Warn => warnings.extend(source.findings(Unknown::OnTheWay(unknown))),
-                FieldValidation::Ignore => {}
-            }
-        }
+        let judged = source.judge(Unknown::OnTheWay(unknown), options.field_validation, warnings);
+        judged.map_err(misfit)?;
         schema.prune(&mut value);
         schema.drop_empty(&mut value);
         Ok(value)

@@ -17,9 +17,7 @@ use crate::decode::{self, Decoded, Format, Source, Unknown};
 use crate::definition::{Definition, Draft, Scale};
 use crate::handle::Call;
 use crate::json_path;
-use crate::registry::{
-    FieldValidation, PatchKind, Scope, WriteOptions, by_operations, not_an_object, not_of_this_type, shown_object,
-};
+use crate::registry::{PatchKind, Scope, WriteOptions, by_operations, not_an_object, not_of_this_type, shown_object};
 use crate::respond::{self, Body};
 use crate::{meta, object};
 
@@ -80,9 +78,13 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         let mut warnings = Vec::new();
         let wanted = match verb {
             "update" => {
-                let decoded = call.decoded()?;
-                warnings = unknown(&decoded, &options)?;
-                decoded.value
+                let Decoded { value, source } = call.decoded()?;
+                let unknown = Unknown::OnTheWay(SCHEMA.unknown_fields(&value));
+                let judged = source.judge(unknown, options.field_validation, &mut warnings);
+                judged.map_err(|why| {
+                    ApiError::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}"))
+                })?;
+                value
             }
             _ => patched(call, scope, &current, &options, now)?,
         };
@@ -148,6 +150,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         match main.update(parent, &Source::default(), &through).await {
             Ok(written) => {
                 let mut response = respond::value(StatusCode::OK, &scale_of(&written.object, &paths), accept);
+                warnings.extend(written.warnings);
                 respond::warn(&mut response, &warnings);
                 return Ok(response);
             }
@@ -161,25 +164,6 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         &scope.name,
         "the object changes too often; try again",
     ))
-}
-
-/// What a client is told of fields that a scale has not, where it does not want to be refused.
-fn unknown(decoded: &Decoded, options: &WriteOptions) -> Result<Vec<String>, ApiError> {
-    let unknown = SCHEMA.unknown_fields(&decoded.value);
-    if unknown.is_empty() && !decoded.source.has_findings() {
-        return Ok(Vec::new());
-    }
-    let unknown = Unknown::OnTheWay(unknown);
-    match options.field_validation {
-        FieldValidation::Ignore => Ok(Vec::new()),
-        FieldValidation::Warn => Ok(decoded.source.findings(unknown)),
-        FieldValidation::Strict => {
-            let findings = decoded.source.refusal(unknown);
-            Err(ApiError::bad_request(format!(
-                "Scale in version \"v1\" cannot be handled as a Scale: strict decoding error: {findings}"
-            )))
-        }
-    }
 }
 
 /// Why a count is none, if so.

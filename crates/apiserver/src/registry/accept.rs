@@ -152,20 +152,12 @@ impl Scope {
                 drop_empty(schema, object, self.definition.strategy.lists_kept_empty());
             }
         }
-        if !unknown.is_empty() || source.has_findings() {
-            let unknown = match self.definition.is_go_type() {
-                true => Unknown::OnTheWay(unknown),
-                false => Unknown::Afterwards(unknown),
-            };
-            match options.field_validation {
-                FieldValidation::Strict => {
-                    let findings = source.refusal(unknown);
-                    return Err(self.misfit(format!("strict decoding error: {findings}")));
-                }
-                FieldValidation::Warn => warnings.extend(source.findings(unknown)),
-                FieldValidation::Ignore => {}
-            }
-        }
+        let unknown = match self.definition.is_go_type() {
+            true => Unknown::OnTheWay(unknown),
+            false => Unknown::Afterwards(unknown),
+        };
+        let judged = source.judge(unknown, options.field_validation, warnings);
+        judged.map_err(|why| self.misfit(why))?;
         if let Some(warning) = single_owners(object) {
             warnings.push(warning);
         }

@@ -5,6 +5,7 @@
 //! node, is told so.
 
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::go_quote;
 use serde_json::Value;
 
 use crate::definition::{Context, Lister};
@@ -183,7 +184,7 @@ fn parts(asked: &str) -> Option<(&str, &str)> {
 }
 
 fn invalid(what: &str, asked: &str) -> ApiError {
-    ApiError::bad_request(format!("invalid {what} request {asked:?}"))
+    ApiError::bad_request(format!("invalid {what} request {}", go_quote(asked)))
 }
 
 /// Whether a proxy connects to an address: not to those of the API server's own machine or network.
@@ -227,7 +228,7 @@ fn server_of_service(context: &Context<'_>, scope: &Scope) -> Result<String, Api
     };
     let endpoints = get("endpoints")?;
     let subsets = meta::elements(&endpoints, "/subsets");
-    let none = |whom: &str| ApiError::unavailable(format!("no endpoints available for service {whom:?}"));
+    let none = |whom: &str| ApiError::unavailable(format!("no endpoints available for service {}", go_quote(whom)));
     if subsets.is_empty() {
         return Err(none(name));
     }
@@ -248,7 +249,10 @@ fn declared_port(service: &Value, number: i64, name: &str) -> Result<String, Api
     let mut ports = meta::elements(service, "/spec/ports").iter();
     let declared = ports.find(|port| port.get("port").and_then(Value::as_i64) == Some(number));
     let declared = declared.map(|port| meta::text(port, "/name").to_owned());
-    declared.ok_or_else(|| ApiError::unavailable(format!("no service port {number} found for service {name:?}")))
+    declared.ok_or_else(|| {
+        let name = go_quote(name);
+        ApiError::unavailable(format!("no service port {number} found for service {name}"))
+    })
 }
 
 /// Whether an address of endpoints is that of a pod in the namespace.

@@ -8,6 +8,7 @@ pub(crate) mod termination;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gardener_apimachinery::field::go_quote;
 use gardener_schema::Schema;
 use gardener_store::Topic;
 use serde_json::{Value, json};
@@ -112,7 +113,7 @@ fn warn_of_finalizer(name: &str) -> Vec<String> {
     }
     warnings
         .into_iter()
-        .map(|why| format!("metadata.finalizers: {name:?}: {why}"))
+        .map(|why| format!("metadata.finalizers: {}: {why}", go_quote(name)))
         .collect()
 }
 

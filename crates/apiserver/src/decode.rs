@@ -33,6 +33,16 @@ pub struct Decoded {
     pub source: Source,
 }
 
+impl From<Value> for Decoded {
+    /// A value that no body tells more of.
+    fn from(value: Value) -> Self {
+        Self {
+            value,
+            source: Source::default(),
+        }
+    }
+}
+
 /// What the value does not tell of the body it comes from.
 #[derive(Debug, Default)]
 pub struct Source {

@@ -19,7 +19,7 @@ use crate::accept::{Accept, Encoding, MEDIA_TYPES, Offer, Shape, Wanted};
 use crate::aggregation::{self, Backend, Forwarded};
 use crate::authz::{self, Attributes, Decision};
 use crate::cluster::LogicalCluster;
-use crate::decode::{self, Decoded, Format, Source};
+use crate::decode::{self, Decoded, Format};
 use crate::definition::Definition;
 use crate::impersonation::impersonated;
 use crate::list::{ListOf, list_meta};
@@ -606,10 +606,7 @@ impl Call {
     pub(crate) fn decoded(&self) -> Result<Decoded, ApiError> {
         match self.format()? {
             Some(format) => decode::decode(&self.body, format),
-            None => Ok(Decoded {
-                value: protobuf::decode(&self.body)?,
-                source: Source::default(),
-            }),
+            None => Ok(protobuf::decode(&self.body)?.into()),
         }
     }
 

@@ -4,7 +4,7 @@ use gardener_apimachinery::ApiError;
 use http::{Response, StatusCode};
 use serde_json::Value;
 
-use crate::decode::{self, Format};
+use crate::decode::{self, Decoded, Format};
 use crate::definition::Effect;
 use crate::handle::Call;
 use crate::posted::Posted;
@@ -30,11 +30,15 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         Err(error) if verb != "get" => return Err(error),
         accept => accept,
     };
-    let sent = match verb {
-        "get" => serde_json::to_value(call.query.pairs()).unwrap_or(Value::Null),
-        "patch" => decode::decode(&call.body, Format::Yaml)?.value,
-        _ if call.body.is_empty() => Value::Null,
-        _ => call.decoded()?.value,
+    let Decoded {
+        value: mut sent,
+        source,
+    } = match verb {
+        "get" => Decoded::from(serde_json::to_value(call.query.pairs()).unwrap_or(Value::Null)),
+        // a patch is read when there is something to patch
+        "patch" => Decoded::from(Value::Null),
+        _ if call.body.is_empty() => Decoded::from(Value::Null),
+        _ => call.decoded()?,
     };
     if verb == "update" {
         match meta::name(&sent) {
@@ -43,29 +47,33 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             _ => {}
         }
     }
+    let posted = verb == "create";
+    let mut unread = (posted && !call.body.is_empty()).then_some(source);
+    let mut noted = Vec::new();
     for _ in 0..20 {
         let entry = scope.entry()?;
         let parent = object::value_of(&entry);
-        let posted = verb == "create";
-        let mut warnings = Vec::new();
+        if let Some(source) = unread.take() {
+            scope.check_posted(subresource.kind(), &sent)?;
+            let decoded = Decoded { value: sent, source };
+            sent = Posted::from(subresource.kind()).read(decoded, &options, &mut noted)?;
+        }
+        let mut warnings = noted.clone();
         let body = match verb {
             "patch" => {
+                let patch = decode::decode(&call.body, Format::Yaml)?.value;
                 let mut current = parent.clone();
                 scope.to_requested(&mut current).await?;
                 match call.patch_kind()? {
-                    PatchKind::Json => by_operations(&current, &sent, &options)?,
+                    PatchKind::Json => by_operations(&current, &patch, &options)?,
                     PatchKind::Strategic => match &scope.spec()?.schema {
-                        Some(schema) => gardener_merge::strategic(&current, &sent, schema).map_err(ApiError::from)?,
+                        Some(schema) => gardener_merge::strategic(&current, &patch, schema).map_err(ApiError::from)?,
                         None => return Err(ApiError::unsupported_media_type(&PatchKind::TYPES[..2])),
                     },
                     PatchKind::Merge | PatchKind::Apply => {
-                        gardener_merge::merge_patch(&current, &sent).map_err(ApiError::from)?
+                        gardener_merge::merge_patch(&current, &patch).map_err(ApiError::from)?
                     }
                 }
-            }
-            _ if posted && !call.body.is_empty() => {
-                scope.check_posted(subresource.kind(), &sent)?;
-                Posted::from(subresource.kind()).read(call.decoded()?, &options, &mut warnings)?
             }
             _ => sent.clone(),
         };

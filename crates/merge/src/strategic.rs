@@ -4,7 +4,7 @@
 //! `$deleteFromPrimitiveList/<field>`. Where the schema is silent, maps are merged and lists replaced.
 
 use gardener_schema::Schema;
-use gardener_schema::json::type_of;
+use gardener_schema::json::{go_type, type_of};
 use serde_json::{Map, Value};
 
 use crate::patch::PatchError;
@@ -118,12 +118,8 @@ fn unknown_directive(directive: &Value, patch: &Object) -> PatchError {
 fn list_of(value: &Value) -> Result<&[Value], PatchError> {
     let found = match value {
         Value::Array(elements) => return Ok(elements),
-        Value::Object(_) => "map[string]interface {}",
-        Value::String(_) => "string",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
         Value::Null => "%!s(<nil>)",
+        other => go_type(other),
     };
     Err(PatchError::Directive(format!(
         "expected a []interface {{}}, but received a {found}"

@@ -27,6 +27,19 @@ pub fn type_of(value: &Value) -> &'static str {
     }
 }
 
+/// The type that Go's decoder makes of a value, as `%T` prints it.
+pub fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
 /// A value as Go's `%v` prints it.
 pub fn go_text(value: &Value) -> String {
     let joined = |parts: Vec<String>| parts.join(" ");

@@ -1,7 +1,7 @@
 //! What must hold of the fields that the `scale` subresource of a custom resource shows, whatever the schema says of them.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
-use gardener_schema::json::go_text;
+use gardener_schema::json::{go_text, go_type};
 use serde_json::{Value, json};
 
 use crate::definition::Scale;
@@ -74,19 +74,6 @@ fn find<'a>(
     match fits(current) {
         true => Ok(Some(current)),
         false => unfit(path.len(), current, expected),
-    }
-}
-
-/// How Go names the type of a decoded JSON value.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
     }
 }
 

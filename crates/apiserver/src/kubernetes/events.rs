@@ -35,21 +35,24 @@ pub(super) fn core_kind(mut kind: Kind) -> Kind {
     kind
 }
 
+/// What an event tells of the object that it is about.
+const ABOUT: [&str; 7] = [
+    "kind",
+    "namespace",
+    "name",
+    "uid",
+    "apiVersion",
+    "resourceVersion",
+    "fieldPath",
+];
+
 /// What events of the core are selected by.
 fn core_fields(event: &Value) -> Vec<(String, String)> {
     let text = |path: &str| meta::text(event, path).to_owned();
-    let mut fields: Vec<(String, String)> = [
-        "kind",
-        "namespace",
-        "name",
-        "uid",
-        "apiVersion",
-        "resourceVersion",
-        "fieldPath",
-    ]
-    .iter()
-    .map(|key| (format!("involvedObject.{key}"), text(&format!("/involvedObject/{key}"))))
-    .collect();
+    let mut fields: Vec<(String, String)> = ABOUT
+        .iter()
+        .map(|key| (format!("involvedObject.{key}"), text(&format!("/involvedObject/{key}"))))
+        .collect();
     fields.push(("reason".into(), text("/reason")));
     fields.push(("type".into(), text("/type")));
     fields.push(("source".into(), text("/source/component")));
@@ -68,23 +71,15 @@ fn new_fields(event: &Value) -> Vec<(String, String)> {
             text.to_owned()
         }
     };
-    let mut fields: Vec<(String, String)> = [
-        "kind",
-        "namespace",
-        "name",
-        "uid",
-        "apiVersion",
-        "resourceVersion",
-        "fieldPath",
-    ]
-    .iter()
-    .map(|key| {
-        (
-            format!("regarding.{key}"),
-            text(&format!("/regarding/{key}"), &format!("/involvedObject/{key}")),
-        )
-    })
-    .collect();
+    let mut fields: Vec<(String, String)> = ABOUT
+        .iter()
+        .map(|key| {
+            (
+                format!("regarding.{key}"),
+                text(&format!("/regarding/{key}"), &format!("/involvedObject/{key}")),
+            )
+        })
+        .collect();
     fields.push(("reason".into(), text("/reason", "/reason")));
     fields.push(("type".into(), text("/type", "/type")));
     fields.push((

@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use serde_json::{Value, json};
 
 use crate::connect;
@@ -48,7 +48,9 @@ impl Subresource for Log {
             .is_some_and(request::is_true)
         {
             return Err(ApiError::bad_request(format!(
-                "previous terminated container {container:?} in pod {own:?} not found"
+                "previous terminated container {} in pod {} not found",
+                go_quote(container),
+                go_quote(own)
             )));
         }
         let started = status.and_then(|status| {
@@ -57,7 +59,9 @@ impl Subresource for Log {
         });
         let Some(started) = started.and_then(Value::as_str) else {
             return Err(ApiError::bad_request(format!(
-                "container {container:?} in pod {own:?} is waiting to start: ContainerCreating"
+                "container {} in pod {} is waiting to start: ContainerCreating",
+                go_quote(container),
+                go_quote(own)
             )));
         };
         Ok(Effect::Text(format!(

@@ -22,10 +22,12 @@ impl Path {
         Self(name.to_owned())
     }
 
-    /// The path of a field below this one.
+    /// The path of a field below this one. Where a map's key stands for the name, it may be empty: Go writes brackets then.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
-        if self.0.is_empty() {
+        if name.is_empty() {
+            self.key(name)
+        } else if self.0.is_empty() {
             Self(name.to_owned())
         } else {
             Self(format!("{}.{name}", self.0))

@@ -108,6 +108,8 @@ pub mod label {
     pub const EXTENSION_CONTAINER_RUNTIME_PREFIX: &str = "containerruntime.extensions.gardener.cloud/";
     /// Prefix of DNS provider type labels.
     pub const EXTENSION_DNS_RECORD_PREFIX: &str = "dnsrecord.extensions.gardener.cloud/";
+    /// Prefix of labels that name the types of self-hosted shoots' exposures.
+    pub const EXTENSION_SELF_HOSTED_SHOOT_EXPOSURE_PREFIX: &str = "selfhostedshootexposure.extensions.gardener.cloud/";
     /// Prefix of networking type labels.
     pub const EXTENSION_NETWORKING_PREFIX: &str = "networking.extensions.gardener.cloud/";
     /// Prefix of operating system type labels.

@@ -191,9 +191,22 @@ pub fn ip_families(families: &[String], path: &Path) -> ErrorList {
 /// A group, version and kind as Go prints them: `/v1, Kind=Secret`.
 pub fn go_kind(api_version: &str, kind: &str) -> String {
     match api_version.split_once('/') {
+        // no group and version at all
+        Some((_, version)) if version.contains('/') => format!("/, Kind={kind}"),
         Some((group, version)) => format!("{group}/{version}, Kind={kind}"),
         None => format!("/{api_version}, Kind={kind}"),
     }
+}
+
+/// A finding of a reference (kind, name, version) whose version has more than a group before it.
+pub fn no_group_version(path: &Path, (kind, name, version): (&str, &str, &str)) -> Error {
+    let shown = go_struct(&[
+        ("kind", kind.into()),
+        ("name", name.into()),
+        ("apiVersion", version.into()),
+    ]);
+    let why = "cannot determine GroupVersionKind for specified reference: unexpected GroupVersion string";
+    Error::literal(path, shown, format!("{why}: {version}"))
 }
 
 /// An object reference as Go prints it.

@@ -17,6 +17,20 @@ where
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
+/// Writes a number as Go does: a whole one without a fraction.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn go_float<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    /// Up to here every whole number has a float of its own.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Some(value) if value.fract() == 0.0 && value.abs() <= EXACT => serializer.serialize_i64(*value as i64),
+        Some(value) => serializer.serialize_f64(*value),
+        None => serializer.serialize_none(),
+    }
+}
+
 /// Whether a value equals its type's default and need not be written.
 pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()

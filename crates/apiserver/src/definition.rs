@@ -451,6 +451,11 @@ pub trait Strategy: Send + Sync + 'static {
         &[]
     }
 
+    /// Whether an object that comes without a name, and without the beginning of one, is given a name.
+    fn names_nameless(&self) -> bool {
+        false
+    }
+
     /// Lists, by their JSON pointers, that are something else when they are empty than when they are absent.
     fn lists_kept_empty(&self) -> &'static [&'static str] {
         &[]

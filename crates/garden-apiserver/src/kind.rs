@@ -37,6 +37,9 @@ pub trait GardenKind:
     /// Whether [`Self::warn`] has anything to say.
     const WARNS: bool = false;
 
+    /// Whether an object that comes without a name, and without the beginning of one, is given a name.
+    const NAMES_NAMELESS: bool = false;
+
     /// Fills in what the user left out.
     fn set_defaults(&mut self, chance: u64) {}
     /// Amounts that are written back in canonical form.
@@ -176,6 +179,10 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
         if managed.is_some() {
             meta::set(object, "managedFields", managed);
         }
+    }
+
+    fn names_nameless(&self) -> bool {
+        K::NAMES_NAMELESS
     }
 
     fn prepare_for_create(&self, context: &Context<'_>, object: &mut Draft) -> Result<(), ApiError> {

@@ -107,7 +107,9 @@ pub(crate) fn cloud_profile(
                 .map(Profile::Namespaced)
                 .ok_or_else(|| missing("namespacedcloudprofile"))
         }
-        other => Err(format!("could not find referenced cloud profile with kind {other:?}")),
+        other => Err(format!(
+            "could not find referenced cloud profile: could not find referenced cloud profile with kind {other:?}"
+        )),
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_apis::core::v1beta1::{
     CloudProfileSpec, CloudProfileStatus, ExpirableVersionStatus, KubernetesSettings, KubernetesStatus, LifecycleStage,
-    Limits, MachineImage, MachineImageStatus, MachineImageVersion, NamespacedCloudProfile, NamespacedCloudProfileSpec,
-    Shoot,
+    Limits, MachineImage, MachineImageFlavor, MachineImageStatus, MachineImageVersion, NamespacedCloudProfile,
+    NamespacedCloudProfileSpec, Shoot,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
@@ -53,6 +53,7 @@ pub fn next_transition(spec: &CloudProfileSpec, now: Timestamp) -> Option<Timest
 /// provider's extension alone.
 pub fn merged(parent: &CloudProfileSpec, child: &NamespacedCloudProfileSpec) -> CloudProfileSpec {
     let mut spec = parent.clone();
+    let child = &in_form_of(parent, child);
     if let Some(kubernetes) = &child.kubernetes {
         override_kubernetes(&mut spec.kubernetes, kubernetes);
     }
@@ -87,6 +88,51 @@ pub fn merged(parent: &CloudProfileSpec, child: &NamespacedCloudProfileSpec) -> 
         });
     }
     default_architectures(&mut spec);
+    spec
+}
+
+/// A namespaced profile in the form of its parent: with capabilities where the parent defines some, with architectures where it does not.
+pub fn in_form_of(parent: &CloudProfileSpec, child: &NamespacedCloudProfileSpec) -> NamespacedCloudProfileSpec {
+    let mut spec = child.clone();
+    let has_capabilities = !parent.machine_capabilities.is_empty();
+    let of_architecture = |name: &str| BTreeMap::from([(ARCHITECTURE.to_owned(), vec![name.to_owned()])]);
+    for version in spec.machine_images.iter_mut().flat_map(|image| &mut image.versions) {
+        if !has_capabilities {
+            if version.architectures.is_empty() {
+                let told = version.capability_flavors.iter();
+                let told = told.filter_map(|flavor| flavor.capabilities.get(ARCHITECTURE));
+                let told: BTreeSet<&String> = told.flatten().collect();
+                version.architectures = told.into_iter().cloned().collect();
+            }
+            version.capability_flavors.clear();
+        } else if version.capability_flavors.is_empty() {
+            let told = version.architectures.iter();
+            version.capability_flavors = told
+                .map(|name| MachineImageFlavor {
+                    capabilities: of_architecture(name),
+                })
+                .collect();
+        }
+    }
+    let defined = parent.machine_capabilities.iter().find(|own| own.name == ARCHITECTURE);
+    let only = defined.and_then(|own| match own.values.as_slice() {
+        [only] => Some(only.as_str()),
+        _ => None,
+    });
+    for own in &mut spec.machine_types {
+        if !has_capabilities {
+            if own.architecture.is_none() {
+                own.architecture = own
+                    .capabilities
+                    .get(ARCHITECTURE)
+                    .and_then(|told| told.first().cloned());
+            }
+            own.capabilities.clear();
+        } else if own.capabilities.is_empty() {
+            let told = only.or(own.architecture.as_deref()).unwrap_or(AMD64);
+            own.capabilities = of_architecture(told);
+        }
+    }
     spec
 }
 

@@ -85,7 +85,7 @@ pub fn needs_of_shoot(shoot: &Shoot) -> Vec<Need> {
             needs.push(Need::new(
                 "DNSRecord",
                 kind,
-                "dns provider",
+                "extension",
                 format!("spec.dns.providers[{i}].type"),
             ));
         }

@@ -56,11 +56,13 @@ pub fn duration(text: &str) -> Result<(), String> {
         return invalid();
     }
     while !rest.is_empty() {
-        let end = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(rest.len());
-        let (number, tail) = rest.split_at(end);
-        if number.matches('.').count() > 1 || !number.contains(|c: char| c.is_ascii_digit()) {
+        let mut points = 0;
+        let end = rest.find(|c: char| {
+            points += usize::from(c == '.');
+            !c.is_ascii_digit() && c != '.' || points > 1
+        });
+        let (number, tail) = rest.split_at(end.unwrap_or(rest.len()));
+        if !number.contains(|c: char| c.is_ascii_digit()) {
             return invalid();
         }
         let end = tail
@@ -145,7 +147,19 @@ fn time_as(text: &str, layout: &str, micro: bool) -> Result<(), String> {
     let zone = rest.as_bytes();
     let offset = matches!(zone, [b'+' | b'-', a, b, b':', c, d] if [a, b, c, d].iter().all(|b| b.is_ascii_digit()));
     if rest != "Z" && !offset {
-        return fail(rest, "Z07:00");
+        let end = match zone {
+            [b'Z', ..] => Some(1),
+            [b'+' | b'-', a, b, b':', c, d, ..] if [a, b, c, d].iter().all(|b| b.is_ascii_digit()) => Some(6),
+            _ => None,
+        };
+        return match end.and_then(|end| rest.get(end..)) {
+            Some(extra) => Err(format!(
+                "parsing time {}: extra text: {}",
+                go_quote(text),
+                go_quote(extra)
+            )),
+            None => fail(rest, "Z07:00"),
+        };
     }
     if text.parse::<jiff::Timestamp>().is_err() {
         return Err(format!("parsing time {}: out of range", go_quote(text)));
@@ -180,6 +194,10 @@ mod tests {
         assert_eq!(duration("abc").unwrap_err(), "time: invalid duration \"abc\"");
         assert_eq!(duration("").unwrap_err(), "time: invalid duration \"\"");
         assert_eq!(duration("5").unwrap_err(), "time: missing unit in duration \"5\"");
+        assert_eq!(
+            duration("1.2.3").unwrap_err(),
+            "time: missing unit in duration \"1.2.3\""
+        );
         assert_eq!(
             duration("5d").unwrap_err(),
             "time: unknown unit \"d\" in duration \"5d\""

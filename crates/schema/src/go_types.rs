@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Found by reflection over `k8s.io/api`, `k8s.io/apimachinery`, `k8s.io/apiextensions-apiserver` and `k8s.io/kube-aggregator`, v0.36.
+/// Found by reflection over `k8s.io/api`, `k8s.io/apimachinery`, `k8s.io/apiextensions-apiserver` and `k8s.io/kube-aggregator`, v0.36, and
+/// `github.com/gardener/gardener/pkg/apis`, v1.150.
 const RECORDED: &str = include_str!("../recorded/go-types.json");
 
 static TYPES: LazyLock<BTreeMap<&'static str, GoType<'static>>> =
@@ -37,9 +38,9 @@ pub(crate) struct GoType<'a> {
     pub(crate) zeros: BTreeMap<&'a str, Value>,
 }
 
-/// Whether a definition is one of Kubernetes' own, whose Go types are all known.
+/// Whether a definition is one of Kubernetes' own or Gardener's, whose Go types are all known.
 pub(crate) fn is_known(definition: &str) -> bool {
-    definition.starts_with("io.k8s.")
+    definition.starts_with("io.k8s.") || definition.starts_with("com.github.gardener.gardener.pkg.apis.")
 }
 
 /// The struct of a definition name, `io.k8s.api.core.v1.Volume`.
@@ -70,5 +71,7 @@ mod tests {
         let container = of("io.k8s.api.core.v1.Container").unwrap();
         assert_eq!(container.named("imagePullPolicy"), Some("v1.PullPolicy"));
         assert_eq!(of("io.k8s.api.rbac.v1.Role").unwrap().nulls, ["rules"]);
+        let member = of("com.github.gardener.gardener.pkg.apis.core.v1beta1.ProjectMember").unwrap();
+        assert_eq!(member.embedding("name"), Some("Subject"));
     }
 }

@@ -147,7 +147,7 @@ impl Scope {
             if version.prunes && !(looked && unknown.is_empty()) {
                 schema.prune(object);
             }
-            if version.completes {
+            if self.definition.is_go_type() {
                 keep_reset(object);
                 drop_empty(schema, object, self.definition.strategy.lists_kept_empty());
             }

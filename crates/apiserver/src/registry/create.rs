@@ -104,7 +104,9 @@ impl Scope {
         let revision = meta::resource_version(&object).to_owned();
         self.prepare_metadata(&mut object, context.now);
         self.drop_status(&mut object);
-        let generated = meta::name(&object).is_empty() && !meta::text(&object, "/metadata/generateName").is_empty();
+        let is_named_here =
+            self.definition.strategy.names_nameless() || !meta::text(&object, "/metadata/generateName").is_empty();
+        let generated = meta::name(&object).is_empty() && is_named_here;
         for attempt in 0..RETRIES {
             // only a name that may be taken makes another attempt
             let mut candidate = match generated {

@@ -70,8 +70,8 @@ fn seed_of(attributes: &Attributes<'_>, shoot: &Shoot) -> Result<Option<Seed>, A
     };
     match lookup::get::<Seed>(attributes.context.lister, "", name) {
         Some(seed) => Ok(Some(seed)),
-        None => Err(ApiError::internal(format!(
-            "error retrieving default domains: could not get seed {name}: seed.core.gardener.cloud {name:?} not found"
+        None => Err(ApiError::unclassified(format!(
+            "error retrieving default domains: Internal error occurred: could not get seed {name}: seed.core.gardener.cloud {name:?} not found"
         ))),
     }
 }

@@ -36,7 +36,7 @@ fn seed_needs(seed: &Seed) -> Vec<Need> {
         needs.push(Need::new(
             "DNSRecord",
             &provider.r#type,
-            "dns provider",
+            "extension",
             "spec.dns.provider.type",
         ));
     }

@@ -8,6 +8,7 @@ use gardener_apimachinery::ApiError;
 use gardener_apis::constants::label::{
     EXTENSION_CONTAINER_RUNTIME_PREFIX, EXTENSION_DNS_RECORD_PREFIX, EXTENSION_EXTENSION_PREFIX,
     EXTENSION_NETWORKING_PREFIX, EXTENSION_OPERATING_SYSTEM_CONFIG_PREFIX, EXTENSION_PROVIDER_PREFIX,
+    EXTENSION_SELF_HOSTED_SHOOT_EXPOSURE_PREFIX,
 };
 use gardener_apis::core::v1beta1::*;
 use gardener_apis::security::v1alpha1::{CredentialsBinding, WorkloadIdentity};
@@ -18,13 +19,14 @@ use serde_json::json;
 use super::typed;
 use crate::lookup;
 
-const PREFIXES: [&str; 6] = [
+const PREFIXES: [&str; 7] = [
     EXTENSION_PROVIDER_PREFIX,
     EXTENSION_EXTENSION_PREFIX,
     EXTENSION_CONTAINER_RUNTIME_PREFIX,
     EXTENSION_DNS_RECORD_PREFIX,
     EXTENSION_NETWORKING_PREFIX,
     EXTENSION_OPERATING_SYSTEM_CONFIG_PREFIX,
+    EXTENSION_SELF_HOSTED_SHOOT_EXPOSURE_PREFIX,
 ];
 
 /// The types of kind Extension that a cluster has: those it asks for and those enabled for all, without those it switches off.
@@ -72,8 +74,13 @@ fn shoot_labels(shoot: &Shoot, lister: &dyn Lister) -> BTreeSet<String> {
         for runtime in worker.cri.iter().flat_map(|cri| &cri.container_runtimes) {
             labels.insert(format!("{EXTENSION_CONTAINER_RUNTIME_PREFIX}{}", runtime.r#type));
         }
-        if let Some(image) = worker.machine.image.as_ref().filter(|image| !image.name.is_empty()) {
+        if let Some(image) = &worker.machine.image {
             labels.insert(format!("{EXTENSION_OPERATING_SYSTEM_CONFIG_PREFIX}{}", image.name));
+        }
+        let exposure = worker.control_plane.as_ref().and_then(|own| own.exposure.as_ref());
+        let extension = exposure.and_then(|exposure| exposure.extension.as_ref());
+        if let Some(kind) = extension.and_then(|extension| extension.r#type.as_deref()) {
+            labels.insert(format!("{EXTENSION_SELF_HOSTED_SHOOT_EXPOSURE_PREFIX}{kind}"));
         }
     }
     for provider in spec.dns.iter().flat_map(|dns| &dns.providers) {
@@ -81,11 +88,10 @@ fn shoot_labels(shoot: &Shoot, lister: &dyn Lister) -> BTreeSet<String> {
             labels.insert(format!("{EXTENSION_DNS_RECORD_PREFIX}{kind}"));
         }
     }
-    if !shoot.is_workerless()
-        && let Some(kind) = spec
-            .networking
-            .as_ref()
-            .and_then(|networking| networking.r#type.as_deref())
+    if let Some(kind) = spec
+        .networking
+        .as_ref()
+        .and_then(|networking| networking.r#type.as_deref())
     {
         labels.insert(format!("{EXTENSION_NETWORKING_PREFIX}{kind}"));
     }
@@ -95,7 +101,7 @@ fn shoot_labels(shoot: &Shoot, lister: &dyn Lister) -> BTreeSet<String> {
 fn seed_labels(seed: &Seed, lister: &dyn Lister) -> BTreeSet<String> {
     let spec = &seed.spec;
     let mut labels = BTreeSet::from([format!("{EXTENSION_PROVIDER_PREFIX}{}", spec.provider.r#type)]);
-    if let Some(backup) = spec.backup.as_ref().filter(|backup| !backup.provider.is_empty()) {
+    if let Some(backup) = &spec.backup {
         labels.insert(format!("{EXTENSION_PROVIDER_PREFIX}{}", backup.provider));
     }
     if let Some(provider) = &spec.dns.provider {

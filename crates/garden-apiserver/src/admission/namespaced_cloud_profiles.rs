@@ -6,7 +6,7 @@ use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{self, Error, ErrorList, Path};
 use gardener_apis::core::v1beta1::*;
 use gardener_apiserver::definition::{Admission, Attributes};
-use gardener_rules::cloud_profiles::{merged, uses_namespaced};
+use gardener_rules::cloud_profiles::{in_form_of, merged, uses_namespaced};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 
@@ -38,23 +38,30 @@ impl Admission for NamespacedCloudProfileValidator {
         }
         let parent = lookup::get::<CloudProfile>(attributes.context.lister, "", &profile.spec.parent.name)
             .ok_or_else(|| ApiError::bad_request("parent CloudProfile could not be found"))?;
+        // as the controller will make it of what is written here
+        let in_parents_form = |profile: &NamespacedCloudProfile| NamespacedCloudProfile {
+            spec: in_form_of(&parent.spec, &profile.spec),
+            ..profile.clone()
+        };
+        let profile = in_parents_form(&profile);
+        let old = old.as_deref().map(in_parents_form);
         let check = Check {
             profile: &profile,
-            old: old.as_deref(),
+            old: old.as_ref(),
             parent: &parent.spec,
             now: attributes.context.now,
         };
-        check.kubernetes().map_err(ApiError::internal)?;
+        check.kubernetes().map_err(ApiError::unclassified)?;
         let errors = check.images();
         if !errors.is_empty() {
-            return Err(ApiError::internal(field::aggregate(&errors)));
+            return Err(ApiError::unclassified(field::aggregate(&errors)));
         }
         let whole = merged(&parent.spec, &profile.spec);
         let errors = validate_merged_cloud_profile(&whole, check.rules(), &Path::new("status.cloudProfileSpec"));
         if errors.is_empty() {
             return Ok(());
         }
-        Err(ApiError::internal(format!(
+        Err(ApiError::unclassified(format!(
             "error while validating merged NamespacedCloudProfile: {}",
             field::listed(&errors)
         )))

@@ -226,7 +226,7 @@ impl Admission for BastionPlugin {
         let Some(seed) = shoot.spec.seed_name.clone() else {
             return Err(refuse("shoot is not yet assigned to a seed".into()));
         };
-        if !shoot.spec.ssh_access_enabled() {
+        if bastion.metadata.deletion_timestamp.is_none() && !shoot.spec.ssh_access_enabled() {
             return Err(refuse("ssh access is disabled for worker nodes".into()));
         }
         bastion.spec.seed_name = Some(seed);
@@ -237,15 +237,16 @@ impl Admission for BastionPlugin {
         }
         let uid = shoot.metadata.uid.clone().unwrap_or_default();
         let owners = bastion.metadata.owner_references.get_or_insert_default();
-        owners.retain(|owner| owner.controller != Some(true));
-        owners.push(OwnerReference {
-            api_version: "core.gardener.cloud/v1beta1".into(),
-            kind: "Shoot".into(),
-            name,
-            uid,
-            controller: Some(true),
-            block_owner_deletion: Some(true),
-        });
+        if !owners.iter().any(|owner| owner.uid == uid) {
+            owners.push(OwnerReference {
+                api_version: "core.gardener.cloud/v1beta1".into(),
+                kind: "Shoot".into(),
+                name,
+                uid,
+                controller: Some(true),
+                block_owner_deletion: Some(true),
+            });
+        }
         put(attributes, bastion);
         Ok(())
     }

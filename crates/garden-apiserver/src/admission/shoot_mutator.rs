@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::{Error, Path};
+use gardener_apimachinery::field::{Error, Path, go_quote};
 use gardener_apis::constants::{annotation, operation, task};
 use gardener_apis::core::v1beta1::*;
 use gardener_apis::validation::{cidr, family};
@@ -40,13 +40,16 @@ impl Admission for ShootMutator {
                 == shoot.spec.cloud_profile_name.as_ref();
             // Below 1.34 the defaults have written both forms of one name.
             if !same || at_least(shoot.spec.kubernetes_version(), 34) {
-                return Err(ApiError::internal(
+                return Err(ApiError::unclassified(
                     "new shoot can only specify either cloudProfileName or cloudProfile reference",
                 ));
             }
         }
-        let reference = shoot.spec.cloud_profile_reference();
-        let profile = lookup::cloud_profile(context.lister, attributes.namespace, reference.as_ref())
+        let Some(reference) = shoot.spec.cloud_profile_reference() else {
+            // the validation says what is missing
+            return Ok(());
+        };
+        let profile = lookup::cloud_profile(context.lister, attributes.namespace, Some(&reference))
             .map_err(ApiError::internal)?;
         if old.is_none() {
             let annotations = shoot.metadata.annotations.get_or_insert_default();
@@ -257,8 +260,11 @@ fn complete_machine(
     let prefix = match Wish::of(wish.strip_prefix('v').unwrap_or(&wish)) {
         _ if listed && !wish.is_empty() => Wish::Exact,
         Ok(prefix) => prefix,
-        Err(_) => {
-            let why = format!("{wish} must be a semantic version");
+        Err(part) => {
+            let why = format!(
+                "{part} must be a semantic version: strconv.ParseUint: parsing {}: invalid syntax",
+                go_quote(part)
+            );
             return Err(Error::invalid(&path, wish.as_str(), why));
         }
     };
@@ -275,9 +281,10 @@ fn complete_machine(
             let candidates = versions::machine_image(suitable, now);
             let found = versions::default_machine_image(&candidates, &prefix).map(|found| found.text.to_owned());
             found.ok_or_else(|| {
+                let asked = image.as_ref().map(|image| format!("{}@{wish}", image.name));
                 Error::invalid(
                     &path,
-                    known.name.as_str(),
+                    asked.unwrap_or_default(),
                     "failed to determine latest machine image from cloud profile: unable to determine latest expirable version",
                 )
             })?

@@ -485,6 +485,7 @@ impl GardenKind for Quota {
 impl GardenKind for SecretBinding {
     const GENERATION: bool = false;
     const UNCONDITIONAL: bool = true;
+    const NAMES_NAMELESS: bool = true;
     const WARNS: bool = true;
     fn set_defaults(&mut self, _: u64) {
         default_secret_binding(self);
@@ -497,7 +498,11 @@ impl GardenKind for SecretBinding {
     }
     fn warn(&self, _: Option<&Self>, _: Timestamp, _: Duration) -> Vec<String> {
         vec![
-            "SecretBinding is deprecated in favour of CredentialsBinding; please use CredentialsBinding instead".into(),
+            concat!(
+                "SecretBinding is deprecated in favour of CredentialsBinding. For migration instructions, see: ",
+                "https://github.com/gardener/gardener/blob/master/docs/usage/shoot-operations/secretbinding-to-credentialsbinding-migration.md"
+            )
+            .into(),
         ]
     }
     fn cells(&self, now: Timestamp) -> Vec<Value> {

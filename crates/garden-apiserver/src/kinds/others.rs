@@ -23,6 +23,7 @@ use crate::rows::{self, PENDING, age, or, since};
 impl GardenKind for CredentialsBinding {
     const GENERATION: bool = false;
     const UNCONDITIONAL: bool = false;
+    const NAMES_NAMELESS: bool = true;
     fn set_defaults(&mut self, _: u64) {
         default_credentials_binding(self);
     }
@@ -48,6 +49,7 @@ impl GardenKind for CredentialsBinding {
 impl GardenKind for WorkloadIdentity {
     const GENERATION: bool = false;
     const UNCONDITIONAL: bool = false;
+    const NAMES_NAMELESS: bool = true;
     fn prepare_create(&mut self, _: &Context<'_>) {
         default_workload_identity(self);
     }

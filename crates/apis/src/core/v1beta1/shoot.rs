@@ -13,13 +13,14 @@ use crate::Duration;
 mod defaults;
 mod helpers;
 pub(crate) mod validation;
+pub(crate) use validation::{ACCEPTED_ISSUERS, keeps_accepted_issuers};
 mod warnings;
 
 pub use defaults::*;
 pub use helpers::*;
 pub use validation::{
     maintenance_time, supports_admission_plugin, supports_feature_gate, validate_shoot, validate_shoot_creation,
-    validate_shoot_spec, validate_shoot_status_update, validate_shoot_update,
+    validate_shoot_spec, validate_shoot_spec_update, validate_shoot_status_update, validate_shoot_update,
 };
 pub use warnings::{shoot_warnings, spec_warnings};
 
@@ -207,7 +208,11 @@ pub struct ClusterAutoscaler {
     pub scale_down_delay_after_failure: Option<Duration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale_down_unneeded_time: Option<Duration>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::wire::go_float"
+    )]
     pub scale_down_utilization_threshold: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scan_interval: Option<Duration>,
@@ -233,13 +238,21 @@ pub struct ClusterAutoscaler {
 pub struct ClusterAutoscalerOptions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_node_provision_time: Option<Duration>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::wire::go_float"
+    )]
     pub scale_down_gpu_utilization_threshold: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale_down_unneeded_time: Option<Duration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale_down_unready_time: Option<Duration>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::wire::go_float"
+    )]
     pub scale_down_utilization_threshold: Option<f64>,
 }
 
@@ -517,7 +530,11 @@ pub struct HorizontalPodAutoscalerConfig {
     pub initial_readiness_delay: Option<Duration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sync_period: Option<Duration>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::wire::go_float"
+    )]
     pub tolerance: Option<f64>,
 }
 
@@ -1420,9 +1437,17 @@ pub struct VerticalPodAutoscaler {
     pub evict_after_oom_threshold: Option<Duration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eviction_rate_burst: Option<i32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::wire::go_float"
+    )]
     pub eviction_rate_limit: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::wire::go_float"
+    )]
     pub eviction_tolerance: Option<f64>,
     #[serde(
         default,
@@ -1445,28 +1470,51 @@ pub struct VerticalPodAutoscaler {
     #[serde(
         rename = "recommendationLowerBoundCPUPercentile",
         default,
-        skip_serializing_if = "Option::is_none"
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::wire::go_float"
     )]
     pub recommendation_lower_bound_cpu_percentile: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::wire::go_float"
+    )]
     pub recommendation_lower_bound_memory_percentile: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::wire::go_float"
+    )]
     pub recommendation_margin_fraction: Option<f64>,
     #[serde(
         rename = "recommendationUpperBoundCPUPercentile",
         default,
-        skip_serializing_if = "Option::is_none"
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::wire::go_float"
     )]
     pub recommendation_upper_bound_cpu_percentile: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::wire::go_float"
+    )]
     pub recommendation_upper_bound_memory_percentile: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recommender_interval: Option<Duration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recommender_update_worker_count: Option<i64>,
-    #[serde(rename = "targetCPUPercentile", default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "targetCPUPercentile",
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::wire::go_float"
+    )]
     pub target_cpu_percentile: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::wire::go_float"
+    )]
     pub target_memory_percentile: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updater_interval: Option<Duration>,

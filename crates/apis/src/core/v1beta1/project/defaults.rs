@@ -23,10 +23,7 @@ fn default_subject(subject: &mut Subject) {
 /// Fills in what the user left out.
 pub fn default_project(project: &mut Project) {
     let spec = &mut project.spec;
-    spec.owner
-        .iter_mut()
-        .chain(spec.created_by.iter_mut())
-        .for_each(default_subject);
+    spec.owner.iter_mut().for_each(default_subject);
     for member in &mut spec.members {
         let empty = member.api_group.as_deref().unwrap_or_default().is_empty();
         if matches!(member.kind.as_str(), "User" | "Group") && empty {
@@ -71,8 +68,12 @@ impl ProjectMember {
 
     /// Whether the member is this subject.
     pub fn is(&self, subject: &Subject) -> bool {
-        subject_key(&self.kind, &self.name, self.namespace.as_deref())
-            == subject_key(&subject.kind, &subject.name, subject.namespace.as_deref())
+        fn text(value: &Option<String>) -> &str {
+            value.as_deref().unwrap_or_default()
+        }
+        (self.kind.as_str(), self.name.as_str()) == (subject.kind.as_str(), subject.name.as_str())
+            && text(&self.api_group) == text(&subject.api_group)
+            && text(&self.namespace) == text(&subject.namespace)
     }
 
     /// A member that is this subject, with roles.

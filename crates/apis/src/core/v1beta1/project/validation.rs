@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::{meta, names};
 use k8s_openapi::api::rbac::v1::Subject;
+use serde_json::Value;
 
 use super::defaults::subject_key;
 use super::*;
@@ -183,6 +184,24 @@ fn go_subject(subject: &Subject) -> String {
     go_struct(&members)
 }
 
+/// A member as Go prints it: its roles are in one list there.
+fn as_go(member: &ProjectMember) -> String {
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    let (group, namespace) = (text(&member.api_group), text(&member.namespace));
+    let members = [
+        ("kind", Some(shown(&member.kind))),
+        ("apiGroup", (!group.is_empty()).then(|| shown(&group))),
+        ("name", Some(shown(&member.name))),
+        ("namespace", (!namespace.is_empty()).then(|| shown(&namespace))),
+        ("Roles", Some(shown(&member.all_roles()))),
+    ];
+    let members = members.into_iter();
+    let members: Vec<(&str, Value)> = members
+        .filter_map(|(name, value)| value.map(|value| (name, value)))
+        .collect();
+    go_struct(&members)
+}
+
 /// [VAL-PR5].
 fn members(spec: &ProjectSpec, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
@@ -199,7 +218,9 @@ fn members(spec: &ProjectSpec, path: &Path) -> ErrorList {
             continue;
         }
         if !seen.insert(subject_key(&member.kind, &member.name, member.namespace.as_deref())) {
-            errors.push(Error::duplicate(&at, shown(member)));
+            let mut error = Error::duplicate(&at, shown(member));
+            error.show_as(as_go(member));
+            errors.push(error);
         }
         errors.extend(validate_subject(
             &Subject {

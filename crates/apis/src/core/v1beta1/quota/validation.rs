@@ -3,7 +3,9 @@
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 
 use super::*;
-use crate::validation::{go_kind, immutable, non_negative_quantity, object_meta, object_meta_update};
+use crate::validation::{
+    go_kind, immutable_as, non_negative_quantity, object_meta, object_meta_update, reference_in_order,
+};
 
 const SCOPES: [(&str, &str); 3] = [
     ("core.gardener.cloud/v1beta1", "Project"),
@@ -64,7 +66,12 @@ pub fn validate_quota(quota: &Quota) -> ErrorList {
 /// Checks a change of a quota.
 pub fn validate_quota_update(new: &Quota, old: &Quota) -> ErrorList {
     let mut errors = object_meta_update(&new.metadata, &old.metadata);
-    errors.extend(immutable(&new.spec.scope, &old.spec.scope, &Path::new("spec.scope")));
+    errors.extend(immutable_as(
+        &new.spec.scope,
+        &old.spec.scope,
+        &Path::new("spec.scope"),
+        reference_in_order,
+    ));
     errors.extend(validate_quota(new));
     errors
 }

@@ -565,8 +565,14 @@ pub fn validate_seed_update(new: &Seed, old: &Seed) -> ErrorList {
             .into_iter()
             .filter(|error| error.detail.starts_with("must not overwrite")),
     );
-    let path = Path::new("spec");
-    let (spec, before) = (&new.spec, &old.spec);
+    errors.extend(validate_seed_spec_update(&new.spec, &old.spec, &Path::new("spec")));
+    errors.extend(validate_seed(new));
+    errors
+}
+
+/// Checks a change of a seed's spec, of its own or of a template's.
+pub fn validate_seed_spec_update(spec: &SeedSpec, before: &SeedSpec, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
     let networks = path.child("networks");
     let (now, then) = (&spec.networks, &before.networks);
     errors.extend(immutable(
@@ -606,7 +612,6 @@ pub fn validate_seed_update(new: &Seed, old: &Seed) -> ErrorList {
             "removing defaults DNS configuration is not allowed",
         ));
     }
-    errors.extend(validate_seed(new));
     errors
 }
 

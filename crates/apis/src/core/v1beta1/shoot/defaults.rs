@@ -318,10 +318,11 @@ fn default_maintenance(maintenance: &mut Maintenance, has_workers: bool, chance:
 
 /// [DEF-25] – [DEF-31].
 fn default_worker(worker: &mut Worker, provider_type: &str) {
-    let cri = worker.cri.get_or_insert_default();
-    if cri.name.is_empty() {
-        cri.name = "containerd".into();
-    }
+    let cri = || CRI {
+        name: "containerd".into(),
+        ..CRI::default()
+    };
+    worker.cri.get_or_insert_with(cri);
     default(&mut worker.update_strategy, "AutoRollingUpdate".to_owned());
     match worker.strategy() {
         "AutoInPlaceUpdate" => {

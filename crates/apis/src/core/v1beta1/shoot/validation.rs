@@ -31,6 +31,8 @@ pub(crate) mod spec_parts {
 pub use kubernetes_features::{supports_admission_plugin, supports_feature_gate};
 pub use schedule::maintenance_time;
 pub use spec::validate_shoot_spec;
+pub use update::validate_shoot_spec_update;
+pub(crate) use update::{ACCEPTED_ISSUERS, keeps_accepted_issuers};
 
 /// Checks a shoot that is to be created or stored again.
 pub fn validate_shoot(shoot: &Shoot) -> ErrorList {
@@ -65,12 +67,19 @@ pub fn validate_shoot_creation(shoot: &Shoot) -> ErrorList {
 /// Checks a change of a shoot's main resource; `new` also has to pass on its own.
 pub fn validate_shoot_update(new: &Shoot, old: &Shoot) -> ErrorList {
     let mut errors = object_meta_update(&new.metadata, &old.metadata);
-    errors.extend(update::validate_shoot_spec_update(new, old));
+    let path = Path::new("spec");
+    errors.extend(validate_shoot_spec_update(
+        &new.spec,
+        &old.spec,
+        new.in_deletion(),
+        &path,
+    ));
     let encryption = Path::new("spec.kubernetes.kubeAPIServer.encryptionConfig");
     errors.extend(update::encryption(new, old, &encryption));
     let mut own = validate_shoot(new);
-    if update::keeps_accepted_issuers(new, old) {
-        own.retain(|error| !error.path.as_str().starts_with(update::ACCEPTED_ISSUERS));
+    if keeps_accepted_issuers(&new.spec, &old.spec) {
+        let issuers = path.child(ACCEPTED_ISSUERS);
+        own.retain(|error| !error.path.as_str().starts_with(issuers.as_str()));
     }
     errors.extend(own);
     errors.extend(update::validate_transitions(new, old));

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::{GardenletDeployment, Image};
-use crate::core::v1beta1::{SeedSpec, validate_seed_spec};
+use crate::core::v1beta1::{SeedSpec, validate_seed_spec, validate_seed_spec_update};
 use crate::validation::{invalid_each, non_negative, shown};
 
 /// Fills in what the wire always shows of a gardenlet configuration; `capacity`: the default number of shoots as well.
@@ -53,6 +53,14 @@ fn normalize_seed_spec(seed: &mut Map<String, Value>) {
 /// The seed template's spec, when the configuration has one that can be read.
 pub fn seed_spec_of(config: Option<&Value>) -> Option<SeedSpec> {
     serde_json::from_value(config?.get("seedConfig")?.get("spec")?.clone()).ok()
+}
+
+/// Checks a change of a gardenlet's configuration: its seed's template changes as a seed may.
+pub fn validate_gardenlet_config_update(new: Option<&Value>, old: Option<&Value>, path: &Path) -> ErrorList {
+    match (seed_spec_of(new), seed_spec_of(old)) {
+        (Some(spec), Some(before)) => validate_seed_spec_update(&spec, &before, &path.child("seedConfig.spec")),
+        _ => ErrorList::new(),
+    }
 }
 
 /// Fills in an image's pull policy: `latest` is pulled always.

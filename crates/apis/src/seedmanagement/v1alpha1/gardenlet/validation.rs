@@ -58,6 +58,12 @@ pub fn validate_gardenlet_update(new: &Gardenlet, old: &Gardenlet) -> ErrorList 
             .into_iter()
             .filter(|error| error.detail.starts_with("must not overwrite")),
     );
+    let (config, before) = (new.spec.config.as_ref(), old.spec.config.as_ref());
+    errors.extend(validate_gardenlet_config_update(
+        config,
+        before,
+        &Path::new("spec.config"),
+    ));
     errors.extend(validate_gardenlet(new));
     errors
 }

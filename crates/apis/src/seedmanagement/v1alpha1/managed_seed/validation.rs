@@ -85,13 +85,26 @@ pub fn validate_managed_seed_update(new: &ManagedSeed, old: &ManagedSeed) -> Err
             .into_iter()
             .filter(|error| error.detail.starts_with("must not overwrite")),
     );
-    let path = Path::new("spec");
+    errors.extend(validate_managed_seed_spec_update(
+        &new.spec,
+        &old.spec,
+        &Path::new("spec"),
+    ));
+    errors.extend(validate_managed_seed(new));
+    errors
+}
+
+/// Checks a change of a managed seed's spec, of its own or of a template's.
+pub fn validate_managed_seed_spec_update(new: &ManagedSeedSpec, old: &ManagedSeedSpec, path: &Path) -> ErrorList {
     let shown = |shoot: &Shoot| go_struct(&[("Name", shoot.name.as_str().into())]);
     let at = path.child("shoot");
-    errors.extend(immutable_as(&new.spec.shoot, &old.spec.shoot, &at, |own| {
-        go_pointer(own.as_ref(), shown)
-    }));
-    let (now, before) = (&new.spec.gardenlet, &old.spec.gardenlet);
+    let mut errors = immutable_as(&new.shoot, &old.shoot, &at, |own| go_pointer(own.as_ref(), shown));
+    let (now, before) = (&new.gardenlet, &old.gardenlet);
+    errors.extend(validate_gardenlet_config_update(
+        now.config.as_ref(),
+        before.config.as_ref(),
+        &path.child("gardenlet.config"),
+    ));
     errors.extend(immutable(
         &now.bootstrap,
         &before.bootstrap,
@@ -102,6 +115,5 @@ pub fn validate_managed_seed_update(new: &ManagedSeed, old: &ManagedSeed) -> Err
         &before.merge_with_parent,
         &path.child("gardenlet.mergeWithParent"),
     ));
-    errors.extend(validate_managed_seed(new));
     errors
 }

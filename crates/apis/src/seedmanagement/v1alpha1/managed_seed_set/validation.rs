@@ -7,9 +7,12 @@ use gardener_apimachinery::selector;
 
 use super::super::common::{map_in, template_metadata};
 use super::super::managed_seed::validate_managed_seed_gardenlet as gardenlet_rules;
+use super::super::managed_seed::validate_managed_seed_spec_update;
 use super::*;
 use crate::constants::GARDEN_NAMESPACE;
-use crate::core::v1beta1::validate_shoot_spec;
+use crate::core::v1beta1::{
+    ACCEPTED_ISSUERS, ShootSpec, keeps_accepted_issuers, validate_shoot_spec, validate_shoot_spec_update,
+};
 use crate::validation::{immutable, non_negative, object_meta, object_meta_update, shown};
 
 /// Fills in what the user left out; the templates stay as they are.
@@ -157,7 +160,29 @@ pub fn validate_managed_seed_set_update(new: &ManagedSeedSet, old: &ManagedSeedS
         &old.spec.revision_history_limit,
         &path.child("revisionHistoryLimit"),
     ));
-    errors.extend(validate_managed_seed_set(new));
+    let (template, before) = (&new.spec.template.spec, &old.spec.template.spec);
+    let at = path.child("template.spec");
+    errors.extend(validate_managed_seed_spec_update(template, before, &at));
+    let (template, before) = (&new.spec.shoot_template, &old.spec.shoot_template);
+    let at = path.child("shootTemplate.spec");
+    let in_deletion = template.metadata.deletion_timestamp.is_some();
+    errors.extend(validate_shoot_spec_update(
+        &template.spec,
+        &before.spec,
+        in_deletion,
+        &at,
+    ));
+    let nodes = |spec: &ShootSpec| spec.networking.as_ref().and_then(|networking| networking.nodes.clone());
+    if let Some(earlier) = nodes(&before.spec) {
+        let at = at.child("networking.nodes");
+        errors.extend(immutable(&nodes(&template.spec), &Some(earlier), &at));
+    }
+    let mut own = validate_managed_seed_set(new);
+    if keeps_accepted_issuers(&template.spec, &before.spec) {
+        let issuers = at.child(ACCEPTED_ISSUERS);
+        own.retain(|error| !error.path.as_str().starts_with(issuers.as_str()));
+    }
+    errors.extend(own);
     errors
 }
 

@@ -106,19 +106,22 @@ pub(super) fn monitoring(spec: &ShootSpec, path: &Path) -> ErrorList {
     errors
 }
 
+/// Anything, an `@`, and a domain of two labels or more, the last of letters alone.
 fn is_email(text: &str) -> bool {
-    let Some((local, domain)) = text.rsplit_once('@') else {
+    let Some((local, domain)) = text.split_once('@') else {
         return false;
     };
-    let fits = |c: char| c.is_ascii_alphanumeric() || ".!#$%&'*+/=?^_`{|}~-".contains(c);
+    let Some((labels, last)) = domain.rsplit_once('.') else {
+        return false;
+    };
+    let is_label = |label: &str| {
+        let mut characters = label.chars();
+        !label.is_empty() && characters.all(|c| c.is_ascii_alphanumeric() || c == '-')
+    };
     !local.is_empty()
-        && !local.starts_with('.')
-        && !local.ends_with('.')
-        && local.chars().all(fits)
-        && domain.contains('.')
-        && domain
-            .split('.')
-            .all(|part| names::dns_label(&part.to_lowercase()).is_empty())
+        && labels.split('.').all(is_label)
+        && last.len() >= 2
+        && last.chars().all(|c| c.is_ascii_alphabetic())
 }
 
 /// `spec.systemComponents`.

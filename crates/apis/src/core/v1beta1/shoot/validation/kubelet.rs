@@ -30,7 +30,8 @@ fn text_quantity(value: &str, path: &Path) -> ErrorList {
     }
 }
 
-/// [VAL-L3]; upstream names the file system fields in lower case in its paths.
+/// [VAL-L3]; upstream names the file system fields in lower case in its paths. It looks at the inodes of images twice and at those of nodes
+/// never; what is written of the latter in a garden stays valid only if we do the same.
 fn eviction(config: Option<&KubeletConfigEviction>, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let Some(config) = config else { return errors };
@@ -39,7 +40,7 @@ fn eviction(config: Option<&KubeletConfigEviction>, path: &Path) -> ErrorList {
         ("imagefsAvailable", &config.image_fs_available),
         ("imagefsInodesFree", &config.image_fs_inodes_free),
         ("nodefsAvailable", &config.node_fs_available),
-        ("nodefsInodesFree", &config.node_fs_inodes_free),
+        ("imagefsInodesFree", &config.image_fs_inodes_free),
     ] {
         if let Some(value) = value {
             errors.extend(text_quantity(value, &path.child(name)));
@@ -90,10 +91,10 @@ pub(super) fn validate_kubelet(config: &KubeletConfig, version: &str, path: &Pat
             ("imagefsAvailable", &reclaim.image_fs_available),
             ("imagefsInodesFree", &reclaim.image_fs_inodes_free),
             ("nodefsAvailable", &reclaim.node_fs_available),
-            ("nodefsInodesFree", &reclaim.node_fs_inodes_free),
+            ("imagefsInodesFree", &reclaim.image_fs_inodes_free),
         ] {
             if let Some(value) = value {
-                errors.extend(text_quantity(&value.0, &at.child(name)));
+                errors.extend(non_negative_quantity(value, &at.child(name)));
             }
         }
     }
@@ -108,6 +109,9 @@ pub(super) fn validate_kubelet(config: &KubeletConfig, version: &str, path: &Pat
         ] {
             errors.extend(duration(value, &at.child(name)));
         }
+    }
+    if let Some(period) = config.eviction_max_pod_grace_period {
+        errors.extend(non_negative(period, &path.child("evictionMaxPodGracePeriod")));
     }
     for (name, value) in [
         (
@@ -218,7 +222,7 @@ fn swap(config: &KubeletConfig, path: &Path) -> ErrorList {
             "configuring swap behaviour is not available when the kubelet is configured with 'FailSwapOn=true'",
         ));
     }
-    if config.feature_gates.get("NodeSwap") != Some(&true) {
+    if swap.swap_behavior.is_some() && config.feature_gates.get("NodeSwap") != Some(&true) {
         errors.push(Error::forbidden(
             path,
             "configuring swap behaviour is not available when kubelet's 'NodeSwap' feature gate is not set",
@@ -249,12 +253,15 @@ fn verification(config: &KubeletConfig, version: &str, path: &Path) -> ErrorList
     let at = path.child("imagePullCredentialsVerificationPolicy");
     if let Some(policy) = policy {
         if !versions::at_least(version, 35) {
-            errors.push(Error::forbidden(&at, "only available for Kubernetes versions >= 1.35"));
+            errors.push(Error::forbidden(
+                &at,
+                "imagePullCredentialsVerificationPolicy is only available for Kubernetes versions >= 1.35",
+            ));
         }
         if config.feature_gates.get("KubeletEnsureSecretPulledImages") == Some(&false) {
             errors.push(Error::forbidden(
                 &at,
-                "not available when the feature gate KubeletEnsureSecretPulledImages is disabled",
+                "imagePullCredentialsVerificationPolicy may not be set when the KubeletEnsureSecretPulledImages feature gate is disabled",
             ));
         }
         if !POLICIES.contains(&policy) {
@@ -264,7 +271,7 @@ fn verification(config: &KubeletConfig, version: &str, path: &Path) -> ErrorList
     if !config.preloaded_images_verification_allowlist.is_empty() && policy != Some("NeverVerifyAllowlistedImages") {
         errors.push(Error::forbidden(
             &path.child("preloadedImagesVerificationAllowlist"),
-            "can only be set when imagePullCredentialsVerificationPolicy is NeverVerifyAllowlistedImages",
+            "preloadedImagesVerificationAllowlist may only be set when imagePullCredentialsVerificationPolicy is set to NeverVerifyAllowlistedImages",
         ));
     }
     errors

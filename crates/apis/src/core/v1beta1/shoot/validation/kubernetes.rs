@@ -693,90 +693,109 @@ pub(super) fn threshold(value: Option<f64>, path: &Path) -> ErrorList {
 
 /// [VAL-K28].
 fn cluster_autoscaler(config: &ClusterAutoscaler, version: &str, path: &Path) -> ErrorList {
-    let mut errors = threshold(
+    let lasts = |name: &str, value| duration(value, &path.child(name));
+    let counts = |name: &str, value: Option<i32>| {
+        let found = value.map(|value| non_negative(value, &path.child(name)));
+        found.into_iter().flatten()
+    };
+    let mut errors = lasts("scaleDownDelayAfterAdd", config.scale_down_delay_after_add);
+    errors.extend(lasts("scaleDownDelayAfterDelete", config.scale_down_delay_after_delete));
+    errors.extend(lasts(
+        "scaleDownDelayAfterFailure",
+        config.scale_down_delay_after_failure,
+    ));
+    errors.extend(lasts("scaleDownUnneededTime", config.scale_down_unneeded_time));
+    errors.extend(threshold(
         config.scale_down_utilization_threshold,
         &path.child("scaleDownUtilizationThreshold"),
-    );
-    for (name, value) in [
-        ("scaleDownDelayAfterAdd", config.scale_down_delay_after_add),
-        ("scaleDownDelayAfterDelete", config.scale_down_delay_after_delete),
-        ("scaleDownDelayAfterFailure", config.scale_down_delay_after_failure),
-        ("scaleDownUnneededTime", config.scale_down_unneeded_time),
-        ("scanInterval", config.scan_interval),
-        ("maxNodeProvisionTime", config.max_node_provision_time),
-        ("newPodScaleUpDelay", config.new_pod_scale_up_delay),
-        (
-            "initialNodeGroupBackoffDuration",
-            config.initial_node_group_backoff_duration,
-        ),
-        ("maxNodeGroupBackoffDuration", config.max_node_group_backoff_duration),
-        ("nodeGroupBackoffResetTimeout", config.node_group_backoff_reset_timeout),
-        ("maxBinpackingTime", config.max_binpacking_time),
-    ] {
-        errors.extend(duration(value, &path.child(name)));
-    }
-    for (name, value) in [
-        ("maxGracefulTerminationSeconds", config.max_graceful_termination_seconds),
-        ("maxScaleDownParallelism", config.max_scale_down_parallelism),
-        ("maxDrainParallelism", config.max_drain_parallelism),
-        ("verbosity", config.verbosity),
-    ] {
-        if let Some(value) = value {
-            errors.extend(non_negative(value, &path.child(name)));
-        }
-    }
-    if let Some(expander) = &config.expander {
-        const EXPANDERS: [&str; 5] = ["least-nodes", "least-waste", "most-pods", "priority", "random"];
-        for part in expander.split(',') {
-            if !EXPANDERS.contains(&part) {
-                errors.push(Error::not_supported(&path.child("expander"), part, &EXPANDERS));
-            }
-        }
-    }
-    if let Some(bulk) = config.max_empty_bulk_delete {
-        let at = path.child("maxEmptyBulkDelete");
-        if versions::at_least(version, 33) {
-            errors.push(Error::forbidden(
-                &at,
-                "for Kubernetes versions >= 1.33, maxEmptyBulkDelete field is no longer supported, use maxScaleDownParallelism instead",
-            ));
-        } else {
-            errors.extend(non_negative(bulk, &at));
-            if config
-                .max_scale_down_parallelism
-                .is_some_and(|parallelism| parallelism != bulk)
-            {
-                errors.push(Error::invalid(&at, bulk, "must be equal to maxScaleDownParallelism"));
-            }
-        }
-    }
-    for (name, keys) in [
-        ("startupTaints", &config.startup_taints),
-        ("statusTaints", &config.status_taints),
-    ] {
-        let at = path.child(name);
-        for (i, key) in keys.iter().enumerate() {
-            let at = at.index(i);
-            errors.extend(invalid_each(&at, key, names::qualified_name(key)));
-            if key == TAINT_CRITICAL_COMPONENTS_NOT_READY {
-                errors.push(Error::forbidden(&at, "taint key is reserved by gardener"));
-            }
-            if keys.iter().take(i).any(|earlier| earlier == key) {
-                errors.push(Error::duplicate(&at, key.as_str()));
-            }
-        }
-    }
+    ));
+    errors.extend(lasts("scanInterval", config.scan_interval));
+    errors.extend(expanders(config, &path.child("expander")));
+    errors.extend(lasts("maxNodeProvisionTime", config.max_node_provision_time));
+    errors.extend(counts(
+        "maxGracefulTerminationSeconds",
+        config.max_graceful_termination_seconds,
+    ));
+    errors.extend(autoscaler_taints(&config.startup_taints, &path.child("startupTaints")));
+    errors.extend(autoscaler_taints(&config.status_taints, &path.child("statusTaints")));
     if !config.ignore_taints.is_empty() && versions::at_least(version, 32) {
         errors.push(Error::forbidden(
             &path.child("ignoreTaints.IgnoreTaints"),
             format!("not supported in Kubernetes version {version}"),
         ));
     }
+    errors.extend(autoscaler_taints(&config.ignore_taints, &path.child("ignoreTaints")));
+    errors.extend(lasts("newPodScaleUpDelay", config.new_pod_scale_up_delay));
+    errors.extend(bulk_delete(config, version, path));
+    errors.extend(counts("maxDrainParallelism", config.max_drain_parallelism));
+    errors.extend(counts("verbosity", config.verbosity));
+    errors.extend(lasts(
+        "initialNodeGroupBackoffDuration",
+        config.initial_node_group_backoff_duration,
+    ));
+    errors.extend(lasts(
+        "maxNodeGroupBackoffDuration",
+        config.max_node_group_backoff_duration,
+    ));
+    errors.extend(lasts(
+        "nodeGroupBackoffResetTimeout",
+        config.node_group_backoff_reset_timeout,
+    ));
+    errors.extend(lasts("maxBinpackingTime", config.max_binpacking_time));
     errors.extend(min_allowed(
         config.autoscaling.as_ref(),
         &[("cpu", "10m"), ("memory", "30M")],
         &path.child("autoscaling"),
     ));
+    errors
+}
+
+/// The cluster autoscaler's expanders, a list with commas; each that it does not have makes a finding of the whole.
+fn expanders(config: &ClusterAutoscaler, path: &Path) -> ErrorList {
+    const EXPANDERS: [&str; 5] = ["least-nodes", "least-waste", "most-pods", "priority", "random"];
+    let Some(whole) = config.expander.as_deref() else {
+        return ErrorList::new();
+    };
+    let unknown = whole.split(',').filter(|part| !EXPANDERS.contains(part));
+    unknown.map(|_| Error::not_supported(path, whole, &EXPANDERS)).collect()
+}
+
+/// How many empty nodes the cluster autoscaler removes at once: by its old name and its new one.
+fn bulk_delete(config: &ClusterAutoscaler, version: &str, path: &Path) -> ErrorList {
+    let (old, new) = (path.child("maxEmptyBulkDelete"), path.child("maxScaleDownParallelism"));
+    let mut errors = ErrorList::new();
+    if let Some(bulk) = config.max_empty_bulk_delete {
+        if versions::at_least(version, 33) {
+            errors.push(Error::forbidden(
+                &old,
+                "for Kubernetes versions >= 1.33, maxEmptyBulkDelete field is no longer supported, use maxScaleDownParallelism instead",
+            ));
+        } else if bulk < 0 {
+            errors.push(Error::invalid(&old, bulk, "can not be negative"));
+        }
+    }
+    if let Some(parallelism) = config.max_scale_down_parallelism {
+        errors.extend(non_negative(parallelism, &new));
+        if let Some(bulk) = config.max_empty_bulk_delete.filter(|bulk| *bulk != parallelism) {
+            errors.push(Error::invalid(&old, bulk, "must be equal to maxScaleDownParallelism"));
+        }
+    }
+    errors
+}
+
+/// Keys of taints that the cluster autoscaler treats in its own way.
+fn autoscaler_taints(keys: &[String], path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for (i, key) in keys.iter().enumerate() {
+        let at = path.index(i);
+        errors.extend(invalid_each(&at, key, names::qualified_name(key)));
+        if key == TAINT_CRITICAL_COMPONENTS_NOT_READY {
+            errors.push(Error::forbidden(&at, "taint key is reserved by gardener"));
+        }
+        if keys.iter().take(i).any(|earlier| earlier == key) {
+            errors.push(Error::duplicate(&at, key.as_str()));
+        }
+    }
     errors
 }
 
@@ -846,18 +865,12 @@ fn vertical_pod_autoscaler(config: &VerticalPodAutoscaler, path: &Path) -> Error
             ));
         }
     }
-    for (name, value) in [
-        (
-            "memoryAggregationIntervalCount",
-            config.memory_aggregation_interval_count,
-        ),
-        ("recommenderUpdateWorkerCount", config.recommender_update_worker_count),
-    ] {
-        if let Some(value) = value
-            && value <= 0
-        {
-            errors.push(Error::invalid(&path.child(name), value, "must be greater than 0"));
-        }
+    if let Some(count) = config.memory_aggregation_interval_count {
+        errors.extend(non_negative(count, &path.child("memoryAggregationIntervalCount")));
+    }
+    if let Some(count) = config.recommender_update_worker_count.filter(|count| *count <= 0) {
+        let at = path.child("recommenderUpdateWorkerCount");
+        errors.push(Error::invalid(&at, count, "must be greater than 0"));
     }
     errors.extend(vpa_max_allowed(&config.max_allowed, &path.child("maxAllowed")));
     errors.extend(vpa_feature_gates(&config.feature_gates, &path.child("featureGates")));
@@ -874,7 +887,8 @@ pub(crate) fn vpa_max_allowed(
         let at = path.child(resource);
         if !matches!(resource.as_str(), "cpu" | "memory") {
             errors.push(Error::not_supported(&at, resource.as_str(), &["cpu", "memory"]));
-        } else if quantity.0.parse::<Amount>().map_or(true, Amount::is_negative) {
+        }
+        if quantity.0.parse::<Amount>().map_or(true, Amount::is_negative) {
             errors.push(Error::invalid(&at, shown(quantity), NEGATIVE));
         }
     }

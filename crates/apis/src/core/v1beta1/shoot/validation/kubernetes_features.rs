@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 
 use super::super::AdmissionPlugin;
 use crate::versions;
@@ -159,7 +159,7 @@ pub(super) fn admission_plugins(plugins: &[AdmissionPlugin], version: &str, path
         if plugin.kubeconfig_secret_name.is_some() && !KUBECONFIG_PLUGINS.contains(&name) {
             errors.push(Error::forbidden(
                 &at.child("kubeconfigSecretName"),
-                format!("admission plugin {name:?} does not take an external kubeconfig"),
+                format!("admission plugin {name:?} does not allow specifying external kubeconfig"),
             ));
         }
     }
@@ -179,7 +179,13 @@ pub(super) fn runtime_config(apis: &BTreeMap<String, bool>, version: &str, worke
             continue;
         }
         let Some(row) = row(APIS, api) else {
-            errors.push(Error::invalid(&at, api.as_str(), format!("unknown api {api:?}")));
+            let what = match api.split('/').collect::<Vec<_>>().as_slice() {
+                ["v1", _] | [_, _, _] => "unknown API group version resource",
+                [_] | [_, _] => "unknown API group version",
+                _ => "invalid API Group format",
+            };
+            let why = format!("{what} {}", go_quote(api));
+            errors.push(Error::invalid(&at, api.as_str(), why));
             continue;
         };
         if !row.known_in(at_version) {

@@ -63,21 +63,19 @@ pub(super) fn force_deletion(new: &Shoot, old: Option<&Shoot>) -> ErrorList {
     }
 }
 
-/// Checks a change of the spec.
-pub fn validate_shoot_spec_update(new: &Shoot, old: &Shoot) -> ErrorList {
-    let path = Path::new("spec");
-    let (spec, before) = (&new.spec, &old.spec);
-    if new.in_deletion() {
+/// Checks a change of the spec, of a shoot's own or of a template's. `in_deletion`: whether the object is to go.
+pub fn validate_shoot_spec_update(spec: &ShootSpec, before: &ShootSpec, in_deletion: bool, path: &Path) -> ErrorList {
+    if in_deletion {
         return if spec == before {
             ErrorList::new()
         } else {
-            vec![Error::forbidden(&path, requested_changes("shoot", before, spec))]
+            vec![Error::forbidden(path, requested_changes("shoot", before, spec))]
         };
     }
     let mut errors = immutable(&spec.region, &before.region, &path.child("region"));
-    errors.extend(cloud_profile(spec, &path));
+    errors.extend(cloud_profile(spec, path));
     errors.extend(zones(spec, before, &path.child("controlPlane.zones")));
-    errors.extend(binding_names(spec, before, &path));
+    errors.extend(binding_names(spec, before, path));
     errors.extend(dns(spec, before, &path.child("dns")));
     let version = path.child("kubernetes.version");
     let (from, to) = (before.kubernetes_version(), spec.kubernetes_version());
@@ -119,13 +117,13 @@ pub fn validate_shoot_spec_update(new: &Shoot, old: &Shoot) -> ErrorList {
     errors
 }
 
-/// Where the other issuers of tokens stand.
-pub(super) const ACCEPTED_ISSUERS: &str = "spec.kubernetes.kubeAPIServer.serviceAccountConfig.acceptedIssuers";
+/// Where the other issuers of tokens stand in a spec.
+pub(crate) const ACCEPTED_ISSUERS: &str = "kubernetes.kubeAPIServer.serviceAccountConfig.acceptedIssuers";
 
 /// Whether the accepted issuers stand as they did; then they are not looked at again.
-pub(super) fn keeps_accepted_issuers(new: &Shoot, old: &Shoot) -> bool {
-    fn of(shoot: &Shoot) -> Option<&[String]> {
-        let config = shoot.spec.kubernetes.kube_api_server.as_ref()?;
+pub(crate) fn keeps_accepted_issuers(new: &ShootSpec, old: &ShootSpec) -> bool {
+    fn of(spec: &ShootSpec) -> Option<&[String]> {
+        let config = spec.kubernetes.kube_api_server.as_ref()?;
         Some(config.service_account_config.as_ref()?.accepted_issuers.as_slice())
     }
     of(new).is_some_and(|issuers| of(old) == Some(issuers))

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::{meta, names};
+use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
@@ -11,7 +12,7 @@ use super::super::{MachineControllerManagerSettings, ShootSpec, Worker};
 use super::{control_planes, kubelet, workerless};
 use crate::Duration;
 use crate::constants::TAINT_CRITICAL_COMPONENTS_NOT_READY;
-use crate::validation::{ca_bundle, invalid_each, is_volume_size, non_negative, repeats, shown};
+use crate::validation::{ca_bundle, go_struct, invalid_each, is_volume_size, non_negative, repeats, shown};
 use crate::versions;
 
 /// The longest name of a pool and of a data volume, in bytes.
@@ -177,7 +178,13 @@ fn validate_worker(worker: &Worker, spec: &ShootSpec, meta: &ObjectMeta, in_temp
             ("scaleDownUnreadyTime", options.scale_down_unready_time),
             ("maxNodeProvisionTime", options.max_node_provision_time),
         ] {
-            errors.extend(duration(value, &at.child(name)));
+            if let Some(value) = value.filter(|value| value.as_nanos() < 0) {
+                errors.push(Error::invalid(
+                    &at.child(name),
+                    value.to_string(),
+                    "can not be negative",
+                ));
+            }
         }
     }
     if let Some(settings) = &worker.machine_controller_manager {
@@ -310,6 +317,7 @@ fn taints(worker: &Worker, path: &Path) -> ErrorList {
         }
         if !seen.insert((taint.key.as_str(), effect)) {
             let mut error = Error::duplicate(&at, crate::validation::shown(taint));
+            error.show_as(taint_as_go(taint));
             error.detail = "taints must be unique by key and effect pair".into();
             errors.push(error);
         }
@@ -425,30 +433,44 @@ fn machine_settings(settings: &MachineControllerManagerSettings, worker: &Worker
         if settings.in_place_update_timeout.is_some() {
             errors.push(Error::forbidden(
                 &path.child("inPlaceUpdateTimeout"),
-                "can only be set when update strategy is `AutoInPlaceUpdate` or `ManualInPlaceUpdate`",
+                "can only be set when the update strategy is `AutoInPlaceUpdate` or `ManualInPlaceUpdate`",
             ));
         }
         if settings.disable_health_timeout == Some(true) {
             errors.push(Error::forbidden(
                 &path.child("disableHealthTimeout"),
-                "can only be set to true when update strategy is `AutoInPlaceUpdate` or `ManualInPlaceUpdate`",
+                "can only be set to true when the update strategy is `AutoInPlaceUpdate` or `ManualInPlaceUpdate`",
             ));
         }
     }
     if let Some(preserved) = settings.auto_preserve_failed_machine_max {
-        let at = path.child("autoPreserveFailedMachineMax");
-        errors.extend(non_negative(preserved, &at));
-        if preserved > worker.maximum {
-            errors.push(Error::invalid(&at, preserved, "must not be greater than maximum value"));
-        } else if worker.allows_system_components() && preserved > worker.maximum - 1 {
-            errors.push(Error::invalid(
-                &at,
-                preserved,
-                "must not be greater than maximum value - 1 if system components are allowed on the pool",
-            ));
-        }
+        let why = if preserved < 0 {
+            "must not be negative"
+        } else if worker.allows_system_components() && worker.maximum > 0 && preserved > worker.maximum - 1 {
+            "must not be greater than maximum-1 value when system components are allowed, need at least one machine to run system components"
+        } else if preserved > worker.maximum {
+            "must not be greater than maximum value"
+        } else {
+            return errors;
+        };
+        errors.push(Error::invalid(
+            &path.child("autoPreserveFailedMachineMax"),
+            preserved,
+            why,
+        ));
     }
     errors
+}
+
+/// A taint as Go prints it.
+fn taint_as_go(taint: &Taint) -> String {
+    let text = |value: &str| crate::validation::shown(&value);
+    let mut members = vec![("key", text(&taint.key))];
+    if let Some(value) = taint.value.as_deref().filter(|value| !value.is_empty()) {
+        members.push(("value", text(value)));
+    }
+    members.push(("effect", text(&taint.effect)));
+    go_struct(&members)
 }
 
 /// [VAL-P22].

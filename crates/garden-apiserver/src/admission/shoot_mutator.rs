@@ -35,7 +35,8 @@ impl Admission for ShootMutator {
         let mut shoot = Shoot::clone(&shoot);
         let old = typed_old::<Shoot>(attributes);
         let context = attributes.context;
-        if old.is_none() && shoot.spec.cloud_profile_name.is_some() && shoot.spec.cloud_profile.is_some() {
+        let named = shoot.spec.cloud_profile_name.as_deref();
+        if old.is_none() && named.is_some_and(|name| !name.is_empty()) && shoot.spec.cloud_profile.is_some() {
             let same = shoot.spec.cloud_profile.as_ref().map(|reference| &reference.name)
                 == shoot.spec.cloud_profile_name.as_ref();
             // Below 1.34 the defaults have written both forms of one name.

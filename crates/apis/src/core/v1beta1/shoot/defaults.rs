@@ -323,6 +323,10 @@ fn default_worker(worker: &mut Worker, provider_type: &str) {
         ..CRI::default()
     };
     worker.cri.get_or_insert_with(cri);
+    // upstream's own form of a shoot has no difference between an image without a version and one with an empty one
+    if let Some(image) = &mut worker.machine.image {
+        image.version.get_or_insert_default();
+    }
     default(&mut worker.update_strategy, "AutoRollingUpdate".to_owned());
     match worker.strategy() {
         "AutoInPlaceUpdate" => {

@@ -110,18 +110,20 @@ pub(super) fn validate_kubelet(config: &KubeletConfig, version: &str, path: &Pat
             errors.extend(duration(value, &at.child(name)));
         }
     }
+    errors.extend(duration(
+        config.eviction_pressure_transition_period,
+        &path.child("evictionPressureTransitionPeriod"),
+    ));
     if let Some(period) = config.eviction_max_pod_grace_period {
         errors.extend(non_negative(period, &path.child("evictionMaxPodGracePeriod")));
     }
-    for (name, value) in [
-        (
-            "evictionPressureTransitionPeriod",
-            config.eviction_pressure_transition_period,
-        ),
+    for (name, age) in [
         ("imageMinimumGCAge", config.image_minimum_gc_age),
         ("imageMaximumGCAge", config.image_maximum_gc_age),
     ] {
-        errors.extend(duration(value, &path.child(name)));
+        if let Some(age) = age {
+            errors.extend(non_negative(age.as_nanos() / 1_000_000_000, &path.child(name)));
+        }
     }
     if let Some(reserved) = &config.kube_reserved {
         let at = path.child("kubeReserved");

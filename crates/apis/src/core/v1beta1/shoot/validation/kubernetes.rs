@@ -770,14 +770,16 @@ fn bulk_delete(config: &ClusterAutoscaler, version: &str, path: &Path) -> ErrorL
                 &old,
                 "for Kubernetes versions >= 1.33, maxEmptyBulkDelete field is no longer supported, use maxScaleDownParallelism instead",
             ));
-        } else if bulk < 0 {
+        }
+        if bulk < 0 {
             errors.push(Error::invalid(&old, bulk, "can not be negative"));
         }
     }
     if let Some(parallelism) = config.max_scale_down_parallelism {
         errors.extend(non_negative(parallelism, &new));
         if let Some(bulk) = config.max_empty_bulk_delete.filter(|bulk| *bulk != parallelism) {
-            errors.push(Error::invalid(&old, bulk, "must be equal to maxScaleDownParallelism"));
+            let why = format!("must equal maxScaleDownParallelism {parallelism}");
+            errors.push(Error::invalid(&old, bulk, why));
         }
     }
     errors

@@ -17,6 +17,17 @@ where
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
+/// Writes an empty list as `null`, as Go does for one that nobody set where it leaves nothing out.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn empty_as_null<T: Serialize, S: Serializer>(list: &[T], serializer: S) -> Result<S::Ok, S::Error> {
+    match list.is_empty() {
+        true => serializer.serialize_none(),
+        false => list.serialize(serializer),
+    }
+}
+
 /// Writes a number as Go does: a whole one without a fraction.
 ///
 /// # Errors

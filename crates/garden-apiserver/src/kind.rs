@@ -40,6 +40,13 @@ pub trait GardenKind:
     /// Whether an object that comes without a name, and without the beginning of one, is given a name.
     const NAMES_NAMELESS: bool = false;
 
+    /// Whether what is embedded in an object, and is of other kinds, can be read.
+    ///
+    /// # Errors
+    /// What Go's decoder says of it.
+    fn decode_embedded(&self) -> Result<(), String> {
+        Ok(())
+    }
     /// Fills in what the user left out.
     fn set_defaults(&mut self, chance: u64) {}
     /// Amounts that are written back in canonical form.
@@ -137,7 +144,9 @@ fn unfit<K: GardenKind>(why: impl fmt::Display) -> ApiError {
 
 /// The object of a write to be changed; [`Draft::set`] brings it back.
 fn take<K: GardenKind>(object: &mut Draft) -> Result<K, ApiError> {
-    object.take().map_err(unfit::<K>)
+    let kind: K = object.take().map_err(unfit::<K>)?;
+    kind.decode_embedded().map_err(unfit::<K>)?;
+    Ok(kind)
 }
 
 /// Runs the defaults and writes amounts in canonical form.

@@ -150,6 +150,9 @@ impl GardenKind for Bastion {
 impl GardenKind for ManagedSeed {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
+    fn decode_embedded(&self) -> Result<(), String> {
+        decode_gardenlet_config(self.spec.gardenlet.config.as_ref())
+    }
     fn name_errors(name: &str) -> Vec<String> {
         names::dns_label(name)
     }
@@ -195,6 +198,9 @@ impl GardenKind for ManagedSeedSet {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
     const WARNS: bool = true;
+    fn decode_embedded(&self) -> Result<(), String> {
+        decode_gardenlet_config(self.spec.template.spec.gardenlet.config.as_ref())
+    }
     fn set_defaults(&mut self, _: u64) {
         default_managed_seed_set(self);
     }
@@ -234,6 +240,9 @@ impl GardenKind for ManagedSeedSet {
 impl GardenKind for Gardenlet {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
+    fn decode_embedded(&self) -> Result<(), String> {
+        decode_gardenlet_config(self.spec.config.as_ref())
+    }
     fn name_errors(name: &str) -> Vec<String> {
         names::dns_label(name)
     }

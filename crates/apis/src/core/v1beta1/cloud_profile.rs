@@ -133,13 +133,25 @@ pub struct CloudProfileSpec {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub machine_capabilities: Vec<CapabilityDefinition>,
-    #[serde(default, deserialize_with = "crate::wire::null_as_default")]
+    #[serde(
+        default,
+        deserialize_with = "crate::wire::null_as_default",
+        serialize_with = "crate::wire::empty_as_null"
+    )]
     pub machine_images: Vec<MachineImage>,
-    #[serde(default, deserialize_with = "crate::wire::null_as_default")]
+    #[serde(
+        default,
+        deserialize_with = "crate::wire::null_as_default",
+        serialize_with = "crate::wire::empty_as_null"
+    )]
     pub machine_types: Vec<MachineType>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_config: Option<serde_json::Value>,
-    #[serde(default, deserialize_with = "crate::wire::null_as_default")]
+    #[serde(
+        default,
+        deserialize_with = "crate::wire::null_as_default",
+        serialize_with = "crate::wire::empty_as_null"
+    )]
     pub regions: Vec<Region>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed_selector: Option<SeedSelector>,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use gardener_apimachinery::quantity::Amount;
 use gardener_apimachinery::{meta, names};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -15,12 +15,45 @@ use super::{GardenletDeployment, Image};
 use crate::core::v1beta1::{SeedSpec, validate_seed_spec, validate_seed_spec_update};
 use crate::validation::{invalid_each, non_negative, shown};
 
+/// The version of the configuration that gardenlets read.
+const API_VERSION: &str = "gardenlet.config.gardener.cloud/v1alpha1";
+/// Its kind.
+const KIND: &str = "GardenletConfiguration";
+
+/// Whether an embedded configuration says that it is one of gardenlets; one that says nothing is taken for one.
+///
+/// # Errors
+/// What Go's decoder says of it.
+pub fn decode_gardenlet_config(config: Option<&Value>) -> Result<(), String> {
+    let text = |name: &str| config.and_then(|config| config.get(name)).and_then(Value::as_str);
+    let (version, kind) = (text("apiVersion").unwrap_or_default(), text("kind").unwrap_or_default());
+    if version.matches('/').count() > 1 {
+        return Err(format!("unexpected GroupVersion string: {version}"));
+    }
+    let (version, kind) = (
+        if version.is_empty() { API_VERSION } else { version },
+        if kind.is_empty() { KIND } else { kind },
+    );
+    match (version, kind) == (API_VERSION, KIND) {
+        true => Ok(()),
+        false => Err(format!(
+            "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
+            go_quote(kind),
+            go_quote(version)
+        )),
+    }
+}
+
 /// Fills in what the wire always shows of a gardenlet configuration; `capacity`: the default number of shoots as well.
 pub fn default_gardenlet_config(config: &mut Option<Value>, capacity: bool) {
-    let config = config.get_or_insert_with(
-        || json!({"apiVersion": "gardenlet.config.gardener.cloud/v1alpha1", "kind": "GardenletConfiguration"}),
-    );
+    let config = config.get_or_insert_with(|| json!({"apiVersion": API_VERSION, "kind": KIND}));
     let Some(fields) = config.as_object_mut() else { return };
+    for (name, known) in [("apiVersion", API_VERSION), ("kind", KIND)] {
+        let told = fields.get(name).and_then(Value::as_str).unwrap_or_default();
+        if told.is_empty() {
+            fields.insert(name.to_owned(), known.into());
+        }
+    }
     if capacity {
         let resources = fields.entry("resources").or_insert_with(|| json!({}));
         if let Some(resources) = resources.as_object_mut() {

@@ -375,6 +375,11 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
+    /// Fields that writes to the object (no name) or to a subresource leave alone, besides what is another endpoint's for all kinds.
+    fn left_alone(&self, _subresource: &str) -> &'static [&'static str] {
+        &[]
+    }
+
     /// What clients of a version that is to go are told.
     fn deprecation(&self, version: &str) -> Option<&str> {
         None

@@ -20,21 +20,31 @@ use crate::meta;
 /// What upstream's validation of an update looks at in metadata.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MetadataAgain {
+    /// Nothing, not even of new objects.
+    Nothing,
     /// What may not change.
     Change,
     /// All that a new object must have.
     Whole,
-    /// First the change, then the whole.
+    /// All that a new object must have, and with it the whole object, twice.
+    WholeTwice,
+    /// The change and the whole.
     Both,
 }
 
 /// Resources whose updates look at all that a new object's metadata must have.
 fn metadata_again(group: &str, resource: &str) -> MetadataAgain {
     match (group, resource) {
-        ("", "pods" | "configmaps" | "secrets" | "serviceaccounts" | "services" | "persistentvolumeclaims")
+        ("", "events") => MetadataAgain::Nothing,
+        ("", "pods" | "configmaps" | "secrets" | "serviceaccounts" | "persistentvolumeclaims")
+        | ("", "namespaces" | "nodes" | "endpoints")
         | ("rbac.authorization.k8s.io" | "certificates.k8s.io" | "resource.k8s.io", _)
-        | ("networking.k8s.io", "ingressclasses") => MetadataAgain::Both,
-        ("", "persistentvolumes" | "limitranges")
+        | ("networking.k8s.io", "ingressclasses" | "ingresses")
+        | ("storage.k8s.io", "storageclasses" | "csistoragecapacities")
+        | ("node.k8s.io" | "apiregistration.k8s.io", _) => MetadataAgain::Both,
+        ("", "persistentvolumes") => MetadataAgain::WholeTwice,
+        ("", "limitranges")
+        | ("storage.k8s.io", "csinodes" | "volumeattachments")
         | ("admissionregistration.k8s.io" | "flowcontrol.apiserver.k8s.io" | "discovery.k8s.io", _) => {
             MetadataAgain::Whole
         }
@@ -79,6 +89,8 @@ pub(super) struct Kind {
     finalizers: fn(&Value) -> ErrorList,
     /// Whether an update's whole object is judged before what it changes.
     pub(super) whole_first: bool,
+    /// Whether it is judged between what changed in the metadata and what changed elsewhere.
+    pub(super) whole_in_between: bool,
     /// What an update looks at in metadata once more, after what is looked at for every kind.
     metadata_again: MetadataAgain,
     pub(super) row: fn(Timestamp, &Value) -> Vec<Value>,
@@ -111,6 +123,8 @@ pub(super) struct Kind {
     pub(super) made_annotations: &'static [&'static str],
     /// Lists, by their JSON pointers, that are something else when they are empty than when they are absent.
     pub(super) lists_kept_empty: &'static [&'static str],
+    /// Fields that writes to the object (no name) or to a subresource leave alone, besides those that all kinds have.
+    pub(super) left_alone: fn(&str) -> &'static [&'static str],
     /// What a client is warned of, in new objects and changes.
     pub(super) warnings: fn(&Value, Option<&Value>) -> Vec<String>,
 }
@@ -128,6 +142,7 @@ impl Kind {
             authorize: |_, _, _| Vec::new(),
             finalizers,
             whole_first: false,
+            whole_in_between: false,
             metadata_again: MetadataAgain::Change,
             row,
             fields: |_| Vec::new(),
@@ -149,6 +164,7 @@ impl Kind {
             canonicalize: |_| {},
             made_annotations: &[],
             lists_kept_empty: &[],
+            left_alone: |_| &[],
             warnings: |_, _| Vec::new(),
         }
     }
@@ -168,24 +184,32 @@ impl Kind {
     /// What is wrong with a change.
     fn changed(&self, object: &Draft, old: &Draft) -> ErrorList {
         let mut change = match self.metadata_again {
-            MetadataAgain::Whole => Vec::new(),
+            MetadataAgain::Nothing | MetadataAgain::Whole | MetadataAgain::WholeTwice => Vec::new(),
             MetadataAgain::Change | MetadataAgain::Both => self.metadata_changed(object, old),
         };
-        change.extend((self.validate_update)(object, old));
-        let mut whole = match self.metadata_again {
-            MetadataAgain::Change => Vec::new(),
-            MetadataAgain::Whole | MetadataAgain::Both => {
-                let mut errors = meta::validate(object, self.name);
-                errors.extend((self.finalizers)(object));
-                errors
-            }
+        if !self.whole_in_between {
+            change.extend((self.validate_update)(object, old));
+        }
+        let times = match self.metadata_again {
+            MetadataAgain::WholeTwice => 2,
+            _ => 1,
         };
-        whole.extend((self.validate)(object));
+        let mut whole = Vec::new();
+        for _ in 0..times {
+            if !matches!(self.metadata_again, MetadataAgain::Nothing | MetadataAgain::Change) {
+                whole.extend(meta::validate(object, self.name));
+                whole.extend((self.finalizers)(object));
+            }
+            whole.extend((self.validate)(object));
+        }
         if self.whole_first {
             whole.extend(change);
             return whole;
         }
         change.extend(whole);
+        if self.whole_in_between {
+            change.extend((self.validate_update)(object, old));
+        }
         change
     }
 
@@ -331,6 +355,10 @@ impl Strategy for Kind {
         self.lists_kept_empty
     }
 
+    fn left_alone(&self, subresource: &str) -> &'static [&'static str] {
+        (self.left_alone)(subresource)
+    }
+
     fn time_to_live(&self) -> Option<Duration> {
         self.time_to_live
     }
@@ -376,7 +404,7 @@ fn kind_of(group: &str, resource: &str) -> Kind {
         ("", "nodes") => nodes::kind(Kind::new(printers::core::node)),
         ("", "secrets") => storage::secrets(Kind::new(printers::core::secret)),
         ("", "configmaps") => storage::config_maps(Kind::new(printers::core::config_map)),
-        ("", "serviceaccounts") => Kind::new(printers::core::service_account),
+        ("", "serviceaccounts") => serviceaccounts::kind(Kind::new(printers::core::service_account)),
         ("", "events") => events::core_kind(Kind::new(printers::core::event)),
         ("events.k8s.io", "events") => events::kind(Kind::new(printers::core::event)),
         ("", "endpoints") => endpoints::endpoints(Kind::new(printers::core::endpoints)),
@@ -524,7 +552,7 @@ fn kind_of(group: &str, resource: &str) -> Kind {
         ("", "replicationcontrollers") => Some(None),
         _ => None,
     };
-    if ANY_FINALIZER.contains(&group) {
+    if ANY_FINALIZER.contains(&group) || kind.metadata_again == MetadataAgain::Nothing {
         kind.finalizers = |_| Vec::new();
     }
     kind

@@ -365,7 +365,7 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
-    /// Whether a change of the status leaves labels, annotations and finalizers alone, as for custom resources.
+    /// Whether a change of the status leaves metadata alone, as for custom resources.
     fn status_update_keeps_metadata(&self) -> bool {
         false
     }

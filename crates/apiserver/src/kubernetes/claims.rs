@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::checks::{self, amount, annotation, list, map, one_of, spec_of, syntax, text};
 use super::strategy::Kind;
 use super::volumes::{self, MODES};
-use super::{defaults, internal, storage};
+use super::{defaults, internal, resource_names, storage};
 use crate::meta;
 
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
@@ -220,16 +220,9 @@ fn resource_name(name: &str, at: &Path, errors: &mut ErrorList) -> bool {
     if is_wrong {
         return false;
     }
-    let is_known = match name.split_once('/') {
-        None => name == "storage",
-        Some((domain, _)) => domain != "kubernetes.io" && !domain.ends_with(".kubernetes.io"),
-    };
+    let is_known = name == "storage" || !resource_names::is_native(name);
     if !is_known {
-        let supported = [
-            "storage",
-            "custom resource names which don't use the kubernetes.io domain",
-        ];
-        errors.push(Error::not_supported(at, name, &supported));
+        errors.push(Error::not_supported(at, name, &["storage"]));
     }
     is_known
 }
@@ -273,10 +266,7 @@ pub(super) fn claims(mut kind: Kind) -> Kind {
     };
     kind.default = defaults::persistent_volume_claim;
     kind.whole_in_between = true;
-    kind.default_stored = |claim| {
-        volumes::pending(claim);
-        agree_on_sources(claim, None);
-    };
+    kind.default_stored = |claim| agree_on_sources(claim, None);
     kind.validate_update = validate_update;
     kind.validate_status = |claim, _| validate_status(claim);
     kind.prepare_create = |_, claim| {

@@ -563,9 +563,21 @@ pub(super) fn persistent_volume_claim(value: &mut Value) {
     if let Some(spec) = object(value, "/spec") {
         set(spec, "volumeMode", json!("Filesystem"));
     }
+    phase(value, "Pending");
+}
+
+/// The phase in which an object is of which nobody says another.
+pub(super) fn phase(value: &mut Value, told: &str) {
+    let status = value
+        .as_object_mut()
+        .map(|members| members.entry("status").or_insert_with(|| json!({})));
+    if let Some(status) = status.and_then(Value::as_object_mut) {
+        set(status, "phase", told.into());
+    }
 }
 
 pub(super) fn persistent_volume(value: &mut Value) {
+    phase(value, "Pending");
     let Some(spec) = object(value, "/spec") else { return };
     set(spec, "persistentVolumeReclaimPolicy", json!("Retain"));
     set(spec, "volumeMode", json!("Filesystem"));

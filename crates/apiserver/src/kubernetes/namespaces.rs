@@ -5,6 +5,7 @@ use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::{Value, json};
 
+use super::defaults;
 use super::strategy::Kind;
 use crate::definition::{Context, Effect, Subresource};
 use crate::{meta, registry};
@@ -12,7 +13,10 @@ use crate::{meta, registry};
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
-    kind.default = label_with_name;
+    kind.default = |namespace| {
+        label_with_name(namespace);
+        defaults::phase(namespace, "Active");
+    };
     kind.name = meta::dns1123_label;
     kind.whole_first = true;
     kind.validate = |namespace| {

@@ -93,6 +93,13 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         }
         warnings
     };
+    kind.prepare_status = |_, node, old| {
+        // nodes are no longer configured through the API
+        let had = old.pointer("/status/config").is_some();
+        if let Some(status) = node.get_mut("status").and_then(Value::as_object_mut).filter(|_| !had) {
+            status.remove("config");
+        }
+    };
     kind.fields = |node| {
         vec![(
             "spec.unschedulable".into(),

@@ -83,6 +83,8 @@ pub(super) struct Kind {
     pub(super) validate_create: fn(&Value) -> ErrorList,
     pub(super) validate_update: fn(&Value, &Value) -> ErrorList,
     pub(super) validate_status: fn(&Value, &Value) -> ErrorList,
+    /// What a change of the status is made besides what the client says.
+    pub(super) prepare_status: fn(&Context<'_>, &mut Value, &Value),
     /// What a caller may not write, of what is valid.
     pub(super) authorize: fn(&Context<'_>, &Value, Option<&Value>) -> ErrorList,
     /// What is wrong with the finalizers.
@@ -109,6 +111,8 @@ pub(super) struct Kind {
     update_needs_revision: bool,
     /// Whether a change of the status leaves labels alone.
     status_keeps_labels: bool,
+    /// Whether it leaves all metadata alone.
+    status_keeps_metadata: bool,
     /// The group that refusals name, where it is not the resource's.
     group_in_refusals: Option<&'static str>,
     /// What is told when dependents outlive a deletion because it does not say what becomes of them.
@@ -139,6 +143,7 @@ impl Kind {
             validate_create: |_| Vec::new(),
             validate_update: |_, _| Vec::new(),
             validate_status: |_, _| Vec::new(),
+            prepare_status: |_, _, _| {},
             authorize: |_, _, _| Vec::new(),
             finalizers,
             whole_first: false,
@@ -156,6 +161,7 @@ impl Kind {
             answers_deleted: false,
             update_needs_revision: false,
             status_keeps_labels: false,
+            status_keeps_metadata: false,
             group_in_refusals: None,
             orphans: None,
             marks_for_deletion: |_, _| false,
@@ -267,7 +273,8 @@ impl Strategy for Kind {
         errors
     }
 
-    fn update_status(&self, _: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<ErrorList, ApiError> {
+    fn update_status(&self, context: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<ErrorList, ApiError> {
+        (self.prepare_status)(context, object, old);
         let mut errors = self.metadata_changed(object, old);
         errors.extend((self.validate_status)(object, old));
         Ok(errors)
@@ -295,6 +302,10 @@ impl Strategy for Kind {
 
     fn status_update_keeps_labels(&self) -> bool {
         self.status_keeps_labels
+    }
+
+    fn status_update_keeps_metadata(&self) -> bool {
+        self.status_keeps_metadata
     }
 
     fn group_in_refusals<'g>(&self, group: &'g str) -> &'g str {
@@ -377,6 +388,18 @@ const ANY_FINALIZER: [&str; 6] = [
     "coordination.k8s.io",
     "node.k8s.io",
     "policy",
+];
+
+/// Resources whose status is changed without their metadata.
+const STATUS_KEEPS_METADATA: [(&str, &str); 8] = [
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("apiregistration.k8s.io", "apiservices"),
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"),
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
+    ("networking.k8s.io", "servicecidrs"),
+    ("resource.k8s.io", "resourceclaims"),
+    ("storage.k8s.io", "volumeattachments"),
 ];
 
 /// Resources whose deletion answers the deleted object, besides those of `resource.k8s.io`.
@@ -541,6 +564,14 @@ fn kind_of(group: &str, resource: &str) -> Kind {
     };
     kind.update_needs_revision = update_needs_revision(group, resource);
     kind.status_keeps_labels = (group, resource) == ("apps", "deployments");
+    kind.status_keeps_metadata = STATUS_KEEPS_METADATA.contains(&(group, resource));
+    // definitions say that their metadata change with the status, though they do not
+    if kind.status_keeps_metadata && group != "apiextensions.k8s.io" {
+        kind.left_alone = |subresource| match subresource {
+            "status" => &["metadata"],
+            _ => &[],
+        };
+    }
     // events of both groups are one kind upstream
     kind.group_in_refusals = (group == "events.k8s.io").then_some("");
     kind.metadata_again = metadata_again(group, resource);

@@ -62,15 +62,6 @@ pub(super) fn positive(amount: Option<&Value>, at: &Path, errors: &mut ErrorList
     }
 }
 
-/// What is not bound yet is pending.
-pub(super) fn pending(object: &mut Value) {
-    let Some(members) = object.as_object_mut() else { return };
-    let status = members.entry("status").or_insert_with(|| json!({}));
-    if let Some(status) = status.as_object_mut() {
-        status.entry("phase").or_insert_with(|| json!("Pending"));
-    }
-}
-
 /// A volume that stands in an attachment: it is for a driver, and belongs to nobody.
 pub(super) fn validate_inline(spec: &Value, path: &Path, errors: &mut ErrorList) {
     let why = "may not be specified in the context of inline volumes";
@@ -233,7 +224,19 @@ pub(super) fn volumes(mut kind: Kind) -> Kind {
         errors.extend(validate_update(volume, old));
         errors
     };
-    kind.default_stored = pending;
+    // with the phase changes when it did
+    kind.prepare_status = |context, volume, old| {
+        let phase = |volume: &Value| meta::text(volume, "/status/phase").to_owned();
+        let since = |volume: &Value| volume.pointer("/status/lastPhaseTransitionTime").cloned();
+        let told = match (phase(volume) == phase(old), since(volume)) {
+            (true, None) => since(old),
+            (false, own) if own.is_none() || own == since(old) => Some(meta::rfc3339(context.now).into()),
+            (_, own) => own,
+        };
+        if let (Some(told), Some(status)) = (told, volume.get_mut("status").and_then(Value::as_object_mut)) {
+            status.insert("lastPhaseTransitionTime".into(), told);
+        }
+    };
     kind.prepare_create = |context, volume| {
         storage::add_finalizer(volume, "kubernetes.io/pv-protection");
         if let Some(members) = volume.as_object_mut() {

@@ -365,7 +365,7 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
-    /// Whether a change of the status leaves labels, annotations and finalizers alone, as for custom resources.
+    /// Whether a change of the status leaves metadata alone, as for custom resources.
     fn status_update_keeps_metadata(&self) -> bool {
         false
     }
@@ -373,6 +373,11 @@ pub trait Strategy: Send + Sync + 'static {
     /// Whether a change of the status leaves labels alone.
     fn status_update_keeps_labels(&self) -> bool {
         false
+    }
+
+    /// Fields that writes to the object (no name) or to a subresource leave alone, besides what is another endpoint's for all kinds.
+    fn left_alone(&self, _subresource: &str) -> &'static [&'static str] {
+        &[]
     }
 
     /// What clients of a version that is to go are told.

@@ -485,7 +485,7 @@ impl Call {
             }
             let mut old = OLD.iter().filter(|_| path.group.is_empty());
             if let Some((_, told)) = old.find(|(resource, _)| *resource == path.resource) {
-                respond::warn(&mut response, std::slice::from_ref(told));
+                respond::warn_first(&mut response, told.clone());
             }
             response
         })

@@ -367,8 +367,8 @@ pub struct InVersion<'a> {
 /// Tracks ownership for create, update and patches other than apply: rewrites `metadata.managedFields` of `new`.
 ///
 /// Entries that the client sends replace the stored ones, but not through a subresource; none or an empty list leave the
-/// stored ones; one empty entry (`[{}]`) drops them all. An object that exists without entries stays without them. Who
-/// takes fields gets the time `now`.
+/// stored ones; one empty entry (`[{}]`) drops them all. An object that exists without entries stays without them, and one whose fields
+/// cannot be told apart loses them. Who takes fields gets the time `now`.
 pub fn update(
     live: Option<&Value>,
     new: &mut Value,
@@ -397,6 +397,13 @@ pub fn update_across(
     let stored = live.and_then(|live| live.pointer("/metadata/managedFields"));
     let sent = sent.filter(|sent| manager.subresource.is_empty() && !sent.is_null());
     if live.is_some() && sent.as_ref().is_some_and(is_reset) {
+        return;
+    }
+    if ![Some(&*new), live]
+        .into_iter()
+        .flatten()
+        .all(|own| typed::is_tracked(own, schema))
+    {
         return;
     }
     let comparison = changes(live.unwrap_or(&NOTHING), new, schema, reset_fields);

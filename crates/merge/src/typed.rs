@@ -77,6 +77,12 @@ impl<'a> Type<'a> {
         self.0.into_iter().flat_map(Schema::null_fields)
     }
 
+    /// The members that Go always writes but a value has not, with what Go writes.
+    fn missing<'v>(self, value: &'v Value) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a, 'v> {
+        let always = self.0.into_iter().flat_map(Schema::zero_fields);
+        always.filter(|(name, zero)| !zero.is_null() && value.get(*name).is_none())
+    }
+
     fn items(self) -> Self {
         Self(self.0.and_then(Schema::items))
     }
@@ -174,6 +180,23 @@ impl<'a> Type<'a> {
     /// The step to a list's element; by position where it cannot be told apart otherwise.
     fn element_at(self, index: usize, item: &Value) -> PathElement {
         self.element(item).unwrap_or(PathElement::Index(index as u64))
+    }
+}
+
+/// Whether all elements of the value's lists can be told apart where they have to be. Of other values nobody can tell who owns what.
+pub fn is_tracked(value: &Value, schema: &Schema) -> bool {
+    has_keys(Type::from(schema), value)
+}
+
+fn has_keys(kind: Type<'_>, value: &Value) -> bool {
+    match (kind.shape(value), value) {
+        (Shape::Map, Value::Object(members)) => {
+            members.iter().all(|(name, value)| has_keys(kind.member(name).0, value))
+        }
+        (Shape::List, Value::Array(elements)) => elements
+            .iter()
+            .all(|value| kind.element(value).is_ok() && has_keys(kind.items(), value)),
+        _ => true,
     }
 }
 
@@ -303,7 +326,13 @@ fn differ_as(shape: Shape, kind: Type<'_>, old: Option<&Value>, new: Option<&Val
         (Shape::List, Some(Value::Array(elements))) => elements.len(),
         _ => 0,
     };
-    if shape == Shape::Leaf || size(old) == 0 && size(new) == 0 {
+    let alone = match (old, new) {
+        (Some(only), None) | (None, Some(only)) if shape == Shape::Map && only.is_object() => Some(only),
+        _ => None,
+    };
+    let unset: Vec<(&str, &Value)> = alone.into_iter().flat_map(|only| kind.missing(only)).collect();
+    let has_members = !unset.is_empty() || alone.is_some() && kind.nulls().next().is_some();
+    if shape == Shape::Leaf || size(old) == 0 && size(new) == 0 && !has_members {
         match (old, new) {
             (None, Some(_)) => found.added.member = true,
             (Some(_), None) => found.removed.member = true,
@@ -322,6 +351,9 @@ fn differ_as(shape: Shape, kind: Type<'_>, old: Option<&Value>, new: Option<&Val
             for name in kind.nulls().filter(|name| value.get(*name).is_none()) {
                 node.below.place(PathElement::field(name), true, Set::default());
             }
+        }
+        for (name, zero) in unset {
+            differ_member(kind, name, old.and(Some(zero)), new.and(Some(zero)), found);
         }
         let old = old.and_then(Value::as_object);
         let new = new.and_then(Value::as_object);

@@ -63,13 +63,22 @@ impl Schema {
         self.field(field)?.zero_default()
     }
 
+    /// The fields that Go always writes, with what they are where nobody set them. None of custom resources.
+    pub fn zero_fields(&self) -> impl Iterator<Item = (&str, &Value)> {
+        let fields = self.definition_name().map(|_| self.fields());
+        fields
+            .into_iter()
+            .flatten()
+            .filter_map(|(name, field)| Some((name, field.zero_default()?)))
+    }
+
     /// Whether Go leaves out the zero value of this field.
     pub fn omits_zero(&self) -> bool {
         self.omits_zero
     }
 
     /// The default, if it is Go's zero value.
-    fn zero_default(&self) -> Option<&Value> {
+    pub(crate) fn zero_default(&self) -> Option<&Value> {
         self.default_value().filter(|value| match value {
             Value::Object(members) => members.is_empty(),
             Value::String(text) => text.is_empty() || self.kind() == crate::Kind::Quantity,
@@ -199,6 +208,16 @@ mod tests {
         schema.drop_empty(&mut value);
         schema.complete(&mut value);
         assert_eq!(value, once);
+    }
+
+    #[test]
+    fn empty_texts_with_another_default_are_none() {
+        let schema = crate::fixtures::deployment();
+        let pod =
+            |port: Value| json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "ports": [port]}]}}}});
+        let mut value = pod(json!({"containerPort": 80, "protocol": ""}));
+        schema.drop_empty(&mut value);
+        assert_eq!(value, pod(json!({"containerPort": 80})));
     }
 
     #[test]

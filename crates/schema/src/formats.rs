@@ -144,22 +144,21 @@ fn time_as(text: &str, layout: &str, micro: bool) -> Result<(), String> {
         }
         rest = fraction.get(end..).unwrap_or_default();
     }
-    let zone = rest.as_bytes();
-    let offset = matches!(zone, [b'+' | b'-', a, b, b':', c, d] if [a, b, c, d].iter().all(|b| b.is_ascii_digit()));
-    if rest != "Z" && !offset {
-        let end = match zone {
-            [b'Z', ..] => Some(1),
-            [b'+' | b'-', a, b, b':', c, d, ..] if [a, b, c, d].iter().all(|b| b.is_ascii_digit()) => Some(6),
-            _ => None,
-        };
-        return match end.and_then(|end| rest.get(end..)) {
-            Some(extra) => Err(format!(
+    let extra = match rest.as_bytes() {
+        [b'Z', ..] => rest.get(1..),
+        [b'+' | b'-', a, b, b':', c, d, ..] if [a, b, c, d].iter().all(|b| b.is_ascii_digit()) => rest.get(6..),
+        _ => None,
+    };
+    match extra {
+        None => return fail(rest, "Z07:00"),
+        Some("") => {}
+        Some(extra) => {
+            return Err(format!(
                 "parsing time {}: extra text: {}",
                 go_quote(text),
                 go_quote(extra)
-            )),
-            None => fail(rest, "Z07:00"),
-        };
+            ));
+        }
     }
     if text.parse::<jiff::Timestamp>().is_err() {
         return Err(format!("parsing time {}: out of range", go_quote(text)));
@@ -224,6 +223,10 @@ mod tests {
             );
         }
         assert!(time("2026-13-02T03:04:05Z").is_err());
+        for (bad, extra) in [("2026-01-02T03:04:05Zx", "x"), ("2026-01-02T03:04:05.5+01:00 ", " ")] {
+            let expected = format!("parsing time \"{bad}\": extra text: \"{extra}\"");
+            assert_eq!(time(bad).unwrap_err(), expected);
+        }
         assert_eq!(micro_time("2026-01-02T03:04:05.123456+01:00"), Ok(()));
         for (bad, rest, element) in [
             ("2026-01-02T03:04:05Z", "Z", ".000000"),

@@ -113,12 +113,17 @@ fn as_go_type(node: &mut Schema, name: &str) {
             schema.default = None;
             schema.omits_zero = true;
         }
+        let is_scalar = matches!(schema.kind, Kind::String | Kind::Integer | Kind::Number | Kind::Boolean);
         if schema.default.is_some() {
+            // what has another default than the zero value is left out when it has that
+            if !is_pointer && is_scalar && schema.zero_default().is_none() {
+                Arc::make_mut(schema).omits_zero = true;
+            }
             continue;
         }
         if let Some(zero) = zero {
             Arc::make_mut(schema).default = Some(Box::new(zero));
-        } else if !is_pointer && matches!(schema.kind, Kind::String | Kind::Integer | Kind::Number | Kind::Boolean) {
+        } else if !is_pointer && is_scalar {
             Arc::make_mut(schema).omits_zero = true;
         }
     }

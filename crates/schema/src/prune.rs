@@ -157,7 +157,7 @@ impl Schema {
         }
     }
 
-    /// An element of a list or map: of a null there, Go's decoder makes the zero value of a scalar type.
+    /// An element of a list or map: of a null there, Go's decoder makes the zero value of its type.
     fn canonicalize_element(&self, value: &mut Value) {
         if !value.is_null() || self.is_nullable() {
             return self.canonicalize(value);
@@ -166,6 +166,8 @@ impl Schema {
             Kind::String => *value = Value::String(String::new()),
             Kind::Integer | Kind::Number => *value = Value::from(0),
             Kind::Boolean => *value = Value::Bool(false),
+            Kind::Quantity => *value = Value::from("0"),
+            Kind::Object => *value = Value::Object(serde_json::Map::new()),
             _ => {}
         }
     }
@@ -253,6 +255,18 @@ mod tests {
         assert_eq!(
             value,
             json!({"metadata": {"labels": {"a": ""}}, "spec": {"template": {"spec": {"containers": [{"name": "a"}]}}}})
+        );
+    }
+
+    #[test]
+    fn nulls_in_lists_and_maps_are_zero_values() {
+        let schema = fixtures::deployment();
+        let pod = |containers: Value| json!({"spec": {"template": {"spec": {"containers": containers}}}});
+        let mut value = pod(json!([null, {"args": [null], "resources": {"limits": {"cpu": null}}}]));
+        schema.canonicalize(&mut value);
+        assert_eq!(
+            value,
+            pod(json!([{}, {"args": [""], "resources": {"limits": {"cpu": "0"}}}]))
         );
     }
 }

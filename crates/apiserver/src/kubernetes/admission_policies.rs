@@ -472,15 +472,23 @@ pub(super) fn policies(mut kind: Kind, validates: bool) -> Kind {
 
 fn validate_params(reference: &Value, path: &Path, errors: &mut ErrorList) {
     let (name, selector) = (text(reference, "name"), reference.get("selector"));
-    match (name.is_empty(), selector) {
-        (false, Some(_)) => {
-            let why = "name and selector are mutually exclusive";
-            errors.push(Error::forbidden(&path.child("name"), why));
-            errors.push(Error::forbidden(&path.child("selector"), why));
+    let exclusive = "name and selector are mutually exclusive";
+    if !name.is_empty() {
+        let at = path.child("name");
+        syntax(names::path_segment(name), name, &at, errors);
+        if selector.is_some() {
+            errors.push(Error::forbidden(&at, exclusive));
         }
-        (true, None) => errors.push(Error::required(path, "one of name or selector must be specified")),
-        (false, None) => syntax(names::path_segment(name), name, &path.child("name"), errors),
-        (true, Some(selector)) => label_selector(selector, &path.child("selector"), errors),
+    }
+    if let Some(selector) = selector {
+        let at = path.child("selector");
+        label_selector(selector, &at, errors);
+        if !name.is_empty() {
+            errors.push(Error::forbidden(&at, exclusive));
+        }
+    }
+    if name.is_empty() && selector.is_none() {
+        errors.push(Error::required(path, "one of name or selector must be specified"));
     }
     let known = ["Deny", "Allow"];
     let at = path.child("parameterNotFoundAction");

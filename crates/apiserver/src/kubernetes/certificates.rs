@@ -45,6 +45,13 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         Ok(())
     };
     kind.validate = validate;
+    kind.whole_first = true;
+    kind.left_alone = |subresource| match subresource {
+        "" => &["spec"],
+        "status" => &["status.conditions"],
+        "approval" => &["spec", "status.certificate"],
+        _ => &[],
+    };
     kind.fields = |request| vec![("spec.signerName".into(), meta::text(request, "/spec/signerName").into())];
     kind
 }

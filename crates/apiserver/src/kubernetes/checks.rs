@@ -67,10 +67,10 @@ pub(super) fn nonnegative(object: &Value, key: &str, path: &Path, errors: &mut E
     }
 }
 
-/// A text that is one of those known; absent is fine.
+/// A text that is one of those known; absent is fine, but one that is there without a letter is none of them.
 pub(super) fn one_of(object: &Value, key: &str, known: &[&str], path: &Path, errors: &mut ErrorList) {
-    let value = text(object, key);
-    if !value.is_empty() && !known.contains(&value) {
+    let value = object.get(key).and_then(Value::as_str);
+    if let Some(value) = value.filter(|value| !known.contains(value)) {
         errors.push(Error::not_supported(&path.child(key), value, known));
     }
 }

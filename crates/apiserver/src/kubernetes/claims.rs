@@ -1,12 +1,13 @@
 //! Claims of volumes.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::quantity::Amount;
 use serde_json::{Value, json};
 
 use super::checks::{self, amount, annotation, list, map, one_of, spec_of, syntax, text};
 use super::strategy::Kind;
 use super::volumes::{self, MODES};
-use super::{defaults, internal, storage};
+use super::{defaults, internal, resource_names, storage};
 use crate::meta;
 
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
@@ -22,19 +23,6 @@ const RESIZE_STATES: [&str; 5] = [
 /// What upstream says of a changed spec; what changed follows.
 const IMMUTABLE: &str =
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
-
-/// A source of data without kind or name is none.
-fn drop_empty_sources(claim: &mut Value) {
-    let Some(spec) = claim.get_mut("spec").and_then(Value::as_object_mut) else {
-        return;
-    };
-    for key in ["dataSource", "dataSourceRef"] {
-        let is_empty = |source: &Value| text(source, "kind").is_empty() && text(source, "name").is_empty();
-        if spec.get(key).is_some_and(is_empty) {
-            spec.remove(key);
-        }
-    }
-}
 
 /// Brings both ways to name a source of data into agreement. A source of old that is neither a claim nor a snapshot is dropped, and so is one in
 /// another namespace, which upstream does not follow by default; what was there before stays.
@@ -187,14 +175,11 @@ fn validate_update(claim: &Value, old: &Value) -> ErrorList {
         let changes = internal::changes("core.PersistentVolumeClaimSpec", &before, &fixed);
         errors.push(Error::forbidden(&Path::new("spec"), format!("{IMMUTABLE}\n{changes}")));
     }
-    let request = |claim: &Value| claim.pointer("/spec/resources/requests/storage").and_then(amount);
-    if let (Some(new), Some(before)) = (request(claim), request(old))
-        && new < before
-        && old
-            .pointer("/status/capacity/storage")
-            .and_then(amount)
-            .is_some_and(|has| new <= has)
-    {
+    // what is not told is nothing
+    let amount_of = |claim: &Value, at: &str| claim.pointer(at).and_then(amount).unwrap_or(Amount::units(0));
+    let request = |claim: &Value| amount_of(claim, "/spec/resources/requests/storage");
+    let new = request(claim);
+    if new < request(old) && new <= amount_of(old, "/status/capacity/storage") {
         let at = Path::new("spec").child("resources").child("requests").child("storage");
         errors.push(Error::forbidden(&at, "field can not be less than status.capacity"));
     }
@@ -235,16 +220,9 @@ fn resource_name(name: &str, at: &Path, errors: &mut ErrorList) -> bool {
     if is_wrong {
         return false;
     }
-    let is_known = match name.split_once('/') {
-        None => name == "storage",
-        Some((domain, _)) => domain != "kubernetes.io" && !domain.ends_with(".kubernetes.io"),
-    };
+    let is_known = name == "storage" || !resource_names::is_native(name);
     if !is_known {
-        let supported = [
-            "storage",
-            "custom resource names which don't use the kubernetes.io domain",
-        ];
-        errors.push(Error::not_supported(at, name, &supported));
+        errors.push(Error::not_supported(at, name, &["storage"]));
     }
     is_known
 }
@@ -286,14 +264,9 @@ pub(super) fn claims(mut kind: Kind) -> Kind {
         validate_spec(spec_of(claim), &Path::new("spec"), &mut errors);
         errors
     };
-    kind.default = |claim| {
-        defaults::persistent_volume_claim(claim);
-        drop_empty_sources(claim);
-    };
-    kind.default_stored = |claim| {
-        volumes::pending(claim);
-        agree_on_sources(claim, None);
-    };
+    kind.default = defaults::persistent_volume_claim;
+    kind.whole_in_between = true;
+    kind.default_stored = |claim| agree_on_sources(claim, None);
     kind.validate_update = validate_update;
     kind.validate_status = |claim, _| validate_status(claim);
     kind.prepare_create = |_, claim| {

@@ -11,13 +11,17 @@ fn object<'a>(value: &'a mut Value, pointer: &str) -> Option<&'a mut Object> {
     value.pointer_mut(pointer).and_then(Value::as_object_mut)
 }
 
-/// Sets a member unless it is there.
+/// Sets a member unless it is there. A text without a letter is there: where Go does not tell it from none, it was dropped before.
 fn set(object: &mut Object, key: &str, value: Value) {
-    let unset = object
-        .get(key)
-        .is_none_or(|own| own.is_null() || (own.as_str() == Some("") && !value.is_null()));
-    if unset {
+    if object.get(key).is_none_or(Value::is_null) {
         object.insert(key.to_owned(), value);
+    }
+}
+
+/// Sets a text that Go always writes unless it has a letter.
+fn set_text(object: &mut Object, key: &str, value: &str) {
+    if object.get(key).and_then(Value::as_str).unwrap_or_default().is_empty() {
+        object.insert(key.to_owned(), value.into());
     }
 }
 
@@ -527,6 +531,7 @@ pub(super) fn network_policy(value: &mut Value) {
         members.entry("spec").or_insert_with(|| json!({}));
     }
     let Some(spec) = object(value, "/spec") else { return };
+    set(spec, "podSelector", json!({}));
     for direction in ["ingress", "egress"] {
         for rule in each(spec, direction) {
             for port in each(rule, "ports") {
@@ -558,9 +563,21 @@ pub(super) fn persistent_volume_claim(value: &mut Value) {
     if let Some(spec) = object(value, "/spec") {
         set(spec, "volumeMode", json!("Filesystem"));
     }
+    phase(value, "Pending");
+}
+
+/// The phase in which an object is of which nobody says another.
+pub(super) fn phase(value: &mut Value, told: &str) {
+    let status = value
+        .as_object_mut()
+        .map(|members| members.entry("status").or_insert_with(|| json!({})));
+    if let Some(status) = status.and_then(Value::as_object_mut) {
+        set(status, "phase", told.into());
+    }
 }
 
 pub(super) fn persistent_volume(value: &mut Value) {
+    phase(value, "Pending");
     let Some(spec) = object(value, "/spec") else { return };
     set(spec, "persistentVolumeReclaimPolicy", json!("Retain"));
     set(spec, "volumeMode", json!("Filesystem"));
@@ -639,7 +656,7 @@ pub(super) fn role_binding(value: &mut Value) {
     }
     let role = binding.entry("roleRef").or_insert_with(|| json!({}));
     if let Some(role) = role.as_object_mut() {
-        set(role, "apiGroup", json!(crate::rbac::GROUP));
+        set_text(role, "apiGroup", crate::rbac::GROUP);
     }
 }
 

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use super::checks::{self, list, map, nonnegative, number, spec_of, syntax, text};
 use super::strategy::Kind;
-use super::{defaults, storage, volumes};
+use super::{defaults, internal, storage, volumes};
 use crate::meta;
 
 const IMMUTABLE: &str = "field is immutable";
 /// The shortest and longest life of a token for a driver, in seconds.
 const TOKEN_SECONDS: std::ops::RangeInclusive<i64> = 600..=1 << 32;
 /// The longest id of a node.
-const NODE_ID_MAX: usize = 192;
+const NODE_ID_MAX: usize = 256;
 /// The longest name of a driver.
 const NAME_MAX: usize = 63;
 
@@ -83,6 +83,12 @@ fn validate_driver(driver: &Value) -> ErrorList {
     errors
 }
 
+fn drop_alpha(driver: &mut Value) {
+    if let Some(spec) = driver.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("preventPodSchedulingIfMissing");
+    }
+}
+
 /// Drivers.
 pub(super) fn csi_drivers(mut kind: Kind) -> Kind {
     kind.default = |driver| {
@@ -90,6 +96,11 @@ pub(super) fn csi_drivers(mut kind: Kind) -> Kind {
             members.entry("spec").or_insert_with(|| json!({}));
         }
         defaults::csi_driver(driver);
+    };
+    // what upstream does not do by default, it forgets
+    kind.prepare_create = |_, driver| {
+        drop_alpha(driver);
+        Ok(())
     };
     kind.validate = validate_driver;
     kind.whole_first = true;
@@ -109,6 +120,7 @@ pub(super) fn csi_drivers(mut kind: Kind) -> Kind {
         errors
     };
     kind.prepare_update = |_, driver, old| {
+        drop_alpha(driver);
         if driver.get("spec") != old.get("spec") {
             let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
             meta::set(driver, "generation", Some(json!(generation + 1)));
@@ -201,7 +213,8 @@ pub(super) fn csi_nodes(mut kind: Kind) -> Kind {
 /// What drivers can hold.
 pub(super) fn capacities(mut kind: Kind) -> Kind {
     kind.name = meta::dns1123_subdomain;
-    kind.validate_create = |capacity| {
+    kind.whole_first = true;
+    kind.validate = |capacity| {
         let mut errors = ErrorList::new();
         if let Some(selector) = capacity.get("nodeTopology") {
             checks::label_selector(selector, &Path::new("nodeTopology"), &mut errors);
@@ -225,26 +238,16 @@ pub(super) fn capacities(mut kind: Kind) -> Kind {
             .into_iter()
             .filter(|key| capacity.get(key) != old.get(key));
         let error = |key: &str| {
-            let shown = capacity.get(key).cloned().unwrap_or(Value::Null);
-            Error::invalid(&Path::new(key), shown, IMMUTABLE)
+            let of = match key {
+                "nodeTopology" => "*v1.LabelSelector",
+                _ => "string",
+            };
+            let own = capacity.get(key).unwrap_or(&Value::Null);
+            Error::literal(&Path::new(key), internal::text(of, own), IMMUTABLE)
         };
         changed.map(error).collect()
     };
     kind
-}
-
-/// An attachment's spec as upstream shows it; inline volumes are not shown with all that they may have.
-fn attachment_text(spec: &Value) -> String {
-    let none = Value::Null;
-    let source = spec.get("source").unwrap_or(&none);
-    let member = |key: &str| source.get(key).unwrap_or(&none);
-    format!(
-        "{{\"Attacher\":{},\"Source\":{{\"PersistentVolumeName\":{},\"InlineVolumeSpec\":{}}},\"NodeName\":{}}}",
-        Value::from(text(spec, "attacher")),
-        member("persistentVolumeName"),
-        member("inlineVolumeSpec"),
-        Value::from(text(spec, "nodeName"))
-    )
 }
 
 fn validate_attachment(attachment: &Value) -> ErrorList {
@@ -295,7 +298,7 @@ pub(super) fn attachments(mut kind: Kind) -> Kind {
         true => Vec::new(),
         false => vec![Error::literal(
             &Path::new("spec"),
-            attachment_text(spec_of(attachment)),
+            internal::text("storage.VolumeAttachmentSpec", spec_of(attachment)),
             IMMUTABLE,
         )],
     };

@@ -35,6 +35,10 @@ fn protocol(port: &Value, path: &Path, errors: &mut ErrorList) {
         own if !PROTOCOLS.contains(&own) => errors.push(Error::not_supported(&at, own, &PROTOCOLS)),
         _ => {}
     }
+    app_protocol(port, path, errors);
+}
+
+fn app_protocol(port: &Value, path: &Path, errors: &mut ErrorList) {
     if let Some(own) = port.get("appProtocol").and_then(Value::as_str) {
         syntax(meta::qualified_name(own), own, &path.child("appProtocol"), errors);
     }
@@ -104,7 +108,14 @@ fn validate_slice_ports(slice: &Value, errors: &mut ErrorList) {
             true => errors.push(Error::duplicate(&at.child("name"), name)),
             false => names.push(name),
         }
-        protocol(port, &at, errors);
+        // here one that is there without a letter is told as unknown
+        match port.get("protocol").and_then(Value::as_str) {
+            Some("") => {
+                errors.push(Error::not_supported(&at.child("protocol"), "", &PROTOCOLS));
+                app_protocol(port, &at, errors);
+            }
+            _ => protocol(port, &at, errors),
+        }
     }
 }
 
@@ -251,6 +262,17 @@ pub(super) fn slices(mut kind: Kind) -> Kind {
     kind.prepare_update = |_, slice, old| {
         if slice.get("endpoints") != old.get("endpoints") {
             drop_topology(slice);
+        }
+        // labels tell whose endpoints these are
+        let labels = |slice: &Value| slice.pointer("/metadata/labels").cloned();
+        let generation = |slice: &Value| {
+            slice
+                .pointer("/metadata/generation")
+                .and_then(Value::as_i64)
+                .unwrap_or(0)
+        };
+        if labels(slice) != labels(old) && generation(slice) == generation(old) {
+            meta::set(slice, "generation", Some((generation(old) + 1).into()));
         }
         Ok(())
     };

@@ -7,6 +7,7 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::{Map, Value, json};
 
 use super::checks::{number, text};
+use super::internal;
 use super::strategy::Kind;
 use crate::meta;
 
@@ -15,6 +16,7 @@ pub const EVENT_TIME_TO_LIVE: Duration = Duration::from_secs(3600);
 
 /// `v1`, the form in which events are stored.
 pub(super) fn core_kind(mut kind: Kind) -> Kind {
+    kind.whole_first = true;
     kind.time_to_live = Some(EVENT_TIME_TO_LIVE);
     kind.create_on_update = true;
     kind.default = |event| {
@@ -30,6 +32,7 @@ pub(super) fn core_kind(mut kind: Kind) -> Kind {
     };
     // what may not change of others may change of events
     kind.validate = |event| validate_sense(event, &CORE);
+    kind.name = meta::path_segment;
     kind.fields = core_fields;
     kind.other_fields = new_fields;
     kind
@@ -92,6 +95,7 @@ fn new_fields(event: &Value) -> Vec<(String, String)> {
 /// `events.k8s.io/v1`: other names for the same fields.
 pub(super) fn kind(kind: Kind) -> Kind {
     let mut kind = core_kind(kind);
+    kind.name = meta::dns1123_subdomain;
     kind.validate = |event| validate_sense(event, &NEW);
     kind.validate_create = validate_news;
     kind.validate_update = validate_same;
@@ -248,9 +252,24 @@ fn validate_same(event: &Value, old: &Value) -> ErrorList {
             let own = event.get(key).filter(|own| !matches!(own, Value::Null)).cloned();
             own.filter(|own| own != "" && *own != json!({}) && *own != json!(0))
         };
-        if member(event) != member(old) {
-            let shown = event.get(key).cloned().unwrap_or(Value::Null);
-            errors.push(Error::invalid(&Path::new(told), shown, "field is immutable"));
+        let is_pointer = key == "related";
+        let differs = match is_pointer {
+            true => event.get(key) != old.get(key),
+            false => member(event) != member(old),
+        };
+        if differs {
+            let none = Value::Null;
+            let own = event.get(key).unwrap_or(&none);
+            let of = match key {
+                "regarding" => "core.ObjectReference",
+                "related" => "*core.ObjectReference",
+                "deprecatedSource" => "core.EventSource",
+                "deprecatedFirstTimestamp" | "deprecatedLastTimestamp" | "eventTime" => "*time",
+                "deprecatedCount" => "number",
+                _ => "string",
+            };
+            let shown = internal::text(of, own);
+            errors.push(Error::literal(&Path::new(told), shown, "field is immutable"));
         }
     }
     errors

@@ -138,7 +138,7 @@ fn members(of: &str, fields: &[Field], value: Option<&Value>, beside: Option<&Va
         let (name, place, of) = field.parts();
         let own = match place.strip_prefix("../") {
             Some(place) => beside.and_then(|beside| beside.get(place)),
-            None => place.split('/').try_fold(value?, |value, key| value.get(key)),
+            None => value.and_then(|value| place.split('/').try_fold(value, |value, key| value.get(key))),
         };
         let is_left_out = matches!(field, Field::Set(..)) && is_empty(own);
         (!is_left_out).then(|| (name.to_owned(), of_type(of, own, value)))

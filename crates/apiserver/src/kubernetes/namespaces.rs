@@ -2,9 +2,10 @@
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::{Error, Path};
+use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::{Value, json};
 
+use super::defaults;
 use super::strategy::Kind;
 use crate::definition::{Context, Effect, Subresource};
 use crate::{meta, registry};
@@ -12,8 +13,19 @@ use crate::{meta, registry};
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
-    kind.default = label_with_name;
+    kind.default = |namespace| {
+        label_with_name(namespace);
+        defaults::phase(namespace, "Active");
+    };
     kind.name = meta::dns1123_label;
+    kind.whole_first = true;
+    kind.validate = |namespace| {
+        let at = Path::new("spec").child("finalizers");
+        let own = meta::elements(namespace, "/spec/finalizers").iter();
+        own.filter_map(Value::as_str)
+            .flat_map(|name| finalizer_errors(name, &at))
+            .collect()
+    };
     kind.prepare_create = |_, namespace| {
         label_with_name(namespace);
         let mut finalizers: Vec<Value> = namespace
@@ -58,6 +70,16 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     kind
 }
 
+/// What is wrong with the name of a namespace's own finalizer.
+fn finalizer_errors(name: &str, at: &Path) -> ErrorList {
+    let mut wrong = meta::qualified_name(name);
+    let is_standard = ["kubernetes", "orphan", "foregroundDeletion"].contains(&name);
+    if !name.contains('/') && !is_standard {
+        wrong.push("name is neither a standard finalizer name nor is it fully qualified".to_owned());
+    }
+    wrong.into_iter().map(|why| Error::invalid(at, name, why)).collect()
+}
+
 fn label_with_name(namespace: &mut Value) {
     let name = meta::name(namespace).to_owned();
     if name.is_empty() {
@@ -94,18 +116,7 @@ impl Subresource for Finalize {
             .iter()
             .filter_map(Value::as_str)
             .enumerate()
-            .flat_map(|(index, own)| {
-                let mut wrong = gardener_apimachinery::names::qualified_name(own);
-                let is_standard = ["kubernetes", "orphan", "foregroundDeletion"].contains(&own);
-                if !own.contains('/') && !is_standard {
-                    wrong.push("name is neither a standard finalizer name nor is it fully qualified".to_owned());
-                }
-                let at = path.index(index);
-                wrong
-                    .into_iter()
-                    .map(move |why| Error::invalid(&at, own, why))
-                    .collect::<Vec<_>>()
-            })
+            .flat_map(|(index, own)| finalizer_errors(own, &path.index(index)))
             .collect();
         let mut stored = namespace.clone();
         let finalizers = body.pointer("/spec/finalizers").cloned().unwrap_or_else(|| json!([]));

@@ -46,6 +46,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         };
         let spec = members.entry("spec").or_insert_with(|| json!({}));
         if let Some(spec) = spec.as_object_mut() {
+            spec.remove("configSource");
             let taints = spec.entry("taints").or_insert_with(|| json!([]));
             if let Some(taints) = taints.as_array_mut()
                 && !taints
@@ -81,6 +82,23 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         validate_taints(meta::elements(node, "/spec/taints"), &taints(), &mut errors);
         errors.extend(validate_update(node, old));
         errors
+    };
+    kind.warnings = |node, _| {
+        let mut warnings = Vec::new();
+        if node.pointer("/spec/configSource").is_some() {
+            warnings.push("spec.configSource: the feature is removed".to_owned());
+        }
+        if !meta::text(node, "/spec/externalID").is_empty() {
+            warnings.push("spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned());
+        }
+        warnings
+    };
+    kind.prepare_status = |_, node, old| {
+        // nodes are no longer configured through the API
+        let had = old.pointer("/status/config").is_some();
+        if let Some(status) = node.get_mut("status").and_then(Value::as_object_mut).filter(|_| !had) {
+            status.remove("config");
+        }
     };
     kind.fields = |node| {
         vec![(
@@ -187,7 +205,7 @@ fn validate_amounts(node: &Value, errors: &mut ErrorList) {
                 let why = "must be greater than or equal to 0";
                 errors.push(Error::invalid(&at, amount.to_string(), why));
             }
-            if resource_names::is_counted(name) && amount.milli_value() % 1000 != 0 {
+            if resource_names::is_whole(name) && amount.milli_value() % 1000 != 0 {
                 errors.push(Error::invalid(&at, amount.to_string(), "must be an integer"));
             }
         }
@@ -210,6 +228,16 @@ fn validate_ranges(node: &Value, errors: &mut ErrorList) {
         .iter()
         .map(|range| Some(Range::lenient(range)?.is_ipv4()))
         .collect();
+    let mut unreadable = ranges
+        .iter()
+        .enumerate()
+        .filter(|(_, range)| Range::lenient(range).is_none());
+    if let Some((index, range)) = unreadable.next() {
+        let why = format!(
+            "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[{index}]: <nil> (invalid CIDR address: {range})"
+        );
+        errors.push(Error::internal(&at, why));
+    }
     let is_pair = matches!(families.as_deref(), Some([first, second]) if first != second);
     if !is_pair {
         let why = "may specify no more than one CIDR for each IP family";

@@ -51,7 +51,7 @@ fn validate_amounts(amounts: &Value, path: &Path, errors: &mut ErrorList) {
             let why = "must be greater than or equal to 0";
             errors.push(Error::invalid(&at, own.to_string(), why));
         }
-        if resource_names::is_counted(name) && own.milli_value() % 1000 != 0 {
+        if resource_names::is_whole(name) && own.milli_value() % 1000 != 0 {
             errors.push(Error::invalid(&at, own.to_string(), "must be an integer"));
         }
     }
@@ -197,6 +197,35 @@ pub(super) fn quotas(mut kind: Kind) -> Kind {
 
 type Amounts<'v> = BTreeMap<&'v str, Amount>;
 
+/// How many times as much as is asked for a limit may be: not more than the least and the most allow (if both are told).
+fn validate_ratio(ratio: &Amount, bounds: Option<(&Amount, &Amount)>, at: &Path, errors: &mut ErrorList) {
+    if *ratio < Amount::units(1) {
+        errors.push(Error::invalid(
+            at,
+            ratio.to_string(),
+            format!("ratio {ratio} is less than 1"),
+        ));
+    }
+    let Some((least, most)) = bounds else { return };
+    // thousandths are looked at where all of them can be told in them
+    let in_thousandths = [ratio, least, most].iter().all(|own| own.value() < i64::MAX / 1000);
+    let parts = |own: &Amount| match in_thousandths {
+        true => own.milli_value(),
+        false => own.value(),
+    };
+    #[allow(clippy::cast_precision_loss)] // upstream divides floating point numbers, too
+    let possible = parts(most) as f64 / parts(least) as f64;
+    #[allow(clippy::cast_precision_loss)]
+    let asked = match in_thousandths {
+        true => ratio.milli_value() as f64 / 1000.0,
+        false => ratio.value() as f64,
+    };
+    if asked > possible {
+        let why = format!("ratio {ratio} is greater than max/min = {possible:.6}");
+        errors.push(Error::invalid(at, ratio.to_string(), why));
+    }
+}
+
 /// One limit of a range: amounts that do not contradict each other.
 fn validate_limit(limit: &Value, path: &Path, errors: &mut ErrorList) {
     let kind = text(limit, "type");
@@ -230,7 +259,7 @@ fn validate_limit(limit: &Value, path: &Path, errors: &mut ErrorList) {
         errors.push(Error::required(&path.child("limits"), why));
     }
     let ratios = read("maxLimitRequestRatio", errors);
-    let names: BTreeSet<&str> = [&most, &least, &defaults, &requests]
+    let names: BTreeSet<&str> = [&most, &least, &defaults, &requests, &ratios]
         .iter()
         .flat_map(|all| all.keys().copied())
         .collect();
@@ -255,28 +284,27 @@ fn validate_limit(limit: &Value, path: &Path, errors: &mut ErrorList) {
             ("default request", request),
             ("default limit", default),
         );
-        if request.is_none() || default.is_none() || request <= default {
-            above("default", least, ("min", least), ("default", default));
-        }
+        above("default", least, ("min", least), ("default", default));
         above("default", most, ("default", default), ("max", most));
-        let Some(ratio) = ratios.get(name) else { continue };
-        let at = path.child("maxLimitRequestRatio").key(name);
-        if *ratio < Amount::units(1) {
-            errors.push(Error::invalid(
-                &at,
-                ratio.to_string(),
-                format!("ratio {ratio} is less than 1"),
-            ));
+        if let Some(ratio) = ratios.get(name) {
+            validate_ratio(
+                ratio,
+                least.zip(most),
+                &path.child("maxLimitRequestRatio").key(name),
+                errors,
+            );
         }
-        if let (Some(least), Some(most)) = (least, most) {
-            #[allow(clippy::cast_precision_loss)] // upstream divides floating point numbers, too
-            let possible = most.value() as f64 / least.value() as f64;
-            #[allow(clippy::cast_precision_loss)]
-            let asked = ratio.milli_value() as f64 / 1000.0;
-            if asked > possible {
-                let why = format!("ratio {ratio} is greater than max/min = {possible:.6}");
-                errors.push(Error::invalid(&at, ratio.to_string(), why));
-            }
+        // what cannot be given twice is asked for as it is limited
+        let may_differ = resource_names::is_native(name) && !resource_names::is_huge(name);
+        if let (Some(default), Some(request), false) = (default, request, may_differ)
+            && default != request
+        {
+            let why = format!("default value {default} must equal to defaultRequest value {request} in {name}");
+            errors.push(Error::invalid(
+                &path.child("defaultRequest").key(name),
+                request.to_string(),
+                why,
+            ));
         }
     }
 }
@@ -390,7 +418,8 @@ fn toleration_text(toleration: &Value) -> String {
 }
 
 pub(super) fn runtime_classes(mut kind: Kind) -> Kind {
-    kind.validate_create = |class| {
+    kind.whole_first = true;
+    kind.validate = |class| {
         let mut errors = ErrorList::new();
         checks::required_syntax(
             text(class, "handler"),

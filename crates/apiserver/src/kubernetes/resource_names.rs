@@ -1,5 +1,7 @@
 //! Names of resources that Kubernetes knows: what pods take, quotas limit and nodes have.
 
+use crate::meta;
+
 /// Resources of which there are parts.
 const MEASURED: [&str; 10] = [
     "cpu",
@@ -28,9 +30,25 @@ const COUNTED: [&str; 9] = [
 /// Names that no quota uses as they are.
 const OTHERS: [&str; 3] = ["storage", "count/pods", "deviceclass.resource.k8s.io/devices"];
 
-/// Whether amounts of a resource are whole.
-pub(super) fn is_counted(name: &str) -> bool {
+/// Whether a resource of quotas counts things, of which there is no half.
+fn is_counted(name: &str) -> bool {
     COUNTED.contains(&name)
+}
+
+/// Kubernetes' own resources.
+pub(super) fn is_native(name: &str) -> bool {
+    !name.contains('/') || name.contains("kubernetes.io/")
+}
+
+/// Resources that others have added, and that quotas can limit.
+pub(super) fn is_extended(name: &str) -> bool {
+    let of_quotas = || meta::qualified_name(&format!("requests.{name}"));
+    !is_native(name) && !name.starts_with("requests.") && of_quotas().is_empty()
+}
+
+/// Whether amounts of a resource are whole.
+pub(super) fn is_whole(name: &str) -> bool {
+    is_counted(name) || is_extended(name)
 }
 
 /// Whether a resource is memory in large pages.

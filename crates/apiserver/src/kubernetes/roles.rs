@@ -13,6 +13,7 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 
 fn names(mut kind: Kind) -> Kind {
     kind.name = meta::path_segment;
+    kind.whole_first = true;
     kind.create_on_update = true;
     kind
 }
@@ -36,11 +37,13 @@ pub(super) fn cluster_roles(kind: Kind) -> Kind {
         let selectors = meta::elements(role, "/aggregationRule/clusterRoleSelectors");
         for (index, selector) in selectors.iter().enumerate() {
             let at = Path::new("aggregationRule").child("clusterRoleSelectors").index(index);
-            super::checks::label_selector(selector, &at, &mut errors);
-            if !errors.is_empty() {
+            let mut wrong = ErrorList::new();
+            super::checks::label_selector(selector, &at, &mut wrong);
+            if !wrong.is_empty() {
                 let why = "invalid label selector.";
-                errors.push(Error::invalid(&at, Value::Null, why));
+                wrong.push(Error::invalid(&at, Value::Null, why));
             }
+            errors.extend(wrong);
         }
         if role.get("aggregationRule").is_some_and(Value::is_object)
             && meta::elements(role, "/aggregationRule/clusterRoleSelectors").is_empty()

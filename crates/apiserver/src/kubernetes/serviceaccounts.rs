@@ -1,4 +1,4 @@
-//! Tokens that are made for service accounts.
+//! Service accounts, and tokens that are made for them.
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
@@ -6,6 +6,8 @@ use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use gardener_apimachinery::meta::go_kind;
 use serde_json::{Value, json};
 
+use super::checks::annotation;
+use super::strategy::Kind;
 use crate::definition::{Context, Effect, Subresource};
 use crate::meta;
 use crate::tokens::{Claims, KubernetesClaims, Reference};
@@ -16,6 +18,39 @@ const MAX_SECONDS: i64 = 1 << 32;
 
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";
+
+/// Asks that pods mount no secrets but those that their account names.
+const ENFORCES_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
+
+/// Of a secret that an account names, only the name is kept.
+fn keep_names(account: &mut Value) {
+    let secrets = account.get_mut("secrets").and_then(Value::as_array_mut);
+    for secret in secrets.into_iter().flatten().filter_map(Value::as_object_mut) {
+        secret.retain(|key, _| key == "name");
+    }
+}
+
+/// Service accounts.
+pub(super) fn kind(mut kind: Kind) -> Kind {
+    kind.prepare_create = |_, account| {
+        keep_names(account);
+        Ok(())
+    };
+    kind.prepare_update = |_, account, _| {
+        keep_names(account);
+        Ok(())
+    };
+    kind.warnings = |account, old| {
+        let enforces = |account: &Value| annotation(account, ENFORCES_SECRETS).is_some();
+        match enforces(account) && !old.is_some_and(enforces) {
+            true => vec![format!(
+                "metadata.annotations[{ENFORCES_SECRETS}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
+            )],
+            false => Vec::new(),
+        }
+    };
+    kind
+}
 
 /// `serviceaccounts/token`.
 pub(super) struct Token;

@@ -52,6 +52,9 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
             let at = Path::new("spec").child("loadBalancerClass");
             errors.push(Error::invalid(&at, class(service), "may not change once set"));
         }
+        // upstream looks at the class again with the rest
+        let spec = checks::spec_of(service);
+        validate_class(spec, text(spec, "type"), &Path::new("spec"), &mut errors);
         errors
     };
     kind.warnings = |service, _| warnings(service);
@@ -64,6 +67,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     kind
 }
 
+const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 
 fn validate(service: &Value) -> ErrorList {
@@ -122,17 +126,14 @@ fn validate(service: &Value) -> ErrorList {
     for (index, range) in ranges.iter().filter_map(Value::as_str).enumerate() {
         addresses::range(range.trim(), &at.index(index), &mut errors);
     }
+    if ranges.is_empty() {
+        validate_annotated_ranges(service, kind, &mut errors);
+    }
     if kind != "LoadBalancer" && spec.get("allocateLoadBalancerNodePorts").is_some() {
         let why = "may only be used when `type` is 'LoadBalancer'";
         errors.push(Error::forbidden(&path.child("allocateLoadBalancerNodePorts"), why));
     }
-    if let Some(class) = spec.get("loadBalancerClass").and_then(Value::as_str) {
-        let at = path.child("loadBalancerClass");
-        match kind {
-            "LoadBalancer" => checks::syntax(meta::qualified_name(class), class, &at, &mut errors),
-            _ => errors.push(Error::forbidden(&at, "may only be used when `type` is 'LoadBalancer'")),
-        }
-    }
+    validate_class(spec, kind, &path, &mut errors);
     validate_policies(spec, kind, &path, &mut errors);
     let known = ["PreferClose", "PreferSameZone", "PreferSameNode"];
     if let Some(own) = spec.get("trafficDistribution").and_then(Value::as_str)
@@ -149,12 +150,43 @@ fn validate(service: &Value) -> ErrorList {
     errors
 }
 
+/// Ranges from which a load balancer may be asked, as they were told before there was a field for them.
+fn validate_annotated_ranges(service: &Value, kind: &str, errors: &mut ErrorList) {
+    let Some(told) = checks::annotation(service, SOURCE_RANGES) else {
+        return;
+    };
+    let at = Path::new("metadata").child("annotations").key(SOURCE_RANGES);
+    if kind != "LoadBalancer" {
+        errors.push(Error::forbidden(&at, "may only be used when `type` is 'LoadBalancer'"));
+    }
+    let ranges = told.split(',').filter(|_| !told.trim().is_empty());
+    for range in ranges {
+        addresses::range(range.trim(), &at, errors);
+    }
+}
+
+/// Who makes the load balancer.
+fn validate_class(spec: &Value, kind: &str, path: &Path, errors: &mut ErrorList) {
+    let Some(class) = spec.get("loadBalancerClass").and_then(Value::as_str) else {
+        return;
+    };
+    let at = path.child("loadBalancerClass");
+    match kind {
+        "LoadBalancer" => checks::syntax(meta::qualified_name(class), class, &at, errors),
+        _ => errors.push(Error::forbidden(&at, "may only be used when `type` is 'LoadBalancer'")),
+    }
+}
+
 fn validate_external(spec: &Value, path: &Path, errors: &mut ErrorList) {
     for key in ["clusterIPs", "ipFamilies"] {
         if !list(spec, key).is_empty() || key == "clusterIPs" && !text(spec, "clusterIP").is_empty() {
             let why = "may not be set for ExternalName services";
             errors.push(Error::forbidden(&path.child(key), why));
         }
+    }
+    if spec.get("ipFamilyPolicy").is_some() {
+        let why = "may not be set for ExternalName services";
+        errors.push(Error::forbidden(&path.child("ipFamilyPolicy"), why));
     }
     let at = path.child("externalName");
     match text(spec, "externalName") {
@@ -184,8 +216,7 @@ fn validate_ports(ports: &[Value], path: &Path, errors: &mut ErrorList) {
         errors.extend(port_number(number(port, "port").unwrap_or(0), &at.child("port")));
         errors.extend(port_protocol(text(port, "protocol"), &at.child("protocol")));
         checks::port(port, "targetPort", &at, errors);
-        let protocol = text(port, "appProtocol");
-        if !protocol.is_empty() {
+        if let Some(protocol) = port.get("appProtocol").and_then(Value::as_str) {
             checks::syntax(
                 meta::qualified_name(protocol),
                 protocol,

@@ -215,6 +215,7 @@ fn validate_topologies(class: &Value, errors: &mut ErrorList) {
 
 /// Storage classes: all but what they allow is decided once.
 pub(super) fn classes(mut kind: Kind) -> Kind {
+    kind.whole_first = true;
     kind.validate = |class| {
         let mut errors = Vec::new();
         let root = Path::root();
@@ -223,7 +224,10 @@ pub(super) fn classes(mut kind: Kind) -> Kind {
             let at = Path::new("parameters");
             errors.push(Error::invalid(&at, "", "field can not be empty."));
         }
-        one_of(class, "reclaimPolicy", &["Delete", "Retain"], &root, &mut errors);
+        // no policy is as good as one
+        if !text(class, "reclaimPolicy").is_empty() {
+            one_of(class, "reclaimPolicy", &["Delete", "Retain"], &root, &mut errors);
+        }
         let modes = ["Immediate", "WaitForFirstConsumer"];
         one_of(class, "volumeBindingMode", &modes, &root, &mut errors);
         validate_topologies(class, &mut errors);
@@ -233,7 +237,10 @@ pub(super) fn classes(mut kind: Kind) -> Kind {
         let mut errors = Vec::new();
         for key in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
             if class.get(key) != old.get(key) {
-                let value = class.get(key).cloned().unwrap_or(Value::Null);
+                let value = match key {
+                    "provisioner" => text(class, key).into(),
+                    _ => class.get(key).cloned().unwrap_or(Value::Null),
+                };
                 errors.push(Error::invalid(&Path::new(key), value, "field is immutable"));
             }
         }

@@ -20,21 +20,31 @@ use crate::meta;
 /// What upstream's validation of an update looks at in metadata.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MetadataAgain {
+    /// Nothing, not even of new objects.
+    Nothing,
     /// What may not change.
     Change,
     /// All that a new object must have.
     Whole,
-    /// First the change, then the whole.
+    /// All that a new object must have, and with it the whole object, twice.
+    WholeTwice,
+    /// The change and the whole.
     Both,
 }
 
 /// Resources whose updates look at all that a new object's metadata must have.
 fn metadata_again(group: &str, resource: &str) -> MetadataAgain {
     match (group, resource) {
-        ("", "pods" | "configmaps" | "secrets" | "serviceaccounts" | "services" | "persistentvolumeclaims")
+        ("", "events") => MetadataAgain::Nothing,
+        ("", "pods" | "configmaps" | "secrets" | "serviceaccounts" | "persistentvolumeclaims")
+        | ("", "namespaces" | "nodes" | "endpoints")
         | ("rbac.authorization.k8s.io" | "certificates.k8s.io" | "resource.k8s.io", _)
-        | ("networking.k8s.io", "ingressclasses") => MetadataAgain::Both,
-        ("", "persistentvolumes" | "limitranges")
+        | ("networking.k8s.io", "ingressclasses" | "ingresses")
+        | ("storage.k8s.io", "storageclasses" | "csistoragecapacities")
+        | ("node.k8s.io" | "apiregistration.k8s.io", _) => MetadataAgain::Both,
+        ("", "persistentvolumes") => MetadataAgain::WholeTwice,
+        ("", "limitranges")
+        | ("storage.k8s.io", "csinodes" | "volumeattachments")
         | ("admissionregistration.k8s.io" | "flowcontrol.apiserver.k8s.io" | "discovery.k8s.io", _) => {
             MetadataAgain::Whole
         }
@@ -73,12 +83,16 @@ pub(super) struct Kind {
     pub(super) validate_create: fn(&Value) -> ErrorList,
     pub(super) validate_update: fn(&Value, &Value) -> ErrorList,
     pub(super) validate_status: fn(&Value, &Value) -> ErrorList,
+    /// What a change of the status is made besides what the client says.
+    pub(super) prepare_status: fn(&Context<'_>, &mut Value, &Value),
     /// What a caller may not write, of what is valid.
     pub(super) authorize: fn(&Context<'_>, &Value, Option<&Value>) -> ErrorList,
     /// What is wrong with the finalizers.
     finalizers: fn(&Value) -> ErrorList,
     /// Whether an update's whole object is judged before what it changes.
     pub(super) whole_first: bool,
+    /// Whether it is judged between what changed in the metadata and what changed elsewhere.
+    pub(super) whole_in_between: bool,
     /// What an update looks at in metadata once more, after what is looked at for every kind.
     metadata_again: MetadataAgain,
     pub(super) row: fn(Timestamp, &Value) -> Vec<Value>,
@@ -97,6 +111,8 @@ pub(super) struct Kind {
     update_needs_revision: bool,
     /// Whether a change of the status leaves labels alone.
     status_keeps_labels: bool,
+    /// Whether it leaves all metadata alone.
+    status_keeps_metadata: bool,
     /// The group that refusals name, where it is not the resource's.
     group_in_refusals: Option<&'static str>,
     /// What is told when dependents outlive a deletion because it does not say what becomes of them.
@@ -111,6 +127,8 @@ pub(super) struct Kind {
     pub(super) made_annotations: &'static [&'static str],
     /// Lists, by their JSON pointers, that are something else when they are empty than when they are absent.
     pub(super) lists_kept_empty: &'static [&'static str],
+    /// Fields that writes to the object (no name) or to a subresource leave alone, besides those that all kinds have.
+    pub(super) left_alone: fn(&str) -> &'static [&'static str],
     /// What a client is warned of, in new objects and changes.
     pub(super) warnings: fn(&Value, Option<&Value>) -> Vec<String>,
 }
@@ -125,9 +143,11 @@ impl Kind {
             validate_create: |_| Vec::new(),
             validate_update: |_, _| Vec::new(),
             validate_status: |_, _| Vec::new(),
+            prepare_status: |_, _, _| {},
             authorize: |_, _, _| Vec::new(),
             finalizers,
             whole_first: false,
+            whole_in_between: false,
             metadata_again: MetadataAgain::Change,
             row,
             fields: |_| Vec::new(),
@@ -141,6 +161,7 @@ impl Kind {
             answers_deleted: false,
             update_needs_revision: false,
             status_keeps_labels: false,
+            status_keeps_metadata: false,
             group_in_refusals: None,
             orphans: None,
             marks_for_deletion: |_, _| false,
@@ -149,6 +170,7 @@ impl Kind {
             canonicalize: |_| {},
             made_annotations: &[],
             lists_kept_empty: &[],
+            left_alone: |_| &[],
             warnings: |_, _| Vec::new(),
         }
     }
@@ -168,24 +190,32 @@ impl Kind {
     /// What is wrong with a change.
     fn changed(&self, object: &Draft, old: &Draft) -> ErrorList {
         let mut change = match self.metadata_again {
-            MetadataAgain::Whole => Vec::new(),
+            MetadataAgain::Nothing | MetadataAgain::Whole | MetadataAgain::WholeTwice => Vec::new(),
             MetadataAgain::Change | MetadataAgain::Both => self.metadata_changed(object, old),
         };
-        change.extend((self.validate_update)(object, old));
-        let mut whole = match self.metadata_again {
-            MetadataAgain::Change => Vec::new(),
-            MetadataAgain::Whole | MetadataAgain::Both => {
-                let mut errors = meta::validate(object, self.name);
-                errors.extend((self.finalizers)(object));
-                errors
-            }
+        if !self.whole_in_between {
+            change.extend((self.validate_update)(object, old));
+        }
+        let times = match self.metadata_again {
+            MetadataAgain::WholeTwice => 2,
+            _ => 1,
         };
-        whole.extend((self.validate)(object));
+        let mut whole = Vec::new();
+        for _ in 0..times {
+            if !matches!(self.metadata_again, MetadataAgain::Nothing | MetadataAgain::Change) {
+                whole.extend(meta::validate(object, self.name));
+                whole.extend((self.finalizers)(object));
+            }
+            whole.extend((self.validate)(object));
+        }
         if self.whole_first {
             whole.extend(change);
             return whole;
         }
         change.extend(whole);
+        if self.whole_in_between {
+            change.extend((self.validate_update)(object, old));
+        }
         change
     }
 
@@ -243,7 +273,8 @@ impl Strategy for Kind {
         errors
     }
 
-    fn update_status(&self, _: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<ErrorList, ApiError> {
+    fn update_status(&self, context: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<ErrorList, ApiError> {
+        (self.prepare_status)(context, object, old);
         let mut errors = self.metadata_changed(object, old);
         errors.extend((self.validate_status)(object, old));
         Ok(errors)
@@ -271,6 +302,10 @@ impl Strategy for Kind {
 
     fn status_update_keeps_labels(&self) -> bool {
         self.status_keeps_labels
+    }
+
+    fn status_update_keeps_metadata(&self) -> bool {
+        self.status_keeps_metadata
     }
 
     fn group_in_refusals<'g>(&self, group: &'g str) -> &'g str {
@@ -331,6 +366,10 @@ impl Strategy for Kind {
         self.lists_kept_empty
     }
 
+    fn left_alone(&self, subresource: &str) -> &'static [&'static str] {
+        (self.left_alone)(subresource)
+    }
+
     fn time_to_live(&self) -> Option<Duration> {
         self.time_to_live
     }
@@ -349,6 +388,18 @@ const ANY_FINALIZER: [&str; 6] = [
     "coordination.k8s.io",
     "node.k8s.io",
     "policy",
+];
+
+/// Resources whose status is changed without their metadata.
+const STATUS_KEEPS_METADATA: [(&str, &str); 8] = [
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("apiregistration.k8s.io", "apiservices"),
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"),
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
+    ("networking.k8s.io", "servicecidrs"),
+    ("resource.k8s.io", "resourceclaims"),
+    ("storage.k8s.io", "volumeattachments"),
 ];
 
 /// Resources whose deletion answers the deleted object, besides those of `resource.k8s.io`.
@@ -376,7 +427,7 @@ fn kind_of(group: &str, resource: &str) -> Kind {
         ("", "nodes") => nodes::kind(Kind::new(printers::core::node)),
         ("", "secrets") => storage::secrets(Kind::new(printers::core::secret)),
         ("", "configmaps") => storage::config_maps(Kind::new(printers::core::config_map)),
-        ("", "serviceaccounts") => Kind::new(printers::core::service_account),
+        ("", "serviceaccounts") => serviceaccounts::kind(Kind::new(printers::core::service_account)),
         ("", "events") => events::core_kind(Kind::new(printers::core::event)),
         ("events.k8s.io", "events") => events::kind(Kind::new(printers::core::event)),
         ("", "endpoints") => endpoints::endpoints(Kind::new(printers::core::endpoints)),
@@ -513,6 +564,14 @@ fn kind_of(group: &str, resource: &str) -> Kind {
     };
     kind.update_needs_revision = update_needs_revision(group, resource);
     kind.status_keeps_labels = (group, resource) == ("apps", "deployments");
+    kind.status_keeps_metadata = STATUS_KEEPS_METADATA.contains(&(group, resource));
+    // definitions say that their metadata change with the status, though they do not
+    if kind.status_keeps_metadata && group != "apiextensions.k8s.io" {
+        kind.left_alone = |subresource| match subresource {
+            "status" => &["metadata"],
+            _ => &[],
+        };
+    }
     // events of both groups are one kind upstream
     kind.group_in_refusals = (group == "events.k8s.io").then_some("");
     kind.metadata_again = metadata_again(group, resource);
@@ -524,7 +583,7 @@ fn kind_of(group: &str, resource: &str) -> Kind {
         ("", "replicationcontrollers") => Some(None),
         _ => None,
     };
-    if ANY_FINALIZER.contains(&group) {
+    if ANY_FINALIZER.contains(&group) || kind.metadata_again == MetadataAgain::Nothing {
         kind.finalizers = |_| Vec::new();
     }
     kind

@@ -1,25 +1,28 @@
 //! Persistent volumes.
 
+mod sources;
+
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::quantity::Amount;
 use serde_json::{Value, json};
 
-use super::checks::{amount, list, no_backsteps, number, one_of, required_syntax, spec_of, syntax, text};
+use super::checks::{amount, annotation, list, one_of, spec_of, syntax, text};
 use super::strategy::Kind;
-use super::{drivers, internal, pods, storage};
+use super::{internal, pods, storage};
 use crate::meta;
 
 /// How claims and volumes may be used.
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 /// As what volumes are given to pods.
 pub(super) const MODES: [&str; 2] = ["Block", "Filesystem"];
+const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
 const BETA_ANNOTATIONS: [(&str, &str); 2] = [
     (
         "volume.beta.kubernetes.io/storage-class",
         "deprecated since v1.8; use \"storageClassName\" attribute instead",
     ),
     (
-        "volume.beta.kubernetes.io/mount-options",
+        MOUNT_OPTIONS,
         "deprecated since v1.31; use \"mountOptions\" attribute instead",
     ),
 ];
@@ -59,219 +62,6 @@ pub(super) fn positive(amount: Option<&Value>, at: &Path, errors: &mut ErrorList
     }
 }
 
-/// What is not bound yet is pending.
-pub(super) fn pending(object: &mut Value) {
-    let Some(members) = object.as_object_mut() else { return };
-    let status = members.entry("status").or_insert_with(|| json!({}));
-    if let Some(status) = status.as_object_mut() {
-        status.entry("phase").or_insert_with(|| json!("Pending"));
-    }
-}
-
-/// The sources of persistent volumes, in the order in which they are looked at.
-const SOURCES: [&str; 22] = [
-    "hostPath",
-    "gcePersistentDisk",
-    "awsElasticBlockStore",
-    "glusterfs",
-    "flocker",
-    "nfs",
-    "rbd",
-    "quobyte",
-    "cephfs",
-    "iscsi",
-    "cinder",
-    "fc",
-    "flexVolume",
-    "azureFile",
-    "vsphereVolume",
-    "photonPersistentDisk",
-    "portworxVolume",
-    "azureDisk",
-    "scaleIO",
-    "local",
-    "storageos",
-    "csi",
-];
-
-fn required(source: &Value, key: &str, at: &Path, errors: &mut ErrorList) {
-    if text(source, key).is_empty() {
-        errors.push(Error::required(&at.child(key), ""));
-    }
-}
-
-fn lun(source: &Value, at: &Path, errors: &mut ErrorList) {
-    if let Some(lun) = number(source, "lun").filter(|lun| !(0..=255).contains(lun)) {
-        errors.push(Error::invalid(
-            &at.child("lun"),
-            lun,
-            "must be between 0 and 255, inclusive",
-        ));
-    }
-}
-
-/// Whether a text is the name of an initiator or target of iSCSI.
-fn is_iscsi_name(name: &str) -> bool {
-    let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if let Some(rest) = name.strip_prefix("iqn.") {
-        let (date, rest) = rest.split_once('.').unwrap_or_default();
-        let bytes = date.as_bytes();
-        let is_date = bytes.len() == 7
-            && bytes
-                .iter()
-                .enumerate()
-                .all(|(at, byte)| if at == 4 { *byte == b'-' } else { byte.is_ascii_digit() });
-        let (domain, unit) = rest
-            .split_once(':')
-            .map_or((rest, None), |(domain, unit)| (domain, Some(unit)));
-        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
-        return is_date
-            && domain.starts_with(|first: char| first.is_ascii_alphabetic())
-            && domain.bytes().all(fits)
-            && unit != Some("");
-    }
-    if let Some(rest) = name.strip_prefix("eui.") {
-        return rest.len() == 16 && is_hex(rest);
-    }
-    name.strip_prefix("naa.")
-        .is_some_and(|rest| matches!(rest.len(), 16 | 32) && is_hex(rest))
-}
-
-fn validate_iscsi(source: &Value, volume: &str, at: &Path, errors: &mut ErrorList) {
-    required(source, "targetPortal", at, errors);
-    let (portal, initiator) = (
-        text(source, "targetPortal"),
-        source.get("initiatorName").and_then(Value::as_str),
-    );
-    if initiator.is_some() && volume.len() + 1 + portal.len() > 64 {
-        let why = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
-        errors.push(Error::invalid(&at.child("targetportal"), portal, why));
-    }
-    required(source, "iqn", at, errors);
-    let name = text(source, "iqn");
-    if !name.is_empty() && !is_iscsi_name(name) {
-        errors.push(Error::invalid(&at.child("iqn"), name, "must be valid format"));
-    }
-    lun(source, at, errors);
-    let secret = source.get("secretRef");
-    let is_true = |key: &str| source.get(key) == Some(&Value::Bool(true));
-    match secret {
-        None if is_true("chapAuthDiscovery") || is_true("chapAuthSession") => {
-            errors.push(Error::required(&at.child("secretRef"), ""));
-        }
-        Some(secret) => required(secret, "name", &at.child("secretRef"), errors),
-        None => {}
-    }
-    if let Some(name) = initiator.filter(|name| !is_iscsi_name(name)) {
-        errors.push(Error::invalid(&at.child("initiatorname"), name, "must be valid format"));
-    }
-}
-
-fn validate_fc(source: &Value, at: &Path, errors: &mut ErrorList) {
-    let (targets, ids) = (list(source, "targetWWNs"), list(source, "wwids"));
-    let place = at.child("targetWWNs");
-    match (targets.is_empty(), ids.is_empty()) {
-        (true, true) => {
-            let why = "must specify either targetWWNs or wwids, but not both";
-            errors.push(Error::required(&place, why));
-        }
-        (false, false) => {
-            let why = "targetWWNs and wwids can not be specified simultaneously";
-            errors.push(Error::invalid(&place, targets.to_vec(), why));
-        }
-        _ => {}
-    }
-    if !targets.is_empty() {
-        if number(source, "lun").is_none() {
-            let why = "lun is required if targetWWNs is specified";
-            errors.push(Error::required(&at.child("lun"), why));
-        }
-        lun(source, at, errors);
-    }
-}
-
-fn validate_csi(source: &Value, at: &Path, errors: &mut ErrorList) {
-    drivers::driver_name(source, "driver", at, errors);
-    required(source, "volumeHandle", at, errors);
-    for key in [
-        "controllerPublishSecretRef",
-        "controllerExpandSecretRef",
-        "nodePublishSecretRef",
-        "nodeExpandSecretRef",
-    ] {
-        let Some(secret) = source.get(key) else { continue };
-        let at = at.child(key);
-        required_syntax(text(secret, "name"), meta::dns1123_subdomain, &at.child("name"), errors);
-        required_syntax(
-            text(secret, "namespace"),
-            meta::dns1123_label,
-            &at.child("namespace"),
-            errors,
-        );
-    }
-}
-
-fn validate_source(key: &str, source: &Value, volume: &str, at: &Path, errors: &mut ErrorList) {
-    match key {
-        "hostPath" => pods::volumes::validate_host_path(source, at, errors),
-        "nfs" => {
-            required(source, "server", at, errors);
-            required(source, "path", at, errors);
-            let own = text(source, "path");
-            if !own.starts_with('/') {
-                errors.push(Error::invalid(&at.child("path"), own, "must be an absolute path"));
-            }
-        }
-        "iscsi" => validate_iscsi(source, volume, at, errors),
-        "fc" => validate_fc(source, at, errors),
-        "local" => {
-            required(source, "path", at, errors);
-            no_backsteps(text(source, "path"), &at.child("path"), errors);
-        }
-        "csi" => validate_csi(source, at, errors),
-        "gcePersistentDisk" => required(source, "pdName", at, errors),
-        "awsElasticBlockStore" | "cinder" => required(source, "volumeID", at, errors),
-        "flexVolume" => required(source, "driver", at, errors),
-        "azureFile" => {
-            required(source, "secretName", at, errors);
-            required(source, "shareName", at, errors);
-        }
-        "vsphereVolume" => required(source, "volumePath", at, errors),
-        "portworxVolume" => required(source, "volumeID", at, errors),
-        "azureDisk" => {
-            required(source, "diskName", at, errors);
-            required(source, "diskURI", at, errors);
-        }
-        "glusterfs" => {
-            required(source, "endpoints", at, errors);
-            required(source, "path", at, errors);
-        }
-        _ => {}
-    }
-}
-
-fn validate_sources(spec: &Value, volume: &str, path: &Path, errors: &mut ErrorList) {
-    let mut found = SOURCES.iter().filter_map(|key| Some((*key, spec.get(*key)?)));
-    let has_place = spec.pointer("/nodeAffinity/required").is_some();
-    match found.next() {
-        None => {}
-        Some((key, source)) => {
-            validate_source(key, source, volume, &path.child(key), errors);
-            if key == "local" && !has_place {
-                let why = "Local volume requires node affinity";
-                errors.push(Error::required(&path.child("nodeAffinity"), why));
-            }
-        }
-    }
-    for (key, _) in found {
-        let why = "may not specify more than 1 volume type";
-        errors.push(Error::forbidden(&path.child(key), why));
-    }
-    if !SOURCES.iter().any(|key| spec.get(*key).is_some()) {
-        errors.push(Error::required(path, "must specify a volume type"));
-    }
-}
-
 /// A volume that stands in an attachment: it is for a driver, and belongs to nobody.
 pub(super) fn validate_inline(spec: &Value, path: &Path, errors: &mut ErrorList) {
     let why = "may not be specified in the context of inline volumes";
@@ -301,7 +91,7 @@ pub(super) fn validate_inline(spec: &Value, path: &Path, errors: &mut ErrorList)
         errors.push(Error::forbidden(&path.child("persistentVolumeReclaimPolicy"), why));
     }
     forbidden("nodeAffinity", errors);
-    validate_sources(spec, "", path, errors);
+    sources::validate(spec, "", path, errors);
     forbidden("storageClassName", errors);
     if !matches!(text(spec, "volumeMode"), "" | "Filesystem") {
         let why = "may not specify volumeMode other than Filesystem in the context of inline volumes";
@@ -335,11 +125,15 @@ fn validate(volume: &Value) -> ErrorList {
     }
     let policies = ["Delete", "Recycle", "Retain"];
     one_of(spec, "persistentVolumeReclaimPolicy", &policies, &path, &mut errors);
+    if spec.get("nodeAffinity").is_some() && spec.pointer("/nodeAffinity/required").is_none() {
+        let at = path.child("nodeAffinity").child("required");
+        errors.push(Error::required(&at, "must specify required node constraints"));
+    }
     if let Some(required) = spec.pointer("/nodeAffinity/required") {
         let at = path.child("nodeAffinity").child("required");
         pods::scheduling::validate_node_selector(required, &at, &mut errors);
     }
-    validate_sources(spec, meta::name(volume), &path, &mut errors);
+    sources::validate(spec, meta::name(volume), &path, &mut errors);
     let root = spec.pointer("/hostPath/path").and_then(Value::as_str);
     let is_root =
         root.is_some_and(|path| path.starts_with('/') && path.split('/').all(|part| matches!(part, "" | ".")));
@@ -363,46 +157,6 @@ fn validate(volume: &Value) -> ErrorList {
     errors
 }
 
-fn list_text(texts: Option<&Value>) -> String {
-    texts.map_or_else(|| "null".to_owned(), Value::to_string)
-}
-
-/// Where a volume can be used, as upstream shows it.
-fn affinity_text(affinity: Option<&Value>) -> String {
-    let Some(required) = affinity.and_then(|affinity| affinity.get("required")) else {
-        return "null".to_owned();
-    };
-    let requirements = |term: &Value, key: &str| -> String {
-        let all = list(term, key);
-        if all.is_empty() {
-            return "null".to_owned();
-        }
-        let shown: Vec<String> = all
-            .iter()
-            .map(|one| {
-                format!(
-                    "{{\"Key\":{},\"Operator\":{},\"Values\":{}}}",
-                    Value::from(text(one, "key")),
-                    Value::from(text(one, "operator")),
-                    list_text(one.get("values"))
-                )
-            })
-            .collect();
-        format!("[{}]", shown.join(","))
-    };
-    let terms: Vec<String> = list(required, "nodeSelectorTerms")
-        .iter()
-        .map(|term| {
-            format!(
-                "{{\"MatchExpressions\":{},\"MatchFields\":{}}}",
-                requirements(term, "matchExpressions"),
-                requirements(term, "matchFields")
-            )
-        })
-        .collect();
-    format!("{{\"Required\":{{\"NodeSelectorTerms\":[{}]}}}}", terms.join(","))
-}
-
 fn validate_update(volume: &Value, old: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let (spec, before) = (spec_of(volume), spec_of(old));
@@ -418,7 +172,7 @@ fn validate_update(volume: &Value, old: &Value) -> ErrorList {
         spec
     };
     let (own, other) = (source(spec), source(before));
-    if SOURCES.iter().any(|key| own.get(key) != other.get(key)) {
+    if sources::SOURCES.iter().any(|key| own.get(key) != other.get(key)) {
         let at = Path::new("spec").child("persistentvolumesource");
         let changes = internal::changes("core.PersistentVolumeSource", before, &own);
         let why = format!("spec.persistentvolumesource is immutable after creation\n{changes}");
@@ -433,7 +187,10 @@ fn validate_update(volume: &Value, old: &Value) -> ErrorList {
         let why = "field is immutable, except for updating from beta label to GA";
         errors.push(Error::literal(
             &Path::new("nodeAffinity"),
-            affinity_text(spec.get("nodeAffinity")),
+            internal::text(
+                "*core.VolumeNodeAffinity",
+                spec.get("nodeAffinity").unwrap_or(&Value::Null),
+            ),
             why,
         ));
     }
@@ -445,11 +202,41 @@ fn validate_update(volume: &Value, old: &Value) -> ErrorList {
     errors
 }
 
+/// Options of mounting in an annotation, which volumes of some types only have.
+fn validate_mount_options(volume: &Value) -> Option<Error> {
+    annotation(volume, MOUNT_OPTIONS)?;
+    if sources::has_mount_options(spec_of(volume)) {
+        return None;
+    }
+    let at = Path::new("metadata").child("annotations").child(MOUNT_OPTIONS);
+    Some(Error::forbidden(
+        &at,
+        "may not specify mount options for this volume type",
+    ))
+}
+
 pub(super) fn volumes(mut kind: Kind) -> Kind {
     kind.validate = validate;
+    kind.validate_create = |volume| validate_mount_options(volume).into_iter().collect();
     kind.whole_first = true;
-    kind.validate_update = validate_update;
-    kind.default_stored = pending;
+    kind.validate_update = |volume, old| {
+        let mut errors: ErrorList = validate_mount_options(volume).into_iter().collect();
+        errors.extend(validate_update(volume, old));
+        errors
+    };
+    // with the phase changes when it did
+    kind.prepare_status = |context, volume, old| {
+        let phase = |volume: &Value| meta::text(volume, "/status/phase").to_owned();
+        let since = |volume: &Value| volume.pointer("/status/lastPhaseTransitionTime").cloned();
+        let told = match (phase(volume) == phase(old), since(volume)) {
+            (true, None) => since(old),
+            (false, own) if own.is_none() || own == since(old) => Some(meta::rfc3339(context.now).into()),
+            (_, own) => own,
+        };
+        if let (Some(told), Some(status)) = (told, volume.get_mut("status").and_then(Value::as_object_mut)) {
+            status.insert("lastPhaseTransitionTime".into(), told);
+        }
+    };
     kind.prepare_create = |context, volume| {
         storage::add_finalizer(volume, "kubernetes.io/pv-protection");
         if let Some(members) = volume.as_object_mut() {

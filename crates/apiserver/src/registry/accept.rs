@@ -150,6 +150,7 @@ impl Scope {
             if self.definition.is_go_type() {
                 keep_reset(object);
                 drop_empty(schema, object, self.definition.strategy.lists_kept_empty());
+                add_structs(schema, object);
             }
         }
         let unknown = match self.definition.is_go_type() {
@@ -312,6 +313,17 @@ fn make_integers(value: &mut Value) {
             }
         }
         _ => {}
+    }
+}
+
+/// Adds the structs that Go always has at the top of an object, for they are defaulted and owned; the status comes from elsewhere.
+fn add_structs(schema: &Schema, object: &mut Value) {
+    let Some(members) = object.as_object_mut() else { return };
+    let structs = schema
+        .zero_fields()
+        .filter(|(name, zero)| zero.is_object() && *name != "status");
+    for (name, zero) in structs {
+        members.entry(name).or_insert_with(|| zero.clone());
     }
 }
 

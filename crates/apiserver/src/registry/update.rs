@@ -48,6 +48,24 @@ impl Scope {
         let mut warnings = Vec::new();
         let mut body = body;
         self.accept(&context, &mut body, options, source, &mut warnings)?;
+        let of_body = warnings.clone();
+        let updated = self.update_accepted(body, &context, options, warnings);
+        // what is to say of the body is said in any case; it may be among what was said before
+        updated.await.inspect_err(|_| {
+            if self.refused_with.is_empty() {
+                self.refused_with.extend(of_body);
+            }
+        })
+    }
+
+    /// The rest of an update, by a body that is an object of the kind.
+    async fn update_accepted(
+        &self,
+        mut body: Value,
+        context: &Context<'_>,
+        options: &WriteOptions,
+        mut warnings: Vec<String>,
+    ) -> Result<Written, ApiError> {
         let own_name = meta::name(&body).to_owned();
         if own_name.is_empty() {
             return Err(self.no_name());
@@ -76,7 +94,7 @@ impl Scope {
                     meta::set(&mut object, "resourceVersion", None);
                 }
                 self.to_stored(&mut object).await?;
-                return self.create_accepted(object, &context, options, warnings).await;
+                return self.create_accepted(object, context, options, warnings).await;
             };
             if wanted.is_empty() && !self.definition.strategy.allow_unconditional_update() {
                 let at = Path::new("metadata").child("resourceVersion");
@@ -98,7 +116,7 @@ impl Scope {
             self.to_stored_today(&mut found.object).await?;
             self.check_uid(&object, &found.object)?;
             match self
-                .replace(found, object, &context, options, &mut warnings, !options.owned)
+                .replace(found, object, context, options, &mut warnings, !options.owned)
                 .await
             {
                 Err(Attempt::Raced) if wanted.is_empty() => {}
@@ -451,14 +469,14 @@ impl Scope {
     /// Fields that a write to this (sub)resource does not change, and so does not own.
     pub(super) fn reset_fields(&self) -> gardener_merge::fieldset::Set {
         let has_status = self.definition.stored_version().is_some_and(|version| version.status);
-        match self.subresource.as_str() {
-            "status" if self.definition.strategy.status_update_keeps_labels() => {
-                gardener_merge::fieldset::Set::of_fields(&["spec", "metadata.labels"])
-            }
-            "status" => gardener_merge::fieldset::Set::of_fields(&["spec"]),
-            "" if has_status => gardener_merge::fieldset::Set::of_fields(&["status"]),
-            _ => gardener_merge::fieldset::Set::default(),
-        }
+        let strategy = &self.definition.strategy;
+        let of_all: &[&str] = match self.subresource.as_str() {
+            "status" if strategy.status_update_keeps_labels() => &["spec", "metadata.labels"],
+            "status" => &["spec"],
+            "" if has_status => &["status"],
+            _ => &[],
+        };
+        gardener_merge::fieldset::Set::of_fields(&[of_all, strategy.left_alone(&self.subresource)].concat())
     }
 }
 

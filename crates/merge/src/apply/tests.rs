@@ -398,6 +398,41 @@ fn reset_fields_are_not_owned() {
 }
 
 #[test]
+fn nobody_owns_elements_that_cannot_be_told_apart() {
+    let custom =
+        |list: Value| json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "a"}, "spec": {"list": list}});
+    let written = |live: Option<&Value>, list: Value| {
+        let mut new = custom(list);
+        update(live, &mut new, &CUSTOM, &updater("me"), NOW, &Set::new());
+        new
+    };
+    let told = written(None, json!([{"name": "a"}]));
+    assert!(!owned(&told, "me").is_empty());
+    for live in [None, Some(&told)] {
+        for untold in [json!({}), Value::Null] {
+            let found = written(live, json!([{"name": "a"}, untold]));
+            assert_eq!(found["metadata"].get("managedFields"), None, "{found}");
+        }
+    }
+}
+
+#[test]
+fn what_go_always_writes_is_owned_with_what_it_is_in() {
+    let volume = json!([{"name": "v", "hostPath": {}}]);
+    let object = updated(
+        None,
+        deployment(json!({"template": {"spec": {"volumes": volume}}})),
+        "me",
+        NOW,
+    );
+    let place = r#".spec.template.spec.volumes[name="v"].hostPath"#;
+    let owned = owned(&object, "me");
+    for path in [place.to_owned(), format!("{place}.path")] {
+        assert!(owned.contains(&path), "{path} is not in {owned:?}");
+    }
+}
+
+#[test]
 fn atomic_and_free_parts() {
     let spec = |spec: Value| json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "a"}, "spec": spec});
     let run = |live: Option<&Value>, config: Value, name: &str, force| {

@@ -184,6 +184,53 @@ fn versions(spec: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorLi
     }
 }
 
+/// What may stand at the root of a schema of which the part of the status is taken: the API's name and Go's, in Go's order.
+const BESIDE_STATUS: [(&str, &str); 22] = [
+    ("description", "Description"),
+    ("type", "Type"),
+    ("format", "Format"),
+    ("title", "Title"),
+    ("maximum", "Maximum"),
+    ("exclusiveMaximum", "ExclusiveMaximum"),
+    ("minimum", "Minimum"),
+    ("exclusiveMinimum", "ExclusiveMinimum"),
+    ("maxLength", "MaxLength"),
+    ("minLength", "MinLength"),
+    ("pattern", "Pattern"),
+    ("maxItems", "MaxItems"),
+    ("minItems", "MinItems"),
+    ("uniqueItems", "UniqueItems"),
+    ("multipleOf", "MultipleOf"),
+    ("required", "Required"),
+    ("items", "Items"),
+    ("properties", "Properties"),
+    ("externalDocs", "ExternalDocs"),
+    ("example", "Example"),
+    ("x-kubernetes-preserve-unknown-fields", "XPreserveUnknownFields"),
+    ("x-kubernetes-validations", "XValidations"),
+];
+
+/// What is at the root of a schema that would be lost for the status.
+fn beside_status(schema: &Value, path: &Path) -> Option<Error> {
+    let kind = meta::text(schema, "/type");
+    if !matches!(kind, "" | "object") {
+        let why =
+            "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+        return Some(Error::invalid(&path.child("type"), kind, why));
+    }
+    let is_set = |value: &Value| !matches!(value, Value::Null | Value::Bool(false));
+    let members = schema.as_object().into_iter().flatten();
+    let mut others = members.filter(|(key, value)| is_set(value) && !BESIDE_STATUS.iter().any(|(own, _)| own == key));
+    others.next()?;
+    let names: Vec<&str> = BESIDE_STATUS.iter().map(|(_, name)| *name).collect();
+    let why = format!(
+        "only [{}] fields are allowed at the root of the schema if the status subresource is enabled",
+        names.join(" ")
+    );
+    let shown = internal::text("apiextensions.JSONSchemaProps", schema);
+    Some(Error::literal(path, shown, why))
+}
+
 /// Checks a version's schema, if it is not the one that the version had.
 fn schema(version: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorList) {
     let Some(own) = version.pointer("/schema/openAPIV3Schema").filter(|own| own.is_object()) else {
@@ -199,6 +246,9 @@ fn schema(version: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorL
         return;
     }
     let path = path.child("openAPIV3Schema");
+    if version.pointer("/subresources/status").is_some() {
+        errors.extend(beside_status(own, &path));
+    }
     if own.get("nullable") == Some(&Value::Bool(true)) {
         let why = "nullable cannot be true at the root";
         errors.push(Error::forbidden(&path.child("nullable"), why));

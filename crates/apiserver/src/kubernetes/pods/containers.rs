@@ -12,7 +12,7 @@ use crate::kubernetes::checks::{
     descending_path, is_true, list, map, number, one_of, port_name, port_number, port_protocol, required_syntax,
     syntax, text,
 };
-use crate::kubernetes::resource_names::{self, is_huge};
+use crate::kubernetes::resource_names::{self, is_extended, is_huge, is_native};
 use crate::meta;
 
 /// A pod's volumes by name, with their sources.
@@ -281,11 +281,6 @@ fn validate_devices(container: &Value, volumes: &Volumes<'_>, path: &Path, error
     }
 }
 
-/// Kubernetes' own resources; others are extended ones.
-fn is_native(name: &str) -> bool {
-    !name.contains('/') || name.contains("kubernetes.io/")
-}
-
 const OF_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
 /// The name of a resource: one of Kubernetes' own, or one with a domain.
@@ -306,7 +301,7 @@ pub(in crate::kubernetes) fn validate_resource_name(name: &str, at: &Path, error
         if !OF_CONTAINERS.contains(&name) && !is_huge(name) {
             errors.push(Error::invalid(at, name, "must be a standard resource for containers"));
         }
-    } else if !is_native(name) && name.starts_with("requests.") {
+    } else if !is_native(name) && !is_extended(name) {
         errors.push(Error::invalid(
             at,
             name,
@@ -329,7 +324,7 @@ pub(in crate::kubernetes) fn validate_amounts(amounts: &Value, path: &Path, erro
             let why = "must be greater than or equal to 0";
             errors.push(Error::invalid(&at, value.clone(), why));
         }
-        if !is_native(name) && asked.milli_value() % 1000 != 0 {
+        if is_extended(name) && asked.milli_value() % 1000 != 0 {
             errors.push(Error::invalid(&at, value.clone(), "must be an integer"));
         }
     }

@@ -131,10 +131,11 @@ fn required(source: &Value, keys: &[&str], at: &Path, errors: &mut ErrorList) {
 /// The path and type of a folder of the node.
 pub(in crate::kubernetes) fn validate_host_path(source: &Value, at: &Path, errors: &mut ErrorList) {
     let place = text(source, "path");
-    match place {
-        "" => errors.push(Error::required(&at.child("path"), "")),
-        place => no_backsteps(place, &at.child("path"), errors),
+    if place.is_empty() {
+        errors.push(Error::required(&at.child("path"), ""));
+        return;
     }
+    no_backsteps(place, &at.child("path"), errors);
     let kind = text(source, "type");
     if !HOST_PATHS.contains(&kind) {
         errors.push(Error::not_supported(&at.child("type"), kind, &HOST_PATHS));

@@ -137,7 +137,7 @@ pub(super) fn choose(spec: &mut Map<String, Value>, old: Option<&Value>, configu
     let path = Path::new("spec");
     let headless = is_headless(spec);
     let selects = map(&Value::Object(spec.clone()), "selector").next().is_some();
-    if text_of(spec, "ipFamilyPolicy").is_empty() {
+    if !spec.contains_key("ipFamilyPolicy") {
         let before = old.map(|old| text_of(old, "ipFamilyPolicy")).unwrap_or_default();
         let policy = match before {
             "" if headless && !selects => "RequireDualStack",

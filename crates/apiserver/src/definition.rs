@@ -306,6 +306,9 @@ pub trait Strategy: Send + Sync + 'static {
     /// Fills unset fields of an object that another server has stored: kube-apiserver fills some only when it reads.
     fn default_stored(&self, object: &mut Value) {}
 
+    /// Takes away fields of features that are off, but for those that the object had, before it is looked at whether anything changed.
+    fn drop_disabled(&self, object: &mut Draft, old: Option<&Draft>) {}
+
     /// Prepares a new object: drops what clients may not set, first generation. The status is already removed when the kind has the subresource.
     ///
     /// # Errors

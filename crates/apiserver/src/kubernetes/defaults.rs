@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::autoscaling;
+use super::{autoscaling, images, pods};
 use crate::meta;
 
 type Object = Map<String, Value>;
@@ -17,6 +17,13 @@ fn set(object: &mut Object, key: &str, value: Value) {
         .get(key)
         .is_none_or(|own| own.is_null() || (own.as_str() == Some("") && !value.is_null()));
     if unset {
+        object.insert(key.to_owned(), value);
+    }
+}
+
+/// Sets a member unless it is there, be it empty.
+fn fill(object: &mut Object, key: &str, value: Value) {
+    if object.get(key).is_none_or(Value::is_null) {
         object.insert(key.to_owned(), value);
     }
 }
@@ -39,6 +46,14 @@ pub(super) fn pod(pod: &mut Value) {
     let Some(spec) = object(pod, "/spec") else { return };
     pod_spec(spec);
     set(spec, "enableServiceLinks", json!(true));
+    // in pods, not in templates
+    if spec
+        .get("terminationGracePeriodSeconds")
+        .and_then(Value::as_i64)
+        .is_some_and(|seconds| seconds < 0)
+    {
+        spec.insert("terminationGracePeriodSeconds".into(), json!(1));
+    }
     let host_network = spec.get("hostNetwork").and_then(Value::as_bool).unwrap_or(false);
     for list in ["containers", "initContainers"] {
         for container in each(spec, list) {
@@ -66,23 +81,7 @@ pub(super) fn pod(pod: &mut Value) {
             }
         }
     }
-    let account = spec
-        .get("serviceAccountName")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
-    if account.is_empty() {
-        let old = spec
-            .get("serviceAccount")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
-        if !old.is_empty() {
-            spec.insert("serviceAccountName".into(), old.into());
-        }
-    } else {
-        spec.insert("serviceAccount".into(), account.into());
-    }
+    pods::resources::default_pod(spec);
 }
 
 fn pod_spec(spec: &mut Object) {
@@ -99,13 +98,15 @@ fn pod_spec(spec: &mut Object) {
     set(spec, "dnsPolicy", json!("ClusterFirst"));
     set(spec, "securityContext", json!({}));
     set(spec, "schedulerName", json!("default-scheduler"));
-    let account = spec
-        .get("serviceAccountName")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
-    if !account.is_empty() {
-        set(spec, "serviceAccount", account.into());
+    // one account under two names, of which the newer one counts
+    let account = |key: &str| {
+        let name = spec.get(key).and_then(Value::as_str).unwrap_or_default();
+        (!name.is_empty()).then(|| name.to_owned())
+    };
+    if let Some(account) = account("serviceAccountName").or_else(|| account("serviceAccount")) {
+        for key in ["serviceAccountName", "serviceAccount"] {
+            spec.insert(key.into(), account.as_str().into());
+        }
     }
 }
 
@@ -113,7 +114,7 @@ fn container(container: &mut Object) {
     set(container, "resources", json!({}));
     set(container, "terminationMessagePath", json!("/dev/termination-log"));
     set(container, "terminationMessagePolicy", json!("File"));
-    let latest = is_latest(container.get("image").and_then(Value::as_str).unwrap_or_default());
+    let latest = images::is_latest(container.get("image").and_then(Value::as_str).unwrap_or_default());
     set(
         container,
         "imagePullPolicy",
@@ -150,12 +151,6 @@ fn container(container: &mut Object) {
     }
 }
 
-/// Whether an image's name does not say which of its versions.
-fn is_latest(image: &str) -> bool {
-    let last = image.rsplit('/').next().unwrap_or_default();
-    !image.contains('@') && last.split_once(':').is_none_or(|(_, tag)| tag == "latest")
-}
-
 /// Members of sources that volumes of pods and persistent volumes have in common.
 fn volume_source(volume: &mut Object) {
     for (source, defaults) in [
@@ -174,7 +169,10 @@ fn volume_source(volume: &mut Object) {
             continue;
         };
         for (key, value) in defaults {
-            set(members, key, json!(value));
+            match source {
+                "azureDisk" => fill(members, key, json!(value)),
+                _ => set(members, key, json!(value)),
+            }
         }
         if source == "azureDisk" {
             set(members, "readOnly", json!(false));
@@ -207,7 +205,11 @@ fn volume(volume: &mut Object) {
     volume_source(volume);
     if let Some(image) = member(volume, "image") {
         let reference = image.get("reference").and_then(Value::as_str).unwrap_or_default();
-        let policy = if is_latest(reference) { "Always" } else { "IfNotPresent" };
+        let policy = if images::is_latest(reference) {
+            "Always"
+        } else {
+            "IfNotPresent"
+        };
         set(image, "pullPolicy", json!(policy));
     }
     if let Some(path) = member(volume, "hostPath") {
@@ -228,7 +230,7 @@ fn volume(volume: &mut Object) {
         // Go always writes it, so that who writes the volume owns it
         set(template, "metadata", json!({}));
         if let Some(spec) = member(template, "spec") {
-            set(spec, "volumeMode", json!("Filesystem"));
+            fill(spec, "volumeMode", json!("Filesystem"));
         }
     }
 }
@@ -255,8 +257,8 @@ pub(super) fn deployment(value: &mut Value) {
         if strategy.get("type") == Some(&json!("RollingUpdate")) {
             set(strategy, "rollingUpdate", json!({}));
             if let Some(rolling) = member(strategy, "rollingUpdate") {
-                set(rolling, "maxUnavailable", json!("25%"));
-                set(rolling, "maxSurge", json!("25%"));
+                fill(rolling, "maxUnavailable", json!("25%"));
+                fill(rolling, "maxSurge", json!("25%"));
             }
         }
     }
@@ -306,12 +308,16 @@ pub(super) fn stateful_set(value: &mut Value) {
     set(spec, "revisionHistoryLimit", json!(10));
     set(spec, "updateStrategy", json!({}));
     if let Some(strategy) = member(spec, "updateStrategy") {
-        set(strategy, "type", json!("RollingUpdate"));
-        if strategy.get("type") == Some(&json!("RollingUpdate")) {
+        let kind = strategy.get("type").and_then(Value::as_str).unwrap_or_default();
+        // who names the kind of update gets no more of it
+        if kind.is_empty() {
+            set(strategy, "type", json!("RollingUpdate"));
             set(strategy, "rollingUpdate", json!({}));
-            if let Some(rolling) = member(strategy, "rollingUpdate") {
-                set(rolling, "partition", json!(0));
-            }
+        }
+        if strategy.get("type") == Some(&json!("RollingUpdate"))
+            && let Some(rolling) = member(strategy, "rollingUpdate")
+        {
+            set(rolling, "partition", json!(0));
         }
     }
     set(spec, "persistentVolumeClaimRetentionPolicy", json!({}));
@@ -322,9 +328,12 @@ pub(super) fn stateful_set(value: &mut Value) {
     for claim in each(spec, "volumeClaimTemplates") {
         claim.insert("apiVersion".into(), json!("v1"));
         claim.insert("kind".into(), json!("PersistentVolumeClaim"));
-        set(claim, "status", json!({"phase": "Pending"}));
+        set(claim, "status", json!({}));
+        if let Some(status) = member(claim, "status") {
+            set(status, "phase", json!("Pending"));
+        }
         if let Some(spec) = member(claim, "spec") {
-            set(spec, "volumeMode", json!("Filesystem"));
+            fill(spec, "volumeMode", json!("Filesystem"));
         }
     }
 }
@@ -339,8 +348,8 @@ pub(super) fn daemon_set(value: &mut Value) {
         if strategy.get("type") == Some(&json!("RollingUpdate")) {
             set(strategy, "rollingUpdate", json!({}));
             if let Some(rolling) = member(strategy, "rollingUpdate") {
-                set(rolling, "maxUnavailable", json!(1));
-                set(rolling, "maxSurge", json!(0));
+                fill(rolling, "maxUnavailable", json!(1));
+                fill(rolling, "maxSurge", json!(0));
             }
         }
     }
@@ -357,6 +366,9 @@ fn job_spec(spec: &mut Object) {
 }
 
 pub(super) fn job(value: &mut Value) {
+    if let Some(members) = value.as_object_mut() {
+        set(members, "spec", json!({}));
+    }
     let of_template = value.pointer("/spec/template/metadata/labels").cloned();
     let own = value.pointer("/metadata/labels").and_then(Value::as_object);
     if of_template.is_some() && own.is_none_or(Map::is_empty) {
@@ -364,6 +376,13 @@ pub(super) fn job(value: &mut Value) {
     }
     let Some(spec) = object(value, "/spec") else { return };
     job_spec(spec);
+    if let Some(policy) = member(spec, "podFailurePolicy") {
+        for rule in each(policy, "rules") {
+            for pattern in each(rule, "onPodConditions") {
+                set(pattern, "status", json!("True"));
+            }
+        }
+    }
     if !spec.contains_key("completions") && !spec.contains_key("parallelism") {
         spec.insert("completions".into(), json!(1));
         spec.insert("parallelism".into(), json!(1));
@@ -372,10 +391,10 @@ pub(super) fn job(value: &mut Value) {
     // where each index has a limit of its own, the job has none
     let is_per_index = spec.get("backoffLimitPerIndex").is_some_and(|limit| !limit.is_null());
     set(spec, "backoffLimit", json!(if is_per_index { i32::MAX } else { 6 }));
-    set(spec, "completionMode", json!("NonIndexed"));
+    fill(spec, "completionMode", json!("NonIndexed"));
     set(spec, "suspend", json!(false));
     set(spec, "manualSelector", json!(false));
-    set(
+    fill(
         spec,
         "podReplacementPolicy",
         json!(if spec.contains_key("podFailurePolicy") {
@@ -425,7 +444,7 @@ pub(super) fn second_autoscaler(value: &mut Value) {
         set(behavior, "scaleDown", json!({}));
         if let Some(up) = member(behavior, "scaleUp") {
             set(up, "stabilizationWindowSeconds", json!(0));
-            set(up, "selectPolicy", json!("Max"));
+            fill(up, "selectPolicy", json!("Max"));
             set(
                 up,
                 "policies",
@@ -433,7 +452,7 @@ pub(super) fn second_autoscaler(value: &mut Value) {
             );
         }
         if let Some(down) = member(behavior, "scaleDown") {
-            set(down, "selectPolicy", json!("Max"));
+            fill(down, "selectPolicy", json!("Max"));
             set(
                 down,
                 "policies",
@@ -556,14 +575,14 @@ pub(super) fn network_policy(value: &mut Value) {
 
 pub(super) fn persistent_volume_claim(value: &mut Value) {
     if let Some(spec) = object(value, "/spec") {
-        set(spec, "volumeMode", json!("Filesystem"));
+        fill(spec, "volumeMode", json!("Filesystem"));
     }
 }
 
 pub(super) fn persistent_volume(value: &mut Value) {
     let Some(spec) = object(value, "/spec") else { return };
     set(spec, "persistentVolumeReclaimPolicy", json!("Retain"));
-    set(spec, "volumeMode", json!("Filesystem"));
+    fill(spec, "volumeMode", json!("Filesystem"));
     volume_source(spec);
     if let Some(path) = member(spec, "hostPath") {
         path.entry("type").or_insert_with(|| json!(""));

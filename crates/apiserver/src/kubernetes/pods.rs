@@ -1,13 +1,17 @@
 //! Pods: how they begin and end, and their subresources. What must hold of their specs is in the modules below.
 
 pub(super) mod annotations;
-pub(super) mod containers;
+mod containers;
 mod environment;
+pub(super) mod gates;
+mod in_tree;
 mod log;
 mod probes;
+pub(super) mod resources;
 pub(super) mod scheduling;
 mod security;
 pub(super) mod spec;
+mod status;
 pub(super) mod volumes;
 pub(super) mod warnings;
 
@@ -39,6 +43,8 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
             set(pod, &["status", "podIPs"], json!([{"ip": first}]));
         }
     };
+    kind.prepare_status = status::prepare;
+    kind.validate_status = status::validate;
     kind.whole_first = true;
     kind.fields = fields;
     kind.grace = grace;
@@ -48,7 +54,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
 }
 
 fn prepare_create(context: &Context<'_>, pod: &mut Value) -> Result<(), ApiError> {
-    let class = quality_of_service(pod);
+    let class = resources::quality_of_service(pod);
     let mut status = json!({"phase": "Pending", "qosClass": class});
     if !meta::elements(pod, "/spec/schedulingGates").is_empty() {
         status["conditions"] = json!([{
@@ -60,40 +66,8 @@ fn prepare_create(context: &Context<'_>, pod: &mut Value) -> Result<(), ApiError
     if let Some(members) = pod.as_object_mut() {
         members.insert("status".into(), status);
     }
+    scheduling::merge_label_keys(pod);
     Ok(())
-}
-
-/// `Guaranteed` when every container's cpu and memory limits equal its requests, `BestEffort` when there are none of either, else `Burstable`.
-pub(super) fn quality_of_service(pod: &Value) -> &'static str {
-    let containers: Vec<&Value> = ["/spec/containers", "/spec/initContainers"]
-        .iter()
-        .filter_map(|path| pod.pointer(path).and_then(Value::as_array))
-        .flatten()
-        .collect();
-    let amount = |container: &Value, kind: &str, resource: &str| {
-        container
-            .pointer(&format!("/resources/{kind}/{resource}"))
-            .and_then(Value::as_str)
-            .filter(|text| *text != "0")
-            .map(str::to_owned)
-    };
-    let mut any = false;
-    let mut guaranteed = true;
-    for container in containers {
-        for resource in ["cpu", "memory"] {
-            let (request, limit) = (
-                amount(container, "requests", resource),
-                amount(container, "limits", resource),
-            );
-            any |= request.is_some() || limit.is_some();
-            guaranteed &= limit.is_some() && (request.is_none() || request == limit);
-        }
-    }
-    match (any, guaranteed) {
-        (false, _) => "BestEffort",
-        (true, true) => "Guaranteed",
-        (true, false) => "Burstable",
-    }
 }
 
 fn validate(pod: &Value) -> ErrorList {
@@ -102,7 +76,7 @@ fn validate(pod: &Value) -> ErrorList {
     let own = pod.get("spec").unwrap_or(&none);
     let path = Path::new("spec");
     annotations::validate(pod, &Path::new("metadata").child("annotations"), &mut errors);
-    spec::validate(own, true, &path, &mut errors);
+    spec::validate(own, Some(meta::name(pod)), &path, &mut errors);
     if text(own, "serviceAccountName").is_empty() {
         for (index, volume) in list(own, "volumes").iter().enumerate() {
             let at = path.child("volumes").index(index).child("projected").child("sources");
@@ -119,11 +93,7 @@ fn validate(pod: &Value) -> ErrorList {
     }
     for key in ["containers", "initContainers"] {
         for (index, container) in list(own, key).iter().enumerate() {
-            let image = text(container, "image");
-            if image.trim() != image {
-                let why = "must not have leading or trailing whitespace";
-                errors.push(Error::invalid(&path.child(key).index(index).child("image"), image, why));
-            }
+            containers::untrimmed_image(container, &path.child(key).index(index), &mut errors);
         }
     }
     errors
@@ -149,7 +119,7 @@ fn validate_create(pod: &Value) -> ErrorList {
 fn validate_update(pod: &Value, old: &Value) -> ErrorList {
     let path = Path::new("spec");
     let mut errors = Vec::new();
-    annotations::validate_update(pod, old, &mut errors);
+    annotations::validate_changes(pod, old, &mut errors);
     for (key, pointer, what) in [
         ("containers", "/spec/containers", "containers"),
         ("initContainers", "/spec/initContainers", "containers"),
@@ -589,23 +559,189 @@ fn add_ephemeral_containers(old: &Value, pod: &mut Value, body: &Value) -> Error
 
 /// Changes what containers may take of CPU and memory.
 fn resize(old: &Value, pod: &mut Value, body: &Value) -> ErrorList {
-    for list in ["containers", "initContainers"] {
-        let asked = meta::elements(body, &format!("/spec/{list}"));
-        let own = pod.pointer_mut(&format!("/spec/{list}")).and_then(Value::as_array_mut);
-        for container in own.into_iter().flatten().filter_map(Value::as_object_mut) {
-            let same = |other: &&Value| other.get("name") == container.get("name");
-            let Some(asked) = asked.iter().find(same) else { continue };
+    let path = Path::new("spec");
+    let names = |pod: &Value, key: &str| -> Vec<String> {
+        let all = meta::elements(pod, &format!("/spec/{key}")).iter();
+        all.map(|own| text(own, "name").to_owned()).collect()
+    };
+    const LISTS: [&str; 2] = ["containers", "initContainers"];
+    let counts_differ = LISTS.iter().any(|key| names(body, key).len() != names(old, key).len());
+    for key in LISTS {
+        let asked = body.pointer(&format!("/spec/{key}")).cloned();
+        let (Some(spec), Some(asked)) = (pod.get_mut("spec").and_then(Value::as_object_mut), asked) else {
+            continue;
+        };
+        if counts_differ || names(body, key) != names(old, key) {
+            spec.insert(key.to_owned(), asked);
+            continue;
+        }
+        let own = spec.get_mut(key).and_then(Value::as_array_mut);
+        for (container, asked) in own.into_iter().flatten().zip(asked.as_array().into_iter().flatten()) {
             for key in ["resources", "resizePolicy"] {
-                if let Some(value) = asked.get(key) {
-                    container.insert(key.to_owned(), value.clone());
+                keep(container.as_object_mut(), asked, key);
+            }
+        }
+    }
+    if !counts_differ && let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) {
+        keep(Some(spec), body.get("spec").unwrap_or(&Value::Null), "resources");
+    }
+    if annotations::is_mirror(old) {
+        return vec![Error::forbidden(&Path::root(), "static pods cannot be resized")];
+    }
+    if meta::text(old, "/spec/os/name") == "windows" {
+        return vec![Error::forbidden(&Path::root(), "windows pods cannot be resized")];
+    }
+    let mut errors = ErrorList::new();
+    let class = meta::text(old, "/status/qosClass");
+    if class != resources::quality_of_service(pod) {
+        let why = "Pod QOS Class may not change as a result of resizing";
+        errors.push(Error::invalid(&path, class, why));
+    }
+    let running = meta::elements(old, "/status/containerStatuses")
+        .iter()
+        .find(|own| own.pointer("/state/running").is_some());
+    if running.is_some_and(|own| own.get("resources").is_none()) {
+        let why = "Pod running on node without support for resize";
+        errors.push(Error::forbidden(&path, why));
+    }
+    let mut fixed = pod.get("spec").cloned().unwrap_or(Value::Null);
+    let before = old.get("spec").unwrap_or(&Value::Null);
+    errors.extend(resize_pod(&mut fixed, before, &path));
+    let mut moved = ErrorList::new();
+    for key in LISTS {
+        let (new, old) = (names(pod, key), names(old, key));
+        if new.len() != old.len() {
+            let why = format!("{key} may not be added or removed on resize");
+            moved.push(Error::forbidden(&path.child(key), why));
+            continue;
+        }
+        let renamed = new.iter().zip(&old).enumerate().filter(|(_, (new, old))| new != old);
+        moved.extend(renamed.map(|(index, _)| {
+            let why = format!("{key} may not be renamed or reordered on resize");
+            Error::forbidden(&path.child(key).index(index).child("name"), why)
+        }));
+    }
+    if !moved.is_empty() {
+        errors.extend(moved);
+        return errors;
+    }
+    for key in ["initContainers", "containers"] {
+        let pairs = list(&fixed, key).iter().zip(list(before, key)).enumerate();
+        for (index, (own, before)) in pairs {
+            let at = path.child(key).index(index).child("resources");
+            for kind in ["requests", "limits"] {
+                if is_removed(own.get("resources"), before.get("resources"), kind) {
+                    let why = format!("resource {kind} cannot be removed");
+                    errors.push(Error::forbidden(&at.child(kind), why));
                 }
             }
         }
     }
-    let (before, after) = (quality_of_service(old), quality_of_service(pod));
-    if before == after {
-        return ErrorList::new();
+    for key in LISTS {
+        let own = fixed.get_mut(key).and_then(Value::as_array_mut);
+        for (index, (own, before)) in own.into_iter().flatten().zip(list(before, key)).enumerate() {
+            let (is_changed, is_plain_init) = (
+                own != before,
+                key == "initContainers" && text(own, "restartPolicy") != "Always",
+            );
+            keep_compute(own, before);
+            let at = path.child(key).index(index);
+            if own != before {
+                errors.push(match key {
+                    "containers" => Error::forbidden(&path, "only cpu and memory resources are mutable"),
+                    _ => {
+                        let why = "only cpu and memory resources for init or sidecar containers are mutable";
+                        Error::forbidden(&at, why)
+                    }
+                });
+            }
+            if is_changed && is_plain_init {
+                let why = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized";
+                let restarts = |policy: &&Value| text(policy, "restartPolicy") == "RestartContainer";
+                let found = list(own, "resizePolicy").iter().filter(restarts);
+                errors.extend(found.map(|_| Error::forbidden(&at, why)));
+            }
+        }
     }
-    let why = "Pod QOS Class may not change as a result of resizing";
-    vec![Error::invalid(&Path::new("spec"), after, why)]
+    if errors.is_empty() && fixed != *before {
+        errors.push(Error::forbidden(&path, "only cpu and memory resources are mutable"));
+    }
+    errors
+}
+
+/// Whether something is not limited or asked for any more.
+fn is_removed(new: Option<&Value>, old: Option<&Value>, kind: &str) -> bool {
+    let part = |resources: Option<&Value>| -> Vec<String> {
+        let amounts = resources.and_then(|own| own.get(kind)?.as_object());
+        amounts.into_iter().flatten().map(|(name, _)| name.clone()).collect()
+    };
+    let (new, old) = (part(new), part(old));
+    old.iter().any(|name| !new.contains(name))
+}
+
+/// Makes CPU and memory of something what they were.
+fn keep_compute(own: &mut Value, before: &Value) {
+    let none = Value::Null;
+    for kind in ["requests", "limits"] {
+        let old = before.pointer(&format!("/resources/{kind}")).unwrap_or(&none);
+        let Some(resources) = own.get_mut("resources").and_then(Value::as_object_mut) else {
+            continue;
+        };
+        if !old.is_null() {
+            resources.entry(kind).or_insert_with(|| json!({}));
+        }
+        let amounts = resources.get_mut(kind).and_then(Value::as_object_mut);
+        if let Some(amounts) = amounts {
+            for name in ["cpu", "memory"] {
+                keep(Some(&mut *amounts), old, name);
+            }
+            if amounts.is_empty() && old.is_null() {
+                resources.remove(kind);
+            }
+        }
+    }
+}
+
+/// Checks a change of what a pod takes as a whole, and makes CPU and memory what they were.
+fn resize_pod(fixed: &mut Value, before: &Value, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let is_set = |spec: &Value| {
+        let has = |kind: &str| {
+            spec.pointer(kind)
+                .and_then(Value::as_object)
+                .is_some_and(|own| !own.is_empty())
+        };
+        has("/resources/requests") || has("/resources/limits")
+    };
+    if !is_set(fixed) && !is_set(before) {
+        return errors;
+    }
+    let at = path.child("resources");
+    let old = before.get("resources");
+    if old.is_some() && fixed.get("resources").is_none() {
+        return vec![Error::forbidden(&at, "pod-level resources cannot be removed")];
+    }
+    if old.is_some() {
+        for kind in ["requests", "limits"] {
+            if is_removed(fixed.get("resources"), old, kind) {
+                let why = format!("pod-level resource {kind} cannot be removed");
+                errors.push(Error::forbidden(&at.child(kind), why));
+            }
+        }
+    }
+    keep_compute(fixed, before);
+    if old.is_none()
+        && fixed
+            .get("resources")
+            .and_then(Value::as_object)
+            .is_some_and(serde_json::Map::is_empty)
+        && let Some(members) = fixed.as_object_mut()
+    {
+        members.remove("resources");
+    }
+    if fixed.get("resources") != old {
+        let why = "only cpu and memory resources are mutable at pod-level";
+        errors.push(Error::forbidden(path, why));
+    }
+    errors
 }

@@ -650,8 +650,23 @@ pub enum Effect {
     StoreOfAsked(Value, Value),
     /// Store this as the parent's new state, and answer the second value.
     StoreAndAnswer(Value, Value),
-    /// Delete the parent after the given grace period, as a DELETE on it would, and answer the value.
-    Delete(Option<i64>, Value),
+    /// Delete the parent.
+    Delete(Box<Removal>),
+}
+
+/// How a subresource deletes its parent.
+pub struct Removal {
+    /// Another object of the parent's namespace that takes note of it first: group, resource, and what it is to be. It names the revision that
+    /// it changes; when somebody was faster, the subresource is called anew.
+    pub noted: Option<(&'static str, &'static str, Value)>,
+    /// Whether the parent must still be what it was; when it is not, the subresource is called anew.
+    pub guarded: bool,
+    /// A condition that the parent has before it goes.
+    pub condition: Option<Value>,
+    /// `DeleteOptions` as a DELETE would have them.
+    pub options: Value,
+    /// What is answered.
+    pub answer: Value,
 }
 
 /// A subresource of its own kind, such as `shoots/adminkubeconfig` or `pods/eviction`.

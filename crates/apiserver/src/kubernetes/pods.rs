@@ -3,6 +3,7 @@
 pub(super) mod annotations;
 mod containers;
 mod environment;
+mod eviction;
 pub(super) mod gates;
 mod in_tree;
 mod log;
@@ -18,7 +19,6 @@ pub(super) mod warnings;
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{self, Error, ErrorList, Path};
-use gardener_apimachinery::selector::LabelSelector;
 use serde_json::{Value, json};
 
 use super::checks::{keep, keep_node_affinity, list, text};
@@ -28,6 +28,7 @@ use super::strategy::Kind;
 use crate::definition::{Context, Effect, Subresource};
 use crate::meta;
 
+pub(super) use eviction::Eviction;
 pub(super) use log::Log;
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
@@ -349,7 +350,11 @@ impl Subresource for Binding {
                 set(&mut pod, &["metadata", key, &name], value.into());
             }
         }
-        set_condition(&mut pod, "PodScheduled", "True", context);
+        let now = meta::rfc3339(context.now);
+        meta::set_condition(
+            &mut pod,
+            &json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}),
+        );
         Ok(Effect::StoreAndAnswer(
             pod,
             json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
@@ -357,10 +362,10 @@ impl Subresource for Binding {
     }
 }
 
-/// Refuses a body that names another pod than the path.
+/// Refuses a body that does not name the pod of the path.
 fn check_name(body: &Value, pod: &Value, kind: &str) -> Result<(), ApiError> {
     let name = meta::name(body);
-    if name.is_empty() || name == meta::name(pod) {
+    if name == meta::name(pod) {
         return Ok(());
     }
     Err(ApiError::bad_request(format!(
@@ -378,113 +383,6 @@ fn set(object: &mut Value, path: &[&str], value: Value) {
         at = members.entry(*step).or_insert(Value::Null);
     }
     *at = value;
-}
-
-fn set_condition(pod: &mut Value, kind: &str, status: &str, context: &Context<'_>) {
-    let mut conditions = pod
-        .pointer("/status/conditions")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
-    conditions.retain(|condition| meta::text(condition, "/type") != kind);
-    conditions.push(json!({"type": kind, "status": status, "lastProbeTime": null, "lastTransitionTime": meta::rfc3339(context.now)}));
-    set(pod, &["status", "conditions"], json!(conditions));
-}
-
-/// `pods/eviction`: deletes a pod unless a disruption budget is against it.
-pub(super) struct Eviction;
-
-#[async_trait]
-impl Subresource for Eviction {
-    fn kind(&self) -> (&'static str, &'static str, &'static str) {
-        ("policy", "v1", "Eviction")
-    }
-
-    async fn call(&self, context: &Context<'_>, _: &str, pod: &Value, body: Value) -> Result<Effect, ApiError> {
-        let success = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-        check_name(&body, pod, "Eviction")?;
-        let grace = body
-            .pointer("/deleteOptions/gracePeriodSeconds")
-            .and_then(Value::as_i64);
-        let ended = matches!(meta::text(pod, "/status/phase"), "Succeeded" | "Failed" | "Pending");
-        if ended || meta::is_deleting(pod) {
-            return Ok(Effect::Delete(grace, success));
-        }
-        let labels = meta::string_map(pod.pointer("/metadata/labels"));
-        let budgets: Vec<_> = context
-            .lister
-            .list("policy", "poddisruptionbudgets", Some(meta::namespace(pod)))
-            .into_iter()
-            .filter(|budget| {
-                let selector = budget
-                    .pointer("/spec/selector")
-                    .cloned()
-                    .and_then(|selector| serde_json::from_value(selector).ok());
-                selector.is_some_and(
-                    |selector: k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector| {
-                        LabelSelector::from(&selector).matches(&labels)
-                    },
-                )
-            })
-            .collect();
-        match budgets.as_slice() {
-            [] => Ok(Effect::Delete(grace, success)),
-            [budget] => {
-                let allowed = budget
-                    .pointer("/status/disruptionsAllowed")
-                    .and_then(Value::as_i64)
-                    .unwrap_or(0);
-                let observed = budget
-                    .pointer("/status/observedGeneration")
-                    .and_then(Value::as_i64)
-                    .unwrap_or(0);
-                let generation = budget
-                    .pointer("/metadata/generation")
-                    .and_then(Value::as_i64)
-                    .unwrap_or(0);
-                let ready = pod
-                    .pointer("/status/conditions")
-                    .and_then(Value::as_array)
-                    .into_iter()
-                    .flatten()
-                    .any(|c| meta::text(c, "/type") == "Ready" && meta::text(c, "/status") == "True");
-                let (healthy, desired) = (
-                    budget
-                        .pointer("/status/currentHealthy")
-                        .and_then(Value::as_i64)
-                        .unwrap_or(0),
-                    budget
-                        .pointer("/status/desiredHealthy")
-                        .and_then(Value::as_i64)
-                        .unwrap_or(0),
-                );
-                // a pod that is not ready disrupts nothing while enough others are healthy
-                if allowed > 0 && observed >= generation || (!ready && healthy >= desired && desired > 0) {
-                    return Ok(Effect::Delete(grace, success));
-                }
-                let why = format!(
-                    "The disruption budget {} needs {desired} healthy pods and has {healthy} currently",
-                    meta::name(budget)
-                );
-                let cause = k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusCause {
-                    reason: Some("DisruptionBudget".into()),
-                    message: Some(why),
-                    field: None,
-                };
-                Err(ApiError::new(
-                    429,
-                    "TooManyRequests",
-                    "Cannot evict pod as it would violate the pod's disruption budget.",
-                )
-                .with_causes(vec![cause]))
-            }
-            _ => Err(ApiError::new(
-                500,
-                "InternalError",
-                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
-            )),
-        }
-    }
 }
 
 /// A subresource through which a part of a pod is changed that is fixed otherwise.

@@ -38,11 +38,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.validate_update = validate_update;
     kind.default = |pod| {
         defaults::pod(pod);
-        // the first address stands alone, too
-        let first = meta::text(pod, "/status/podIP").to_owned();
-        if !first.is_empty() && meta::elements(pod, "/status/podIPs").is_empty() {
-            set(pod, &["status", "podIPs"], json!([{"ip": first}]));
-        }
+        status::agree_on_addresses(pod);
     };
     kind.prepare_status = status::prepare;
     kind.validate_status = status::validate;

@@ -31,12 +31,65 @@ fn generation(object: &Value) -> i64 {
     number(object, "observedGeneration").unwrap_or(0)
 }
 
-/// Fills in a new status what who writes it does not know or may not forget.
-pub(super) fn prepare(pod: &mut Value, old: &Value) {
-    let before = status_of(old);
+/// Brings the addresses of a pod and the first of them, which stands alone, too, into agreement: the one that stands alone counts.
+pub(super) fn agree_on_addresses(pod: &mut Value) {
     let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) else {
         return;
     };
+    let first = |status: &serde_json::Map<String, Value>| {
+        let all = status.get("podIPs").and_then(Value::as_array);
+        all.and_then(|all| all.first()).map(|own| text(own, "ip").to_owned())
+    };
+    let alone = status
+        .get("podIP")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    match first(status) {
+        Some(first) if alone.is_empty() && !first.is_empty() => {
+            status.insert("podIP".to_owned(), first.into());
+        }
+        first if !alone.is_empty() && first.as_ref() != Some(&alone) => {
+            status.insert("podIPs".to_owned(), json!([{"ip": alone}]));
+        }
+        _ => {}
+    }
+}
+
+/// Takes away what belongs to features that are off and was not there before.
+fn strip(status: &mut Value, before: &Value) {
+    const CLAIMS: &str = "nodeAllocatableResourceClaimStatuses";
+    if before.get(CLAIMS).is_none()
+        && let Some(members) = status.as_object_mut()
+    {
+        members.remove(CLAIMS);
+    }
+    let mounts = STATUSES
+        .iter()
+        .flat_map(|(key, _)| list(before, key))
+        .flat_map(|own| list(own, "volumeMounts"));
+    let mut mounts = mounts.filter(|mount| mount.get("volumeStatus").is_some());
+    if mounts.next().is_some() {
+        return;
+    }
+    for (key, _) in STATUSES {
+        let containers = status.get_mut(key).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            let mounts = container.get_mut("volumeMounts").and_then(Value::as_array_mut);
+            for mount in mounts.into_iter().flatten().filter_map(Value::as_object_mut) {
+                mount.remove("volumeStatus");
+            }
+        }
+    }
+}
+
+/// Fills in a new status what who writes it does not know or may not forget.
+pub(super) fn prepare(pod: &mut Value, old: &Value) {
+    let before = status_of(old);
+    let Some(members) = pod.as_object_mut() else { return };
+    let status = members.entry("status").or_insert_with(|| json!({}));
+    strip(status, before);
+    let Some(status) = status.as_object_mut() else { return };
     if status
         .get("qosClass")
         .and_then(Value::as_str)
@@ -448,5 +501,25 @@ mod tests {
             new["status"],
             json!({"qosClass": "Burstable", "observedGeneration": 3, "conditions": [{"type": "A", "observedGeneration": 2}, {"type": "B"}]})
         );
+    }
+
+    #[test]
+    fn the_address_that_stands_alone_counts() {
+        for (status, expected) in [
+            (json!({"podIP": "a"}), json!({"podIP": "a", "podIPs": [{"ip": "a"}]})),
+            (
+                json!({"podIPs": [{"ip": "a"}, {"ip": "b"}]}),
+                json!({"podIP": "a", "podIPs": [{"ip": "a"}, {"ip": "b"}]}),
+            ),
+            (
+                json!({"podIP": "c", "podIPs": [{"ip": "a"}, {"ip": "b"}]}),
+                json!({"podIP": "c", "podIPs": [{"ip": "c"}]}),
+            ),
+            (json!({}), json!({})),
+        ] {
+            let mut own = pod(json!({}), status);
+            agree_on_addresses(&mut own);
+            assert_eq!(own["status"], expected);
+        }
     }
 }

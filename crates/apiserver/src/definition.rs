@@ -681,6 +681,11 @@ pub trait Subresource: Send + Sync + 'static {
         &["create"]
     }
 
+    /// Whether what an update sends is the parent, and read as it is.
+    fn takes_parent(&self) -> bool {
+        false
+    }
+
     /// Whether managedFields of what is posted name its author.
     fn notes_author(&self) -> bool {
         false

@@ -51,6 +51,11 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         _ if call.body.is_empty() => Decoded::from(Value::Null),
         _ => call.decoded()?,
     };
+    let mut noted = Vec::new();
+    if verb == "update" && subresource.takes_parent() {
+        let context = scope.context(call.cluster.clock().now(), options.dry_run);
+        scope.accept_parent(&context, &mut sent, &options, &source, &mut noted)?;
+    }
     if verb == "update" {
         match meta::name(&sent) {
             "" => return Err(scope.no_name()),
@@ -60,7 +65,6 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
     }
     let posted = verb == "create";
     let mut unread = (posted && !call.body.is_empty()).then_some(source);
-    let mut noted = Vec::new();
     for _ in 0..RETRIES {
         let entry = scope.entry()?;
         let parent = object::value_of(&entry);

@@ -406,6 +406,10 @@ impl Subresource for PartOfPod {
         &["get", "patch", "update"]
     }
 
+    fn takes_parent(&self) -> bool {
+        true
+    }
+
     async fn call(&self, _: &Context<'_>, verb: &str, old: &Value, mut body: Value) -> Result<Effect, ApiError> {
         if verb == "get" {
             return Ok(Effect::Answer(old.clone()));
@@ -424,11 +428,17 @@ impl Subresource for PartOfPod {
 
 /// Adds containers that are not restarted. What is there stays as it is.
 fn add_ephemeral_containers(old: &Value, pod: &mut Value, body: &Value) -> ErrorList {
-    let asked = body
-        .pointer("/spec/ephemeralContainers")
-        .cloned()
-        .unwrap_or_else(|| json!([]));
-    set(pod, &["spec", "ephemeralContainers"], asked);
+    let asked = body.get("spec").unwrap_or(&Value::Null);
+    if let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) {
+        keep(Some(&mut *spec), asked, "ephemeralContainers");
+        if spec
+            .get("ephemeralContainers")
+            .and_then(Value::as_array)
+            .is_some_and(Vec::is_empty)
+        {
+            spec.remove("ephemeralContainers");
+        }
+    }
     let mut errors = ErrorList::new();
     let path = Path::new("spec").child("ephemeralContainers");
     let new = meta::elements(pod, "/spec/ephemeralContainers");

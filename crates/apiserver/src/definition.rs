@@ -306,6 +306,9 @@ pub trait Strategy: Send + Sync + 'static {
     /// Fills unset fields of an object that another server has stored: kube-apiserver fills some only when it reads.
     fn default_stored(&self, object: &mut Value) {}
 
+    /// Takes away fields of features that are off, but for those that the object had, before it is looked at whether anything changed.
+    fn drop_disabled(&self, object: &mut Draft, old: Option<&Draft>) {}
+
     /// Prepares a new object: drops what clients may not set, first generation. The status is already removed when the kind has the subresource.
     ///
     /// # Errors
@@ -657,8 +660,23 @@ pub enum Effect {
     StoreOfAsked(Value, Value),
     /// Store this as the parent's new state, and answer the second value.
     StoreAndAnswer(Value, Value),
-    /// Delete the parent after the given grace period, as a DELETE on it would, and answer the value.
-    Delete(Option<i64>, Value),
+    /// Delete the parent.
+    Delete(Box<Removal>),
+}
+
+/// How a subresource deletes its parent.
+pub struct Removal {
+    /// Another object of the parent's namespace that takes note of it first: group, resource, and what it is to be. It names the revision that
+    /// it changes; when somebody was faster, the subresource is called anew.
+    pub noted: Option<(&'static str, &'static str, Value)>,
+    /// Whether the parent must still be what it was; when it is not, the subresource is called anew.
+    pub guarded: bool,
+    /// A condition that the parent has before it goes.
+    pub condition: Option<Value>,
+    /// `DeleteOptions` as a DELETE would have them.
+    pub options: Value,
+    /// What is answered.
+    pub answer: Value,
 }
 
 /// A subresource of its own kind, such as `shoots/adminkubeconfig` or `pods/eviction`.
@@ -671,6 +689,11 @@ pub trait Subresource: Send + Sync + 'static {
     /// Verbs: `create`, `update`, `get`, `patch`.
     fn verbs(&self) -> &'static [&'static str] {
         &["create"]
+    }
+
+    /// Whether what an update sends is the parent, and read as it is.
+    fn takes_parent(&self) -> bool {
+        false
     }
 
     /// Whether managedFields of what is posted name its author.

@@ -34,6 +34,30 @@ pub fn resource_version(object: &Value) -> &str {
     text(object, "/metadata/resourceVersion")
 }
 
+/// Puts a condition in the place of the one of its type, or behind the others. What it was before keeps its time.
+pub fn set_condition(object: &mut Value, condition: &Value) {
+    let Some(members) = object.as_object_mut() else { return };
+    let status = members.entry("status").or_insert_with(|| Value::Object(Map::new()));
+    let Some(status) = status.as_object_mut() else { return };
+    let conditions = status.entry("conditions").or_insert_with(|| Value::Array(Vec::new()));
+    let Some(conditions) = conditions.as_array_mut() else {
+        return;
+    };
+    let own = conditions
+        .iter_mut()
+        .find(|own| own.get("type") == condition.get("type"));
+    let Some(own) = own else {
+        conditions.push(condition.clone());
+        return;
+    };
+    let since = own.get("lastTransitionTime").cloned();
+    let is_same = own.get("status") == condition.get("status");
+    *own = condition.clone();
+    if let (true, Some(since), Some(members)) = (is_same, since, own.as_object_mut()) {
+        members.insert("lastTransitionTime".to_owned(), since);
+    }
+}
+
 /// Whether deletion was asked for.
 pub fn is_deleting(object: &Value) -> bool {
     !text(object, "/metadata/deletionTimestamp").is_empty()

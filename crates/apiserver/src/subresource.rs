@@ -1,16 +1,27 @@
 //! Subresources of their own kind: finds what a definition offers, runs it, and does what it asks for.
 
+use std::sync::Arc;
+
 use gardener_apimachinery::ApiError;
+use gardener_store::Entry;
 use http::{Response, StatusCode};
 use serde_json::Value;
 
-use crate::decode::{self, Decoded, Format};
-use crate::definition::Effect;
+use crate::decode::{self, Decoded, Format, Source};
+use crate::definition::{Effect, Removal};
 use crate::handle::Call;
 use crate::posted::Posted;
-use crate::registry::{DeleteOptions, Deleted, PatchKind, Scope, by_operations};
+use crate::registry::{DeleteOptions, Deleted, PatchKind, Scope, WriteOptions, by_operations};
 use crate::respond::{self, Body};
+use crate::user::{MASTERS, UserInfo};
 use crate::{connect, meta, object};
+
+/// How often it is tried to write what others write, too.
+const RETRIES: usize = 20;
+/// Who writes what a subresource has written besides its parent.
+const SERVER: &str = "system:apiserver";
+/// As whom it owns fields.
+const MANAGER: &str = "kube-apiserver";
 
 /// Serves a call to a subresource.
 pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
@@ -40,6 +51,11 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         _ if call.body.is_empty() => Decoded::from(Value::Null),
         _ => call.decoded()?,
     };
+    let mut noted = Vec::new();
+    if verb == "update" && subresource.takes_parent() {
+        let context = scope.context(call.cluster.clock().now(), options.dry_run);
+        scope.accept_parent(&context, &mut sent, &options, &source, &mut noted)?;
+    }
     if verb == "update" {
         match meta::name(&sent) {
             "" => return Err(scope.no_name()),
@@ -49,8 +65,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
     }
     let posted = verb == "create";
     let mut unread = (posted && !call.body.is_empty()).then_some(source);
-    let mut noted = Vec::new();
-    for _ in 0..20 {
+    for _ in 0..RETRIES {
         let entry = scope.entry()?;
         let parent = object::value_of(&entry);
         if let Some(source) = unread.take() {
@@ -104,29 +119,10 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             }
             Effect::Text(text) => return Ok(respond::text(StatusCode::OK, text)),
             Effect::Nothing => return Ok(respond::empty(StatusCode::NO_CONTENT)),
-            Effect::Delete(grace_period_seconds, answer) => {
-                let main = Scope {
-                    subresource: String::new(),
-                    admitted: true,
-                    ..scope.clone()
-                };
-                let dry_run = options.dry_run.then(|| vec!["All".to_owned()]);
-                match main
-                    .delete(
-                        &DeleteOptions {
-                            grace_period_seconds,
-                            dry_run,
-                            ..DeleteOptions::default()
-                        },
-                        &mut warnings,
-                    )
-                    .await?
-                {
-                    Deleted::Gone(_) | Deleted::Pending(_) => {
-                        return Ok(warned(respond::value(created, &answer, accept?), &warnings));
-                    }
-                }
-            }
+            Effect::Delete(removal) => match remove(scope, &entry, *removal, &options, &mut warnings).await? {
+                Some(answer) => return Ok(warned(respond::value(created, &answer, accept?), &warnings)),
+                None => continue,
+            },
             Effect::Store(object) => (object, None, None),
             Effect::StoreOfAsked(object, asked) => (object, Some(asked), None),
             Effect::StoreAndAnswer(object, answer) => (object, None, Some(answer)),
@@ -154,6 +150,102 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         &scope.name,
         "the object changes too often; try again",
     ))
+}
+
+/// Deletes the parent, and writes first what is to be written first. None: somebody was faster, and it must be decided anew.
+async fn remove(
+    scope: &Scope,
+    entry: &Entry,
+    removal: Removal,
+    options: &WriteOptions,
+    warnings: &mut Vec<String>,
+) -> Result<Option<Value>, ApiError> {
+    let mut how: DeleteOptions = serde_json::from_value(removal.options)
+        .map_err(|error| ApiError::bad_request(format!("deleteOptions cannot be read: {error}")))?;
+    if options.dry_run {
+        how.dry_run = Some(vec!["All".to_owned()]);
+    }
+    let (wanted, found) = (
+        how.preconditions.as_ref().and_then(|own| own.resource_version.clone()),
+        entry.mod_revision.to_string(),
+    );
+    // what is written here is not what the caller may write, and plugins have looked at what the caller asked for
+    let of_server = |scope: &Scope| Scope {
+        subresource: "status".to_owned(),
+        admitted: true,
+        user: Arc::new(UserInfo::new(SERVER, &[MASTERS])),
+        ..scope.clone()
+    };
+    if !how.is_dry_run() {
+        if let Some((group, resource, object)) = removal.noted {
+            let Some(definition) = scope.cluster.find(group, resource) else {
+                return Err(ApiError::no_such_path());
+            };
+            let version = definition.stored_version().map(|version| version.name.clone());
+            let noting = Scope {
+                definition,
+                version: version.unwrap_or_default(),
+                name: meta::name(&object).to_owned(),
+                ..of_server(scope)
+            };
+            let by = WriteOptions {
+                field_manager: MANAGER.to_owned(),
+                ..WriteOptions::default()
+            };
+            match noting.update(object, &Source::default(), &by).await {
+                Err(error) if error.code() == StatusCode::CONFLICT.as_u16() => return Ok(None),
+                written => written.map(drop)?,
+            }
+        }
+        if let Some(condition) = removal.condition {
+            let mut revision = None;
+            for _ in 0..RETRIES {
+                let entry = scope.entry()?;
+                if removal.guarded && entry.mod_revision.to_string() != found {
+                    return Ok(None);
+                }
+                if wanted
+                    .as_ref()
+                    .is_some_and(|wanted| *wanted != entry.mod_revision.to_string())
+                {
+                    // the deletion tells what does not hold
+                    break;
+                }
+                let mut parent = object::value_of(&entry);
+                meta::set(
+                    &mut parent,
+                    "resourceVersion",
+                    Some(entry.mod_revision.to_string().into()),
+                );
+                meta::set_condition(&mut parent, &condition);
+                let by = WriteOptions {
+                    owned: true,
+                    ..WriteOptions::default()
+                };
+                match of_server(scope).update(parent, &Source::default(), &by).await {
+                    Err(error) if error.code() == StatusCode::CONFLICT.as_u16() => {}
+                    Err(error) => return Err(error),
+                    Ok(written) => {
+                        revision = Some(meta::resource_version(&written.object).to_owned());
+                        break;
+                    }
+                }
+            }
+            if let (Some(_), Some(preconditions)) = (wanted, how.preconditions.as_mut())
+                && revision.is_some()
+            {
+                preconditions.resource_version = revision;
+            }
+        }
+    }
+    let parent = Scope {
+        subresource: String::new(),
+        admitted: true,
+        ..scope.clone()
+    };
+    match parent.delete(&how, warnings).await? {
+        Deleted::Gone(_) | Deleted::Pending(_) => Ok(Some(removal.answer)),
+    }
 }
 
 fn warned(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {

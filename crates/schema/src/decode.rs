@@ -328,6 +328,18 @@ mod tests {
              '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
         );
         assert_eq!(decode("Quota", json!({"metrics": {"cpu": "1", "memory": 2}})), Ok(()));
+        assert_eq!(
+            decode("Project", json!({"members": [{"name": 7}]})).unwrap_err(),
+            "Project in version \"v1beta1\" cannot be handled as a Project: json: cannot unmarshal number into Go struct field \
+             ProjectMember.spec.members.Subject.name of type string"
+        );
+        let versions = json!([{"classification": 7}]);
+        assert_eq!(
+            decode("CloudProfile", json!({"machineImages": [{"versions": versions}]})).unwrap_err(),
+            "CloudProfile in version \"v1beta1\" cannot be handled as a CloudProfile: json: cannot unmarshal number into Go \
+             struct field MachineImageVersion.spec.machineImages.versions.ExpirableVersion.classification of type \
+             v1beta1.VersionClassification"
+        );
     }
 
     #[test]

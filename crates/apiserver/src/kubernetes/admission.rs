@@ -8,6 +8,7 @@ use gardener_apimachinery::field::go_quote;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusCause;
 use serde_json::{Value, json};
 
+use super::runtime_class::{RuntimeClass, unaskable};
 use crate::definition::{Admission, Attributes, Context, Operation};
 use crate::meta;
 use crate::policies::ValidatingAdmissionPolicy;
@@ -25,6 +26,7 @@ pub fn plugins(mounts_tokens: bool) -> Vec<Arc<dyn Admission>> {
         Arc::new(CertificateSigning),
         Arc::new(CertificateSubjectRestriction),
         Arc::new(PersistentVolumeClaimResize),
+        Arc::new(RuntimeClass),
         Arc::new(MutatingAdmissionWebhook),
         Arc::new(ValidatingAdmissionPolicy),
         Arc::new(ValidatingAdmissionWebhook),
@@ -155,8 +157,9 @@ impl Admission for ServiceAccountPlugin {
             .lister
             .get("", "serviceaccounts", attributes.namespace, &name);
         let Some(account) = account else {
+            let why = unaskable(&name).unwrap_or_else(|| format!("serviceaccount {} not found", go_quote(&name)));
             return Err(attributes.forbidden(&format!(
-                "error looking up service account {}/{name}: serviceaccount {name:?} not found",
+                "error looking up service account {}/{name}: {why}",
                 attributes.namespace
             )));
         };

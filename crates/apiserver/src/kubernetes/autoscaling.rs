@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::checks::{self, list, nonnegative, number, spec_of, syntax, text};
 use super::defaults;
-use super::pods::containers;
+use super::pods::resources;
 use super::strategy::Kind;
 use crate::meta;
 
@@ -196,7 +196,7 @@ fn validate_source(key: &str, source: &Value, versions: Versions, path: &Path, e
             if name.is_empty() {
                 errors.push(Error::required(&path.child("name"), "must specify a resource name"));
             } else if of_container {
-                containers::validate_resource_name(name, &path.child("name"), errors);
+                resources::validate_name_of_container(name, &path.child("name"), errors);
             }
             if of_container {
                 match text(source, "container") {

@@ -75,6 +75,15 @@ pub(super) fn one_of(object: &Value, key: &str, known: &[&str], path: &Path, err
     }
 }
 
+/// A text that is one of those known where it is there at all, be it empty.
+pub(super) fn one_of_if_set(object: &Value, key: &str, known: &[&str], path: &Path, errors: &mut ErrorList) {
+    if let Some(value) = object.get(key).and_then(Value::as_str)
+        && !known.contains(&value)
+    {
+        errors.push(Error::not_supported(&path.child(key), value, known));
+    }
+}
+
 /// An IP address, as older fields allow it.
 pub(super) fn ip_address(value: &str, at: &Path, errors: &mut ErrorList) {
     if value.parse::<std::net::IpAddr>().is_err() {

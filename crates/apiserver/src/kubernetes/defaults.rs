@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::autoscaling;
+use super::{autoscaling, images, pods};
 use crate::meta;
 
 type Object = Map<String, Value>;
@@ -43,6 +43,14 @@ pub(super) fn pod(pod: &mut Value) {
     let Some(spec) = object(pod, "/spec") else { return };
     pod_spec(spec);
     set(spec, "enableServiceLinks", json!(true));
+    // in pods, not in templates
+    if spec
+        .get("terminationGracePeriodSeconds")
+        .and_then(Value::as_i64)
+        .is_some_and(|seconds| seconds < 0)
+    {
+        spec.insert("terminationGracePeriodSeconds".into(), json!(1));
+    }
     let host_network = spec.get("hostNetwork").and_then(Value::as_bool).unwrap_or(false);
     for list in ["containers", "initContainers"] {
         for container in each(spec, list) {
@@ -70,23 +78,7 @@ pub(super) fn pod(pod: &mut Value) {
             }
         }
     }
-    let account = spec
-        .get("serviceAccountName")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
-    if account.is_empty() {
-        let old = spec
-            .get("serviceAccount")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
-        if !old.is_empty() {
-            spec.insert("serviceAccountName".into(), old.into());
-        }
-    } else {
-        spec.insert("serviceAccount".into(), account.into());
-    }
+    pods::resources::default_pod(spec);
 }
 
 fn pod_spec(spec: &mut Object) {
@@ -103,13 +95,15 @@ fn pod_spec(spec: &mut Object) {
     set(spec, "dnsPolicy", json!("ClusterFirst"));
     set(spec, "securityContext", json!({}));
     set(spec, "schedulerName", json!("default-scheduler"));
-    let account = spec
-        .get("serviceAccountName")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
-    if !account.is_empty() {
-        set(spec, "serviceAccount", account.into());
+    // one account under two names, of which the newer one counts
+    let account = |key: &str| {
+        let name = spec.get(key).and_then(Value::as_str).unwrap_or_default();
+        (!name.is_empty()).then(|| name.to_owned())
+    };
+    if let Some(account) = account("serviceAccountName").or_else(|| account("serviceAccount")) {
+        for key in ["serviceAccountName", "serviceAccount"] {
+            spec.insert(key.into(), account.as_str().into());
+        }
     }
 }
 
@@ -117,7 +111,7 @@ fn container(container: &mut Object) {
     set(container, "resources", json!({}));
     set(container, "terminationMessagePath", json!("/dev/termination-log"));
     set(container, "terminationMessagePolicy", json!("File"));
-    let latest = is_latest(container.get("image").and_then(Value::as_str).unwrap_or_default());
+    let latest = images::is_latest(container.get("image").and_then(Value::as_str).unwrap_or_default());
     set(
         container,
         "imagePullPolicy",
@@ -154,12 +148,6 @@ fn container(container: &mut Object) {
     }
 }
 
-/// Whether an image's name does not say which of its versions.
-fn is_latest(image: &str) -> bool {
-    let last = image.rsplit('/').next().unwrap_or_default();
-    !image.contains('@') && last.split_once(':').is_none_or(|(_, tag)| tag == "latest")
-}
-
 /// Members of sources that volumes of pods and persistent volumes have in common.
 fn volume_source(volume: &mut Object) {
     for (source, defaults) in [
@@ -178,7 +166,10 @@ fn volume_source(volume: &mut Object) {
             continue;
         };
         for (key, value) in defaults {
-            set(members, key, json!(value));
+            match source {
+                "azureDisk" => set(members, key, json!(value)),
+                _ => set(members, key, json!(value)),
+            }
         }
         if source == "azureDisk" {
             set(members, "readOnly", json!(false));
@@ -211,7 +202,11 @@ fn volume(volume: &mut Object) {
     volume_source(volume);
     if let Some(image) = member(volume, "image") {
         let reference = image.get("reference").and_then(Value::as_str).unwrap_or_default();
-        let policy = if is_latest(reference) { "Always" } else { "IfNotPresent" };
+        let policy = if images::is_latest(reference) {
+            "Always"
+        } else {
+            "IfNotPresent"
+        };
         set(image, "pullPolicy", json!(policy));
     }
     if let Some(path) = member(volume, "hostPath") {
@@ -310,12 +305,16 @@ pub(super) fn stateful_set(value: &mut Value) {
     set(spec, "revisionHistoryLimit", json!(10));
     set(spec, "updateStrategy", json!({}));
     if let Some(strategy) = member(spec, "updateStrategy") {
-        set(strategy, "type", json!("RollingUpdate"));
-        if strategy.get("type") == Some(&json!("RollingUpdate")) {
+        let kind = strategy.get("type").and_then(Value::as_str).unwrap_or_default();
+        // who names the kind of update gets no more of it
+        if kind.is_empty() {
+            set(strategy, "type", json!("RollingUpdate"));
             set(strategy, "rollingUpdate", json!({}));
-            if let Some(rolling) = member(strategy, "rollingUpdate") {
-                set(rolling, "partition", json!(0));
-            }
+        }
+        if strategy.get("type") == Some(&json!("RollingUpdate"))
+            && let Some(rolling) = member(strategy, "rollingUpdate")
+        {
+            set(rolling, "partition", json!(0));
         }
     }
     set(spec, "persistentVolumeClaimRetentionPolicy", json!({}));
@@ -326,7 +325,10 @@ pub(super) fn stateful_set(value: &mut Value) {
     for claim in each(spec, "volumeClaimTemplates") {
         claim.insert("apiVersion".into(), json!("v1"));
         claim.insert("kind".into(), json!("PersistentVolumeClaim"));
-        set(claim, "status", json!({"phase": "Pending"}));
+        set(claim, "status", json!({}));
+        if let Some(status) = member(claim, "status") {
+            set(status, "phase", json!("Pending"));
+        }
         if let Some(spec) = member(claim, "spec") {
             set(spec, "volumeMode", json!("Filesystem"));
         }
@@ -361,6 +363,9 @@ fn job_spec(spec: &mut Object) {
 }
 
 pub(super) fn job(value: &mut Value) {
+    if let Some(members) = value.as_object_mut() {
+        set(members, "spec", json!({}));
+    }
     let of_template = value.pointer("/spec/template/metadata/labels").cloned();
     let own = value.pointer("/metadata/labels").and_then(Value::as_object);
     if of_template.is_some() && own.is_none_or(Map::is_empty) {
@@ -368,6 +373,13 @@ pub(super) fn job(value: &mut Value) {
     }
     let Some(spec) = object(value, "/spec") else { return };
     job_spec(spec);
+    if let Some(policy) = member(spec, "podFailurePolicy") {
+        for rule in each(policy, "rules") {
+            for pattern in each(rule, "onPodConditions") {
+                set(pattern, "status", json!("True"));
+            }
+        }
+    }
     if !spec.contains_key("completions") && !spec.contains_key("parallelism") {
         spec.insert("completions".into(), json!(1));
         spec.insert("parallelism".into(), json!(1));

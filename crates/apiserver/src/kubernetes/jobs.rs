@@ -4,7 +4,7 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::{Map, Value, json};
 
 use super::checks::{
-    is_true, keep, keep_node_affinity, label_selector, list, nonnegative, number, one_of, spec_of, text,
+    is_true, keep, keep_node_affinity, label_selector, list, nonnegative, number, one_of_if_set, spec_of, text,
 };
 use super::pods::warnings;
 use super::strategy::Kind;
@@ -57,6 +57,7 @@ pub(super) fn jobs(mut kind: Kind) -> Kind {
         validate_generated(job, spec, &mut errors);
         validate_job(spec, &Path::new("spec"), &mut errors);
         validate_selector(spec, &mut errors);
+        validate_host_names(job, &mut errors);
         errors
     };
     kind.validate_update = validate_update;
@@ -172,6 +173,18 @@ fn validate_job(spec: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
+/// Pods of an indexed job have the job's name and their index as the names of their hosts.
+fn validate_host_names(job: &Value, errors: &mut ErrorList) {
+    let spec = spec_of(job);
+    let count = number(spec, "completions").filter(|count| *count > 0 && text(spec, "completionMode") == "Indexed");
+    let Some(count) = count else { return };
+    let (name, longest) = (meta::name(job), format!("{}-{}", meta::name(job), count - 1));
+    if !meta::dns1123_label(&longest).is_empty() {
+        let why = format!("will not able to create pod with invalid DNS label: {longest}");
+        errors.push(Error::invalid(&Path::new("metadata").child("name"), name, why));
+    }
+}
+
 /// What completion modes allow, and how many indexes may be.
 fn validate_indexes(spec: &Value, path: &Path, errors: &mut ErrorList) {
     let count = |key: &str| number(spec, key);
@@ -180,7 +193,7 @@ fn validate_indexes(spec: &Value, path: &Path, errors: &mut ErrorList) {
         let why = "when maxFailedIndexes is specified";
         errors.push(Error::required(&path.child("backoffLimitPerIndex"), why));
     }
-    one_of(spec, "completionMode", &["NonIndexed", "Indexed"], path, errors);
+    one_of_if_set(spec, "completionMode", &["NonIndexed", "Indexed"], path, errors);
     let at_most = |key: &str, limit: i64, why: String, errors: &mut ErrorList| {
         if let Some(own) = count(key).filter(|own| *own > limit) {
             errors.push(Error::invalid(&path.child(key), own, why));
@@ -286,7 +299,16 @@ fn validate_update(job: &Value, old: &Value) -> ErrorList {
     let immutable = |key: &str, errors: &mut ErrorList| {
         if member(job, key) != member(old, key) {
             let value = member(job, key).unwrap_or(Value::Null);
-            errors.push(Error::invalid(&path.child(key), value, "field is immutable"));
+            let why = "field is immutable";
+            let of = match key {
+                "podFailurePolicy" => "*batch.PodFailurePolicy",
+                "successPolicy" => "*batch.SuccessPolicy",
+                _ => "",
+            };
+            errors.push(match of {
+                "" => Error::invalid(&path.child(key), value, why),
+                of => Error::literal(&path.child(key), internal::text(of, &value), why),
+            });
         }
     };
     if member(job, "completionMode") == Some("Indexed".into()) {
@@ -381,6 +403,8 @@ pub(super) fn cron_jobs(mut kind: Kind) -> Kind {
 }
 
 pub(super) fn budgets(mut kind: Kind) -> Kind {
+    // upstream does not look at their names
+    kind.name = meta::path_segment;
     kind.prepare_create = |_, budget| {
         set_status(
             budget,
@@ -394,10 +418,7 @@ pub(super) fn budgets(mut kind: Kind) -> Kind {
         let (spec, path) = (budget.get("spec").unwrap_or(&none), Path::new("spec"));
         let part = |key: &str| spec.get(key).unwrap_or(&none);
         if !part("minAvailable").is_null() && !part("maxUnavailable").is_null() {
-            let selector = match part("selector") {
-                Value::Null => "null".to_owned(),
-                selector => selector_text(selector),
-            };
+            let selector = selector_text(part("selector"));
             let shown = format!(
                 "{{\"MinAvailable\":{},\"Selector\":{selector},\"MaxUnavailable\":{},\"UnhealthyPodEvictionPolicy\":{}}}",
                 part("minAvailable"),
@@ -413,7 +434,7 @@ pub(super) fn budgets(mut kind: Kind) -> Kind {
         }
         label_selector(part("selector"), &path.child("selector"), &mut errors);
         let policies = ["AlwaysAllow", "IfHealthyBudget"];
-        one_of(spec, "unhealthyPodEvictionPolicy", &policies, &path, &mut errors);
+        one_of_if_set(spec, "unhealthyPodEvictionPolicy", &policies, &path, &mut errors);
         errors
     };
     kind.validate_status = |budget, _| {

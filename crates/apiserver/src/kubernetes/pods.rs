@@ -1,20 +1,24 @@
 //! Pods: how they begin and end, and their subresources. What must hold of their specs is in the modules below.
 
 pub(super) mod annotations;
-pub(super) mod containers;
+mod containers;
 mod environment;
+mod eviction;
+pub(super) mod gates;
+mod in_tree;
 mod log;
 mod probes;
+pub(super) mod resources;
 pub(super) mod scheduling;
 mod security;
 pub(super) mod spec;
+mod status;
 pub(super) mod volumes;
 pub(super) mod warnings;
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{self, Error, ErrorList, Path};
-use gardener_apimachinery::selector::LabelSelector;
 use serde_json::{Value, json};
 
 use super::checks::{keep, keep_node_affinity, list, text};
@@ -24,6 +28,7 @@ use super::strategy::Kind;
 use crate::definition::{Context, Effect, Subresource};
 use crate::meta;
 
+pub(super) use eviction::Eviction;
 pub(super) use log::Log;
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
@@ -33,12 +38,10 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.validate_update = validate_update;
     kind.default = |pod| {
         defaults::pod(pod);
-        // the first address stands alone, too
-        let first = meta::text(pod, "/status/podIP").to_owned();
-        if !first.is_empty() && meta::elements(pod, "/status/podIPs").is_empty() {
-            set(pod, &["status", "podIPs"], json!([{"ip": first}]));
-        }
+        status::agree_on_addresses(pod);
     };
+    kind.prepare_status = |_, pod, old| status::prepare(pod, old);
+    kind.validate_status = status::validate;
     kind.whole_first = true;
     kind.fields = fields;
     kind.grace = grace;
@@ -48,7 +51,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
 }
 
 fn prepare_create(context: &Context<'_>, pod: &mut Value) -> Result<(), ApiError> {
-    let class = quality_of_service(pod);
+    let class = resources::quality_of_service(pod);
     let mut status = json!({"phase": "Pending", "qosClass": class});
     if !meta::elements(pod, "/spec/schedulingGates").is_empty() {
         status["conditions"] = json!([{
@@ -60,40 +63,8 @@ fn prepare_create(context: &Context<'_>, pod: &mut Value) -> Result<(), ApiError
     if let Some(members) = pod.as_object_mut() {
         members.insert("status".into(), status);
     }
+    scheduling::merge_label_keys(pod);
     Ok(())
-}
-
-/// `Guaranteed` when every container's cpu and memory limits equal its requests, `BestEffort` when there are none of either, else `Burstable`.
-pub(super) fn quality_of_service(pod: &Value) -> &'static str {
-    let containers: Vec<&Value> = ["/spec/containers", "/spec/initContainers"]
-        .iter()
-        .filter_map(|path| pod.pointer(path).and_then(Value::as_array))
-        .flatten()
-        .collect();
-    let amount = |container: &Value, kind: &str, resource: &str| {
-        container
-            .pointer(&format!("/resources/{kind}/{resource}"))
-            .and_then(Value::as_str)
-            .filter(|text| *text != "0")
-            .map(str::to_owned)
-    };
-    let mut any = false;
-    let mut guaranteed = true;
-    for container in containers {
-        for resource in ["cpu", "memory"] {
-            let (request, limit) = (
-                amount(container, "requests", resource),
-                amount(container, "limits", resource),
-            );
-            any |= request.is_some() || limit.is_some();
-            guaranteed &= limit.is_some() && (request.is_none() || request == limit);
-        }
-    }
-    match (any, guaranteed) {
-        (false, _) => "BestEffort",
-        (true, true) => "Guaranteed",
-        (true, false) => "Burstable",
-    }
 }
 
 fn validate(pod: &Value) -> ErrorList {
@@ -102,7 +73,7 @@ fn validate(pod: &Value) -> ErrorList {
     let own = pod.get("spec").unwrap_or(&none);
     let path = Path::new("spec");
     annotations::validate(pod, &Path::new("metadata").child("annotations"), &mut errors);
-    spec::validate(own, true, &path, &mut errors);
+    spec::validate(own, Some(meta::name(pod)), &path, &mut errors);
     if text(own, "serviceAccountName").is_empty() {
         for (index, volume) in list(own, "volumes").iter().enumerate() {
             let at = path.child("volumes").index(index).child("projected").child("sources");
@@ -119,11 +90,7 @@ fn validate(pod: &Value) -> ErrorList {
     }
     for key in ["containers", "initContainers"] {
         for (index, container) in list(own, key).iter().enumerate() {
-            let image = text(container, "image");
-            if image.trim() != image {
-                let why = "must not have leading or trailing whitespace";
-                errors.push(Error::invalid(&path.child(key).index(index).child("image"), image, why));
-            }
+            containers::untrimmed_image(container, &path.child(key).index(index), &mut errors);
         }
     }
     errors
@@ -149,7 +116,7 @@ fn validate_create(pod: &Value) -> ErrorList {
 fn validate_update(pod: &Value, old: &Value) -> ErrorList {
     let path = Path::new("spec");
     let mut errors = Vec::new();
-    annotations::validate_update(pod, old, &mut errors);
+    annotations::validate_changes(pod, old, &mut errors);
     for (key, pointer, what) in [
         ("containers", "/spec/containers", "containers"),
         ("initContainers", "/spec/initContainers", "containers"),
@@ -379,7 +346,11 @@ impl Subresource for Binding {
                 set(&mut pod, &["metadata", key, &name], value.into());
             }
         }
-        set_condition(&mut pod, "PodScheduled", "True", context);
+        let now = meta::rfc3339(context.now);
+        meta::set_condition(
+            &mut pod,
+            &json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}),
+        );
         Ok(Effect::StoreAndAnswer(
             pod,
             json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
@@ -387,10 +358,10 @@ impl Subresource for Binding {
     }
 }
 
-/// Refuses a body that names another pod than the path.
+/// Refuses a body that does not name the pod of the path.
 fn check_name(body: &Value, pod: &Value, kind: &str) -> Result<(), ApiError> {
     let name = meta::name(body);
-    if name.is_empty() || name == meta::name(pod) {
+    if name == meta::name(pod) {
         return Ok(());
     }
     Err(ApiError::bad_request(format!(
@@ -408,113 +379,6 @@ fn set(object: &mut Value, path: &[&str], value: Value) {
         at = members.entry(*step).or_insert(Value::Null);
     }
     *at = value;
-}
-
-fn set_condition(pod: &mut Value, kind: &str, status: &str, context: &Context<'_>) {
-    let mut conditions = pod
-        .pointer("/status/conditions")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
-    conditions.retain(|condition| meta::text(condition, "/type") != kind);
-    conditions.push(json!({"type": kind, "status": status, "lastProbeTime": null, "lastTransitionTime": meta::rfc3339(context.now)}));
-    set(pod, &["status", "conditions"], json!(conditions));
-}
-
-/// `pods/eviction`: deletes a pod unless a disruption budget is against it.
-pub(super) struct Eviction;
-
-#[async_trait]
-impl Subresource for Eviction {
-    fn kind(&self) -> (&'static str, &'static str, &'static str) {
-        ("policy", "v1", "Eviction")
-    }
-
-    async fn call(&self, context: &Context<'_>, _: &str, pod: &Value, body: Value) -> Result<Effect, ApiError> {
-        let success = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-        check_name(&body, pod, "Eviction")?;
-        let grace = body
-            .pointer("/deleteOptions/gracePeriodSeconds")
-            .and_then(Value::as_i64);
-        let ended = matches!(meta::text(pod, "/status/phase"), "Succeeded" | "Failed" | "Pending");
-        if ended || meta::is_deleting(pod) {
-            return Ok(Effect::Delete(grace, success));
-        }
-        let labels = meta::string_map(pod.pointer("/metadata/labels"));
-        let budgets: Vec<_> = context
-            .lister
-            .list("policy", "poddisruptionbudgets", Some(meta::namespace(pod)))
-            .into_iter()
-            .filter(|budget| {
-                let selector = budget
-                    .pointer("/spec/selector")
-                    .cloned()
-                    .and_then(|selector| serde_json::from_value(selector).ok());
-                selector.is_some_and(
-                    |selector: k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector| {
-                        LabelSelector::from(&selector).matches(&labels)
-                    },
-                )
-            })
-            .collect();
-        match budgets.as_slice() {
-            [] => Ok(Effect::Delete(grace, success)),
-            [budget] => {
-                let allowed = budget
-                    .pointer("/status/disruptionsAllowed")
-                    .and_then(Value::as_i64)
-                    .unwrap_or(0);
-                let observed = budget
-                    .pointer("/status/observedGeneration")
-                    .and_then(Value::as_i64)
-                    .unwrap_or(0);
-                let generation = budget
-                    .pointer("/metadata/generation")
-                    .and_then(Value::as_i64)
-                    .unwrap_or(0);
-                let ready = pod
-                    .pointer("/status/conditions")
-                    .and_then(Value::as_array)
-                    .into_iter()
-                    .flatten()
-                    .any(|c| meta::text(c, "/type") == "Ready" && meta::text(c, "/status") == "True");
-                let (healthy, desired) = (
-                    budget
-                        .pointer("/status/currentHealthy")
-                        .and_then(Value::as_i64)
-                        .unwrap_or(0),
-                    budget
-                        .pointer("/status/desiredHealthy")
-                        .and_then(Value::as_i64)
-                        .unwrap_or(0),
-                );
-                // a pod that is not ready disrupts nothing while enough others are healthy
-                if allowed > 0 && observed >= generation || (!ready && healthy >= desired && desired > 0) {
-                    return Ok(Effect::Delete(grace, success));
-                }
-                let why = format!(
-                    "The disruption budget {} needs {desired} healthy pods and has {healthy} currently",
-                    meta::name(budget)
-                );
-                let cause = k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusCause {
-                    reason: Some("DisruptionBudget".into()),
-                    message: Some(why),
-                    field: None,
-                };
-                Err(ApiError::new(
-                    429,
-                    "TooManyRequests",
-                    "Cannot evict pod as it would violate the pod's disruption budget.",
-                )
-                .with_causes(vec![cause]))
-            }
-            _ => Err(ApiError::new(
-                500,
-                "InternalError",
-                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
-            )),
-        }
-    }
 }
 
 /// A subresource through which a part of a pod is changed that is fixed otherwise.
@@ -542,6 +406,10 @@ impl Subresource for PartOfPod {
         &["get", "patch", "update"]
     }
 
+    fn takes_parent(&self) -> bool {
+        true
+    }
+
     async fn call(&self, _: &Context<'_>, verb: &str, old: &Value, mut body: Value) -> Result<Effect, ApiError> {
         if verb == "get" {
             return Ok(Effect::Answer(old.clone()));
@@ -560,11 +428,17 @@ impl Subresource for PartOfPod {
 
 /// Adds containers that are not restarted. What is there stays as it is.
 fn add_ephemeral_containers(old: &Value, pod: &mut Value, body: &Value) -> ErrorList {
-    let asked = body
-        .pointer("/spec/ephemeralContainers")
-        .cloned()
-        .unwrap_or_else(|| json!([]));
-    set(pod, &["spec", "ephemeralContainers"], asked);
+    let asked = body.get("spec").unwrap_or(&Value::Null);
+    if let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) {
+        keep(Some(&mut *spec), asked, "ephemeralContainers");
+        if spec
+            .get("ephemeralContainers")
+            .and_then(Value::as_array)
+            .is_some_and(Vec::is_empty)
+        {
+            spec.remove("ephemeralContainers");
+        }
+    }
     let mut errors = ErrorList::new();
     let path = Path::new("spec").child("ephemeralContainers");
     let new = meta::elements(pod, "/spec/ephemeralContainers");
@@ -589,23 +463,189 @@ fn add_ephemeral_containers(old: &Value, pod: &mut Value, body: &Value) -> Error
 
 /// Changes what containers may take of CPU and memory.
 fn resize(old: &Value, pod: &mut Value, body: &Value) -> ErrorList {
-    for list in ["containers", "initContainers"] {
-        let asked = meta::elements(body, &format!("/spec/{list}"));
-        let own = pod.pointer_mut(&format!("/spec/{list}")).and_then(Value::as_array_mut);
-        for container in own.into_iter().flatten().filter_map(Value::as_object_mut) {
-            let same = |other: &&Value| other.get("name") == container.get("name");
-            let Some(asked) = asked.iter().find(same) else { continue };
+    let path = Path::new("spec");
+    let names = |pod: &Value, key: &str| -> Vec<String> {
+        let all = meta::elements(pod, &format!("/spec/{key}")).iter();
+        all.map(|own| text(own, "name").to_owned()).collect()
+    };
+    const LISTS: [&str; 2] = ["containers", "initContainers"];
+    let counts_differ = LISTS.iter().any(|key| names(body, key).len() != names(old, key).len());
+    for key in LISTS {
+        let asked = body.pointer(&format!("/spec/{key}")).cloned();
+        let (Some(spec), Some(asked)) = (pod.get_mut("spec").and_then(Value::as_object_mut), asked) else {
+            continue;
+        };
+        if counts_differ || names(body, key) != names(old, key) {
+            spec.insert(key.to_owned(), asked);
+            continue;
+        }
+        let own = spec.get_mut(key).and_then(Value::as_array_mut);
+        for (container, asked) in own.into_iter().flatten().zip(asked.as_array().into_iter().flatten()) {
             for key in ["resources", "resizePolicy"] {
-                if let Some(value) = asked.get(key) {
-                    container.insert(key.to_owned(), value.clone());
+                keep(container.as_object_mut(), asked, key);
+            }
+        }
+    }
+    if !counts_differ && let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) {
+        keep(Some(spec), body.get("spec").unwrap_or(&Value::Null), "resources");
+    }
+    if annotations::is_mirror(old) {
+        return vec![Error::forbidden(&Path::root(), "static pods cannot be resized")];
+    }
+    if meta::text(old, "/spec/os/name") == "windows" {
+        return vec![Error::forbidden(&Path::root(), "windows pods cannot be resized")];
+    }
+    let mut errors = ErrorList::new();
+    let class = meta::text(old, "/status/qosClass");
+    if class != resources::quality_of_service(pod) {
+        let why = "Pod QOS Class may not change as a result of resizing";
+        errors.push(Error::invalid(&path, class, why));
+    }
+    let running = meta::elements(old, "/status/containerStatuses")
+        .iter()
+        .find(|own| own.pointer("/state/running").is_some());
+    if running.is_some_and(|own| own.get("resources").is_none()) {
+        let why = "Pod running on node without support for resize";
+        errors.push(Error::forbidden(&path, why));
+    }
+    let mut fixed = pod.get("spec").cloned().unwrap_or(Value::Null);
+    let before = old.get("spec").unwrap_or(&Value::Null);
+    errors.extend(resize_pod(&mut fixed, before, &path));
+    let mut moved = ErrorList::new();
+    for key in LISTS {
+        let (new, old) = (names(pod, key), names(old, key));
+        if new.len() != old.len() {
+            let why = format!("{key} may not be added or removed on resize");
+            moved.push(Error::forbidden(&path.child(key), why));
+            continue;
+        }
+        let renamed = new.iter().zip(&old).enumerate().filter(|(_, (new, old))| new != old);
+        moved.extend(renamed.map(|(index, _)| {
+            let why = format!("{key} may not be renamed or reordered on resize");
+            Error::forbidden(&path.child(key).index(index).child("name"), why)
+        }));
+    }
+    if !moved.is_empty() {
+        errors.extend(moved);
+        return errors;
+    }
+    for key in ["initContainers", "containers"] {
+        let pairs = list(&fixed, key).iter().zip(list(before, key)).enumerate();
+        for (index, (own, before)) in pairs {
+            let at = path.child(key).index(index).child("resources");
+            for kind in ["requests", "limits"] {
+                if is_removed(own.get("resources"), before.get("resources"), kind) {
+                    let why = format!("resource {kind} cannot be removed");
+                    errors.push(Error::forbidden(&at.child(kind), why));
                 }
             }
         }
     }
-    let (before, after) = (quality_of_service(old), quality_of_service(pod));
-    if before == after {
-        return ErrorList::new();
+    for key in LISTS {
+        let own = fixed.get_mut(key).and_then(Value::as_array_mut);
+        for (index, (own, before)) in own.into_iter().flatten().zip(list(before, key)).enumerate() {
+            let (is_changed, is_plain_init) = (
+                own != before,
+                key == "initContainers" && text(own, "restartPolicy") != "Always",
+            );
+            keep_compute(own, before);
+            let at = path.child(key).index(index);
+            if own != before {
+                errors.push(match key {
+                    "containers" => Error::forbidden(&path, "only cpu and memory resources are mutable"),
+                    _ => {
+                        let why = "only cpu and memory resources for init or sidecar containers are mutable";
+                        Error::forbidden(&at, why)
+                    }
+                });
+            }
+            if is_changed && is_plain_init {
+                let why = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized";
+                let restarts = |policy: &&Value| text(policy, "restartPolicy") == "RestartContainer";
+                let found = list(own, "resizePolicy").iter().filter(restarts);
+                errors.extend(found.map(|_| Error::forbidden(&at, why)));
+            }
+        }
     }
-    let why = "Pod QOS Class may not change as a result of resizing";
-    vec![Error::invalid(&Path::new("spec"), after, why)]
+    if errors.is_empty() && fixed != *before {
+        errors.push(Error::forbidden(&path, "only cpu and memory resources are mutable"));
+    }
+    errors
+}
+
+/// Whether something is not limited or asked for any more.
+fn is_removed(new: Option<&Value>, old: Option<&Value>, kind: &str) -> bool {
+    let part = |resources: Option<&Value>| -> Vec<String> {
+        let amounts = resources.and_then(|own| own.get(kind)?.as_object());
+        amounts.into_iter().flatten().map(|(name, _)| name.clone()).collect()
+    };
+    let (new, old) = (part(new), part(old));
+    old.iter().any(|name| !new.contains(name))
+}
+
+/// Makes CPU and memory of something what they were.
+fn keep_compute(own: &mut Value, before: &Value) {
+    let none = Value::Null;
+    for kind in ["requests", "limits"] {
+        let old = before.pointer(&format!("/resources/{kind}")).unwrap_or(&none);
+        let Some(resources) = own.get_mut("resources").and_then(Value::as_object_mut) else {
+            continue;
+        };
+        if !old.is_null() {
+            resources.entry(kind).or_insert_with(|| json!({}));
+        }
+        let amounts = resources.get_mut(kind).and_then(Value::as_object_mut);
+        if let Some(amounts) = amounts {
+            for name in ["cpu", "memory"] {
+                keep(Some(&mut *amounts), old, name);
+            }
+            if amounts.is_empty() && old.is_null() {
+                resources.remove(kind);
+            }
+        }
+    }
+}
+
+/// Checks a change of what a pod takes as a whole, and makes CPU and memory what they were.
+fn resize_pod(fixed: &mut Value, before: &Value, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let is_set = |spec: &Value| {
+        let has = |kind: &str| {
+            spec.pointer(kind)
+                .and_then(Value::as_object)
+                .is_some_and(|own| !own.is_empty())
+        };
+        has("/resources/requests") || has("/resources/limits")
+    };
+    if !is_set(fixed) && !is_set(before) {
+        return errors;
+    }
+    let at = path.child("resources");
+    let old = before.get("resources");
+    if old.is_some() && fixed.get("resources").is_none() {
+        return vec![Error::forbidden(&at, "pod-level resources cannot be removed")];
+    }
+    if old.is_some() {
+        for kind in ["requests", "limits"] {
+            if is_removed(fixed.get("resources"), old, kind) {
+                let why = format!("pod-level resource {kind} cannot be removed");
+                errors.push(Error::forbidden(&at.child(kind), why));
+            }
+        }
+    }
+    keep_compute(fixed, before);
+    if old.is_none()
+        && fixed
+            .get("resources")
+            .and_then(Value::as_object)
+            .is_some_and(serde_json::Map::is_empty)
+        && let Some(members) = fixed.as_object_mut()
+    {
+        members.remove("resources");
+    }
+    if fixed.get("resources") != old {
+        let why = "only cpu and memory resources are mutable at pod-level";
+        errors.push(Error::forbidden(path, why));
+    }
+    errors
 }

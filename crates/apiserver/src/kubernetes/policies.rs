@@ -7,7 +7,7 @@ use gardener_apimachinery::quantity::Amount;
 use serde_json::{Value, json};
 
 use super::checks::{self, amount, list, map, number, spec_of, syntax, text};
-use super::pods::{containers, scheduling};
+use super::pods::{resources, scheduling};
 use super::resource_names;
 use super::strategy::Kind;
 use crate::meta;
@@ -38,7 +38,7 @@ const UNSUPPORTED_FOR: &str = "unsupported scope applied to resource";
 fn validate_amounts(amounts: &Value, path: &Path, errors: &mut ErrorList) {
     for (name, value) in amounts.as_object().into_iter().flatten() {
         let at = path.key(name);
-        containers::validate_name(name, &at, errors);
+        resources::validate_name(name, &at, errors);
         if !name.contains('/') && !resource_names::is_of_quotas(name) {
             errors.push(Error::invalid(
                 &at,
@@ -234,8 +234,8 @@ fn validate_limit(limit: &Value, path: &Path, errors: &mut ErrorList) {
         let mut found = Amounts::new();
         for (name, value) in map(limit, key) {
             match kind {
-                "Pod" | "Container" => containers::validate_resource_name(name, &path.key(name), errors),
-                _ => containers::validate_name(name, &path.key(name), errors),
+                "Pod" | "Container" => resources::validate_name_of_container(name, &path.key(name), errors),
+                _ => resources::validate_name(name, &path.key(name), errors),
             }
             found.extend(amount(value).map(|amount| (name.as_str(), amount)));
         }
@@ -430,7 +430,7 @@ pub(super) fn runtime_classes(mut kind: Kind) -> Kind {
         if let Some(overhead) = class.get("overhead") {
             let none = Value::Null;
             let amounts = overhead.get("podFixed").unwrap_or(&none);
-            containers::validate_amounts(amounts, &Path::new("overhead").child("limits"), &mut errors);
+            resources::validate_amounts(amounts, &Path::new("overhead").child("limits"), &mut errors);
         }
         let Some(scheduling) = class.get("scheduling") else {
             return errors;

@@ -52,6 +52,19 @@ fn metadata_again(group: &str, resource: &str) -> MetadataAgain {
     }
 }
 
+/// Where resources have the spec of a pod.
+fn pod_spec(group: &str, resource: &str) -> Option<&'static str> {
+    match (group, resource) {
+        ("", "pods") => Some("/spec"),
+        ("", "podtemplates") => Some("/template/spec"),
+        ("", "replicationcontrollers")
+        | ("apps", "daemonsets" | "deployments" | "replicasets" | "statefulsets")
+        | ("batch", "jobs") => Some("/spec/template/spec"),
+        ("batch", "cronjobs") => Some("/spec/jobTemplate/spec/template/spec"),
+        _ => None,
+    }
+}
+
 /// Resources whose updates must tell the revision that they change.
 fn update_needs_revision(group: &str, resource: &str) -> bool {
     let some = matches!(
@@ -79,11 +92,15 @@ pub(super) struct Kind {
     pub(super) prepare_create: fn(&Context<'_>, &mut Value) -> Result<(), ApiError>,
     pub(super) prepare_update: fn(&Context<'_>, &mut Value, &Value) -> Result<(), ApiError>,
     pub(super) validate: fn(&Value) -> ErrorList,
+    /// Takes away fields of features that are off and were not there before, besides those of pods.
+    pub(super) drop_disabled: fn(&mut Value, Option<&Value>),
+    /// Where the spec of a pod stands that may have fields which are not kept.
+    pod_spec: Option<&'static str>,
     /// What is looked at in new objects only.
     pub(super) validate_create: fn(&Value) -> ErrorList,
     pub(super) validate_update: fn(&Value, &Value) -> ErrorList,
     pub(super) validate_status: fn(&Value, &Value) -> ErrorList,
-    /// What a change of the status is made besides what the client says.
+    /// What a change of the status is made besides what the client says, such as what it keeps of the old one.
     pub(super) prepare_status: fn(&Context<'_>, &mut Value, &Value),
     /// What a caller may not write, of what is valid.
     pub(super) authorize: fn(&Context<'_>, &Value, Option<&Value>) -> ErrorList,
@@ -140,6 +157,8 @@ impl Kind {
             prepare_create: |_, _| Ok(()),
             prepare_update: |_, _, _| Ok(()),
             validate: |_| Vec::new(),
+            drop_disabled: |_, _| {},
+            pod_spec: None,
             validate_create: |_| Vec::new(),
             validate_update: |_, _| Vec::new(),
             validate_status: |_, _| Vec::new(),
@@ -245,6 +264,14 @@ impl Strategy for Kind {
     fn default_stored(&self, object: &mut Value) {
         (self.default)(object);
         (self.default_stored)(object);
+    }
+
+    fn drop_disabled(&self, object: &mut Draft, old: Option<&Draft>) {
+        (self.drop_disabled)(object, old.map(|old| &**old));
+        if let Some(place) = self.pod_spec {
+            let old = old.and_then(|old| old.pointer(place));
+            pods::gates::strip(object.pointer_mut(place), old);
+        }
     }
 
     fn prepare_for_create(&self, context: &Context<'_>, object: &mut Draft) -> Result<(), ApiError> {
@@ -574,6 +601,7 @@ fn kind_of(group: &str, resource: &str) -> Kind {
     }
     // events of both groups are one kind upstream
     kind.group_in_refusals = (group == "events.k8s.io").then_some("");
+    kind.pod_spec = pod_spec(group, resource);
     kind.metadata_again = metadata_again(group, resource);
     kind.answers_deleted = ANSWERS_DELETED.contains(&(group, resource)) || group == "resource.k8s.io";
     kind.orphans = match (group, resource) {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::selector::LabelSelector;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector as SelectorObject, LabelSelectorRequirement};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as SelectorObject;
 use serde_json::{Value, json};
 
 use super::checks::{self, label_selector, list, map, nonnegative, number, one_of, spec_of, syntax, text};
@@ -18,12 +18,28 @@ const ANNOTATIONS_MAX: usize = 256 * 1024;
 
 /// A selector as upstream shows it: in the order of the type's fields.
 pub(super) fn selector_text(selector: &Value) -> String {
+    if selector.is_null() {
+        return "null".to_owned();
+    }
     let mut parts = Vec::new();
     if let Some(labels) = selector.get("matchLabels") {
         parts.push(format!("\"matchLabels\":{labels}"));
     }
-    if let Some(requirements) = selector.get("matchExpressions") {
-        parts.push(format!("\"matchExpressions\":{requirements}"));
+    if selector.get("matchExpressions").is_some() {
+        let shown = list(selector, "matchExpressions").iter().map(|requirement| {
+            let member = |key: &str| Value::from(text(requirement, key));
+            let values = match list(requirement, "values") {
+                [] => String::new(),
+                values => format!(",\"values\":{}", Value::from(values.to_vec())),
+            };
+            format!(
+                "{{\"key\":{},\"operator\":{}{values}}}",
+                member("key"),
+                member("operator")
+            )
+        });
+        let shown: Vec<String> = shown.collect();
+        parts.push(format!("\"matchExpressions\":[{}]", shown.join(",")));
     }
     format!("{{{}}}", parts.join(","))
 }
@@ -33,19 +49,12 @@ pub(super) fn selects(selector: &Value, labels: &Value) -> Option<bool> {
     if selector.is_null() {
         return Some(false);
     }
-    let parsed: SelectorObject = serde_json::from_value(selector.clone()).ok()?;
-    let requirements = parsed.match_expressions.iter().flatten();
-    let is_sound = |requirement: &LabelSelectorRequirement| {
-        let has_values = requirement.values.as_ref().is_some_and(|values| !values.is_empty());
-        match requirement.operator.as_str() {
-            "In" | "NotIn" => has_values,
-            "Exists" | "DoesNotExist" => !has_values,
-            _ => false,
-        }
-    };
-    if !requirements.clone().all(is_sound) {
+    let mut wrong = Vec::new();
+    label_selector(selector, &Path::root(), &mut wrong);
+    if !wrong.is_empty() {
         return None;
     }
+    let parsed: SelectorObject = serde_json::from_value(selector.clone()).ok()?;
     Some(LabelSelector::from(&parsed).matches(&meta::string_map(Some(labels))))
 }
 
@@ -81,7 +90,7 @@ pub(super) fn validate_template(template: &Value, path: &Path, errors: &mut Erro
     let none = Value::Null;
     validate_template_metadata(template, path, errors);
     let spec = template.get("spec").unwrap_or(&none);
-    pods::spec::validate(spec, false, &path.child("spec"), errors);
+    pods::spec::validate(spec, None, &path.child("spec"), errors);
     if !list(spec, "ephemeralContainers").is_empty() {
         let why = "ephemeral containers not allowed in pod template";
         errors.push(Error::forbidden(&path.child("spec").child("ephemeralContainers"), why));
@@ -175,14 +184,31 @@ fn is_none(object: &Value, key: &str) -> bool {
     }
 }
 
-/// An update strategy of an unknown type, as upstream shows it.
-fn strategy_text(strategy: &Value) -> String {
-    let rolling = strategy.get("rollingUpdate").unwrap_or(&Value::Null);
+/// An update strategy of an unknown type, as upstream shows it: its members with what they are when they are not set.
+fn strategy_text(strategy: &Value, members: &[(&str, &str, &str)]) -> String {
+    let rolling = strategy.get("rollingUpdate").map_or_else(
+        || "null".to_owned(),
+        |rolling| {
+            let shown = members.iter().map(|(name, key, unset)| {
+                let value = rolling.get(key).map_or_else(|| (*unset).to_owned(), Value::to_string);
+                format!("\"{name}\":{value}")
+            });
+            format!("{{{}}}", shown.collect::<Vec<_>>().join(","))
+        },
+    );
     format!(
         "{{\"Type\":{},\"RollingUpdate\":{rolling}}}",
         Value::from(text(strategy, "type"))
     )
 }
+
+/// How many pods may be missing or more than wanted.
+const BOUNDS: [(&str, &str, &str); 2] = [("MaxUnavailable", "maxUnavailable", "0"), ("MaxSurge", "maxSurge", "0")];
+/// From which pod on those of a StatefulSet are replaced, and how many at once.
+const PARTITION: [(&str, &str, &str); 2] = [
+    ("Partition", "partition", "0"),
+    ("MaxUnavailable", "maxUnavailable", "null"),
+];
 
 /// How a Deployment replaces its pods.
 fn validate_strategy(spec: &Value, errors: &mut ErrorList) {
@@ -208,7 +234,7 @@ fn validate_strategy(spec: &Value, errors: &mut ErrorList) {
         ("" | "Recreate" | "RollingUpdate", _) => {}
         _ => {
             let mut error = Error::not_supported(&at, "", &["Recreate", "RollingUpdate"]);
-            error.show_as(strategy_text(strategy));
+            error.show_as(strategy_text(strategy, &BOUNDS));
             errors.push(error);
         }
     }
@@ -494,13 +520,9 @@ pub(super) fn stateful_sets(mut kind: Kind) -> Kind {
     };
     kind.prepare_create = |_, set| {
         set_status(set, json!({"replicas": 0, "availableReplicas": 0}));
-        drop_max_unavailable(set, None);
         Ok(())
     };
-    kind.prepare_update = |_, set, old| {
-        drop_max_unavailable(set, Some(old));
-        Ok(())
-    };
+    kind.drop_disabled = drop_max_unavailable;
     kind
 }
 
@@ -582,7 +604,7 @@ fn validate_set_strategy(spec: &Value, at: &Path, errors: &mut ErrorList) {
         ("" | "OnDelete" | "RollingUpdate", _) => {}
         _ => {
             let why = "must be 'RollingUpdate' or 'OnDelete'";
-            errors.push(Error::literal(at, strategy_text(strategy), why));
+            errors.push(Error::literal(at, strategy_text(strategy, &PARTITION), why));
         }
     }
 }
@@ -700,7 +722,7 @@ fn validate_daemon_strategy(spec: &Value, at: &Path, errors: &mut ErrorList) {
         ("" | "OnDelete" | "RollingUpdate", _) => {}
         _ => {
             let mut error = Error::not_supported(at, "", &["RollingUpdate", "OnDelete"]);
-            error.show_as(strategy_text(strategy));
+            error.show_as(strategy_text(strategy, &BOUNDS));
             errors.push(error);
         }
     }

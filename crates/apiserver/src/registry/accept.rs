@@ -94,6 +94,18 @@ impl Scope {
         ))
     }
 
+    /// Brings the body of an update through a subresource into shape, which is an object of the resource.
+    pub(crate) fn accept_parent(
+        &self,
+        context: &Context<'_>,
+        object: &mut Value,
+        options: &WriteOptions,
+        source: &Source,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        Ok(self.accept(context, object, options, source, warnings)?)
+    }
+
     /// Brings a decoded body into shape. `source` tells what the value does not tell of the body.
     pub(super) fn accept(
         &self,

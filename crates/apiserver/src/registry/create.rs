@@ -129,6 +129,7 @@ impl Scope {
             if self.definition.strategy.has_generation() {
                 meta::set(&mut candidate, "generation", Some(json!(1)));
             }
+            self.definition.strategy.drop_disabled(&mut candidate, None);
             self.definition.strategy.prepare_for_create(context, &mut candidate)?;
             let mut errors = meta::validate(&candidate, |name| self.definition.strategy.validate_name(name));
             errors.extend(self.validate_schema(&candidate, None, &mut warnings));

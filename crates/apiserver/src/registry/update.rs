@@ -185,6 +185,7 @@ impl Scope {
         if status_update {
             of_status = strategy.update_status(context, &mut object, old)?;
         } else {
+            strategy.drop_disabled(&mut object, Some(old));
             if strategy.has_generation() {
                 bump_generation(&mut object, old, has_status);
             }
@@ -316,6 +317,7 @@ impl Scope {
             .await?;
             holder.unwrap_or_default()
         };
+        strategy.drop_disabled(&mut object, Some(old));
         if strategy.has_generation() && !posted {
             let has_status = self.definition.stored_version().is_some_and(|version| version.status);
             bump_generation(&mut object, old, has_status);

@@ -1,11 +1,13 @@
 //! PodDisruptionBudgets: how many pods may be evicted now.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use gardener_controller::{Action, Change, Clustered, ObjectRef, Queue, apply};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::Api;
 use kube::ResourceExt;
 
@@ -16,6 +18,8 @@ use crate::error::Error;
 use crate::pods;
 
 const ALLOWED: &str = "DisruptionAllowed";
+/// How long a pod that was evicted may still be there before it counts again.
+const UNTIL_GONE: Duration = Duration::from_secs(120);
 
 pub(super) fn start(environment: &Arc<Environment>) {
     let queue: Queue<ObjectRef> = Queue::new();
@@ -53,7 +57,7 @@ fn selects(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
 /// How many pods their controllers want: of each controller as many as it says, and every pod without one.
 fn expected(environment: &Environment, key: &ObjectRef, selected: &[Arc<Clustered<Pod>>]) -> i32 {
     let informers = &environment.informers;
-    let mut owners = std::collections::BTreeMap::new();
+    let mut owners = BTreeMap::new();
     let mut sum = 0;
     for pod in selected {
         let Some(owner) = pods::controller_of(&pod.object.metadata) else {
@@ -120,11 +124,15 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
     let count = |wanted: &dyn Fn(&Pod) -> bool| {
         i32::try_from(selected.iter().filter(|pod| wanted(&pod.object)).count()).unwrap_or(i32::MAX)
     };
-    let healthy = count(&|pod| pods::is_ready(pod) && !pods::is_deleting(pod));
+    let now = environment.clock().time();
+    let noted = budget.status.as_ref().and_then(|status| status.disrupted_pods.as_ref());
+    let evicted = going(noted, &selected, &now);
+    let is_going = |pod: &Pod| pods::is_deleting(pod) || evicted.contains_key(&pod.name_any());
+    let healthy = count(&|pod| pods::is_ready(pod) && !is_going(pod));
     let spec = budget.spec.clone().unwrap_or_default();
     let (desired, expected) = desired(&spec, expected(&environment, &key, &selected), count(&|_| true));
     let allowed = if expected > 0 { (healthy - desired).max(0) } else { 0 };
-    let now = environment.clock().time();
+    let waits = !evicted.is_empty();
     let api: Api<PodDisruptionBudget> = environment.api(&key);
     apply::patch_status_locked(&api, budget, |budget| {
         let generation = budget.metadata.generation;
@@ -154,12 +162,32 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
             desired_healthy: Some(desired),
             expected_pods: Some(expected),
             disruptions_allowed: Some(allowed),
-            disrupted_pods: before.disrupted_pods,
+            disrupted_pods: (!evicted.is_empty()).then(|| evicted.clone()),
             conditions: Some(conditions),
         });
     })
     .await?;
-    Ok(Action::Done)
+    Ok(if waits {
+        Action::RequeueAfter(UNTIL_GONE)
+    } else {
+        Action::Done
+    })
+}
+
+/// Pods that an eviction has taken note of, that are not gone yet, and that may still go because of it.
+fn going(
+    noted: Option<&BTreeMap<String, Time>>,
+    selected: &[Arc<Clustered<Pod>>],
+    now: &Time,
+) -> BTreeMap<String, Time> {
+    let is_there = |name: &String| {
+        let mut pods = selected.iter().map(|pod| &pod.object);
+        pods.any(|pod| pod.name_any() == *name && !pods::is_deleting(pod))
+    };
+    let is_young = |since: &Time| now.0.duration_since(since.0).unsigned_abs() < UNTIL_GONE;
+    let noted = noted.into_iter().flatten();
+    let going = noted.filter(|(name, since)| is_there(name) && is_young(since));
+    going.map(|(name, since)| (name.clone(), since.clone())).collect()
 }
 
 #[cfg(test)]
@@ -174,5 +202,29 @@ mod tests {
         assert_eq!(desired(&spec(json!({"maxUnavailable": "50%"})), 3, 3), (1, 3));
         assert_eq!(desired(&spec(json!({"minAvailable": 2})), 3, 2), (2, 2));
         assert_eq!(desired(&spec(json!({"minAvailable": "50%"})), 3, 3), (2, 3));
+    }
+
+    #[test]
+    fn evicted_pods_do_not_count_until_they_are_gone() {
+        let at = |seconds: i64| Time(k8s_openapi::jiff::Timestamp::from_second(seconds).unwrap());
+        let pod = |value: serde_json::Value| {
+            let object: Pod = serde_json::from_value(value).unwrap();
+            Arc::new(Clustered {
+                cluster: "c".into(),
+                object,
+            })
+        };
+        let selected = [
+            pod(json!({"metadata": {"name": "new"}})),
+            pod(json!({"metadata": {"name": "old"}})),
+            pod(json!({"metadata": {"name": "gone", "deletionTimestamp": "2026-01-01T00:00:00Z"}})),
+        ];
+        let noted: BTreeMap<String, Time> = ["new", "gone", "absent"]
+            .into_iter()
+            .map(|name| (name.to_owned(), at(1000)))
+            .chain([("old".to_owned(), at(800))])
+            .collect();
+        let going = going(Some(&noted), &selected, &at(1010));
+        assert_eq!(going.keys().collect::<Vec<_>>(), ["new"]);
     }
 }

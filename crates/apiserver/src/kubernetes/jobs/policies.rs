@@ -120,7 +120,8 @@ fn exit_codes(requirement: &Value, spec: &Value, path: &Path, errors: &mut Error
     }
     let (values, at) = (list(requirement, "values"), path.child("values"));
     if values.is_empty() {
-        errors.push(Error::invalid(&at, values.to_vec(), "at least one value is required"));
+        let shown = requirement.get("values").cloned().unwrap_or(Value::Null);
+        errors.push(Error::invalid(&at, shown, "at least one value is required"));
     } else if values.len() > MAX_CODES {
         errors.push(Error::too_many(&at, values.len(), MAX_CODES));
     }

@@ -16,6 +16,11 @@ const SECCOMP_OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP: &str = "container.seccomp.security.alpha.kubernetes.io/";
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
+/// Whether a pod stands for one that a kubelet runs by itself.
+pub(super) fn is_mirror(pod: &Value) -> bool {
+    annotation(pod, MIRROR).is_some()
+}
+
 fn annotations(object: &Value) -> impl Iterator<Item = (&str, &str)> {
     let metadata = object.get("metadata").unwrap_or(&Value::Null);
     map(metadata, "annotations").map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
@@ -91,7 +96,7 @@ pub(in crate::kubernetes) fn validate(object: &Value, path: &Path, errors: &mut 
 }
 
 /// Checks what changes of a pod's annotations, and once more what they are.
-pub(in crate::kubernetes) fn validate_update(pod: &Value, old: &Value, errors: &mut ErrorList) {
+pub(super) fn validate_changes(pod: &Value, old: &Value, errors: &mut ErrorList) {
     let path = Path::new("metadata").child("annotations");
     let fixed = |key: &str| match key {
         MIRROR => Some("mirror pod annotation"),
@@ -178,13 +183,13 @@ mod tests {
         let key = format!("{APP_ARMOR}c");
         let mut errors = Vec::new();
         let old = pod(json!({key.as_str(): "localhost/x", "free": "1"}));
-        validate_update(
+        validate_changes(
             &pod(json!({key.as_str(): "localhost/y", "free": "2"})),
             &old,
             &mut errors,
         );
         assert_eq!(errors.len(), 1);
-        validate_update(&old, &pod(json!({})), &mut errors);
+        validate_changes(&old, &pod(json!({})), &mut errors);
         let found: Vec<&str> = errors.iter().map(|error| error.detail.as_str()).collect();
         assert_eq!(
             found,

@@ -4,26 +4,72 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::names::config_key;
-use gardener_apimachinery::quantity::Amount;
 use serde_json::Value;
 
-use super::{environment, probes, security};
+use super::{environment, probes, resources, security};
 use crate::kubernetes::checks::{
-    descending_path, is_true, list, map, number, one_of, port_name, port_number, port_protocol, required_syntax,
-    syntax, text,
+    descending_path, is_true, list, number, one_of, one_of_if_set, port_name, port_number, port_protocol,
+    required_syntax, syntax, text,
 };
-use crate::kubernetes::resource_names::{self, is_extended, is_huge, is_native};
 use crate::meta;
 
 /// A pod's volumes by name, with their sources.
 pub(super) type Volumes<'v> = BTreeMap<&'v str, &'v Value>;
 
-const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
+pub(super) const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 const MESSAGE_POLICIES: [&str; 2] = ["File", "FallbackToLogsOnError"];
+const RESTART_POLICIES: [&str; 3] = ["Always", "Never", "OnFailure"];
+const RESIZED: [&str; 2] = ["cpu", "memory"];
+const RESIZE_POLICIES: [&str; 2] = ["NotRequired", "RestartContainer"];
+/// What ephemeral containers may not have, in the order of the type.
+const NOT_EPHEMERAL: [&str; 9] = [
+    "ports",
+    "resources",
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+    "lifecycle",
+];
+
+/// What checks of containers must know of their pod.
+struct Surroundings<'v> {
+    volumes: &'v Volumes<'v>,
+    /// Names of the claims of devices that the pod has.
+    claims: &'v BTreeSet<&'v str>,
+    /// Whether users in containers are those of the node.
+    host_users: bool,
+    /// Whether containers that end are not started again.
+    restarts_never: bool,
+}
+
+/// All containers of a spec and where they stand, in upstream's order.
+pub(super) fn each_container<'v>(spec: &'v Value, path: &Path) -> impl Iterator<Item = (Path, &'v Value)> {
+    ["initContainers", "containers", "ephemeralContainers"]
+        .into_iter()
+        .flat_map(move |key| {
+            let at = path.child(key);
+            let all = list(spec, key).iter().enumerate();
+            all.map(move |(index, container)| (at.index(index), container))
+        })
+}
 
 /// Checks containers, init containers and ephemeral containers of a spec.
-pub(super) fn validate(spec: &Value, volumes: &Volumes<'_>, path: &Path, errors: &mut ErrorList) {
-    let host_users = spec.get("hostUsers") != Some(&Value::Bool(false));
+pub(super) fn validate(
+    spec: &Value,
+    volumes: &Volumes<'_>,
+    claims: &BTreeSet<&str>,
+    path: &Path,
+    errors: &mut ErrorList,
+) {
+    let around = Surroundings {
+        volumes,
+        claims,
+        host_users: spec.get("hostUsers") != Some(&Value::Bool(false)),
+        restarts_never: text(spec, "restartPolicy") == "Never",
+    };
     let grace = number(spec, "terminationGracePeriodSeconds").unwrap_or(30);
     let at = path.child("containers");
     let containers = list(spec, "containers");
@@ -33,20 +79,24 @@ pub(super) fn validate(spec: &Value, volumes: &Volumes<'_>, path: &Path, errors:
     let mut names: BTreeSet<&str> = BTreeSet::new();
     for (index, container) in containers.iter().enumerate() {
         let at = at.index(index);
-        validate_container(container, volumes, host_users, &at, errors);
+        validate_container(container, &around, &at, errors);
         let name = text(container, "name");
         if !names.insert(name) {
             errors.push(Error::duplicate(&at.child("name"), name));
         }
         probes::validate(container, grace, &at, errors);
-        restart_policy(container, &["Always", "OnFailure", "Never"], &at, errors);
+        validate_restart(container, &at, errors);
     }
     host_ports_differ(containers, &at, errors);
     let at = path.child("initContainers");
     for (index, container) in list(spec, "initContainers").iter().enumerate() {
         let own = at.index(index);
-        validate_container(container, volumes, host_users, &own, errors);
-        restart_policy(container, &["Always", "Never", "OnFailure"], &own, errors);
+        validate_container(container, &around, &own, errors);
+        if container.get("restartPolicy").is_some() {
+            validate_restart(container, &own, errors);
+        } else if !list(container, "restartPolicyRules").is_empty() {
+            errors.push(Error::required(&own.child("restartPolicy"), RULES_NEED_POLICY));
+        }
         let name = text(container, "name");
         if names.contains(name) {
             errors.push(Error::duplicate(&own.child("name"), name));
@@ -64,31 +114,116 @@ pub(super) fn validate(spec: &Value, volumes: &Volumes<'_>, path: &Path, errors:
                 errors.push(Error::forbidden(&own.child(key), why));
             }
         }
+        for (index, policy) in list(container, "resizePolicy").iter().enumerate() {
+            if text(policy, "restartPolicy") == "RestartContainer" {
+                let why = "must not be set to 'RestartContainer' for non-sidecar initContainers";
+                let at = own.child("resizePolicy").index(index).child("restartPolicy");
+                errors.push(Error::invalid(&at, "RestartContainer", why));
+            }
+        }
     }
+    let others = || {
+        ["containers", "initContainers"]
+            .into_iter()
+            .flat_map(|key| list(spec, key))
+            .map(|container| text(container, "name"))
+    };
+    names.extend(others());
     let at = path.child("ephemeralContainers");
     for (index, container) in list(spec, "ephemeralContainers").iter().enumerate() {
         let own = at.index(index);
-        validate_container(container, volumes, host_users, &own, errors);
+        validate_container(container, &around, &own, errors);
+        untrimmed_image(container, &own, errors);
         let name = text(container, "name");
-        if !name.is_empty() && !names.insert(name) {
+        if !names.insert(name) {
             errors.push(Error::duplicate(&own.child("name"), name));
         }
-        for key in ["ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"] {
-            if container.get(key).is_some() {
+        validate_ephemeral(container, others, &own, errors);
+    }
+}
+
+/// What holds of ephemeral containers only. `others` are the names of the pod's other containers.
+fn validate_ephemeral<'v, I: Iterator<Item = &'v str>>(
+    container: &'v Value,
+    others: impl Fn() -> I,
+    path: &Path,
+    errors: &mut ErrorList,
+) {
+    const WHY: &str = "cannot be set for an Ephemeral Container";
+    let target = text(container, "targetContainerName");
+    if !target.is_empty() && !others().any(|name| name == target) {
+        errors.push(Error::not_found(&path.child("targetContainerName"), target));
+    }
+    let is_set = |key: &str| match container.get(key) {
+        Some(Value::Object(members)) => key != "resources" || !members.is_empty(),
+        Some(Value::Array(elements)) => !elements.is_empty(),
+        other => other.is_some(),
+    };
+    for key in NOT_EPHEMERAL.into_iter().filter(|key| is_set(key)) {
+        errors.push(Error::forbidden(&path.child(key), WHY));
+    }
+    for (index, mount) in list(container, "volumeMounts").iter().enumerate() {
+        for key in ["subPath", "subPathExpr"] {
+            if !text(mount, key).is_empty() {
                 errors.push(Error::forbidden(
-                    &own.child(key),
-                    "cannot be set for an Ephemeral Container",
+                    &path.child("volumeMounts").index(index).child(key),
+                    WHY,
                 ));
             }
         }
     }
 }
 
-fn restart_policy(container: &Value, known: &[&str], path: &Path, errors: &mut ErrorList) {
-    one_of(container, "restartPolicy", known, path, errors);
+/// An image without space around its name, which only pods must have.
+pub(super) fn untrimmed_image(container: &Value, path: &Path, errors: &mut ErrorList) {
+    let image = text(container, "image");
+    if image.trim() != image {
+        let why = "must not have leading or trailing whitespace";
+        errors.push(Error::invalid(&path.child("image"), image, why));
+    }
 }
 
-fn validate_container(container: &Value, volumes: &Volumes<'_>, host_users: bool, path: &Path, errors: &mut ErrorList) {
+const RULES_NEED_POLICY: &str = "must specify restartPolicy when restart rules are used";
+
+/// When a container is started again.
+fn validate_restart(container: &Value, path: &Path, errors: &mut ErrorList) {
+    let rules = list(container, "restartPolicyRules");
+    let at = path.child("restartPolicy");
+    match container.get("restartPolicy").and_then(Value::as_str) {
+        None if rules.is_empty() => return,
+        None => errors.push(Error::required(&at, RULES_NEED_POLICY)),
+        Some(policy) if !RESTART_POLICIES.contains(&policy) => {
+            errors.push(Error::not_supported(&at, policy, &RESTART_POLICIES));
+        }
+        Some(_) => {}
+    }
+    let at = path.child("restartPolicyRules");
+    if rules.len() > 20 {
+        errors.push(Error::too_many(&at, rules.len(), 20));
+    }
+    for (index, rule) in rules.iter().enumerate() {
+        let at = at.index(index);
+        let (action, known) = (text(rule, "action"), ["Restart", "RestartAllContainers"]);
+        if !known.contains(&action) {
+            errors.push(Error::not_supported(&at.child("action"), action, &known));
+        }
+        let at = at.child("exitCodes");
+        let Some(codes) = rule.get("exitCodes") else {
+            errors.push(Error::required(&at, "must be specified"));
+            continue;
+        };
+        let (operator, known) = (text(codes, "operator"), ["In", "NotIn"]);
+        if !known.contains(&operator) {
+            errors.push(Error::not_supported(&at.child("operator"), operator, &known));
+        }
+        let count = list(codes, "values").len();
+        if count > 255 {
+            errors.push(Error::too_many(&at.child("values"), count, 255));
+        }
+    }
+}
+
+fn validate_container(container: &Value, around: &Surroundings<'_>, path: &Path, errors: &mut ErrorList) {
     required_syntax(
         text(container, "name"),
         meta::dns1123_label,
@@ -101,13 +236,46 @@ fn validate_container(container: &Value, volumes: &Volumes<'_>, host_users: bool
     one_of(container, "terminationMessagePolicy", &MESSAGE_POLICIES, path, errors);
     validate_ports(container, &path.child("ports"), errors);
     environment::validate(container, path, errors);
-    validate_mounts(container, volumes, &path.child("volumeMounts"), errors);
-    validate_devices(container, volumes, &path.child("volumeDevices"), errors);
+    validate_mounts(container, around.volumes, &path.child("volumeMounts"), errors);
+    validate_devices(container, around.volumes, &path.child("volumeDevices"), errors);
     one_of(container, "imagePullPolicy", &PULL_POLICIES, path, errors);
     if let Some(resources) = container.get("resources") {
-        validate_resources(resources, &path.child("resources"), errors);
+        resources::validate(
+            resources,
+            resources::validate_name_of_container,
+            around.claims,
+            &path.child("resources"),
+            errors,
+        );
     }
-    security::validate_container(container, host_users, &path.child("securityContext"), errors);
+    validate_resize_policy(container, around.restarts_never, &path.child("resizePolicy"), errors);
+    security::validate_container(container, around.host_users, &path.child("securityContext"), errors);
+}
+
+/// What a change of resources means for a container.
+fn validate_resize_policy(container: &Value, restarts_never: bool, at: &Path, errors: &mut ErrorList) {
+    let policies = list(container, "resizePolicy");
+    for (index, own) in policies.iter().enumerate() {
+        let (resource, policy) = (text(own, "resourceName"), text(own, "restartPolicy"));
+        if policies
+            .iter()
+            .take(index)
+            .any(|other| text(other, "resourceName") == resource)
+        {
+            errors.push(Error::duplicate(&at.index(index), resource));
+        }
+        for (value, known) in [(resource, RESIZED), (policy, RESIZE_POLICIES)] {
+            if value.is_empty() {
+                errors.push(Error::required(at, ""));
+            } else if !known.contains(&value) {
+                errors.push(Error::not_supported(at, value, &known));
+            }
+        }
+        if restarts_never && policy != "NotRequired" {
+            let why = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
+            errors.push(Error::invalid(at, policy, why));
+        }
+    }
 }
 
 fn validate_ports(container: &Value, path: &Path, errors: &mut ErrorList) {
@@ -216,7 +384,7 @@ fn validate_mounts(container: &Value, volumes: &Volumes<'_>, path: &Path, errors
             descending_path(expression, &path.child("subPathExpr"), errors);
         }
         let known = ["Bidirectional", "HostToContainer", "None"];
-        one_of(mount, "mountPropagation", &known, path, errors);
+        one_of_if_set(mount, "mountPropagation", &known, path, errors);
         let is_privileged = || {
             container
                 .get("securityContext")
@@ -226,6 +394,24 @@ fn validate_mounts(container: &Value, volumes: &Volumes<'_>, path: &Path, errors
             let why = "Bidirectional mount propagation is available only to privileged containers";
             errors.push(Error::forbidden(&path.child("mountPropagation"), why));
         }
+        validate_recursive_read_only(mount, &path.child("recursiveReadOnly"), errors);
+    }
+}
+
+/// Mounts below a mount that are to be read only, too.
+fn validate_recursive_read_only(mount: &Value, at: &Path, errors: &mut ErrorList) {
+    match mount.get("recursiveReadOnly").and_then(Value::as_str) {
+        None | Some("Disabled") => {}
+        Some("Enabled" | "IfPossible") => {
+            if !is_true(mount, "readOnly") {
+                errors.push(Error::forbidden(at, "may only be specified when readOnly is true"));
+            }
+            if mount.get("mountPropagation").is_some_and(|own| own != "None") {
+                let why = "may only be specified when mountPropagation is None or not specified";
+                errors.push(Error::forbidden(at, why));
+            }
+        }
+        Some(other) => errors.push(Error::not_supported(at, other, &["Disabled", "Enabled", "IfPossible"])),
     }
 }
 
@@ -278,99 +464,6 @@ fn validate_devices(container: &Value, volumes: &Volumes<'_>, path: &Path, error
         if !name.is_empty() {
             names.insert(name);
         }
-    }
-}
-
-const OF_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-
-/// The name of a resource: one of Kubernetes' own, or one with a domain.
-pub(in crate::kubernetes) fn validate_name(name: &str, at: &Path, errors: &mut ErrorList) {
-    let wrong = meta::qualified_name(name);
-    let is_qualified = wrong.is_empty();
-    syntax(wrong, name, at, errors);
-    if is_qualified && !name.contains('/') && !resource_names::is_standard(name) {
-        let why = "must be a standard resource type or fully qualified";
-        errors.push(Error::invalid(at, name, why));
-    }
-}
-
-/// The name of a resource of containers.
-pub(in crate::kubernetes) fn validate_resource_name(name: &str, at: &Path, errors: &mut ErrorList) {
-    validate_name(name, at, errors);
-    if !name.contains('/') {
-        if !OF_CONTAINERS.contains(&name) && !is_huge(name) {
-            errors.push(Error::invalid(at, name, "must be a standard resource for containers"));
-        }
-    } else if !is_native(name) && !is_extended(name) {
-        errors.push(Error::invalid(
-            at,
-            name,
-            "doesn't follow extended resource name standard",
-        ));
-    }
-}
-
-fn amount(value: &Value) -> Option<Amount> {
-    value.as_str()?.parse().ok()
-}
-
-/// Amounts of resources by name: neither negative nor, where they count things, fractions.
-pub(in crate::kubernetes) fn validate_amounts(amounts: &Value, path: &Path, errors: &mut ErrorList) {
-    for (name, value) in amounts.as_object().into_iter().flatten() {
-        let at = path.key(name);
-        validate_resource_name(name, &at, errors);
-        let Some(asked) = amount(value) else { continue };
-        if asked.is_negative() {
-            let why = "must be greater than or equal to 0";
-            errors.push(Error::invalid(&at, value.clone(), why));
-        }
-        if is_extended(name) && asked.milli_value() % 1000 != 0 {
-            errors.push(Error::invalid(&at, value.clone(), "must be an integer"));
-        }
-    }
-}
-
-fn validate_resources(resources: &Value, path: &Path, errors: &mut ErrorList) {
-    let none = Value::Null;
-    let part = |key: &str| resources.get(key).unwrap_or(&none);
-    validate_amounts(part("limits"), &path.child("limits"), errors);
-    let mut requests = ErrorList::new();
-    validate_amounts(part("requests"), &path.child("requests"), &mut requests);
-    for (name, value) in map(resources, "requests") {
-        let own = path.child("requests").key(name);
-        let (of_name, rest): (ErrorList, ErrorList) = requests.into_iter().partition(|error| error.path == own);
-        requests = rest;
-        errors.extend(of_name);
-        let is_exact = !is_native(name) || is_huge(name);
-        match part("limits").get(name) {
-            None if is_exact => {
-                let why = "Limit must be set for non overcommitable resources";
-                errors.push(Error::required(&path.child("limits"), why));
-            }
-            None => {}
-            Some(limit) => {
-                let (Some(asked), Some(most)) = (amount(value), amount(limit)) else {
-                    continue;
-                };
-                let how = match asked.cmp(&most) {
-                    std::cmp::Ordering::Equal => continue,
-                    _ if is_exact => "must be equal to",
-                    std::cmp::Ordering::Greater => "must be less than or equal to",
-                    std::cmp::Ordering::Less => continue,
-                };
-                let why = format!("{how} {name} limit of {most}");
-                errors.push(Error::invalid(&path.child("requests"), value.clone(), why));
-            }
-        }
-    }
-    let names = || {
-        ["limits", "requests"]
-            .into_iter()
-            .flat_map(|key| map(resources, key))
-            .map(|(name, _)| name.as_str())
-    };
-    if names().any(is_huge) && !names().any(|name| matches!(name, "cpu" | "memory")) {
-        errors.push(Error::forbidden(path, "HugePages require cpu or memory"));
     }
 }
 

@@ -3,8 +3,8 @@
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::Value;
 
-use super::containers::validate_key;
-use crate::kubernetes::checks::{list, required_syntax, syntax, text};
+use super::containers::{each_container, validate_key};
+use crate::kubernetes::checks::{amount, list, no_backsteps, required_syntax, syntax, text};
 use crate::meta;
 
 /// Fields of pods that the environment may tell.
@@ -43,6 +43,10 @@ const KNOWN: [&str; 14] = [
     "status.hostIPs",
     "status.podIP",
     "status.podIPs",
+];
+const DIVISORS_OF_CPU: [&str; 2] = ["1m", "1"];
+const DIVISORS: [&str; 13] = [
+    "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
 ];
 const RESOURCES: [&str; 6] = [
     "limits.cpu",
@@ -115,7 +119,7 @@ fn validate_source(entry: &Value, at: &Path, errors: &mut ErrorList) {
             "fieldRef" => validate_field(reference, false, &at, errors),
             "resourceFieldRef" => validate_resource(reference, false, &at, errors),
             "configMapKeyRef" | "secretKeyRef" => validate_key(reference, &at, errors),
-            _ => {}
+            _ => validate_file_key(reference, &at, errors),
         }
     }
     let why = match found {
@@ -133,6 +137,12 @@ pub(super) fn validate_field(reference: &Value, of_file: bool, at: &Path, errors
     let place = at.child("fieldPath");
     if field.is_empty() {
         errors.push(Error::required(&place, ""));
+        return;
+    }
+    let version = text(reference, "apiVersion");
+    if !matches!(version, "" | "v1") {
+        let why = format!("error converting fieldPath: unsupported pod version: {version}");
+        errors.push(Error::invalid(&place, field, why));
         return;
     }
     let subscript = field
@@ -173,5 +183,68 @@ pub(super) fn validate_resource(reference: &Value, of_file: bool, at: &Path, err
         errors.push(Error::required(&at.child("resource"), ""));
     } else if !RESOURCES.contains(&resource) && !is_huge {
         errors.push(Error::not_supported(&at.child("resource"), resource, &RESOURCES));
+    }
+    let (divisor, kind) = (
+        text(reference, "divisor"),
+        resource.split_once('.').map_or("", |(_, kind)| kind),
+    );
+    let (known, what) = match kind {
+        "cpu" => (&DIVISORS_OF_CPU[..], "the cpu resource"),
+        "memory" => (&DIVISORS[..], "the memory resource"),
+        "ephemeral-storage" => (&DIVISORS[..], "the local ephemeral storage resource"),
+        _ if is_huge => (&DIVISORS[..], "the hugepages resource"),
+        _ => return,
+    };
+    let is_set = amount(&Value::from(divisor)).is_some_and(|divisor| !divisor.is_zero());
+    if is_set && !known.contains(&divisor) {
+        let shown = if kind == "cpu" {
+            "1m and 1".to_owned()
+        } else {
+            known.join(", ")
+        };
+        let why = format!("only divisor's values {shown} are supported with {what}");
+        errors.push(Error::invalid(&at.child("divisor"), resource, why));
+    }
+}
+
+/// A reference to a variable in a file of a volume.
+fn validate_file_key(reference: &Value, at: &Path, errors: &mut ErrorList) {
+    required_syntax(text(reference, "key"), variable, &at.child("key"), errors);
+    required_syntax(
+        text(reference, "volumeName"),
+        meta::dns1123_label,
+        &at.child("volumeName"),
+        errors,
+    );
+    match text(reference, "path") {
+        "" => errors.push(Error::required(&at.child("path"), "")),
+        path => no_backsteps(path, &at.child("path"), errors),
+    }
+}
+
+/// Files of variables are in volumes that are the pod's own and begin empty.
+pub(super) fn validate_file_volumes(spec: &Value, path: &Path, errors: &mut ErrorList) {
+    let volumes = list(spec, "volumes");
+    for (at, container) in each_container(spec, path) {
+        for (index, entry) in list(container, "env").iter().enumerate() {
+            let Some(reference) = entry.pointer("/valueFrom/fileKeyRef") else {
+                continue;
+            };
+            let name = text(reference, "volumeName");
+            let at = at
+                .child("env")
+                .index(index)
+                .child("valueFrom")
+                .child("fileKeyRef")
+                .child("volumeName");
+            // of several volumes of one name the last one counts
+            match volumes.iter().rfind(|volume| text(volume, "name") == name) {
+                None => errors.push(Error::not_found(&at, name)),
+                Some(volume) if volume.get("emptyDir").is_none() => {
+                    errors.push(Error::invalid(&at, name, "referenced volume must be of type emptyDir"));
+                }
+                Some(_) => {}
+            }
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! What must hold of where a pod may run: affinity, spread, gates and tolerations.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::kubernetes::checks::{label_selector, list, number, requirement_of_selector, syntax, text};
+use crate::kubernetes::checks::{
+    label_selector, list, map, number, one_of_if_set, requirement_of_selector, syntax, text,
+};
 use crate::meta;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -108,6 +110,12 @@ fn validate_node_term(term: &Value, with_values: bool, path: &Path, errors: &mut
         let key = text(requirement, "key");
         if key != "metadata.name" {
             errors.push(Error::invalid(&at.child("key"), key, "not a valid field selector key"));
+            continue;
+        }
+        for (index, value) in list(requirement, "values").iter().enumerate() {
+            let value = value.as_str().unwrap_or_default();
+            let wrong = meta::dns1123_subdomain(value);
+            syntax(wrong, value, &at.child("values").index(index), errors);
         }
     }
 }
@@ -121,11 +129,91 @@ fn validate_pod_term(term: &Value, path: &Path, errors: &mut ErrorList) {
     for name in list(term, "namespaces").iter().filter_map(Value::as_str) {
         syntax(meta::dns1123_label(name), name, &path.child("namespace"), errors);
     }
+    validate_label_keys(term, path, errors);
     let (key, at) = (text(term, "topologyKey"), path.child("topologyKey"));
     if key.is_empty() {
         errors.push(Error::required(&at, "can not be empty"));
     }
     syntax(meta::qualified_name(key), key, &at, errors);
+}
+
+/// Keys of the pod's labels whose values are, or are not, to be those of the pods that a term or constraint counts.
+fn validate_label_keys(own: &Value, path: &Path, errors: &mut ErrorList) {
+    let selector = own.get("labelSelector");
+    let keys = |key: &str| -> Vec<&str> {
+        let all = list(own, key).iter();
+        all.map(|key| key.as_str().unwrap_or_default()).collect()
+    };
+    let (same, different) = (keys("matchLabelKeys"), keys("mismatchLabelKeys"));
+    for (name, keys) in [("matchLabelKeys", &same), ("mismatchLabelKeys", &different)] {
+        let at = path.child(name);
+        if selector.is_none() && !keys.is_empty() {
+            let why = "must not be specified when labelSelector is not set";
+            errors.push(Error::forbidden(&at, why));
+            continue;
+        }
+        for (index, key) in keys.iter().enumerate() {
+            syntax(meta::qualified_name(key), key, &at.index(index), errors);
+        }
+    }
+    if let Some(selector) = selector {
+        let mut seen: Vec<&str> = map(selector, "matchLabels").map(|(key, _)| key.as_str()).collect();
+        for requirement in list(selector, "matchExpressions") {
+            // the selector has a requirement for each key already, so that the second one is the user's
+            let key = text(requirement, "key");
+            if let Some(index) = same.iter().rposition(|own| *own == key).filter(|_| seen.contains(&key)) {
+                let why = "exists in both matchLabelKeys and labelSelector";
+                errors.push(Error::invalid(&path.index(index), key, why));
+            }
+            seen.push(key);
+        }
+    }
+    for (index, key) in same.iter().enumerate().filter(|(_, key)| different.contains(key)) {
+        let why = "exists in both matchLabelKeys and mismatchLabelKeys";
+        errors.push(Error::invalid(&path.child("matchLabelKeys").index(index), *key, why));
+    }
+}
+
+/// Adds requirements to a pod's selectors for the labels of the pod whose keys stand beside them.
+pub(super) fn merge_label_keys(pod: &mut Value) {
+    let labels = meta::string_map(pod.pointer("/metadata/labels"));
+    let merge = |own: &mut Value| {
+        let added: Vec<Value> = [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")]
+            .iter()
+            .flat_map(|(keys, operator)| list(own, keys).iter().map(move |key| (key, operator)))
+            .filter_map(|(key, operator)| {
+                let value = labels.get(key.as_str()?)?;
+                Some(json!({"key": key, "operator": operator, "values": [value]}))
+            })
+            .collect();
+        let Some(selector) = own.get_mut("labelSelector").and_then(Value::as_object_mut) else {
+            return;
+        };
+        if added.is_empty() {
+            return;
+        }
+        let expressions = selector.entry("matchExpressions").or_insert_with(|| json!([]));
+        if let Some(expressions) = expressions.as_array_mut() {
+            expressions.extend(added);
+        }
+    };
+    let Some(spec) = pod.get_mut("spec") else { return };
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        let Some(affinity) = spec.get_mut("affinity").and_then(|own| own.get_mut(kind)) else {
+            continue;
+        };
+        for (key, within) in [(PREFERRED, Some("podAffinityTerm")), (REQUIRED, None)] {
+            let terms = affinity.get_mut(key).and_then(Value::as_array_mut);
+            for term in terms.into_iter().flatten() {
+                match within {
+                    Some(within) => term.get_mut(within).into_iter().for_each(merge),
+                    None => merge(term),
+                }
+            }
+        }
+    }
+    let constraints = spec.get_mut("topologySpreadConstraints").and_then(Value::as_array_mut);
+    constraints.into_iter().flatten().for_each(merge);
 }
 
 pub(super) fn validate_gates(spec: &Value, path: &Path, errors: &mut ErrorList) {
@@ -189,11 +277,9 @@ pub(super) fn validate_spread(spec: &Value, path: &Path, errors: &mut ErrorList)
             }
         }
         for key in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
-            let policy = text(constraint, key);
-            if !matches!(policy, "" | "Honor" | "Ignore") {
-                errors.push(Error::not_supported(&at.child(key), policy, &["Honor", "Ignore"]));
-            }
+            one_of_if_set(constraint, key, &["Honor", "Ignore"], &at, errors);
         }
+        validate_label_keys(constraint, &at, errors);
         if let Some(selector) = constraint.get("labelSelector") {
             label_selector(selector, &at.child("labelSelector"), errors);
         }
@@ -237,5 +323,50 @@ pub(in crate::kubernetes) fn validate_tolerations(spec: &Value, path: &Path, err
         if !effect.is_empty() && !EFFECTS.contains(&effect) {
             errors.push(Error::not_supported(&at.child("effect"), effect, &EFFECTS));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_of_the_pod_come_into_its_selectors() {
+        let mut pod = json!({"metadata": {"labels": {"a": "1", "b": "2"}}, "spec": {
+            "topologySpreadConstraints": [
+                {"labelSelector": {}, "matchLabelKeys": ["a", "absent"]},
+                {"matchLabelKeys": ["a"]},
+            ],
+            "affinity": {"podAffinity": {PREFERRED: [{"podAffinityTerm": {
+                "labelSelector": {"matchExpressions": [{"key": "c", "operator": "Exists"}]},
+                "matchLabelKeys": ["a"], "mismatchLabelKeys": ["b"],
+            }}]}},
+        }});
+        merge_label_keys(&mut pod);
+        let constraints = &pod["spec"]["topologySpreadConstraints"];
+        let of_a = json!({"key": "a", "operator": "In", "values": ["1"]});
+        assert_eq!(constraints[0]["labelSelector"], json!({"matchExpressions": [of_a]}));
+        assert_eq!(constraints[1], json!({"matchLabelKeys": ["a"]}));
+        let term = &pod["spec"]["affinity"]["podAffinity"][PREFERRED][0]["podAffinityTerm"];
+        assert_eq!(
+            term["labelSelector"]["matchExpressions"],
+            json!([{"key": "c", "operator": "Exists"}, of_a, {"key": "b", "operator": "NotIn", "values": ["2"]}])
+        );
+    }
+
+    #[test]
+    fn a_key_stands_in_the_selector_once() {
+        let mut errors = Vec::new();
+        let of_a = json!({"key": "a", "operator": "In", "values": ["1"]});
+        let own = json!({"labelSelector": {"matchLabels": {"a": "1"}, "matchExpressions": [of_a]}, "matchLabelKeys": ["x", "a"], "mismatchLabelKeys": ["x"]});
+        validate_label_keys(&own, &Path::new("t"), &mut errors);
+        let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            found,
+            [
+                "t[1]: Invalid value: \"a\": exists in both matchLabelKeys and labelSelector",
+                "t.matchLabelKeys[0]: Invalid value: \"x\": exists in both matchLabelKeys and mismatchLabelKeys"
+            ]
+        );
     }
 }

@@ -1,31 +1,41 @@
 //! What must hold of a pod's spec, in pods and in templates.
 
-use gardener_apimachinery::field::{Error, ErrorList, Path};
-use serde_json::Value;
+use std::collections::BTreeSet;
 
-use super::{containers, scheduling, security, volumes};
-use crate::kubernetes::checks::{ip_address, list, number, one_of, syntax, text};
+use gardener_apimachinery::field::{Error, ErrorList, Path};
+use serde_json::{Value, json};
+
+use super::{containers, environment, resources, scheduling, security, volumes};
+use crate::kubernetes::checks::{ip_address, is_true, list, number, one_of, syntax, text};
+use crate::kubernetes::internal;
 use crate::meta;
 
 const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
+const PREEMPTION_POLICIES: [&str; 2] = ["PreemptLowerPriority", "Never"];
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 
-/// Checks a spec. `of_pod`: not that of a template.
-pub(in crate::kubernetes) fn validate(spec: &Value, of_pod: bool, path: &Path, errors: &mut ErrorList) {
-    let known = volumes::validate(spec, &path.child("volumes"), errors);
-    containers::validate(spec, &known, path, errors);
-    if spec.get("hostNetwork") == Some(&Value::Bool(true)) {
-        containers::host_ports_are_own(spec, of_pod, path, errors);
+/// Checks a spec. `pod` is the name of the pod that has it; none in a template.
+pub(in crate::kubernetes) fn validate(spec: &Value, pod: Option<&str>, path: &Path, errors: &mut ErrorList) {
+    let known = volumes::validate(spec, pod, &path.child("volumes"), errors);
+    validate_claims(spec, &path.child("resourceClaims"), errors);
+    let claims = list(spec, "resourceClaims").iter().map(|claim| text(claim, "name"));
+    let claims: BTreeSet<&str> = claims.filter(|name| !name.is_empty()).collect();
+    containers::validate(spec, &known, &claims, path, errors);
+    resources::validate_pod(spec, &claims, path, errors);
+    if is_true(spec, "hostNetwork") {
+        containers::host_ports_are_own(spec, pod.is_some(), path, errors);
     }
     one_of(spec, "restartPolicy", &RESTART_POLICIES, path, errors);
     one_of(spec, "dnsPolicy", &DNS_POLICIES, path, errors);
     crate::kubernetes::checks::labels(spec, "nodeSelector", path, errors);
     security::validate_pod(spec, path, errors);
-    security::validate_host_process(spec, path, errors);
     scheduling::validate_affinity(spec, &path.child("affinity"), errors);
     validate_dns(spec, &path.child("dnsConfig"), errors);
     scheduling::validate_gates(spec, path, errors);
     scheduling::validate_spread(spec, &path.child("topologySpreadConstraints"), errors);
+    security::validate_host_process(spec, path, errors);
+    security::validate_users(spec, path, errors);
+    validate_host_name(spec, &path.child("hostnameOverride"), errors);
     validate_names(spec, path, errors);
     scheduling::validate_tolerations(spec, &path.child("tolerations"), errors);
     for (index, alias) in list(spec, "hostAliases").iter().enumerate() {
@@ -36,30 +46,94 @@ pub(in crate::kubernetes) fn validate(spec: &Value, of_pod: bool, path: &Path, e
             syntax(meta::dns1123_subdomain(name), name, &at, errors);
         }
     }
-    for key in ["priorityClassName", "runtimeClassName"] {
-        let name = text(spec, key);
-        if !name.is_empty() {
-            syntax(meta::dns1123_subdomain(name), name, &path.child(key), errors);
-        }
+    let class = text(spec, "priorityClassName");
+    if !class.is_empty() {
+        syntax(
+            meta::dns1123_subdomain(class),
+            class,
+            &path.child("priorityClassName"),
+            errors,
+        );
     }
-    one_of(
-        spec,
-        "preemptionPolicy",
-        &["PreemptLowerPriority", "Never"],
-        path,
-        errors,
-    );
+    if let Some(class) = spec.get("runtimeClassName").and_then(Value::as_str) {
+        syntax(
+            meta::dns1123_subdomain(class),
+            class,
+            &path.child("runtimeClassName"),
+            errors,
+        );
+    }
+    if spec.get("preemptionPolicy").is_some_and(|policy| policy == "") {
+        errors.push(Error::required(&path.child("preemptionPolicy"), ""));
+    }
+    one_of(spec, "preemptionPolicy", &PREEMPTION_POLICIES, path, errors);
     if let Some(overhead) = spec.get("overhead") {
-        containers::validate_amounts(overhead, &path.child("overhead").child("limits"), errors);
+        let limits = json!({"limits": overhead});
+        let at = path.child("overhead");
+        resources::validate(
+            &limits,
+            resources::validate_name_of_container,
+            &BTreeSet::new(),
+            &at,
+            errors,
+        );
     }
     if let Some(os) = spec.get("os") {
         let at = path.child("os");
         match text(os, "name") {
             "" => errors.push(Error::required(&at.child("name"), "")),
-            "linux" | "windows" => {}
+            "linux" | "windows" => security::validate_system(spec, path, errors),
             other => errors.push(Error::not_supported(&at, other, &["linux", "windows"])),
         }
     }
+    environment::validate_file_volumes(spec, path, errors);
+}
+
+/// Claims of devices: each names one that is there, or one to be made.
+fn validate_claims(spec: &Value, path: &Path, errors: &mut ErrorList) {
+    const KINDS: [&str; 2] = ["resourceClaimName", "resourceClaimTemplateName"];
+    let mut names: BTreeSet<&str> = BTreeSet::new();
+    for (index, claim) in list(spec, "resourceClaims").iter().enumerate() {
+        let (at, name) = (path.index(index), text(claim, "name"));
+        if name.is_empty() {
+            errors.push(Error::required(&at.child("name"), ""));
+        } else if names.insert(name) {
+            syntax(meta::dns1123_label(name), name, &at.child("name"), errors);
+        } else {
+            errors.push(Error::duplicate(&at.child("name"), name));
+        }
+        let why = match KINDS.iter().filter(|key| claim.get(**key).is_some()).count() {
+            0 => Some("must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"),
+            1 => None,
+            _ => Some("at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"),
+        };
+        if let Some(why) = why {
+            let shown = internal::text("core.PodResourceClaim", claim);
+            errors.push(Error::literal(&at, shown, why));
+        }
+        for key in KINDS {
+            if let Some(other) = claim.get(key).and_then(Value::as_str) {
+                syntax(meta::dns1123_subdomain(other), other, &at.child(key), errors);
+            }
+        }
+    }
+}
+
+/// The name that the host has in the eyes of the pod.
+fn validate_host_name(spec: &Value, at: &Path, errors: &mut ErrorList) {
+    let Some(name) = spec.get("hostnameOverride").and_then(Value::as_str) else {
+        return;
+    };
+    for key in ["setHostnameAsFQDN", "hostNetwork"] {
+        if is_true(spec, key) {
+            let why = format!("may not be specified when {key} is true");
+            errors.push(Error::forbidden(at, why));
+        }
+    }
+    if name.len() > 64 {
+        errors.push(Error::too_long(at, 64));
+    }
+    syntax(meta::dns1123_subdomain(name), name, at, errors);
 }
 
 fn validate_names(spec: &Value, path: &Path, errors: &mut ErrorList) {

@@ -1,16 +1,20 @@
 //! What must hold of a pod's volumes.
 
-use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use gardener_apimachinery::quantity::Amount;
 use serde_json::Value;
 
-use super::containers::Volumes;
+use super::containers::{PULL_POLICIES, Volumes};
 use super::environment::{validate_field, validate_resource};
-use crate::kubernetes::checks::{descending_path, list, no_backsteps, number, required_syntax, text};
+use super::in_tree;
+use crate::kubernetes::checks::{
+    descending_path, labels, list, map, no_backsteps, number, required_syntax, syntax, text,
+};
+use crate::kubernetes::{claims, drivers};
 use crate::meta;
 
 /// The kinds of volumes, in the order in which they are looked at.
-const SOURCES: [&str; 29] = [
+const SOURCES: [&str; 30] = [
     "emptyDir",
     "hostPath",
     "gitRepo",
@@ -40,6 +44,7 @@ const SOURCES: [&str; 29] = [
     "scaleIO",
     "csi",
     "ephemeral",
+    "image",
 ];
 const HOST_PATHS: [&str; 8] = [
     "",
@@ -52,13 +57,23 @@ const HOST_PATHS: [&str; 8] = [
     "Socket",
 ];
 
-/// Checks the volumes of a spec; answers those that are sound.
-pub(super) fn validate<'v>(spec: &'v Value, path: &Path, errors: &mut ErrorList) -> Volumes<'v> {
+/// Checks the volumes of a spec; answers those that are sound. `pod` is the name of the pod
+/// whose spec it is; none in a template.
+pub(super) fn validate<'v>(spec: &'v Value, pod: Option<&str>, path: &Path, errors: &mut ErrorList) -> Volumes<'v> {
     let mut known = Volumes::new();
-    for (index, volume) in list(spec, "volumes").iter().enumerate() {
+    let volumes = list(spec, "volumes");
+    let made: Vec<String> = match pod {
+        Some(pod) if !pod.is_empty() => volumes
+            .iter()
+            .filter(|volume| volume.get("ephemeral").is_some())
+            .map(|volume| format!("{pod}-{}", text(volume, "name")))
+            .collect(),
+        _ => Vec::new(),
+    };
+    for (index, volume) in volumes.iter().enumerate() {
         let at = path.index(index);
         let mut wrong = ErrorList::new();
-        validate_source(volume, &at, &mut wrong);
+        validate_source(volume, pod, &at, &mut wrong);
         let name = text(volume, "name");
         required_syntax(name, meta::dns1123_label, &at.child("name"), &mut wrong);
         if !name.is_empty() && known.contains_key(name) {
@@ -68,13 +83,23 @@ pub(super) fn validate<'v>(spec: &'v Value, path: &Path, errors: &mut ErrorList)
             known.insert(name, volume);
         }
         errors.append(&mut wrong);
+        if let Some(claim) = volume.get("persistentVolumeClaim").map(|own| text(own, "claimName"))
+            && made.iter().any(|own| own == claim)
+        {
+            let why = "must not reference a PVC that gets created for an ephemeral volume";
+            let at = at.child("persistentVolumeClaim").child("claimName");
+            errors.push(Error::invalid(&at, claim, why));
+        }
     }
     known
 }
 
-fn validate_source(volume: &Value, path: &Path, errors: &mut ErrorList) {
+fn validate_source(volume: &Value, pod: Option<&str>, path: &Path, errors: &mut ErrorList) {
     let mut found = SOURCES.iter().filter_map(|key| Some((*key, volume.get(*key)?)));
-    let Some((key, source)) = found.next() else { return };
+    let Some((key, source)) = found.next() else {
+        errors.push(Error::required(path, "must specify a volume type"));
+        return;
+    };
     let at = path.child(key);
     match key {
         "emptyDir" => {
@@ -93,13 +118,6 @@ fn validate_source(volume: &Value, path: &Path, errors: &mut ErrorList) {
             required(source, &["name"], &at, errors);
             validate_files(source, &at, errors);
         }
-        "nfs" => {
-            required(source, &["server", "path"], &at, errors);
-            if !text(source, "path").starts_with('/') {
-                let why = "must be an absolute path";
-                errors.push(Error::invalid(&at.child("path"), text(source, "path"), why));
-            }
-        }
         "persistentVolumeClaim" => required(source, &["claimName"], &at, errors),
         "downwardAPI" => {
             mode(source, "defaultMode", &at, errors);
@@ -109,17 +127,73 @@ fn validate_source(volume: &Value, path: &Path, errors: &mut ErrorList) {
             }
         }
         "projected" => validate_projected(source, &at, errors),
-        "csi" => required(source, &["driver"], &at, errors),
-        "ephemeral" if source.get("volumeClaimTemplate").is_none() => {
-            errors.push(Error::required(&at.child("volumeClaimTemplate"), ""));
+        "csi" => {
+            drivers::driver_name(source, "driver", &at, errors);
+            if let Some(secret) = source.get("nodePublishSecretRef") {
+                match text(secret, "name") {
+                    "" => errors.push(Error::required(&at.child("nodePublishSecretRef").child("name"), "")),
+                    name => syntax(meta::dns1123_subdomain(name), name, &at.child("name"), errors),
+                }
+            }
         }
-        _ => {}
+        "ephemeral" => validate_ephemeral(source, text(volume, "name"), pod, path, errors),
+        "image" => {
+            if pod.is_some() {
+                required(source, &["reference"], &at, errors);
+            }
+            match text(source, "pullPolicy") {
+                "" => errors.push(Error::required(&at.child("pullPolicy"), "")),
+                policy if !PULL_POLICIES.contains(&policy) => {
+                    errors.push(Error::not_supported(&at.child("pullPolicy"), policy, &PULL_POLICIES));
+                }
+                _ => {}
+            }
+        }
+        _ => in_tree::validate(key, source, path, errors),
     }
     for (key, _) in found {
         errors.push(Error::forbidden(
-            &path.child(key),
+            &path.child(in_tree::name_of_second(key)),
             "may not specify more than 1 volume type",
         ));
+    }
+    if let Some(target) = volume.get("iscsi").filter(|own| own.get("initiatorName").is_some()) {
+        let name = text(volume, "name");
+        if name.len() + 1 + text(target, "targetPortal").len() > 64 {
+            let why = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
+            errors.push(Error::invalid(&path.child("name"), name, why));
+        }
+    }
+}
+
+/// A volume for which a claim is made with the pod.
+fn validate_ephemeral(source: &Value, volume: &str, pod: Option<&str>, path: &Path, errors: &mut ErrorList) {
+    let at = path.child("ephemeral").child("volumeClaimTemplate");
+    match source.get("volumeClaimTemplate") {
+        None => errors.push(Error::required(&at, "")),
+        Some(template) => {
+            let metadata = template.get("metadata").unwrap_or(&Value::Null);
+            let place = at.child("metadata");
+            for (key, _) in map(metadata, "annotations") {
+                let wrong = meta::qualified_name(&key.to_lowercase());
+                syntax(wrong, key, &place.child("annotations"), errors);
+            }
+            labels(metadata, "labels", &place, errors);
+            for (key, _) in metadata.as_object().into_iter().flatten() {
+                if !matches!(key.as_str(), "annotations" | "labels" | "creationTimestamp") {
+                    errors.push(Error::forbidden(&place.child(key), "cannot be set"));
+                }
+            }
+            let spec = template.get("spec").unwrap_or(&Value::Null);
+            claims::validate_spec(spec, &at.child("spec"), errors);
+        }
+    }
+    if let Some(pod) = pod.filter(|pod| !pod.is_empty() && !volume.is_empty()) {
+        let claim = format!("{pod}-{volume}");
+        for why in meta::dns1123_subdomain(&claim) {
+            let why = format!("PVC name {}: {why}", go_quote(&claim));
+            errors.push(Error::invalid(&path.child("name"), volume, why));
+        }
     }
 }
 
@@ -169,11 +243,14 @@ fn validate_files(source: &Value, at: &Path, errors: &mut ErrorList) {
 
 fn validate_items(source: &Value, at: &Path, errors: &mut ErrorList) {
     for (index, item) in list(source, "items").iter().enumerate() {
-        let at = at.child("items").index(index);
-        required(item, &["key"], &at, errors);
-        file_path(text(item, "path"), &at.child("path"), errors);
-        mode(item, "mode", &at, errors);
+        validate_item(item, &at.child("items").index(index), errors);
     }
+}
+
+fn validate_item(item: &Value, at: &Path, errors: &mut ErrorList) {
+    required(item, &["key"], at, errors);
+    file_path(text(item, "path"), &at.child("path"), errors);
+    mode(item, "mode", at, errors);
 }
 
 /// A file that tells of the pod.
@@ -196,40 +273,48 @@ fn validate_pod_file(item: &Value, at: &Path, errors: &mut ErrorList) {
     mode(item, "mode", at, errors);
 }
 
+/// Notes a path of a file that is put into a volume, which no other source may have. `shown` is what messages show.
+fn once(place: &str, shown: &str, paths: &mut Vec<String>, volume: &Path, errors: &mut ErrorList) {
+    if place.is_empty() {
+        return;
+    }
+    if paths.iter().any(|own| own == place) {
+        errors.push(Error::invalid(volume, shown, "conflicting duplicate paths"));
+    } else {
+        paths.push(place.to_owned());
+    }
+}
+
 fn validate_projected(volume: &Value, path: &Path, errors: &mut ErrorList) {
     mode(volume, "defaultMode", path, errors);
+    let mut paths = Vec::new();
     for (index, source) in list(volume, "sources").iter().enumerate() {
         let at = path.child("sources").index(index);
-        let keys = [
-            "secret",
-            "configMap",
-            "downwardAPI",
-            "serviceAccountToken",
-            "clusterTrustBundle",
-            "podCertificate",
-        ];
-        let found: Vec<&str> = keys.into_iter().filter(|key| source.get(*key).is_some()).collect();
-        for (number, key) in found.iter().enumerate() {
-            let Some(own) = source.get(*key) else { continue };
+        let mut found = 0;
+        for key in ["secret", "configMap", "downwardAPI", "serviceAccountToken"] {
+            let Some(own) = source.get(key) else { continue };
+            found += 1;
             let place = at.child(key);
-            if number > 0 {
-                let why = "may not specify more than 1 volume type per source";
-                errors.push(Error::forbidden(&at, why));
-                continue;
-            }
-            match *key {
+            match key {
                 "secret" | "configMap" => {
                     required(own, &["name"], &place, errors);
-                    validate_items(own, &place, errors);
+                    for (index, item) in list(own, "items").iter().enumerate() {
+                        validate_item(item, &place.child("items").index(index), errors);
+                        once(text(item, "path"), text(own, "name"), &mut paths, path, errors);
+                    }
                 }
                 "downwardAPI" => {
                     for item in list(own, "items") {
                         validate_pod_file(item, &place, errors);
+                        once(text(item, "path"), text(item, "path"), &mut paths, path, errors);
                     }
                 }
-                "serviceAccountToken" => validate_token(own, &place, path, errors),
-                _ => {}
+                _ => validate_token(own, &place, path, errors),
             }
+        }
+        if found > 1 {
+            let why = "may not specify more than 1 volume type per source";
+            errors.push(Error::forbidden(&at, why));
         }
     }
 }
@@ -247,6 +332,6 @@ fn validate_token(token: &Value, at: &Path, volume: &Path, errors: &mut ErrorLis
     match text(token, "path") {
         // upstream looks for it in the volume
         "" => errors.push(Error::required(&volume.child("path"), "")),
-        path => file_path(path, &at.child("path"), errors),
+        path => file_path(path, &volume.child("path"), errors),
     }
 }

@@ -82,6 +82,13 @@ pub(super) fn validate_kubelet(config: &KubeletConfig, version: &str, path: &Pat
             &["none", "static"],
         ));
     }
+    errors.extend(duration(
+        config.eviction_pressure_transition_period,
+        &path.child("evictionPressureTransitionPeriod"),
+    ));
+    if let Some(period) = config.eviction_max_pod_grace_period {
+        errors.extend(non_negative(period, &path.child("evictionMaxPodGracePeriod")));
+    }
     errors.extend(eviction(config.eviction_hard.as_ref(), &path.child("evictionHard")));
     errors.extend(eviction(config.eviction_soft.as_ref(), &path.child("evictionSoft")));
     if let Some(reclaim) = &config.eviction_minimum_reclaim {
@@ -110,21 +117,6 @@ pub(super) fn validate_kubelet(config: &KubeletConfig, version: &str, path: &Pat
             errors.extend(duration(value, &at.child(name)));
         }
     }
-    errors.extend(duration(
-        config.eviction_pressure_transition_period,
-        &path.child("evictionPressureTransitionPeriod"),
-    ));
-    if let Some(period) = config.eviction_max_pod_grace_period {
-        errors.extend(non_negative(period, &path.child("evictionMaxPodGracePeriod")));
-    }
-    for (name, age) in [
-        ("imageMinimumGCAge", config.image_minimum_gc_age),
-        ("imageMaximumGCAge", config.image_maximum_gc_age),
-    ] {
-        if let Some(age) = age {
-            errors.extend(non_negative(age.as_nanos() / 1_000_000_000, &path.child(name)));
-        }
-    }
     if let Some(reserved) = &config.kube_reserved {
         let at = path.child("kubeReserved");
         for (name, value) in [
@@ -136,6 +128,14 @@ pub(super) fn validate_kubelet(config: &KubeletConfig, version: &str, path: &Pat
             if let Some(value) = value {
                 errors.extend(non_negative_quantity(value, &at.child(name)));
             }
+        }
+    }
+    for (name, age) in [
+        ("imageMinimumGCAge", config.image_minimum_gc_age),
+        ("imageMaximumGCAge", config.image_maximum_gc_age),
+    ] {
+        if let Some(age) = age {
+            errors.extend(non_negative(age.as_nanos() / 1_000_000_000, &path.child(name)));
         }
     }
     errors.extend(images(config, path));

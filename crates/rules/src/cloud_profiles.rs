@@ -282,6 +282,50 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn a_child_takes_the_form_of_its_parent() {
+        let parent = |capabilities: serde_json::Value| -> CloudProfileSpec {
+            serde_json::from_value(json!({"machineCapabilities": capabilities})).unwrap()
+        };
+        let child = |version: serde_json::Value, machine: serde_json::Value| -> NamespacedCloudProfileSpec {
+            serde_json::from_value(json!({"parent": {"name": "p", "kind": "CloudProfile"},
+                "machineImages": [{"name": "os", "versions": [version]}], "machineTypes": [machine]}))
+            .unwrap()
+        };
+        let with = parent(json!([{"name": "architecture", "values": ["amd64", "arm64"]}]));
+        let without = parent(json!([]));
+        let old = child(
+            json!({"version": "1.0.0", "architectures": ["arm64"]}),
+            json!({"name": "m", "cpu": "1", "architecture": "arm64"}),
+        );
+        let new = child(
+            json!({"version": "1.0.0", "capabilityFlavors": [{"architecture": ["arm64"], "x": ["y"]}]}),
+            json!({"name": "m", "cpu": "1", "capabilities": {"architecture": ["arm64"]}}),
+        );
+        let told = |spec: &NamespacedCloudProfileSpec| {
+            let spec = serde_json::to_value(spec).unwrap();
+            let version = &spec["machineImages"][0]["versions"][0];
+            let machine = &spec["machineTypes"][0];
+            json!([
+                version["architectures"],
+                version["capabilityFlavors"],
+                machine["architecture"],
+                machine["capabilities"]
+            ])
+        };
+        let of_arm = json!({"architecture": ["arm64"]});
+        assert_eq!(
+            told(&in_form_of(&with, &old)),
+            json!([["arm64"], [of_arm], "arm64", of_arm])
+        );
+        assert_eq!(
+            told(&in_form_of(&without, &new)),
+            json!([["arm64"], null, "arm64", null])
+        );
+        assert_eq!(in_form_of(&without, &old), old);
+        assert_eq!(in_form_of(&with, &new), new);
+    }
+
+    #[test]
     fn ver_36_a_child_adds_and_moves_ends_of_life() {
         let parent: CloudProfileSpec = serde_json::from_value(json!({
             "caBundle": "a", "limits": {"maxNodesTotal": 5},

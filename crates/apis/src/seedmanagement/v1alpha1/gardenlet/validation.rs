@@ -73,6 +73,39 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_seed_in_a_gardenlets_configuration_changes_as_a_seed_may() {
+        let gardenlet = |pods: &str| -> Gardenlet {
+            serde_json::from_value(serde_json::json!({"metadata": {"name": "g1", "namespace": "garden"},
+                "spec": {"config": {"seedConfig": {"spec": {"networks": {"pods": pods, "services": "10.2.0.0/16"}}}}}}))
+            .unwrap()
+        };
+        let (old, new) = (gardenlet("10.1.0.0/16"), gardenlet("10.3.0.0/16"));
+        let of_networks = |errors: ErrorList| -> Vec<String> {
+            let texts = errors.iter().map(ToString::to_string);
+            texts.filter(|text| text.contains("immutable")).collect()
+        };
+        assert_eq!(
+            of_networks(validate_gardenlet_update(&new, &old)),
+            ["spec.config.seedConfig.spec.networks.pods: Invalid value: \"10.3.0.0/16\": field is immutable"]
+        );
+        assert!(of_networks(validate_gardenlet_update(&old, &old)).is_empty());
+    }
+
+    #[test]
+    fn only_a_gardenlets_configuration_is_read_as_one() {
+        let decode = |config: serde_json::Value| decode_gardenlet_config(Some(&config)).map_err(|why| why.to_string());
+        assert_eq!(decode(serde_json::json!({})), Ok(()));
+        assert_eq!(
+            decode(serde_json::json!({"kind": "Other"})).unwrap_err(),
+            "no kind \"Other\" is registered for version \"gardenlet.config.gardener.cloud/v1alpha1\" in scheme \"pkg/runtime/scheme.go:111\""
+        );
+        assert_eq!(
+            decode(serde_json::json!({"apiVersion": "a/b/c"})).unwrap_err(),
+            "unexpected GroupVersion string: a/b/c"
+        );
+    }
+
+    #[test]
     fn val_gl1_recorded_refusal() {
         let mut gardenlet: Gardenlet = serde_json::from_value(serde_json::json!({"metadata": {"name": "g1", "namespace": "garden"},
             "spec": {"deployment": {"replicaCount": -1, "helm": {"ociRepository": {}}},

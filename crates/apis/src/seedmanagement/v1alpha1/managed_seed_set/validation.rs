@@ -191,6 +191,38 @@ mod tests {
     use super::*;
 
     #[test]
+    fn templates_change_as_what_is_made_of_them_may() {
+        let set = |version: &str, region: &str, nodes: &str, merge: bool| -> ManagedSeedSet {
+            serde_json::from_value(serde_json::json!({"metadata": {"name": "m", "namespace": "garden"}, "spec": {
+                "selector": {"matchLabels": {"a": "b"}},
+                "template": {"spec": {"gardenlet": {"mergeWithParent": merge}}},
+                "shootTemplate": {"spec": {"region": region, "kubernetes": {"version": version}, "networking": {"nodes": nodes}}}}}))
+            .unwrap()
+        };
+        let old = set("1.34.3", "here", "10.1.0.0/16", true);
+        let changes = |new: &ManagedSeedSet| -> Vec<String> {
+            let texts = validate_managed_seed_set_update(new, &old)
+                .into_iter()
+                .map(|error| error.to_string());
+            texts
+                .filter(|text| text.contains("immutable") || text.contains("downgrade"))
+                .collect()
+        };
+        assert!(changes(&old).is_empty());
+        let mut found = changes(&set("1.33.1", "there", "10.2.0.0/16", false));
+        found.dedup();
+        assert_eq!(
+            found,
+            [
+                "spec.template.spec.gardenlet.mergeWithParent: Invalid value: false: field is immutable",
+                "spec.shootTemplate.spec.region: Invalid value: \"there\": field is immutable",
+                "spec.shootTemplate.spec.kubernetes.version: Forbidden: kubernetes version downgrade is not supported",
+                "spec.shootTemplate.spec.networking.nodes: Invalid value: \"10.2.0.0/16\": field is immutable",
+            ]
+        );
+    }
+
+    #[test]
     fn val_ms2_recorded_refusal() {
         let mut set: ManagedSeedSet = serde_json::from_value(serde_json::json!({"metadata": {"name": "m1", "namespace": "garden"},
             "spec": {"replicas": -1, "selector": {}, "template": {"metadata": {"labels": {"a": "b"}}},

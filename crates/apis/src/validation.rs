@@ -191,11 +191,15 @@ pub fn ip_families(families: &[String], path: &Path) -> ErrorList {
 /// A group, version and kind as Go prints them: `/v1, Kind=Secret`.
 pub fn go_kind(api_version: &str, kind: &str) -> String {
     match api_version.split_once('/') {
-        // no group and version at all
-        Some((_, version)) if version.contains('/') => format!("/, Kind={kind}"),
+        Some(_) if is_no_group_version(api_version) => format!("/, Kind={kind}"),
         Some((group, version)) => format!("{group}/{version}, Kind={kind}"),
         None => format!("/{api_version}, Kind={kind}"),
     }
+}
+
+/// Whether a text is no group and version: more than a group stands before the version.
+pub fn is_no_group_version(text: &str) -> bool {
+    text.matches('/').count() > 1
 }
 
 /// A finding of a reference (kind, name, version) whose version has more than a group before it.

@@ -54,7 +54,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
     let mut noted = Vec::new();
     if verb == "update" && subresource.takes_parent() {
         let context = scope.context(call.cluster.clock().now(), options.dry_run);
-        scope.accept_parent(&context, &mut sent, &options, &source, &mut noted)?;
+        scope.accept(&context, &mut sent, &options, &source, &mut noted)?;
     }
     if verb == "update" {
         match meta::name(&sent) {

@@ -5,7 +5,7 @@ mod containers;
 mod environment;
 mod eviction;
 pub(super) mod gates;
-mod in_tree;
+pub(super) mod in_tree;
 mod log;
 mod probes;
 pub(super) mod resources;

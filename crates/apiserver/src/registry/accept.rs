@@ -34,7 +34,7 @@ const NOT_SERVED: [(&str, &[&str]); 15] = [
 ];
 
 /// Why a body is no object of the kind.
-pub(super) enum Misfit {
+pub(crate) enum Misfit {
     /// Its fields do not fit.
     Fields {
         /// What could not be made of what.
@@ -94,20 +94,8 @@ impl Scope {
         ))
     }
 
-    /// Brings the body of an update through a subresource into shape, which is an object of the resource.
-    pub(crate) fn accept_parent(
-        &self,
-        context: &Context<'_>,
-        object: &mut Value,
-        options: &WriteOptions,
-        source: &Source,
-        warnings: &mut Vec<String>,
-    ) -> Result<(), ApiError> {
-        Ok(self.accept(context, object, options, source, warnings)?)
-    }
-
     /// Brings a decoded body into shape. `source` tells what the value does not tell of the body.
-    pub(super) fn accept(
+    pub(crate) fn accept(
         &self,
         context: &Context<'_>,
         object: &mut Value,

@@ -93,7 +93,8 @@ fn named_secret(source: &Value, at: &Path, errors: &mut ErrorList) {
     }
 }
 
-fn validate_flocker(source: &Value, at: &Path, errors: &mut ErrorList) {
+/// Of pods and of persistent volumes, as [`validate_fc`].
+pub(in crate::kubernetes) fn validate_flocker(source: &Value, at: &Path, errors: &mut ErrorList) {
     let (name, id) = (text(source, "datasetName"), text(source, "datasetUUID"));
     match (name.is_empty(), id.is_empty()) {
         (true, true) => {
@@ -133,7 +134,8 @@ fn validate_quobyte(source: &Value, at: &Path, errors: &mut ErrorList) {
     }
 }
 
-fn validate_fc(source: &Value, at: &Path, errors: &mut ErrorList) {
+/// A volume on Fibre Channel.
+pub(in crate::kubernetes) fn validate_fc(source: &Value, at: &Path, errors: &mut ErrorList) {
     let (targets, ids) = (list(source, "targetWWNs"), list(source, "wwids"));
     let place = at.child("targetWWNs");
     match (targets.is_empty(), ids.is_empty()) {

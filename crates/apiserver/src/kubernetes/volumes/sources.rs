@@ -4,7 +4,8 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::Value;
 
 use crate::kubernetes::checks::{list, map, no_backsteps, number, one_of, required_syntax, syntax, text};
-use crate::kubernetes::{drivers, pods};
+use crate::kubernetes::drivers;
+use crate::kubernetes::pods::{self, in_tree};
 use crate::meta;
 
 /// All sources, in the order in which they are looked at.
@@ -129,29 +130,6 @@ fn validate_iscsi(source: &Value, volume: &str, at: &Path, errors: &mut ErrorLis
     }
 }
 
-fn validate_fc(source: &Value, at: &Path, errors: &mut ErrorList) {
-    let (targets, ids) = (list(source, "targetWWNs"), list(source, "wwids"));
-    let place = at.child("targetWWNs");
-    match (targets.is_empty(), ids.is_empty()) {
-        (true, true) => {
-            let why = "must specify either targetWWNs or wwids, but not both";
-            errors.push(Error::required(&place, why));
-        }
-        (false, false) => {
-            let why = "targetWWNs and wwids can not be specified simultaneously";
-            errors.push(Error::invalid(&place, targets.to_vec(), why));
-        }
-        _ => {}
-    }
-    if !targets.is_empty() {
-        if number(source, "lun").is_none() {
-            let why = "lun is required if targetWWNs is specified";
-            errors.push(Error::required(&at.child("lun"), why));
-        }
-        lun(source, at, errors);
-    }
-}
-
 fn validate_csi(source: &Value, at: &Path, errors: &mut ErrorList) {
     drivers::driver_name(source, "driver", at, errors);
     required(source, "volumeHandle", at, errors);
@@ -201,21 +179,6 @@ fn validate_glusterfs(source: &Value, at: &Path, errors: &mut ErrorList) {
             errors.push(Error::invalid(&at, "", why));
         }
         Some(own) => syntax(meta::dns1123_label(own), own, &at, errors),
-    }
-}
-
-fn validate_flocker(source: &Value, at: &Path, errors: &mut ErrorList) {
-    let (name, id) = (text(source, "datasetName"), text(source, "datasetUUID"));
-    match (name.is_empty(), id.is_empty()) {
-        (true, true) => errors.push(Error::required(at, "one of datasetName and datasetUUID is required")),
-        (false, false) => {
-            let why = "datasetName and datasetUUID can not be specified simultaneously";
-            errors.push(Error::invalid(at, "resource", why));
-        }
-        _ => {}
-    }
-    if name.contains('/') {
-        errors.push(Error::invalid(&at.child("datasetName"), name, "must not contain '/'"));
     }
 }
 
@@ -308,7 +271,7 @@ fn validate_source(key: &str, source: &Value, volume: &str, at: &Path, errors: &
             }
         }
         "iscsi" => validate_iscsi(source, volume, at, errors),
-        "fc" => validate_fc(source, at, errors),
+        "fc" => in_tree::validate_fc(source, at, errors),
         "local" => match text(source, "path") {
             "" => required(source, "path", at, errors),
             path => no_backsteps(path, &at.child("path"), errors),
@@ -338,7 +301,7 @@ fn validate_source(key: &str, source: &Value, volume: &str, at: &Path, errors: &
         "portworxVolume" => required(source, "volumeID", at, errors),
         "azureDisk" => validate_azure_disk(source, at, errors),
         "glusterfs" => validate_glusterfs(source, at, errors),
-        "flocker" => validate_flocker(source, at, errors),
+        "flocker" => in_tree::validate_flocker(source, at, errors),
         "rbd" => {
             required_list(source, "monitors", at, errors);
             required(source, "image", at, errors);

@@ -4,7 +4,7 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 
 use super::*;
 use crate::core::v1beta1::shoot::validation::spec_parts;
-use crate::validation::{go_kind, no_group_version, object_meta, object_meta_update};
+use crate::validation::{go_kind, is_no_group_version, no_group_version, object_meta, object_meta_update};
 
 /// Checks a shoot state that is to be created or stored again.
 pub fn validate_shoot_state(state: &ShootState) -> ErrorList {
@@ -51,7 +51,7 @@ pub fn validate_shoot_state(state: &ShootState) -> ErrorList {
         if resource.kind.is_empty() {
             errors.push(Error::required(&at.child("kind"), "must provide a kind"));
         }
-        if version.matches('/').count() > 1 {
+        if is_no_group_version(version) {
             errors.push(no_group_version(&at, (&resource.kind, &resource.name, version)));
         } else if version != "v1" || !matches!(resource.kind.as_str(), "Secret" | "ConfigMap") {
             errors.push(Error::not_supported(

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::{GardenletDeployment, Image};
 use crate::core::v1beta1::{SeedSpec, validate_seed_spec, validate_seed_spec_update};
-use crate::validation::{invalid_each, non_negative, shown};
+use crate::validation::{invalid_each, is_no_group_version, non_negative, shown};
 
 /// The version of the configuration that gardenlets read.
 const API_VERSION: &str = "gardenlet.config.gardener.cloud/v1alpha1";
@@ -27,7 +27,7 @@ const KIND: &str = "GardenletConfiguration";
 pub fn decode_gardenlet_config(config: Option<&Value>) -> Result<(), String> {
     let text = |name: &str| config.and_then(|config| config.get(name)).and_then(Value::as_str);
     let (version, kind) = (text("apiVersion").unwrap_or_default(), text("kind").unwrap_or_default());
-    if version.matches('/').count() > 1 {
+    if is_no_group_version(version) {
         return Err(format!("unexpected GroupVersion string: {version}"));
     }
     let (version, kind) = (

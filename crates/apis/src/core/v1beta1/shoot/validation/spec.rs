@@ -8,7 +8,9 @@ use super::super::{NamedResourceReference, ShootSpec};
 use super::{components, control_planes, kubernetes, networking, schedule, workerless, workers};
 use crate::constants::GARDEN_NAMESPACE;
 use crate::core::v1beta1::Extension;
-use crate::validation::{go_kind, invalid_each, no_group_version, repeats, seed_selector, shown, tolerations};
+use crate::validation::{
+    go_kind, invalid_each, is_no_group_version, no_group_version, repeats, seed_selector, shown, tolerations,
+};
 use crate::versions;
 
 /// Checks a shoot's spec at a path. `in_template`: the spec of a ManagedSeedSet's shoot template, where a binding's
@@ -213,7 +215,7 @@ pub(crate) fn resources(resources: &[NamedResourceReference], path: &Path, ident
         if identities {
             supported.push(("security.gardener.cloud/v1alpha1", "WorkloadIdentity"));
         }
-        if version.matches('/').count() > 1 {
+        if is_no_group_version(version) {
             errors.push(no_group_version(&at, (&reference.kind, &reference.name, version)));
         } else if !supported.contains(&(version, reference.kind.as_str())) {
             let texts: Vec<String> = supported.iter().map(|(version, kind)| go_kind(version, kind)).collect();

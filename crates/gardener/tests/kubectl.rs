@@ -24,6 +24,7 @@ mod standalone;
 #[path = "kubectl/workload.rs"]
 mod workload;
 
+use gardener_store::process;
 use harness::Landscape;
 
 /// Runs `test` on a landscape of its own, or says why not.
@@ -65,12 +66,10 @@ fn controllers_run_by_themselves() {
 #[test]
 fn one_cluster_on_etcd_answers_kubectl() {
     standalone::refused_arguments();
-    match std::env::var_os("GARDENER_TEST_ETCD") {
-        Some(etcd) if harness::kubectl_exists() => {
-            standalone::two_servers(&standalone::Place::new(etcd.as_ref()));
-        }
+    match process::program() {
+        Some(etcd) if harness::kubectl_exists() => standalone::two_servers(&standalone::Place::new(&etcd)),
         Some(_) => println!("skipped: there is no kubectl on PATH"),
-        None => println!("skipped: GARDENER_TEST_ETCD names no etcd"),
+        None => {}
     }
 }
 
@@ -83,9 +82,8 @@ fn a_garden_alone_answers_kubectl() {
         return;
     }
     alone::in_a_folder();
-    match std::env::var_os("GARDENER_TEST_ETCD") {
-        Some(etcd) => alone::in_etcd(etcd.as_ref()),
-        None => println!("skipped in part: GARDENER_TEST_ETCD names no etcd"),
+    if let Some(etcd) = process::program() {
+        alone::in_etcd(&etcd);
     }
 }
 

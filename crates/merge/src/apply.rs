@@ -399,11 +399,7 @@ pub fn update_across(
     if live.is_some() && sent.as_ref().is_some_and(is_reset) {
         return;
     }
-    if ![Some(&*new), live]
-        .into_iter()
-        .flatten()
-        .all(|own| typed::is_tracked(own, schema))
-    {
+    if live.is_some_and(|live| !typed::stays_tracked(live, schema)) || !typed::is_tracked(new, live, schema) {
         return;
     }
     let comparison = changes(live.unwrap_or(&NOTHING), new, schema, reset_fields);

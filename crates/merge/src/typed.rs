@@ -183,9 +183,23 @@ impl<'a> Type<'a> {
     }
 }
 
-/// Whether all elements of the value's lists can be told apart where they have to be. Of other values nobody can tell who owns what.
-pub fn is_tracked(value: &Value, schema: &Schema) -> bool {
-    has_keys(Type::from(schema), value)
+/// Whether [`is_tracked`] holds of a stored value. It did when it got its managedFields, and a type in Go does not change afterwards.
+pub(crate) fn stays_tracked(stored: &Value, schema: &Schema) -> bool {
+    Type::from(schema).is_go_type() && stored.pointer("/metadata/managedFields").is_some()
+        || is_tracked(stored, None, schema)
+}
+
+/// Whether all elements of the value's lists can be told apart where they have to be. Of other values nobody can tell who owns what. `known` is
+/// a value of which this holds: what is the same there is not looked at again.
+pub fn is_tracked(value: &Value, known: Option<&Value>, schema: &Schema) -> bool {
+    let kind = Type::from(schema);
+    match (kind.shape(value), value, known) {
+        (Shape::Map, Value::Object(members), Some(known)) => {
+            let mut changed = members.iter().filter(|(name, value)| known.get(*name) != Some(value));
+            changed.all(|(name, value)| has_keys(kind.member(name).0, value))
+        }
+        _ => has_keys(kind, value),
+    }
 }
 
 fn has_keys(kind: Type<'_>, value: &Value) -> bool {

@@ -256,11 +256,9 @@ impl Scope {
     }
 
     fn fill_defaults(&self, context: &Context<'_>, object: &mut Value) -> Result<(), ApiError> {
-        // What a write of the status does not change comes from what is stored. Only converters and webhooks would see it.
+        // what a write of the status does not change comes from what is stored
         let kept = |key: &str| matches!(key, "apiVersion" | "kind" | "metadata" | "status");
-        if self.subresource == "status"
-            && self.is_stored_version()
-            && !self.cluster.webhooks().any(&self.cluster)
+        if self.keeps_all_but_status()
             && let Value::Object(members) = object
         {
             members.retain(|key, _| kept(key));

@@ -7,7 +7,7 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_schema::Schema;
 use gardener_store::{CommitError, Entry, Expect, Revision};
 use k8s_openapi::jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::read::not_a_number;
 use super::{RETRIES, Scope, Stored, WriteOptions, Written, commit_failed};
@@ -47,9 +47,17 @@ impl Scope {
         let context = self.context(now, options.dry_run);
         let mut warnings = Vec::new();
         let mut body = body;
+        let found = match self.keeps_all_but_status() && self.definition.is_go_type() {
+            true => self.found().await,
+            false => None,
+        };
+        let sent_back = found.as_ref().map(|found| set_apart(&mut body, &found.object));
         self.accept(&context, &mut body, options, source, &mut warnings)?;
+        if let (Value::Object(members), Some(sent_back)) = (&mut body, sent_back) {
+            members.extend(sent_back);
+        }
         let of_body = warnings.clone();
-        let updated = self.update_accepted(body, &context, options, warnings);
+        let updated = self.update_accepted(body, found, &context, options, warnings);
         // what is to say of the body is said in any case; it may be among what was said before
         updated.await.inspect_err(|_| {
             if self.refused_with.is_empty() {
@@ -58,10 +66,24 @@ impl Scope {
         })
     }
 
-    /// The rest of an update, by a body that is an object of the kind.
+    /// Whether a write changes only the status, and nobody is shown the rest of what was sent.
+    pub(super) fn keeps_all_but_status(&self) -> bool {
+        self.subresource == "status" && self.is_stored_version() && !self.cluster.webhooks().any(&self.cluster)
+    }
+
+    /// What is stored now, if it can be read.
+    async fn found(&self) -> Option<Found> {
+        let entry = self.cluster.store().get(&self.key(&self.name))?;
+        let mut found = Found::of(&entry, self);
+        self.to_stored_today(&mut found.object).await.ok()?;
+        Some(found)
+    }
+
+    /// The rest of an update, by a body that is an object of the kind. `found`: what was stored a moment ago, if somebody looked already.
     async fn update_accepted(
         &self,
         mut body: Value,
+        mut found: Option<Found>,
         context: &Context<'_>,
         options: &WriteOptions,
         mut warnings: Vec<String>,
@@ -112,8 +134,14 @@ impl Scope {
                 false => std::mem::take(&mut body),
             };
             self.to_stored(&mut object).await?;
-            let mut found = Found::of(&entry, self);
-            self.to_stored_today(&mut found.object).await?;
+            let found = match found.take().filter(|found| found.revision == entry.mod_revision) {
+                Some(found) => found,
+                None => {
+                    let mut found = Found::of(&entry, self);
+                    self.to_stored_today(&mut found.object).await?;
+                    found
+                }
+            };
             self.check_uid(&object, &found.object)?;
             match self
                 .replace(found, object, context, options, &mut warnings, !options.owned)
@@ -536,6 +564,22 @@ fn copy_member(object: &mut Value, old: &Value, key: &str) {
         Some(value) => drop(members.insert(key.to_owned(), value.clone())),
         None => drop(members.remove(key)),
     }
+}
+
+/// Takes out of the body of a write to the status what is as it is stored. It need not be looked at: it fits, and it stays.
+fn set_apart(body: &mut Value, stored: &Value) -> Map<String, Value> {
+    let mut apart = Map::new();
+    if let Value::Object(members) = body {
+        members.retain(|key, value| {
+            let stays = matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status");
+            let is_apart = !stays && stored.get(key) == Some(value);
+            if is_apart {
+                apart.insert(key.clone(), value.take());
+            }
+            !is_apart
+        });
+    }
+    apart
 }
 
 /// Whether nothing differs but when managers wrote what they wrote already: that is no change.

@@ -6,14 +6,13 @@ use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::meta::is_true;
 use gardener_apis::constants::{annotation, finalizer};
-use gardener_apis::core::v1beta1::{SecretBinding, Shoot};
-use gardener_apis::security::v1alpha1::CredentialsBinding;
+use gardener_apis::core::v1beta1::Shoot;
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
 use gardener_apiserver::meta;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as Wanted;
 use serde_json::{Value, json};
 
-use super::{typed, typed_old};
+use super::typed;
 use crate::lookup;
 
 const GROUP: &str = "core.gardener.cloud";
@@ -116,8 +115,10 @@ impl Admission for DeletionConfirmation {
 /// [ADM-60].
 pub(super) struct FinalizerRemoval;
 
-fn has_finalizer(finalizers: Option<&Vec<String>>) -> bool {
-    finalizers.is_some_and(|list| list.iter().any(|name| name == finalizer::GARDENER))
+/// Whether a write takes Gardener's finalizer away. Few do, so that the others need not become types for it.
+fn is_removed(attributes: &Attributes<'_>) -> bool {
+    let has = |object: &Value| meta::finalizers(object).iter().any(|name| name == finalizer::GARDENER);
+    attributes.old_json().is_some_and(has) && !attributes.object.as_deref().is_some_and(has)
 }
 
 impl FinalizerRemoval {
@@ -140,34 +141,20 @@ impl Admission for FinalizerRemoval {
     }
 
     async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        if attributes.operation != Operation::Update {
+        if attributes.operation != Operation::Update || !is_removed(attributes) {
             return Ok(());
         }
-        if let (Some(new), Some(old)) = (typed::<Shoot>(attributes), typed_old::<Shoot>(attributes))
-            && has_finalizer(old.metadata.finalizers.as_ref())
-            && !has_finalizer(new.metadata.finalizers.as_ref())
-            && !deletion_done(&new)
-        {
+        if typed::<Shoot>(attributes).is_some_and(|shoot| !deletion_done(&shoot)) {
             return Err(attributes.forbidden(
                 "finalizer \"gardener\" cannot be removed because shoot deletion has not completed successfully yet",
             ));
         }
-        if let (Some(new), Some(old)) = (
-            typed::<SecretBinding>(attributes),
-            typed_old::<SecretBinding>(attributes),
-        ) && has_finalizer(old.metadata.finalizers.as_ref())
-            && !has_finalizer(new.metadata.finalizers.as_ref())
-        {
+        if attributes.is(GROUP, "secretbindings") {
             return Self::binding(attributes, "secret binding", |shoot| {
                 shoot.spec.secret_binding_name.as_deref() == Some(attributes.name)
             });
         }
-        if let (Some(new), Some(old)) = (
-            typed::<CredentialsBinding>(attributes),
-            typed_old::<CredentialsBinding>(attributes),
-        ) && has_finalizer(old.metadata.finalizers.as_ref())
-            && !has_finalizer(new.metadata.finalizers.as_ref())
-        {
+        if attributes.is("security.gardener.cloud", "credentialsbindings") {
             return Self::binding(attributes, "credentials binding", |shoot| {
                 shoot.spec.credentials_binding_name.as_deref() == Some(attributes.name)
             });

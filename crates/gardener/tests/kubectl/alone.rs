@@ -1,5 +1,6 @@
 //! `gardener run apiserver`: a garden's API alone.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,6 +9,7 @@ use gardener_store::process::Etcd;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
+use crate::controller_manager::{Replica, is_set_up};
 use crate::harness::{Kubectl, Process};
 
 /// A running server, with `kubectl` for it.
@@ -15,6 +17,8 @@ pub struct Server {
     process: Process,
     /// `kubectl` of an administrator.
     pub kubectl: Kubectl,
+    /// The administrator's kubeconfig.
+    pub kubeconfig: PathBuf,
 }
 
 impl Server {
@@ -27,8 +31,12 @@ impl Server {
                 .arg(&kubeconfig)
                 .args(arguments),
         );
-        let kubectl = Kubectl::new("kubectl".into(), kubeconfig, dir.path().join(format!("cache-{name}")));
-        let server = Self { process, kubectl };
+        let cache = dir.path().join(format!("cache-{name}"));
+        let server = Self {
+            process,
+            kubectl: Kubectl::new("kubectl".into(), kubeconfig.clone(), cache),
+            kubeconfig,
+        };
         server.kubectl.until("get --raw /readyz", |answer| answer.out == "ok");
         // what every garden has comes right after the start
         server
@@ -93,22 +101,52 @@ pub fn in_a_folder() {
     assert_eq!(server.process.end("-TERM").code(), Some(0));
 }
 
-/// Two servers on one etcd have one garden; one is killed, and the other one goes on.
+/// Two servers on one etcd have one garden, and each has a controller-manager; one of each is killed, and the others go on.
 pub fn in_etcd(etcd: &std::path::Path) {
     let (runtime, dir) = (Runtime::new().expect("runtime"), tempfile::tempdir().expect("folder"));
     let etcd = runtime.block_on(Etcd::start(etcd)).expect("etcd starts");
     let servers = [format!("--etcd-servers={}", etcd.url)];
     let mut one = Server::start(&dir, "one", &servers);
+    let mut leading = Replica::start(&dir, "leading", &one);
+    is_set_up(&one.kubectl, "first");
     let other = Server::start(&dir, "other", &servers);
-    create_project(&one.kubectl, "first");
-    assert_eq!(
-        other.kubectl.ok("get projects -o name").trim(),
-        "project.core.gardener.cloud/first"
-    );
+    let waiting = Replica::start(&dir, "waiting", &other);
+    assert_eq!((leading.leads(), waiting.leads()), (true, false));
+    assert_eq!(names_of_projects(&other), ["first"]);
+    let refused = other
+        .kubectl
+        .refused(&["create", "-f", "-"], &PROJECT.replace("NAME", "first"));
+    assert!(refused.contains("\"first\" already exists"), "{refused}");
+
+    let mut watching = other
+        .kubectl
+        .command(&["get", "projects", "-w", "-o", "name"])
+        .spawn()
+        .expect("kubectl starts");
+    let mut lines = BufReader::new(watching.stdout.take().expect("standard output")).lines();
+    let mut seen = |name: &str| {
+        let wanted = format!("project.core.gardener.cloud/{name}");
+        assert!(lines.any(|line| line.expect("text") == wanted), "{wanted}");
+    };
+    seen("first");
     assert_eq!(one.process.end("-9").signal(), Some(9));
-    create_project(&other.kubectl, "second");
+    assert_eq!(leading.end("-9").signal(), Some(9));
+    is_set_up(&other.kubectl, "second");
+    assert!(waiting.leads());
+    seen("second");
+
     let one = Server::start(&dir, "one", &servers);
-    assert_eq!(one.kubectl.ok("get projects -o name").lines().count(), 2);
+    assert_eq!(names_of_projects(&one), ["first", "second"]);
+    // the controller-manager that is left hears of what the other server took
+    is_set_up(&one.kubectl, "third");
+    seen("third");
+    watching.kill().expect("kubectl ends");
+    watching.wait().expect("kubectl ends");
+}
+
+fn names_of_projects(server: &Server) -> Vec<String> {
+    let names = server.kubectl.ok("get projects -o jsonpath={.items[*].metadata.name}");
+    names.split(' ').map(str::to_owned).collect()
 }
 
 /// What cannot be followed is told, and nothing is started.

@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -15,7 +15,7 @@ use crate::alone::{Server, create_project};
 use crate::harness::{Kubectl, Process, free_port};
 
 /// A running controller-manager.
-struct Replica {
+pub struct Replica {
     process: Process,
     health: u16,
     metrics: u16,
@@ -29,7 +29,12 @@ logFormat: text
 ";
 
 impl Replica {
-    fn start(dir: &TempDir, name: &str, program: &Path, kubeconfig: &Path) -> Self {
+    /// Starts one on a garden's server, and waits until it is ready.
+    pub fn start(dir: &TempDir, name: &str, server: &Server) -> Self {
+        Self::start_by(Path::new(env!("CARGO_BIN_EXE_gardener")), dir, name, server)
+    }
+
+    fn start_by(program: &Path, dir: &TempDir, name: &str, server: &Server) -> Self {
         let (health, metrics) = (free_port(), free_port());
         let config = dir.path().join(format!("{name}-config.yaml"));
         let servers = format!(
@@ -41,7 +46,13 @@ impl Replica {
         if program == Path::new(env!("CARGO_BIN_EXE_gardener")) {
             command.args(["run", "controller-manager"]);
         }
-        let process = Process::start(command.arg("--kubeconfig").arg(kubeconfig).arg("--config").arg(&config));
+        let process = Process::start(
+            command
+                .arg("--kubeconfig")
+                .arg(&server.kubeconfig)
+                .arg("--config")
+                .arg(&config),
+        );
         let replica = Self {
             process,
             health,
@@ -66,9 +77,15 @@ impl Replica {
         panic!("{path} was not as wanted for a minute: {last}")
     }
 
-    fn leads(&self) -> bool {
+    /// Whether it is the one that works.
+    pub fn leads(&self) -> bool {
         let text = ask(self.metrics, "/metrics").expect("metrics");
         text.contains("leader_election_master_status{name=\"gardener-controller-manager-leader-election\"} 1")
+    }
+
+    /// Ends it with a signal, and tells how it ended.
+    pub fn end(&mut self, signal: &str) -> ExitStatus {
+        self.process.end(signal)
     }
 }
 
@@ -83,7 +100,8 @@ fn ask(port: u16, path: &str) -> std::io::Result<String> {
 const LEASE: &str =
     "get lease -n kube-system gardener-controller-manager-leader-election -o jsonpath={.spec.holderIdentity}";
 
-fn is_set_up(kubectl: &Kubectl, project: &str) {
+/// Creates a project, and waits until a controller has made it ready.
+pub fn is_set_up(kubectl: &Kubectl, project: &str) {
     create_project(kubectl, project);
     let phase = format!("get project {project} -o jsonpath={{.status.phase}}");
     kubectl.until(&phase, |answer| answer.out == "Ready");
@@ -93,13 +111,11 @@ fn is_set_up(kubectl: &Kubectl, project: &str) {
 pub fn two_replicas() {
     let dir = tempfile::tempdir().expect("folder");
     let server = Server::start(&dir, "one", &["--memory".to_owned()]);
-    let kubeconfig: PathBuf = dir.path().join("one.yaml");
-    let program = Path::new(env!("CARGO_BIN_EXE_gardener"));
     let link = dir.path().join("gardener-controller-manager");
-    std::os::unix::fs::symlink(program, &link).expect("link");
-    let mut first = Replica::start(&dir, "first", program, &kubeconfig);
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_gardener"), &link).expect("link");
+    let mut first = Replica::start(&dir, "first", &server);
     is_set_up(&server.kubectl, "first");
-    let mut second = Replica::start(&dir, "second", &link, &kubeconfig);
+    let mut second = Replica::start_by(&link, &dir, "second", &server);
     assert_eq!((first.leads(), second.leads()), (true, false));
     let holder = server.kubectl.ok(LEASE);
     let counted = "controller_runtime_reconcile_total{controller=\"project\",result=\"success\"} ";
@@ -109,14 +125,14 @@ pub fn two_replicas() {
         "{metrics}"
     );
 
-    assert_eq!(first.process.end("-KILL").signal(), Some(9));
+    assert_eq!(first.end("-KILL").signal(), Some(9));
     is_set_up(&server.kubectl, "second");
     assert!(second.leads());
     assert_ne!(server.kubectl.ok(LEASE), holder);
 
-    let third = Replica::start(&dir, "third", program, &kubeconfig);
+    let third = Replica::start(&dir, "third", &server);
     // who is told to end gives the lease back
-    assert!(second.process.end("-TERM").success());
+    assert!(second.end("-TERM").success());
     is_set_up(&server.kubectl, "third");
     assert!(third.leads());
 }

@@ -53,6 +53,15 @@ impl Layout for Flat {
     }
 }
 
+/// etcd's program, which `GARDENER_TEST_ETCD` names; says so where it does not: tests that need it pass then.
+pub fn program() -> Option<PathBuf> {
+    let named = std::env::var_os("GARDENER_TEST_ETCD").map(PathBuf::from);
+    if named.is_none() {
+        eprintln!("skipped: GARDENER_TEST_ETCD names no etcd");
+    }
+    named
+}
+
 /// A running etcd; ends with this value.
 pub struct Etcd {
     program: PathBuf,

@@ -12,11 +12,7 @@ use crate::contract::{self, delete, key, pods, put};
 
 /// A running etcd, if there is a program.
 async fn etcd() -> Option<Etcd> {
-    let Some(program) = std::env::var_os("GARDENER_TEST_ETCD") else {
-        eprintln!("skipped: GARDENER_TEST_ETCD names no etcd");
-        return None;
-    };
-    Some(Etcd::start(program.as_ref()).await.unwrap())
+    Some(Etcd::start(&process::program()?).await.unwrap())
 }
 
 macro_rules! suite {

@@ -16,7 +16,7 @@ use super::{Epoch, Recorder};
 use crate::contract::{small, stamp};
 use crate::dice::Dice;
 use crate::disk::faults::{Disk, Fault};
-use crate::etcd::process::Etcd;
+use crate::etcd::process::{self, Etcd};
 use crate::{
     Behind, Change, CommitError, Committed, DiskStore, Entry, Event, Expect, ListOptions, Listing, MemoryStore,
     OpenError, Options, ReadError, Revision, Store,
@@ -150,12 +150,9 @@ async fn a_disk_that_fails_can_be_explained() {
 /// Two servers on one etcd that is killed again and again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_etcd_that_is_killed_can_be_explained() {
-    let Some(program) = std::env::var_os("GARDENER_TEST_ETCD") else {
-        eprintln!("skipped: GARDENER_TEST_ETCD names no etcd");
-        return;
-    };
+    let Some(program) = process::program() else { return };
     for seed in seeds(2) {
-        let mut etcd = Etcd::start(program.as_ref()).await.unwrap();
+        let mut etcd = Etcd::start(&program).await.unwrap();
         let mut subjects: Vec<Arc<dyn Subject>> = Vec::new();
         for _ in 0..2 {
             let store = etcd.store(stamp, options(10_000)).await.unwrap();
@@ -195,12 +192,9 @@ async fn an_etcd_that_is_killed_can_be_explained() {
 /// Three servers on three members, each of which is killed once: so is the one that leads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_etcd_whose_leader_changes_can_be_explained() {
-    let Some(program) = std::env::var_os("GARDENER_TEST_ETCD") else {
-        eprintln!("skipped: GARDENER_TEST_ETCD names no etcd");
-        return;
-    };
+    let Some(program) = process::program() else { return };
     for seed in seeds(1) {
-        let mut members = Members::start(program.as_ref());
+        let mut members = Members::start(&program);
         let mut subjects: Vec<Arc<dyn Subject>> = Vec::new();
         for first in 0..3 {
             subjects.push(Arc::new(Plain(Arc::new(members.store(first, options(10_000)).await))));

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gardener_apimachinery::field::go_quote;
-use libyaml_safer::{ErrorKind, EventData, Parser};
+use libyaml_safer::{ErrorKind, EventData, Parser, ScalarStyle};
 use serde_json::{Map, Number, Value};
 
 /// How deep objects and lists may nest, also through aliases.
@@ -35,7 +35,7 @@ pub(crate) fn refused(repeated: &[String]) -> String {
 /// What is wrong with the text, in the words of go-yaml and of the conversion to JSON.
 pub(crate) fn read(text: &str) -> Result<Document, String> {
     // the parser has a few places where it gives up by panicking; what leads there is no YAML that anybody means
-    let nodes = catch_unwind(AssertUnwindSafe(|| Tree::of(text)))
+    let nodes = catch_unwind(AssertUnwindSafe(|| Tree::of_any_end(text)))
         .unwrap_or_else(|_| Err("unknown problem parsing YAML content".to_owned()))
         .map_err(|why| format!("yaml: {why}"))?;
     let Some(root) = nodes.root else {
@@ -65,6 +65,8 @@ enum Node {
         value: String,
         tag: String,
         implicit: bool,
+        /// The line after the last one of a block.
+        block_end: Option<u64>,
     },
     List(Vec<usize>),
     /// Keys and values in turn.
@@ -83,6 +85,29 @@ struct Tree {
 }
 
 impl Tree {
+    /// Reads a text that may end within its last line. The parser cannot where that is a line of a block, so that it is given the missing line
+    /// break, which the block does not get.
+    fn of_any_end(text: &str) -> Result<Self, String> {
+        if text.is_empty() || text.ends_with(['\n', '\r']) {
+            return Self::of(text);
+        }
+        // what is wrong is told of the text as it came
+        let whole = format!("{text}\n");
+        let Ok(mut tree) = Self::of(&whole) else {
+            return Self::of(text);
+        };
+        let lines = whole.matches('\n').count() as u64;
+        let ends_in_content = text.lines().last().is_some_and(|line| !line.trim().is_empty());
+        if let Some((Node::Scalar { value, block_end, .. }, _)) = tree.nodes.last_mut()
+            && *block_end == Some(lines)
+            && value.ends_with('\n')
+            && (ends_in_content || value.ends_with("\n\n"))
+        {
+            value.pop();
+        }
+        Ok(tree)
+    }
+
     fn of(text: &str) -> Result<Self, String> {
         let mut input = text.as_bytes();
         let mut parser = Parser::new();
@@ -92,7 +117,7 @@ impl Tree {
         let mut open: Vec<usize> = Vec::new();
         loop {
             let event = parser.parse().map_err(|error| told(&error))?;
-            let line = event.start_mark.line;
+            let (line, end) = (event.start_mark.line, event.end_mark.line);
             let (node, anchor) = match event.data {
                 EventData::StreamStart { .. } | EventData::DocumentStart { .. } => continue,
                 EventData::StreamEnd | EventData::DocumentEnd { .. } => return Ok(tree),
@@ -110,12 +135,15 @@ impl Tree {
                     tag,
                     value,
                     plain_implicit,
+                    style,
                     ..
                 } => {
+                    let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
                     let scalar = Node::Scalar {
                         value,
                         tag: tag.unwrap_or_default(),
                         implicit: plain_implicit,
+                        block_end: is_block.then_some(end),
                     };
                     (scalar, anchor)
                 }
@@ -297,7 +325,12 @@ impl Decoder<'_> {
         self.count(depth)?;
         let nodes = self.nodes;
         match nodes.get(at) {
-            Some((Node::Scalar { value, tag, implicit }, _)) => match tag.is_empty() && !implicit {
+            Some((
+                Node::Scalar {
+                    value, tag, implicit, ..
+                },
+                _,
+            )) => match tag.is_empty() && !implicit {
                 true => Ok(Yaml::Text(value.clone())),
                 false => resolve(tag, value).map_err(|why| format!("yaml: {why}")),
             },
@@ -350,7 +383,7 @@ impl Decoder<'_> {
     }
 
     fn is_merge(&self, at: usize) -> bool {
-        matches!(self.nodes.get(at), Some((Node::Scalar { value, tag, implicit }, _))
+        matches!(self.nodes.get(at), Some((Node::Scalar { value, tag, implicit, .. }, _))
             if value == "<<" && (*implicit || tag.strip_prefix(TAG) == Some("merge")))
     }
 
@@ -509,6 +542,17 @@ mod tests {
                 json!({"a": {"x": 1}, "b": {"x": 1, "z": 2}, "c": [{"x": 1}]}),
             ),
             ("a: b\n---\n}", json!({"a": "b"})),
+            // what ends within a block has no line break that is not there
+            ("a: |\n  x", json!({"a": "x"})),
+            ("a: |-\n  x", json!({"a": "x"})),
+            ("a: |+\n  x", json!({"a": "x"})),
+            ("a: |\r\n  x", json!({"a": "x"})),
+            ("a: >\n  x\n  y", json!({"a": "x y"})),
+            ("a: |\n  x\n  ", json!({"a": "x\n"})),
+            ("a: |+\n  x\n  ", json!({"a": "x\n"})),
+            ("a: |\n  x\n# c", json!({"a": "x\n"})),
+            ("a: |\n  x\n...", json!({"a": "x\n"})),
+            ("a: |", json!({"a": ""})),
             ("", Value::Null),
             ("# nothing", Value::Null),
         ] {

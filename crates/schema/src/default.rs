@@ -30,7 +30,7 @@ impl Schema {
                 }
                 members.retain(|name, value| {
                     let Some(child) = self.child(name) else { return true };
-                    if value.is_null() && !child.is_nullable() && !child.is_free() {
+                    if value.is_null() && !child.is_nullable() {
                         match child.default_value() {
                             Some(default) => *value = default.clone(),
                             None => return false,
@@ -163,11 +163,6 @@ impl Schema {
             }
             _ => {}
         }
-    }
-
-    /// Whether nothing is known of the value, so that null is as good as any.
-    fn is_free(&self) -> bool {
-        self.kind() == crate::Kind::Any && self.preserves_unknown()
     }
 }
 

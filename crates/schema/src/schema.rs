@@ -161,6 +161,7 @@ impl Schema {
     pub fn any() -> Self {
         Self {
             preserve_unknown: true,
+            nullable: true,
             ..Self::default()
         }
     }

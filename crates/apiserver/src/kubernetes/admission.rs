@@ -8,7 +8,9 @@ use gardener_apimachinery::field::go_quote;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusCause;
 use serde_json::{Value, json};
 
+use super::default_classes::{DefaultIngressClass, DefaultStorageClass};
 use super::runtime_class::{RuntimeClass, unaskable};
+use super::topology_labels::PodTopologyLabels;
 use crate::definition::{Admission, Attributes, Context, Operation};
 use crate::meta;
 use crate::policies::ValidatingAdmissionPolicy;
@@ -23,10 +25,13 @@ pub fn plugins(mounts_tokens: bool) -> Vec<Arc<dyn Admission>> {
         Arc::new(ServiceAccountPlugin { mounts_tokens }),
         Arc::new(Priority),
         Arc::new(DefaultTolerationSeconds),
-        Arc::new(CertificateSigning),
-        Arc::new(CertificateSubjectRestriction),
+        Arc::new(DefaultStorageClass),
         Arc::new(PersistentVolumeClaimResize),
         Arc::new(RuntimeClass),
+        Arc::new(CertificateSigning),
+        Arc::new(CertificateSubjectRestriction),
+        Arc::new(DefaultIngressClass),
+        Arc::new(PodTopologyLabels),
         Arc::new(MutatingAdmissionWebhook),
         Arc::new(ValidatingAdmissionPolicy),
         Arc::new(ValidatingAdmissionWebhook),
@@ -190,8 +195,39 @@ impl Admission for ServiceAccountPlugin {
     }
 }
 
-/// Resolves pods' priority classes to numbers.
+/// Resolves pods' priority classes to numbers, which stay afterwards, and keeps a second class from being the default.
 pub struct Priority;
+
+const SCHEDULING: &str = "scheduling.k8s.io";
+
+/// The class of pods that name none: of several, the one with the least value.
+fn default_class(attributes: &Attributes<'_>) -> Option<Arc<Value>> {
+    let classes = attributes.context.lister.list(SCHEDULING, "priorityclasses", None);
+    let defaults = classes.into_iter().filter(|class| is_default_class(class));
+    defaults.min_by_key(|class| class.get("value").and_then(Value::as_i64))
+}
+
+fn is_default_class(class: &Value) -> bool {
+    class.get("globalDefault").and_then(Value::as_bool) == Some(true)
+}
+
+/// Gives a changed pod the priority that it has where the change does not tell any.
+fn keep_priority(attributes: &mut Attributes<'_>) {
+    let before = attributes
+        .old_json()
+        .and_then(|old| old.get("spec"))
+        .cloned()
+        .unwrap_or_default();
+    let spec = attributes.object.as_mut().and_then(|pod| pod.get_mut("spec"));
+    let Some(spec) = spec.and_then(Value::as_object_mut) else {
+        return;
+    };
+    for key in ["priority", "preemptionPolicy"] {
+        if let (true, Some(own)) = (spec.get(key).is_none_or(Value::is_null), before.get(key)) {
+            spec.insert(key.to_owned(), own.clone());
+        }
+    }
+}
 
 #[async_trait]
 impl Admission for Priority {
@@ -200,26 +236,26 @@ impl Admission for Priority {
     }
 
     async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
-        if attributes.operation != Operation::Create || !attributes.is("", "pods") || !attributes.subresource.is_empty()
-        {
+        if !attributes.is("", "pods") || !attributes.subresource.is_empty() {
             return Ok(());
+        }
+        match attributes.operation {
+            Operation::Create => {}
+            Operation::Update => {
+                keep_priority(attributes);
+                return Ok(());
+            }
+            _ => return Ok(()),
         }
         let class = attributes
             .object
             .as_ref()
             .map(|pod| meta::text(pod, "/spec/priorityClassName").to_owned())
             .unwrap_or_default();
-        let group = "scheduling.k8s.io";
         let found = if class.is_empty() {
-            let is_default = |class: &Value| class.get("globalDefault").and_then(Value::as_bool) == Some(true);
-            attributes
-                .context
-                .lister
-                .list(group, "priorityclasses", None)
-                .into_iter()
-                .find(|class| is_default(class))
+            default_class(attributes)
         } else {
-            let found = attributes.context.lister.get(group, "priorityclasses", "", &class);
+            let found = attributes.context.lister.get(SCHEDULING, "priorityclasses", "", &class);
             if found.is_none() {
                 return Err(attributes.forbidden(&format!("no PriorityClass with name {class} was found")));
             }
@@ -263,6 +299,27 @@ impl Admission for Priority {
             }
         }
         Ok(())
+    }
+
+    async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        let writes = matches!(attributes.operation, Operation::Create | Operation::Update);
+        let class = attributes.object.as_deref().filter(|class| is_default_class(class));
+        let (true, Some(class)) = (
+            writes && attributes.is(SCHEDULING, "priorityclasses") && attributes.subresource.is_empty(),
+            class,
+        ) else {
+            return Ok(());
+        };
+        let Some(other) = default_class(attributes) else {
+            return Ok(());
+        };
+        if attributes.operation == Operation::Update && meta::name(&other) == meta::name(class) {
+            return Ok(());
+        }
+        Err(attributes.forbidden(&format!(
+            "PriorityClass {} is already marked as default. Only one default can exist",
+            meta::name(&other)
+        )))
     }
 }
 

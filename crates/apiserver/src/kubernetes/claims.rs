@@ -10,7 +10,8 @@ use super::volumes::{self, MODES};
 use super::{defaults, internal, resource_names, storage};
 use crate::meta;
 
-const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+/// How claims named their class before they had a field for it.
+pub(super) const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 const SNAPSHOTS: &str = "snapshot.storage.k8s.io";
 /// Where the growth of a volume may be.
 const RESIZE_STATES: [&str; 5] = [

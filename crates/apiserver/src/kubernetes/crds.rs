@@ -14,12 +14,17 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
             names
                 .entry("singular")
                 .or_insert_with(|| kind_name.to_lowercase().into());
-            names
-                .entry("listKind")
-                .or_insert_with(|| format!("{kind_name}List").into());
+            if !kind_name.is_empty() {
+                let list_kind = format!("{kind_name}List");
+                names.entry("listKind").or_insert_with(|| list_kind.into());
+            }
         }
         if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
             spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
+        }
+        let service = crd.pointer_mut("/spec/conversion/webhook/clientConfig/service");
+        if let Some(service) = service.and_then(Value::as_object_mut) {
+            service.entry("port").or_insert_with(|| json!(443));
         }
     };
     kind.prepare_create = |_, crd| {

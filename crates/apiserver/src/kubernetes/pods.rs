@@ -43,6 +43,12 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.prepare_status = |_, pod, old| status::prepare(pod, old);
     kind.validate_status = status::validate;
     kind.whole_first = true;
+    kind.left_alone = |subresource| match subresource {
+        "status" => &["metadata.deletionTimestamp", "metadata.ownerReferences"],
+        _ => &[],
+    };
+    // last, for who is warned of an annotation is told before it has become a field
+    kind.canonicalize = annotations::take_app_armor;
     kind.fields = fields;
     kind.grace = grace;
     // upstream spares the changes, which are hardly ever people's
@@ -109,6 +115,7 @@ fn validate_create(pod: &Value) -> ErrorList {
         let why = "cannot be set until all schedulingGates have been cleared";
         errors.push(Error::forbidden(&path.child("nodeName"), why));
     }
+    annotations::validate_profiles(pod, &path, true, &mut errors);
     errors
 }
 
@@ -339,8 +346,16 @@ impl Subresource for Binding {
                 &format!("pod {} is already assigned to node {current:?}", meta::name(pod)),
             ));
         }
+        if !meta::elements(pod, "/spec/schedulingGates").is_empty() {
+            let why = format!("pod {} has non-empty .spec.schedulingGates", meta::name(pod));
+            return Err(ApiError::conflict("", "pods/binding", meta::name(pod), &why));
+        }
         let mut pod = pod.clone();
         set(&mut pod, &["spec", "nodeName"], node.into());
+        // who bound it knows better than who hoped to
+        if let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) {
+            status.remove("nominatedNodeName");
+        }
         for key in ["labels", "annotations"] {
             for (name, value) in meta::string_map(body.pointer(&format!("/metadata/{key}"))) {
                 set(&mut pod, &["metadata", key, &name], value.into());

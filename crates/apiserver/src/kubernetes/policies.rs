@@ -310,6 +310,7 @@ fn validate_limit(limit: &Value, path: &Path, errors: &mut ErrorList) {
 }
 
 pub(super) fn limit_ranges(mut kind: Kind) -> Kind {
+    kind.create_on_update = true;
     kind.validate = |range| {
         let mut errors = ErrorList::new();
         let mut types = BTreeSet::new();
@@ -418,6 +419,7 @@ fn toleration_text(toleration: &Value) -> String {
 }
 
 pub(super) fn runtime_classes(mut kind: Kind) -> Kind {
+    kind.create_on_update = true;
     kind.whole_first = true;
     kind.validate = |class| {
         let mut errors = ErrorList::new();

@@ -22,6 +22,7 @@ const NODE_PORTS: std::ops::Range<i64> = 30_000..32_768;
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.name = meta::dns1123_label;
+    kind.create_on_update = true;
     kind.prepare_create = |context, service| {
         let is_external = families::kind(service) == "ExternalName";
         if let Some(spec) = service

@@ -91,6 +91,7 @@ pub(super) fn validate_template(template: &Value, path: &Path, errors: &mut Erro
     validate_template_metadata(template, path, errors);
     let spec = template.get("spec").unwrap_or(&none);
     pods::spec::validate(spec, None, &path.child("spec"), errors);
+    pods::annotations::validate_profiles(template, &path.child("spec"), false, errors);
     if !list(spec, "ephemeralContainers").is_empty() {
         let why = "ephemeral containers not allowed in pod template";
         errors.push(Error::forbidden(&path.child("spec").child("ephemeralContainers"), why));

@@ -168,6 +168,9 @@ impl Scope {
                     "resourceVersion should not be set on objects to be created",
                 ));
             }
+            // the status was dropped, and comes back as the schema defaults it when the object is read from the store
+            let mut candidate = candidate;
+            self.definition.restore(&mut candidate);
             match self.commit_put(&name, Expect::Absent, &candidate).await {
                 Ok(done) => {
                     let mut stored = Stored::by(done, candidate);

@@ -214,6 +214,8 @@ impl Scope {
             of_status = strategy.update_status(context, &mut object, old)?;
         } else {
             strategy.drop_disabled(&mut object, Some(old));
+            // what is stored has what its type always has: where the new object does not tell it, nothing changes
+            self.definition.complete(&mut object);
             if strategy.has_generation() {
                 bump_generation(&mut object, old, has_status);
             }

@@ -45,13 +45,13 @@ const INTERNAL_SECRET: Kind = kind(
     CORE,
     "internalsecrets",
     "InternalSecret",
-    "internalsecret.core.gardener.cloud",
+    "internalsecrets.core.gardener.cloud",
 );
 const WORKLOAD_IDENTITY: Kind = kind(
     SECURITY,
     "workloadidentities",
     "WorkloadIdentity",
-    "workloadidentity.security.gardener.cloud",
+    "workloadidentities.security.gardener.cloud",
 );
 const SEED: Kind = kind(CORE, "seeds", "Seed", "seed.core.gardener.cloud");
 

@@ -3,9 +3,11 @@
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::{Value, json};
 
+use super::containers::each_container;
 use super::scheduling;
-use crate::kubernetes::checks::{annotation, descending_path, list, map, text};
+use crate::kubernetes::checks::{annotation, descending_path, map, text};
 use crate::kubernetes::json_text;
+use crate::meta;
 
 /// A pod that a kubelet runs by itself.
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -42,14 +44,107 @@ fn seccomp(profile: &str, path: &Path, errors: &mut ErrorList) {
     }
 }
 
+/// The profile that an annotation's text names.
+fn profile_of(text: &str) -> Option<Value> {
+    match text {
+        "unconfined" => Some(json!({"type": "Unconfined"})),
+        "runtime/default" => Some(json!({"type": "RuntimeDefault"})),
+        other => {
+            let file = other.strip_prefix("localhost/")?;
+            let is_whole = !file.is_empty() && file.trim() == file;
+            is_whole.then(|| json!({"type": "Localhost", "localhostProfile": file}))
+        }
+    }
+}
+
+/// What does not agree between a profile and an annotation that names one; `defaults` are names of the runtime's own.
+fn disagreement(annotation: &str, profile: &Value, defaults: &[&str], what: &str, path: &Path) -> Option<Error> {
+    let wrong = |key: &str, word: &str| {
+        let why = format!("{what} {word} in annotation and field must match");
+        Some(Error::forbidden(&path.child(key), why))
+    };
+    let agrees = match text(profile, "type") {
+        "Unconfined" => annotation == "unconfined",
+        "RuntimeDefault" => defaults.contains(&annotation),
+        "Localhost" => match annotation.strip_prefix("localhost/") {
+            Some(file) if profile.get("localhostProfile").and_then(Value::as_str) != Some(file) => {
+                return wrong("localhostProfile", "profile");
+            }
+            file => file.is_some(),
+        },
+        _ => true,
+    };
+    if agrees { None } else { wrong("type", "type") }
+}
+
+/// Checks that profiles of a new pod's or template's containers are those that annotations name for them; the path is the spec's. Containers
+/// without one `take` what an annotation names for AppArmor, or have the pod's.
+pub(in crate::kubernetes) fn validate_profiles(object: &Value, path: &Path, take: bool, errors: &mut ErrorList) {
+    let spec = object.get("spec").unwrap_or(&Value::Null);
+    let place = |at: &Path, key: &str| at.child("securityContext").child(key);
+    let profile = |own: &Value, key: &str| own.get("securityContext").and_then(|context| context.get(key)).cloned();
+    let seccomp = |own: &Value, at: &Path, annotated: &str| {
+        let profile = profile(own, "seccompProfile")?;
+        let named = annotation(object, annotated)?;
+        let defaults = ["runtime/default", "docker/default"];
+        disagreement(named, &profile, &defaults, "seccomp", &place(at, "seccompProfile"))
+    };
+    errors.extend(seccomp(spec, path, SECCOMP_OF_POD));
+    for (at, container) in each_container(spec, path) {
+        errors.extend(seccomp(
+            container,
+            &at,
+            &format!("{SECCOMP}{}", text(container, "name")),
+        ));
+    }
+    if meta::text(spec, "/os/name") == "windows" {
+        return;
+    }
+    for (at, container) in each_container(spec, path) {
+        let Some(named) = annotation(object, &format!("{APP_ARMOR}{}", text(container, "name"))) else {
+            continue;
+        };
+        let taken = profile_of(named).filter(|_| take);
+        let own = profile(container, "appArmorProfile")
+            .or(taken)
+            .or_else(|| profile(spec, "appArmorProfile"));
+        let at = place(&at, "appArmorProfile");
+        errors.extend(own.and_then(|own| disagreement(named, &own, &["runtime/default"], "apparmor", &at)));
+    }
+}
+
+/// Gives containers that have no profile of AppArmor the one that an annotation names for them, unless it is the pod's.
+pub(super) fn take_app_armor(pod: &mut Value) {
+    let named = meta::string_map(pod.pointer("/metadata/annotations"));
+    if !named.keys().any(|key| key.starts_with(APP_ARMOR)) || meta::text(pod, "/spec/os/name") == "windows" {
+        return;
+    }
+    let of_pod = pod.pointer("/spec/securityContext/appArmorProfile").cloned();
+    for key in ["initContainers", "containers"] {
+        let containers = pod.get_mut("spec").and_then(|spec| spec.get_mut(key));
+        for container in containers.and_then(Value::as_array_mut).into_iter().flatten() {
+            let named = named.get(&format!("{APP_ARMOR}{}", text(container, "name")));
+            let profile = named
+                .and_then(|named| profile_of(named))
+                .filter(|own| Some(own) != of_pod.as_ref());
+            let (Some(profile), Some(members)) = (profile, container.as_object_mut()) else {
+                continue;
+            };
+            let context = members.entry("securityContext").or_insert_with(|| json!({}));
+            if let Some(context) = context.as_object_mut() {
+                context.entry("appArmorProfile").or_insert(profile);
+            }
+        }
+    }
+}
+
 fn app_armor(key: &str, profile: &str, spec: &Value, path: &Path, errors: &mut ErrorList) {
     let Some(name) = key.strip_prefix(APP_ARMOR) else {
         return;
     };
     let at = path.key(key);
-    let lists = ["initContainers", "containers", "ephemeralContainers"];
-    let mut containers = lists.iter().flat_map(|key| list(spec, key));
-    if !containers.any(|container| text(container, "name") == name) {
+    let mut containers = each_container(spec, path);
+    if !containers.any(|(_, container)| text(container, "name") == name) {
         errors.push(Error::invalid(&at, name, "container not found"));
     }
     let known = ["", "runtime/default", "unconfined"];

@@ -85,6 +85,12 @@ fn strip(status: &mut Value, before: &Value) {
 
 /// Fills in a new status what who writes it does not know or may not forget.
 pub(super) fn prepare(pod: &mut Value, old: &Value) {
+    // kubelets say when a pod was deleted, and may be wrong
+    meta::set(
+        pod,
+        "deletionTimestamp",
+        old.pointer("/metadata/deletionTimestamp").cloned(),
+    );
     let before = status_of(old);
     let Some(members) = pod.as_object_mut() else { return };
     let status = members.entry("status").or_insert_with(|| json!({}));

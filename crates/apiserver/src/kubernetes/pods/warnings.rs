@@ -170,7 +170,8 @@ fn of(pod: &Value, path: Option<&Path>, found: &mut Vec<String>) {
         }
         let key = format!("{APP_ARMOR}{}", text(container, "name"));
         let of_annotation = annotations.get(&key).and_then(Value::as_str);
-        if let Some(named) = of_annotation.filter(|_| path.is_some())
+        let is_told = path.is_some() || meta::text(spec, "/os/name") != "windows";
+        if let Some(named) = of_annotation.filter(|_| is_told)
             && profile(container, "appArmorProfile").is_none()
             && profile(spec, "appArmorProfile").is_none_or(|own| app_armor(&own) != named)
         {

@@ -174,14 +174,10 @@ impl Estimator<'_> {
                 path.push(field.clone());
                 self.node(expr, operand.cost.plus(Range::exactly(u64::from(own))), path)
             }
-            Node::Has { operand, field } => {
+            Node::Has { operand, .. } => {
+                // whether the field is there, and not how large it is
                 let operand = self.of(operand);
-                let mut path = operand.path;
-                path.push(field.clone());
-                Estimate {
-                    path: Vec::new(),
-                    ..self.node(expr, operand.cost, path)
-                }
+                self.node(expr, operand.cost, Vec::new())
             }
             Node::Logic { args, .. } => {
                 let costs: Vec<Range> = args.iter().map(|arg| self.of(arg).cost).collect();

@@ -8,6 +8,7 @@ mod formats;
 mod lists;
 mod network;
 mod numbers;
+mod numerals;
 mod texts;
 mod times;
 
@@ -31,6 +32,8 @@ use self::times::times;
 use crate::eval::{EvalError, Evaluation};
 use crate::library;
 use crate::value::Value;
+
+pub(crate) use self::conversions::shown;
 
 type Found<'a> = Result<Value<'a>, EvalError>;
 

@@ -284,6 +284,41 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_map_has_no_fields() {
+        for source in [
+            "!has(dyn(null).x) && !has(dyn(1).x) && !has(self.i.x)",
+            "!has(optional.none().x) && !has(optional.of(dyn(1)).x) && has(optional.of(self).a)",
+            "dyn(null)[?'a'] == optional.none() && self.i[?0].orValue('q') == 'q' && self.i.?x == optional.none()",
+            "dyn(self.l)[0.0] == 'a' && self.l[dyn(1u)] == 'b' && self.l[?9] == optional.none() && self.m[?'z'] == optional.none()",
+        ] {
+            assert_eq!(run(source), Ok("true".to_owned()), "{source}");
+        }
+        for (source, expected) in [
+            ("dyn(null).a == 1", "no such key: a"),
+            ("has(self.i.x.y)", "no such key: x"),
+            ("dyn(null)['a'] == 1", "no such key: a"),
+            ("self.i[0] == 1", "no such key: 0"),
+            ("dyn(self.m)[1.5] == 1", "no such key: 1.5"),
+            ("has(dyn([1]).b)", "unsupported index type 'string' in list"),
+            ("dyn(self.l).b == 1", "unsupported index type 'string' in list"),
+            (
+                "dyn(self.l)[?'b'] == optional.none()",
+                "unsupported index type 'string' in list",
+            ),
+            (
+                "dyn(self).l.?b == optional.none()",
+                "unsupported index type 'string' in list",
+            ),
+            ("self.l[dyn(true)] == 'a'", "unsupported index type 'bool' in list"),
+            ("self.l[dyn(0.5)] == 'a'", "unsupported index value 0.5 in list"),
+            ("self.l[-1] == 'a'", "index out of bounds: -1"),
+            ("self.m[dyn(self.l)] == 1", "invalid qualifier type: []interface {}"),
+        ] {
+            assert_eq!(run(source), Err(expected.to_owned()), "{source}");
+        }
+    }
+
+    #[test]
     fn what_fails_says_why() {
         for (source, expected) in [
             ("self.o.x == 1", "no such key: x"),
@@ -386,6 +421,20 @@ mod tests {
             let value = Value::of_json(&json, Some(&declared));
             let evaluated = program.run(vec![("self", value)], None, crate::CALL_LIMIT);
             assert_eq!(evaluated.value.unwrap_err(), EvalError::CostLimit, "{source}");
+        }
+    }
+
+    #[test]
+    fn asking_for_fields_makes_comparisons_of_truth_values() {
+        let environment = Environment::new([("self", declared())]);
+        for source in [
+            "has(self.s) == has(self.l)",
+            "has(self.m) != has(self.s)",
+            "has(self.a) == has(self.a)",
+        ] {
+            // two variables and a comparison
+            let program = environment.compile(source).unwrap();
+            assert_eq!(program.estimated_cost, 3, "{source}");
         }
     }
 

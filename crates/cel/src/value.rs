@@ -137,6 +137,34 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// The name of its type in cel-go, which some messages show.
+    pub(crate) fn go_type(&self) -> &'static str {
+        match self {
+            Self::Null => "types.Null",
+            Self::Bool(_) => "types.Bool",
+            Self::Int(_) => "types.Int",
+            Self::Uint(_) => "types.Uint",
+            Self::Double(_) => "types.Double",
+            Self::Text(_) => "types.String",
+            Self::Bytes(_) => "types.Bytes",
+            Self::List(_) => "*types.baseList",
+            Self::Map(_) => "*types.baseMap",
+            Self::Json(Json::Array(_), _) => "[]interface {}",
+            Self::Json(..) => "map[string]interface {}",
+            Self::Timestamp(_) => "types.Timestamp",
+            Self::Duration(_) => "types.Duration",
+            Self::Type(_) => "*types.Type",
+            Self::Optional(_) => "*types.Optional",
+            Self::Quantity(_) => "cel.Quantity",
+            Self::Url(_) => "cel.URL",
+            Self::Ip(_) => "cel.IP",
+            Self::Cidr(_) => "cel.CIDR",
+            Self::Semver(_) => "cel.Semver",
+            Self::Format(_) => "*cel.Format",
+            Self::Check(_) => "library.authorizerVal",
+        }
+    }
+
     /// How many elements, bytes or characters.
     pub(crate) fn size(&self) -> u64 {
         let size = match self {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Found, NANO, duration, failed, int, timestamp};
+use super::{Found, NANO, duration, failed, int, numerals, timestamp};
 use crate::eval::Evaluation;
 use crate::value::Value;
 
@@ -101,13 +101,11 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// A value as `string(…)` shows it.
-pub(super) fn shown(value: &Value<'_>) -> Option<String> {
+pub(crate) fn shown(value: &Value<'_>) -> Option<String> {
     Some(match value {
         Value::Int(value) => value.to_string(),
         Value::Uint(value) => value.to_string(),
-        Value::Double(value) if value.is_nan() => "NaN".to_owned(),
-        Value::Double(value) if value.is_infinite() => if *value > 0.0 { "+Inf" } else { "-Inf" }.to_owned(),
-        Value::Double(value) => value.to_string(),
+        Value::Double(value) => numerals::shortest(*value),
         Value::Bool(value) => value.to_string(),
         Value::Text(text) => text.clone().into_owned(),
         Value::Timestamp(time) => time.to_string(),

@@ -7,7 +7,7 @@ use crate::ast::{Expr, Fold, FoldKind, Literal, Node};
 use crate::declared::Declared;
 use crate::errors::Finding;
 use crate::functions;
-use crate::library;
+use crate::library::{self, Overload};
 use crate::literals::mixed;
 use crate::parser::qualified;
 use crate::types::{BOOL, Bindings, INT, STRING, Type};
@@ -215,23 +215,7 @@ impl Checker {
         if types.iter().any(|found| matches!(found, Type::Error)) {
             return Type::Error;
         }
-        let mut result: Option<Type> = None;
-        for overload in overloads {
-            if overload.member != target.is_some() || overload.params.len() != types.len() {
-                continue;
-            }
-            let mut bindings = Bindings::default();
-            let mut pairs = overload.params.iter().zip(&types);
-            if pairs.all(|(formal, actual)| bindings.fits(formal, actual)) {
-                let found = bindings.filled(&overload.result);
-                result = Some(match result {
-                    Some(known) if known.is(&found) => known,
-                    Some(_) => Type::Dyn,
-                    None => found,
-                });
-            }
-        }
-        match result {
+        match returned(overloads, target.is_some(), &types) {
             Some(result) => {
                 if let Some(finding) = self.literal(name, target, args) {
                     self.findings.push(finding);
@@ -324,6 +308,13 @@ impl Checker {
                 list
             }
             FoldKind::Map => Type::List(Box::new(body)),
+            FoldKind::SortBy => {
+                let types = [range, Type::List(Box::new(body))];
+                match library::function(SORT_BY).and_then(|overloads| returned(overloads, true, &types)) {
+                    Some(sorted) => sorted,
+                    None => self.mismatch(at, SORT_BY, true, &types),
+                }
+            }
             FoldKind::TransformMap => {
                 let key = match range {
                     Type::Map(key, _) => *key,
@@ -352,4 +343,28 @@ impl Checker {
         }
         result
     }
+}
+
+/// What a macro calls that sorts by keys.
+const SORT_BY: &str = "@sortByAssociatedKeys";
+
+/// The type of what a function answers; none if it cannot be called with these types.
+fn returned(overloads: &[Overload], member: bool, types: &[Type]) -> Option<Type> {
+    let mut result: Option<Type> = None;
+    for overload in overloads {
+        if overload.member != member || overload.params.len() != types.len() {
+            continue;
+        }
+        let mut bindings = Bindings::default();
+        let mut pairs = overload.params.iter().zip(types);
+        if pairs.all(|(formal, actual)| bindings.fits(formal, actual)) {
+            let found = bindings.filled(&overload.result);
+            result = Some(match result {
+                Some(known) if known.is(&found) => known,
+                Some(_) => Type::Dyn,
+                None => found,
+            });
+        }
+    }
+    result
 }

@@ -371,6 +371,10 @@ impl Evaluation<'_> {
             }
         }
         self.pay(1)?;
+        if fold.kind == FoldKind::SortBy {
+            let keys = Value::List(Arc::new(state.list));
+            return functions::call(self, "@sortByAssociatedKeys", true, &[range, keys]);
+        }
         state.result(fold.kind)
     }
 

@@ -9,6 +9,8 @@ mod lists;
 mod network;
 mod numbers;
 mod numerals;
+mod overloads;
+mod sequences;
 mod texts;
 mod times;
 
@@ -27,6 +29,8 @@ use self::formats::formats;
 use self::lists::{lists, optionals};
 use self::network::addresses;
 use self::numbers::arithmetic;
+use self::overloads::no_overload;
+use self::sequences::sequences;
 use self::texts::texts;
 use self::times::times;
 use crate::eval::{EvalError, Evaluation};
@@ -127,7 +131,7 @@ pub(crate) fn call<'a>(evaluation: &mut Evaluation<'_>, name: &str, member: bool
             return if numbers {
                 Ok(Value::Bool(false))
             } else {
-                Err(EvalError::overload())
+                Err(no_overload(name, args))
             };
         };
         return Ok(Value::Bool(match name {
@@ -141,11 +145,12 @@ pub(crate) fn call<'a>(evaluation: &mut Evaluation<'_>, name: &str, member: bool
         .or_else(|| conversion(evaluation, name, args))
         .or_else(|| times(name, args))
         .or_else(|| texts(evaluation, name, args))
+        .or_else(|| sequences(evaluation, name, member, args))
         .or_else(|| lists(evaluation, name, member, args))
         .or_else(|| optionals(name, args))
         .or_else(|| addresses(evaluation, name, args))
         .or_else(|| amounts(evaluation, name, args))
         .or_else(|| formats(evaluation, name, args))
         .or_else(|| checks(evaluation, name, args));
-    found.unwrap_or_else(|| Err(EvalError::overload()))
+    found.unwrap_or_else(|| Err(no_overload(name, args)))
 }

@@ -464,14 +464,18 @@ impl Parser {
         range: Expr,
         args: Vec<Expr>,
     ) -> Option<Expr> {
+        if kind == FoldKind::SortBy && matches!(range.node, Node::Literal(_) | Node::Map(_) | Node::Struct(_)) {
+            let why = "sortBy can only be applied to a list, identifier, comprehension, call or select expression";
+            self.findings.push(Finding::new(range.at, why));
+            return None;
+        }
         let mut args = args.into_iter();
         let mut bound = Vec::new();
         for arg in args.by_ref().take(names) {
             match arg.node {
                 Node::Ident(name) => bound.push(name),
                 _ => {
-                    self.findings
-                        .push(Finding::new(arg.at, "argument must be a simple name"));
+                    self.findings.push(Finding::new(arg.at, no_name(kind, names)));
                     return None;
                 }
             }
@@ -511,8 +515,19 @@ fn shape(name: &str, args: usize) -> Option<(FoldKind, usize, bool)> {
         ("transformMapEntry", 4) => (FoldKind::TransformMapEntry, 2, true),
         ("optMap", 2) => (FoldKind::OptMap, 1, false),
         ("optFlatMap", 2) => (FoldKind::OptFlatMap, 1, false),
+        ("sortBy", 2) => (FoldKind::SortBy, 1, false),
         _ => return None,
     })
+}
+
+/// What is said of an argument of a macro that should be a name.
+fn no_name(kind: FoldKind, names: usize) -> &'static str {
+    match kind {
+        FoldKind::OptMap => "optMap() variable name must be a simple identifier",
+        FoldKind::OptFlatMap => "optFlatMap() variable name must be a simple identifier",
+        FoldKind::Map | FoldKind::Filter | FoldKind::SortBy if names == 1 => "argument is not an identifier",
+        _ => "argument must be a simple name",
+    }
 }
 
 /// `a.b.c` of identifiers only.

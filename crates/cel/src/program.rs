@@ -319,6 +319,57 @@ mod tests {
     }
 
     #[test]
+    fn lists_are_cut_and_put_in_order() {
+        for source in [
+            "self.l.slice(1, 3) == ['b', 'c'] && self.l.slice(0, 0) == [] && self.l.reverse() == ['c', 'b', 'a']",
+            "[[1], [], [2, 3]].flatten() == [1, 2, 3] && [[[1]], [[2]]].flatten(2) == [1, 2] && [[[1]]].flatten(1) == [[1]]",
+            "dyn([1, 2]).flatten() == [1, 2] && [[1]].flatten(0) == [[1]]",
+            "lists.range(3) == [0, 1, 2] && lists.range(-1) == [] && [1, 2, 1].distinct() == [1, 2]",
+            "self.n.sort() == [1, 2, 3] && ['b', 'a'].sort() == ['a', 'b'] && [].sort() == []",
+            "self.n.sortBy(x, -x) == [3, 2, 1] && self.l.sortBy(x, x == 'b') == ['a', 'c', 'b']",
+            "self.l.first().value() == 'a' && self.l.last() == optional.of('c') && ![].first().hasValue()",
+            "optional.unwrap([optional.of(1), optional.none()]) == [1] && [optional.of(2)].unwrapOpt() == [2]",
+            "lists.range(3).sortBy(x, [2, 0, 1][x]).map(x, x * 2) == [2, 4, 0] && sign(quantity('-1')) == -1",
+        ] {
+            assert_eq!(run(source), Ok("true".to_owned()), "{source}");
+        }
+        for (source, expected) in [
+            (
+                "[1].slice(-1, 0) == []",
+                "cannot slice(-1, 0), negative indexes not supported",
+            ),
+            (
+                "[1].slice(1, 0) == []",
+                "cannot slice(1, 0), start index must be less than or equal to end index",
+            ),
+            ("[1].slice(0, 2) == []", "cannot slice(0, 2), list is length 1"),
+            ("[[1]].flatten(-1) == []", "level must be non-negative"),
+            (
+                "[dyn(1), dyn('a')].sort() == []",
+                "list elements must have the same type",
+            ),
+            ("dyn([[1], [2]]).sort() == []", "list elements must be comparable"),
+            ("self.n.sortBy(x, dyn([x])) == []", "list elements must be comparable"),
+            ("dyn(1).sort() == []", "no such overload: sort"),
+            ("dyn(1).reverse() == []", "no such overload: reverse(int)"),
+            (
+                "[1].sortBy(x, [x]) == []",
+                "ERROR: <input>:1:11: found no matching overload for '@sortByAssociatedKeys' applied to 'list(int).(list(list(int)))'\n | [1].sortBy(x, [x]) == []\n | ..........^",
+            ),
+            (
+                "{'a': 1}.sortBy(x, x) == []",
+                "ERROR: <input>:1:1: sortBy can only be applied to a list, identifier, comprehension, call or select expression\n | {'a': 1}.sortBy(x, x) == []\n | ^",
+            ),
+            (
+                "[1].sortBy(1, 2) == []",
+                "ERROR: <input>:1:12: argument is not an identifier\n | [1].sortBy(1, 2) == []\n | ...........^",
+            ),
+        ] {
+            assert_eq!(run(source), Err(expected.to_owned()), "{source}");
+        }
+    }
+
+    #[test]
     fn what_fails_says_why() {
         for (source, expected) in [
             ("self.o.x == 1", "no such key: x"),

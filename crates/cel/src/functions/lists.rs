@@ -32,8 +32,10 @@ pub(super) fn lists<'a>(
         }
         ("sum", []) => {
             let mut all = list.elements();
-            let Some(first) = all.next() else {
-                return Some(Ok(Value::Int(0)));
+            let first = match all.next() {
+                None => return Some(Ok(Value::Int(0))),
+                Some(first @ (Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Duration(_))) => first,
+                Some(_) => return None,
             };
             all.try_fold(first, |sum, one| {
                 arithmetic(evaluation, "_+_", &[sum, one]).unwrap_or_else(|| Err(EvalError::overload()))

@@ -14,6 +14,7 @@ pub(super) fn arithmetic<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: 
         ("!_", [Value::Bool(value)]) => Ok(Value::Bool(!value)),
         ("-_", [Value::Int(value)]) => overflow(value.checked_neg()),
         ("-_", [Value::Double(value)]) => Ok(Value::Double(-value)),
+        ("-_", [Value::Duration(value)]) => span(-value),
         ("_+_", [Value::Int(a), Value::Int(b)]) => overflow(a.checked_add(*b)),
         ("_-_", [Value::Int(a), Value::Int(b)]) => overflow(a.checked_sub(*b)),
         ("_*_", [Value::Int(a), Value::Int(b)]) => overflow(a.checked_mul(*b)),

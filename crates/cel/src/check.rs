@@ -7,6 +7,7 @@ use crate::ast::{Expr, Fold, FoldKind, Literal, Node};
 use crate::declared::Declared;
 use crate::errors::Finding;
 use crate::functions;
+use crate::instant::Instant;
 use crate::library::{self, Overload};
 use crate::literals::mixed;
 use crate::parser::qualified;
@@ -237,7 +238,7 @@ impl Checker {
         };
         let usable = match name {
             "duration" => functions::duration(text).is_some(),
-            "timestamp" => functions::timestamp(text).is_some(),
+            "timestamp" => Instant::parse(text).is_ok(),
             _ => functions::pattern(text).is_ok(),
         };
         (!usable).then(|| Finding::new(arg.at, format!("invalid {name} argument")))

@@ -16,7 +16,6 @@ mod times;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use regex::Regex;
 
@@ -34,6 +33,7 @@ use self::sequences::sequences;
 use self::texts::texts;
 use self::times::times;
 use crate::eval::{EvalError, Evaluation};
+use crate::instant::Instant;
 use crate::library;
 use crate::value::Value;
 
@@ -92,12 +92,15 @@ pub(crate) fn duration(text: &str) -> Option<i128> {
 }
 
 /// A time in RFC 3339, or a date.
-pub(crate) fn timestamp(text: &str) -> Option<Timestamp> {
-    if let Ok(time) = text.parse::<Timestamp>() {
+pub(crate) fn timestamp(text: &str) -> Option<Instant> {
+    if let Ok(time) = Instant::parse(text) {
         return Some(time);
     }
+    if let Ok(time) = text.parse::<jiff::Timestamp>() {
+        return Some(time.into());
+    }
     let date: jiff::civil::Date = text.parse().ok()?;
-    date.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
+    date.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp().into())
 }
 
 pub(crate) fn decode_base64(text: &str) -> Option<Vec<u8>> {

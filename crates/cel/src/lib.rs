@@ -15,6 +15,7 @@ mod declared;
 mod errors;
 mod eval;
 mod functions;
+mod instant;
 mod lexer;
 mod library;
 mod literals;
@@ -27,6 +28,7 @@ mod value;
 
 pub use declared::{Declared, Elements, Field, REQUEST_SIZE, Shape, escape, is_identifier};
 pub use eval::{Authorizer, Check, EvalError, Lazy};
+pub use instant::Instant;
 pub use program::{Compiled, Environment, Evaluated, Program};
 pub use value::Value;
 

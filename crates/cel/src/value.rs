@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use gardener_apimachinery::quantity::Amount;
 use ipnet::IpNet;
-use jiff::Timestamp;
 use serde_json::Value as Json;
 
 use crate::declared::{Declared, Elements, Shape};
 use crate::eval::Check;
 use crate::functions;
+use crate::instant::Instant;
 
 /// A value.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ pub enum Value<'a> {
     /// A list or an object of JSON, and what is declared of it.
     Json(&'a Json, Option<&'a Declared>),
     /// A time.
-    Timestamp(Timestamp),
+    Timestamp(Instant),
     /// A duration in nanoseconds.
     Duration(i128),
     /// The name of a type.

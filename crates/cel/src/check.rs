@@ -11,6 +11,7 @@ use crate::instant::Instant;
 use crate::library::{self, Overload};
 use crate::literals::mixed;
 use crate::parser::qualified;
+use crate::templates::unformattable;
 use crate::types::{BOOL, Bindings, INT, STRING, Type};
 
 /// The types of a tree's nodes, as long as the tree stays where it is.
@@ -38,11 +39,14 @@ pub(crate) fn check(expr: &Expr, variables: &BTreeMap<String, Arc<Declared>>) ->
                 .collect(),
         ],
         findings: Vec::new(),
+        literals: Vec::new(),
         types: Types::default(),
     };
     let found = checker.of(expr);
+    // what is written down is looked at only in what is right so far
     if checker.findings.is_empty() {
-        checker.findings = mixed(expr, &checker.types);
+        checker.findings = std::mem::take(&mut checker.literals);
+        checker.findings.extend(mixed(expr, &checker.types));
     }
     match checker.findings.is_empty() {
         true => Ok((found, checker.types)),
@@ -53,6 +57,8 @@ pub(crate) fn check(expr: &Expr, variables: &BTreeMap<String, Arc<Declared>>) ->
 struct Checker {
     scopes: Vec<BTreeMap<String, Type>>,
     findings: Vec<Finding>,
+    /// What is wrong with values that are written down.
+    literals: Vec<Finding>,
     types: Types,
 }
 
@@ -69,6 +75,7 @@ impl Checker {
     fn of(&mut self, expr: &Expr) -> Type {
         let found = self.found(expr);
         self.types.0.insert(Types::key(expr), found.clone());
+        self.literals.extend(unformattable(expr, &self.types));
         found
     }
 
@@ -117,10 +124,7 @@ impl Checker {
             Node::List(elements) => {
                 let mut joined: Option<Type> = None;
                 for (optional, element) in elements {
-                    let found = match (optional, self.of(element)) {
-                        (true, Type::Optional(inner)) => *inner,
-                        (_, found) => found,
-                    };
+                    let found = self.entry(*optional, element);
                     joined = Some(match joined {
                         Some(joined) => joined.join(found),
                         None => found,
@@ -132,10 +136,7 @@ impl Checker {
                 let mut joined: Option<(Type, Type)> = None;
                 for (optional, key, value) in entries {
                     let key = self.of(key);
-                    let value = match (optional, self.of(value)) {
-                        (true, Type::Optional(inner)) => *inner,
-                        (_, found) => found,
-                    };
+                    let value = self.entry(*optional, value);
                     joined = Some(match joined {
                         Some((keys, values)) => (keys.join(key), values.join(value)),
                         None => (key, value),
@@ -146,6 +147,18 @@ impl Checker {
             }
             Node::Struct(name) => self.wrong(expr.at, format!("undeclared reference to '{name}' (in container '')")),
             Node::Fold(fold) => self.fold(expr.at, fold),
+        }
+    }
+
+    /// The type of an element, which may be one only if it has a value.
+    fn entry(&mut self, optional: bool, expr: &Expr) -> Type {
+        match (optional, self.of(expr)) {
+            (true, Type::Optional(inner)) => *inner,
+            (true, found) if !found.is_dyn() => {
+                let why = format!("expected type 'optional_type({found})' but found '{found}'");
+                self.wrong(expr.at, why)
+            }
+            (_, found) => found,
         }
     }
 
@@ -213,14 +226,9 @@ impl Checker {
         let Some(overloads) = library::function(name) else {
             return self.wrong(at, format!("undeclared reference to '{name}' (in container '')"));
         };
-        if types.iter().any(|found| matches!(found, Type::Error)) {
-            return Type::Error;
-        }
         match returned(overloads, target.is_some(), &types) {
             Some(result) => {
-                if let Some(finding) = self.literal(name, target, args) {
-                    self.findings.push(finding);
-                }
+                self.literals.extend(self.literal(name, target, args));
                 result
             }
             None => self.mismatch(at, name, target.is_some(), &types),

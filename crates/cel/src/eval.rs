@@ -203,9 +203,8 @@ impl Evaluation<'_> {
                 (true, Value::Optional(Some(inner))) => *inner,
                 (_, value) => value,
             };
-            if map.insert(key, value).is_some() {
-                return Err(EvalError::new("duplicate key in map"));
-            }
+            // the last one counts
+            map.insert(key, value);
         }
         Ok(Value::Map(Arc::new(map)))
     }
@@ -486,7 +485,7 @@ fn bound<'s, 'a>(fold: &'s Fold, scope: &'s Scope<'s, 'a>, first: Value<'a>, sec
     }
 }
 
-fn of_literal<'a>(literal: &Literal) -> Value<'a> {
+pub(crate) fn of_literal<'a>(literal: &Literal) -> Value<'a> {
     match literal {
         Literal::Null => Value::Null,
         Literal::Bool(value) => Value::Bool(*value),
@@ -551,15 +550,12 @@ fn index_of<'a>(operand: &Value<'a>, index: &Value<'a>, optional: bool) -> Found
 
 /// An element of a list or a member of a map. What is neither has no parts, which is no error.
 fn part<'a>(operand: &Value<'a>, index: &Value<'_>) -> Result<Option<Value<'a>>, EvalError> {
-    let Some(own) = qualifier(index) else {
-        let why = format!("invalid qualifier type: {}", index.go_type());
-        return Err(EvalError::new(why));
-    };
+    let own = qualifier(index)?;
     if operand.list_len().is_none() {
-        return Ok(own.and_then(|key| operand.member(&key)));
+        return Ok(operand.member(&own));
     }
     match (own, index) {
-        (Some(Key::Int(at)), _) if i64::try_from(at).is_ok() => {
+        (Key::Int(at), _) if i64::try_from(at).is_ok() => {
             Ok(usize::try_from(at).ok().and_then(|at| operand.element(at)))
         }
         (_, Value::Uint(_) | Value::Double(_)) => {
@@ -573,12 +569,16 @@ fn part<'a>(operand: &Value<'a>, index: &Value<'_>) -> Result<Option<Value<'a>>,
     }
 }
 
-/// The key that an index is, which may be one that no map has (`1.5`); none for what is no index at all.
-fn qualifier(index: &Value<'_>) -> Option<Option<Key>> {
-    match index {
-        Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Text(_) => Some(index.key()),
+/// The key that an index is.
+///
+/// # Errors
+/// It is of a type that no index has.
+pub(crate) fn qualifier(index: &Value<'_>) -> Result<Key, EvalError> {
+    let key = match index {
+        Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Text(_) => index.key(),
         _ => None,
-    }
+    };
+    key.ok_or_else(|| EvalError::new(format!("invalid qualifier type: {}", index.go_type())))
 }
 
 /// How much there is to look at in a value, up to a limit.

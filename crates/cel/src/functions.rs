@@ -6,6 +6,7 @@ mod conversions;
 mod format;
 mod formats;
 mod lists;
+mod malformed;
 mod network;
 mod numbers;
 mod numerals;
@@ -38,6 +39,7 @@ use crate::library;
 use crate::value::Value;
 
 pub(crate) use self::conversions::shown;
+pub(crate) use self::format::{Piece, pieces, refused, takes};
 
 type Found<'a> = Result<Value<'a>, EvalError>;
 

@@ -20,9 +20,11 @@ mod lexer;
 mod library;
 mod literals;
 mod parser;
+mod plan;
 mod program;
 mod qualified;
 pub mod regexp;
+mod templates;
 mod types;
 mod value;
 

@@ -10,6 +10,7 @@ use crate::declared::{Declared, Field, Shape};
 use crate::errors::shown;
 use crate::eval::{Authorizer, Check, EvalError, Evaluation, Lazy, Scope};
 use crate::parser::parse;
+use crate::plan::unusable;
 use crate::qualified;
 use crate::types::Type;
 use crate::value::Value;
@@ -44,6 +45,8 @@ pub struct Program {
     pub output: String,
     /// The most it can cost, by what is declared of its variables.
     pub estimated_cost: u64,
+    /// Why it cannot be used, though nothing is wrong with its types: a constant in it that always fails.
+    pub unusable: Option<String>,
     /// What is known of its value, as expressions know it that use this one's value.
     pub declared: Arc<Declared>,
 }
@@ -104,6 +107,7 @@ impl Environment {
                 Type::Null => Compiled::Null,
                 _ => Compiled::Other,
             },
+            unusable: unusable(&expr),
             declared: Arc::new(found.declared()),
             estimated_cost: estimate(&expr, &self.variables, &types),
             expr: Arc::new(expr),
@@ -258,7 +262,7 @@ mod tests {
             "self.s.substring(1, 3) == 'él' && self.s.upperAscii() == 'HéLLO' && ' x '.trim() == 'x'",
             "'a,b,c'.split(',') == ['a', 'b', 'c'] && 'a,b,c'.split(',', 2) == ['a', 'b,c'] && ['a', 'b'].join('-') == 'a-b'",
             "'abc'.split('') == ['a', 'b', 'c'] && 'aaa'.replace('a', 'b', 2) == 'bba'",
-            "'%s is %d, %.2f, %x, %s'.format(['x', 7, 1.5, 255, [1, 'a']]) == 'x is 7, 1.50, ff, [1, a]'",
+            "'%s is %d, %.2f, %x, %s'.format(['x', 7, 1.5, 255, [1, 'a']]) == 'x is 7, 1.50, ff, [1, \"a\"]'",
             "self.n.sum() == 6 && self.n.min() == 1 && self.n.max() == 3 && !self.n.isSorted() && self.n.indexOf(2) == 2",
             "sets.contains(self.n, [1]) && sets.equivalent([1, 1, 2], [2, 1]) && sets.intersects([1], [1, 2])",
             "self.d < timestamp('2026-02-01T00:00:00Z') && self.d.getFullYear() == 2026 && self.d.getHours('+02:00') == 5",
@@ -315,6 +319,138 @@ mod tests {
             ("self.m[dyn(self.l)] == 1", "invalid qualifier type: []interface {}"),
         ] {
             assert_eq!(run(source), Err(expected.to_owned()), "{source}");
+        }
+    }
+
+    #[test]
+    fn conversions_and_texts() {
+        for (source, expected) in [
+            ("string(1e100) + string(1e21)", "1e+1001e+21"),
+            (
+                "string(123456789.0) + ' ' + string(1e-7) + ' ' + string(100000.5)",
+                "1.23456789e+08 1e-07 100000.5",
+            ),
+            (
+                "string(timestamp('2020-01-01T00:00:00+02:00'))",
+                "2020-01-01T00:00:00+02:00",
+            ),
+            (
+                "string(timestamp('9999-12-31T23:59:59Z').getFullYear('-02:00'))",
+                "9999",
+            ),
+            (
+                "string('x'.indexOf('x', 2)) + string('x'.lastIndexOf('x', 9)) + string('aba'.lastIndexOf('a', 1))",
+                "-1-10",
+            ),
+            (
+                "string('x'.indexOf('', 7)) + string({'a': 1, 'a': 2}['a']) + {1.5: 'b'}[1.5]",
+                "72b",
+            ),
+            (
+                "'%e|%.12e|%.2e'.format([1234.5, double('NaN'), 0.00012345])",
+                "1.234500×10⁰³|         NaN|1.234500×10⁻⁰⁴",
+            ),
+            (
+                "'%f|%.0f|%f'.format([1234.5678912, -2.5, double('-Infinity')])",
+                "1,234.567891|-2|-∞",
+            ),
+            (
+                "'%s'.format([[1, 'a', 1.5, null, b'x', duration('1s')]])",
+                "[1, \"a\", 1.500000, null, b\"x\", duration(\"1s\")]",
+            ),
+            (
+                "'%s %s'.format([{'b': dyn(1), 'a': dyn('x')}, {1: 'a'}])",
+                "{\"a\":\"x\", \"b\":1} {1:\"a\"}",
+            ),
+        ] {
+            let shown = run(source).map(|shown| shown.replace("\\\"", "\""));
+            assert_eq!(shown, Ok(format!("Text(\"{expected}\")")), "{source}");
+        }
+        for (source, expected) in [
+            ("int(self.s) == 1", "type conversion error from 'string' to 'int'"),
+            (
+                "double('1e40' + '0') > 1.0",
+                "type conversion error from 'string' to 'double'",
+            ),
+            (
+                "timestamp(self.s + 'x') == self.d",
+                "type conversion error from 'string' to 'google.protobuf.Timestamp'",
+            ),
+            ("string(dyn(self.m)) == ''", "no such overload: string(map)"),
+            ("self.s.split(dyn(1)) == []", "no such overload: split(string, int)"),
+            ("[dyn(1)].join(',') == ''", "no such overload: join(list, string)"),
+            ("dyn(null) < 1", "no such overload: _<_"),
+            ("dyn('a') < 1", "no such overload"),
+            (
+                "'%d'.format([self.i]) == ''",
+                "error during formatting: decimal clause can only be used on integers, was given string",
+            ),
+            (
+                "ip('1.2.' + '3').family() == 4",
+                "IP Address \"1.2.3\" parse error during conversion from string: ParseAddr(\"1.2.3\"): IPv4 address too short",
+            ),
+            ("cidr('10.0.0.0/8').containsIP('zz')", "no such overload"),
+            (
+                "timestamp('9999-12-31T23:59:59Z') + duration('1s') == self.d",
+                "timestamp overflow",
+            ),
+        ] {
+            assert_eq!(run(source), Err(expected.to_owned()), "{source}");
+        }
+        for (source, expected) in [
+            ("timestamp('2020-01-01') == self.d", "1:11: invalid timestamp argument"),
+            (
+                "{?'a': 1} == {}",
+                "1:8: expected type 'optional_type(int)' but found 'int'",
+            ),
+            ("'%d %d'.format([1]) == ''", "1:15: index 1 out of range"),
+            (
+                "'%d'.format([1, 2]) == ''",
+                "1:12: too many arguments supplied to string.format (expected 1, got 2)",
+            ),
+            (
+                "'%z'.format([1]) == ''",
+                "1:12: could not parse formatting clause: unrecognized formatting clause \"z\"",
+            ),
+            (
+                "'%f'.format([1]) == ''",
+                "1:14: error during formatting: fixed-point clause can only be used on doubles, was given int",
+            ),
+        ] {
+            let found = run(source).unwrap_err();
+            let first = found.lines().next().unwrap();
+            assert_eq!(first, format!("ERROR: <input>:{expected}"), "{source}");
+        }
+    }
+
+    #[test]
+    fn constants_that_always_fail_make_expressions_unusable() {
+        let environment = Environment::new([("self", declared())]);
+        for (source, expected) in [
+            (
+                "true || int('x') == 1",
+                Some("type conversion error from 'string' to 'int'"),
+            ),
+            ("self.l.all(x, int(1e30) == 1)", Some("integer overflow")),
+            ("int(dyn(null)) == 1", Some("no such overload: int(null_type)")),
+            (
+                "string(b'\\xff') == ''",
+                Some("invalid UTF-8 in bytes, cannot convert to string"),
+            ),
+            ("self.m[dyn(null)] == 1", Some("invalid qualifier type: types.Null")),
+            (
+                "self.m[?dyn([1])] == optional.none()",
+                Some("invalid qualifier type: *types.baseList"),
+            ),
+            (
+                "self.s.find('(') == ''",
+                Some("error parsing regexp: missing closing ): `(`"),
+            ),
+            ("{'a': [uint(-1)]}.size() == 1", Some("unsigned integer overflow")),
+            ("int(self.s) == 1 && 1 / 0 == 1 && [1][dyn('a')] == 1", None),
+        ] {
+            let program = environment.compile(source).unwrap();
+            assert_eq!(program.unusable.as_deref(), expected, "{source}");
         }
     }
 

@@ -71,6 +71,10 @@ pub enum Key {
     Int(i128),
     /// A text.
     Text(String),
+    /// Nothing.
+    Null,
+    /// A number that is not whole, by its bits.
+    Double(u64),
 }
 
 impl<'a> Value<'a> {
@@ -252,6 +256,8 @@ impl<'a> Value<'a> {
                         Key::Int(value) => i64::try_from(*value)
                             .map_or_else(|_| Self::Uint(u64::try_from(*value).unwrap_or(u64::MAX)), Self::Int),
                         Key::Text(text) => Self::text(text.clone()),
+                        Key::Null => Self::Null,
+                        Key::Double(bits) => Self::Double(f64::from_bits(*bits)),
                     })
                     .collect(),
             ),
@@ -267,6 +273,8 @@ impl<'a> Value<'a> {
             Self::Int(value) => Some(Key::Int(i128::from(*value))),
             Self::Uint(value) => Some(Key::Int(i128::from(*value))),
             Self::Double(value) if value.fract() == 0.0 && value.abs() < 9e15 => Some(Key::Int(*value as i128)),
+            Self::Double(value) => Some(Key::Double(value.to_bits())),
+            Self::Null => Some(Key::Null),
             Self::Text(text) => Some(Key::Text(text.clone().into_owned())),
             _ => None,
         }

@@ -52,9 +52,13 @@ pub(super) fn formats<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: &[V
 /// What keeps a text from having a format.
 fn wrong(format: &str, text: &str) -> Vec<String> {
     let unless = |fits: bool, why: &str| if fits { Vec::new() } else { vec![why.to_owned()] };
-    let whole = |text: &str| {
-        text.strip_suffix('-')
-            .map_or_else(|| text.to_owned(), |stem| format!("{stem}a"))
+    // the dash at the end, and what stands before it, are taken for the beginning of what follows
+    let whole = |text: &str| match text.strip_suffix('-') {
+        Some(stem) if !stem.is_empty() => {
+            let kept = stem.char_indices().next_back().map_or(0, |(at, _)| at);
+            format!("{}a", stem.get(..kept).unwrap_or_default())
+        }
+        _ => text.to_owned(),
     };
     match format {
         "dns1123Label" => names::dns_label(text),

@@ -6,31 +6,72 @@ use std::sync::Arc;
 use ipnet::IpNet;
 
 use super::conversions::quoted;
-use super::{Found, failed};
+use super::{Found, failed, malformed};
 use crate::eval::{EvalError, Evaluation};
 use crate::value::Value;
 
 pub(super) fn address(text: &str) -> Result<IpAddr, EvalError> {
-    let parsed: IpAddr = text.parse().map_err(|_| {
-        EvalError::new(format!(
-            "IP Address {} parse error during conversion from string: unable to parse IP",
-            quoted(text)
-        ))
-    })?;
-    match parsed {
-        IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => Err(EvalError::new(format!(
+    match text.parse::<IpAddr>() {
+        Ok(IpAddr::V6(v6)) if v6.to_ipv4_mapped().is_some() => Err(EvalError::new(format!(
             "IPv4-mapped IPv6 address {} is not allowed",
             quoted(text)
         ))),
-        parsed => Ok(parsed),
+        Ok(parsed) => Ok(parsed),
+        Err(_) => Err(EvalError::new(match zoned(text) {
+            true => format!("IP address {} with zone value is not allowed", quoted(text)),
+            false => format!(
+                "IP Address {} parse error during conversion from string: {}",
+                quoted(text),
+                malformed::address(text)
+            ),
+        })),
     }
 }
 
+/// Whether a text is an address with a zone.
+fn zoned(text: &str) -> bool {
+    text.split_once('%')
+        .is_some_and(|(address, zone)| !zone.is_empty() && address.parse::<std::net::Ipv6Addr>().is_ok())
+}
+
+/// A range of addresses, and why a text is none.
 pub(super) fn range(text: &str) -> Result<IpNet, EvalError> {
-    text.parse().map_err(|_| {
+    let wrong = |why: String| {
+        let why = format!("netip.ParsePrefix({}): {why}", quoted(text));
         EvalError::new(format!(
-            "network address parse error during conversion from string: netip.ParsePrefix({})",
+            "network address parse error during conversion from string: {why}"
+        ))
+    };
+    let (address, bits) = text.rsplit_once('/').ok_or_else(|| wrong("no '/'".to_owned()))?;
+    let parsed: IpAddr = address.parse().map_err(|_| {
+        wrong(match zoned(address) {
+            true => "IPv6 zones cannot be present in a prefix".to_owned(),
+            false => malformed::address(address),
+        })
+    })?;
+    let digits = bits.bytes().all(|byte| byte.is_ascii_digit()) && !(bits.len() > 1 && bits.starts_with('0'));
+    let length: u32 = match bits.parse() {
+        Ok(length) if digits => length,
+        _ => return Err(wrong(format!("bad bits after slash: {}", quoted(bits)))),
+    };
+    match u8::try_from(length)
+        .ok()
+        .and_then(|length| IpNet::new(parsed, length).ok())
+    {
+        None => Err(wrong("prefix length out of range".to_owned())),
+        Some(IpNet::V6(own)) if own.addr().to_ipv4_mapped().is_some() => Err(EvalError::new(format!(
+            "IPv4-mapped IPv6 address {} is not allowed",
             quoted(text)
+        ))),
+        Some(range) => Ok(range),
+    }
+}
+
+/// A range that an expression gives as a text.
+fn read_range(text: &str) -> Result<IpNet, EvalError> {
+    range(text).map_err(|why| {
+        EvalError::new(format!(
+            "network address parse error during conversion from string: {why}"
         ))
     })
 }
@@ -61,15 +102,16 @@ pub(super) fn addresses<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: &
             let other = address.is_unspecified() || address.is_loopback() || address.is_multicast();
             Ok(Value::Bool(!broadcast && !other && !is_link_local(address)))
         }
-        ("cidr", [Value::Text(text)]) => range(text).map(Value::Cidr),
+        ("cidr", [Value::Text(text)]) => read_range(text).map(Value::Cidr),
         ("isCIDR", [Value::Text(text)]) => Ok(Value::Bool(range(text).is_ok())),
         ("containsIP", [Value::Cidr(range), Value::Ip(address)]) => Ok(Value::Bool(range.contains(address))),
-        ("containsIP", [Value::Cidr(range), Value::Text(text)]) => {
-            address(text).map(|address| Value::Bool(range.contains(&address)))
-        }
+        ("containsIP", [Value::Cidr(range), Value::Text(text)]) => match address(text) {
+            Ok(address) => Ok(Value::Bool(range.contains(&address))),
+            Err(_) => Err(EvalError::overload()),
+        },
         ("containsCIDR", [Value::Cidr(own), Value::Cidr(other)]) => Ok(Value::Bool(own.contains(other))),
         ("containsCIDR", [Value::Cidr(own), Value::Text(text)]) => {
-            range(text).map(|other| Value::Bool(own.contains(&other)))
+            read_range(text).map(|other| Value::Bool(own.contains(&other)))
         }
         ("masked", [Value::Cidr(range)]) => Ok(Value::Cidr(range.trunc())),
         ("prefixLength", [Value::Cidr(range)]) => Ok(Value::Int(i64::from(range.prefix_len()))),

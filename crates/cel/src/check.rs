@@ -241,8 +241,11 @@ impl Checker {
             ("duration" | "timestamp", None, [arg]) | ("matches", Some(_), [arg]) | ("matches", None, [_, arg]) => arg,
             _ => return None,
         };
-        let Node::Literal(Literal::Text(text)) = &arg.node else {
-            return None;
+        let text = match (&arg.node, name) {
+            (Node::Literal(Literal::Text(text)), _) => text,
+            // a number makes a time, but no duration
+            (Node::Literal(Literal::Int(_)), "duration") => "",
+            _ => return None,
         };
         let usable = match name {
             "duration" => functions::duration(text).is_some(),
@@ -334,7 +337,10 @@ impl Checker {
             }
             FoldKind::TransformMapEntry => match body {
                 body @ (Type::Map(..) | Type::Dyn | Type::Error) => body,
-                body => self.mismatch(at, "cel.@mapInsert", false, &[body]),
+                body => {
+                    let open = Type::Map(Box::new(Type::Dyn), Box::new(Type::Dyn));
+                    self.mismatch(at, "cel.@mapInsert", false, &[open, body])
+                }
             },
             FoldKind::OptMap => Type::Optional(Box::new(body)),
             FoldKind::OptFlatMap => match body {

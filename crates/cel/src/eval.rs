@@ -435,11 +435,18 @@ impl Evaluation<'_> {
                 state.map.insert(first.key().ok_or_else(EvalError::overload)?, value);
             }
             (FoldKind::TransformMapEntry, entry) => {
-                for key in entry.keys().ok_or_else(EvalError::overload)? {
-                    let Some(key) = key.key() else { continue };
+                let Some(keys) = entry.keys() else {
+                    let found = entry.type_name();
+                    return Err(EvalError::new(format!(
+                        "no such overload: cel.@mapInsert(map, {found})"
+                    )));
+                };
+                for own in keys {
+                    let Some(key) = own.key() else { continue };
                     let Some(value) = entry.member(&key) else { continue };
                     if state.map.insert(key, value).is_some() {
-                        return Err(EvalError::new("insert failed: key already exists"));
+                        let shown = functions::shown(&own).unwrap_or_default();
+                        return Err(EvalError::new(format!("insert failed: key {shown} already exists")));
                     }
                 }
             }

@@ -37,6 +37,11 @@ impl Instant {
         read(text).ok_or(Malformed::Syntax)?.ok_or(Malformed::Range)
     }
 
+    /// Whether it is the first time of all.
+    pub(crate) fn is_first(self) -> bool {
+        self.seconds == *SECONDS.start() && self.nanoseconds == 0
+    }
+
     /// The whole seconds since 1970.
     pub(crate) fn seconds(self) -> i64 {
         self.seconds

@@ -281,7 +281,7 @@ mod tests {
             "(self.a > 1 ? 'yes' : 'no') == 'yes' && string(self.a) == '3' && int('7') == 7 && double(1) == 1.0",
             "self.l + ['d'] == ['a', 'b', 'c', 'd'] && self.l[0] == 'a' && 'a' in self.l",
             "self.s.find('l+') == 'll' && 'a1b22'.findAll('[0-9]+') == ['1', '22']",
-            "self.l.existsOne(x, x == 'a') && self.l.exists(i, v, i == 2 && v == 'c')",
+            "self.l.existsOne(i, x, x == 'a') && self.l.exists(i, v, i == 2 && v == 'c')",
         ] {
             assert_eq!(run(source), Ok("true".to_owned()), "{source}");
         }
@@ -451,6 +451,39 @@ mod tests {
         ] {
             let program = environment.compile(source).unwrap();
             assert_eq!(program.unusable.as_deref(), expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn links_are_kept_as_they_are_written() {
+        for source in [
+            "url('https://u:p@A.b:8080/x/../y?q=1#f').getEscapedPath() == '/x/../y'",
+            "url('HTTPS://A.b:443').getHost() == 'A.b:443' && url('https://a:443').getPort() == '443' && url('https://a').getEscapedPath() == ''",
+            "url('http://[::1]:80/').getHostname() == '::1' && url('http://a/b c').getEscapedPath() == '/b%20c' && url('//a/b').getHost() == 'a'",
+            "url('mailto:a@b').getScheme() == 'mailto' && url('/a?c=d;e=f&g=h+i').getQuery() == {'g': ['h i']}",
+            "isURL('*') && isURL('http://a<b/') && !isURL('a/b') && !isURL('http://a b') && !isURL('') && !isURL(':a')",
+            "!format.uri().validate('/a').hasValue() && format.uuid().validate('1').hasValue() && format.byte().validate('').hasValue()",
+        ] {
+            assert_eq!(run(source), Ok("true".to_owned()), "{source}");
+        }
+        for (source, expected) in [
+            ("url('')", "parse \"\": empty url"),
+            ("url('x')", "parse \"x\": invalid URI for request"),
+            (
+                "url('http://a b')",
+                "parse \"http://a b\": invalid character \" \" in host name",
+            ),
+            (
+                "url('http://a:x/')",
+                "parse \"http://a:x/\": invalid port \":x\" after host",
+            ),
+            (
+                "url('http://a/%zz')",
+                "parse \"http://a/%zz\": invalid URL escape \"%zz\"",
+            ),
+        ] {
+            let expected = format!("URL parse error during conversion from string: {expected}");
+            assert_eq!(run(source), Err(expected), "{source}");
         }
     }
 

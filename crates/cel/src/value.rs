@@ -14,6 +14,7 @@ use crate::declared::{Declared, Elements, Shape};
 use crate::eval::Check;
 use crate::functions;
 use crate::instant::Instant;
+use crate::link::Link;
 
 /// A value.
 #[derive(Clone, Debug)]
@@ -49,7 +50,7 @@ pub enum Value<'a> {
     /// An amount.
     Quantity(Amount),
     /// A URL.
-    Url(Arc<url::Url>),
+    Url(Arc<Link>),
     /// An IP address.
     Ip(IpAddr),
     /// A range of addresses.

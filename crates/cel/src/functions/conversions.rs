@@ -77,7 +77,7 @@ pub(super) fn conversion<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: 
         ("duration", [Value::Text(text)]) => {
             duration(text).map_or_else(unreadable, |nanoseconds| Ok(Value::Duration(nanoseconds)))
         }
-        ("duration", [Value::Int(nanoseconds)]) => Ok(Value::Duration(i128::from(*nanoseconds))),
+        ("duration", [Value::Int(_)]) => failed("type conversion error from 'int' to 'google.protobuf.Duration'"),
         ("size", [value @ Value::Text(text)]) => {
             return Some(
                 evaluation

@@ -104,7 +104,7 @@ pub(super) fn is_zero(value: &Value<'_>) -> bool {
         Value::Null | Value::Bool(false) | Value::Int(0) | Value::Uint(0) | Value::Duration(0) => true,
         Value::Double(value) => *value == 0.0,
         Value::Text(_) | Value::Bytes(_) | Value::List(_) | Value::Map(_) | Value::Json(..) => value.size() == 0,
-        Value::Optional(inner) => inner.is_none(),
+        Value::Timestamp(time) => time.is_first(),
         _ => false,
     }
 }

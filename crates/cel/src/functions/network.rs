@@ -1,5 +1,6 @@
 //! Addresses, ranges of them, and URLs.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -8,7 +9,8 @@ use ipnet::IpNet;
 use super::conversions::quoted;
 use super::{Found, failed, malformed};
 use crate::eval::{EvalError, Evaluation};
-use crate::value::Value;
+use crate::link::Link;
+use crate::value::{Key, Value};
 
 pub(super) fn address(text: &str) -> Result<IpAddr, EvalError> {
     match text.parse::<IpAddr>() {
@@ -115,55 +117,26 @@ pub(super) fn addresses<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: &
         }
         ("masked", [Value::Cidr(range)]) => Ok(Value::Cidr(range.trunc())),
         ("prefixLength", [Value::Cidr(range)]) => Ok(Value::Int(i64::from(range.prefix_len()))),
-        ("url", [Value::Text(text)]) => match link(text) {
-            Some(url) => Ok(Value::Url(Arc::new(url))),
-            None => failed(format!(
-                "URL parse error during conversion from string: parse {}: invalid URI for request",
-                quoted(text)
-            )),
+        ("url", [Value::Text(text)]) => match Link::parse(text) {
+            Ok(url) => Ok(Value::Url(Arc::new(url))),
+            Err(why) => failed(format!("URL parse error during conversion from string: {why}")),
         },
-        ("isURL", [Value::Text(text)]) => Ok(Value::Bool(link(text).is_some())),
-        ("getScheme", [Value::Url(url)]) => Ok(Value::text(
-            if url.host_str() == Some(NO_HOST) {
-                ""
-            } else {
-                url.scheme()
-            }
-            .to_owned(),
-        )),
-        ("getHostname", [Value::Url(url)]) => Ok(Value::text(host(url).trim_matches(['[', ']']).to_owned())),
-        ("getHost", [Value::Url(url)]) => Ok(Value::text(match url.port() {
-            Some(port) => format!("{}:{port}", host(url)),
-            None => host(url).to_owned(),
-        })),
-        ("getPort", [Value::Url(url)]) => Ok(Value::text(url.port().map(|port| port.to_string()).unwrap_or_default())),
-        ("getEscapedPath", [Value::Url(url)]) => Ok(Value::text(url.path().to_owned())),
+        ("isURL", [Value::Text(text)]) => Ok(Value::Bool(Link::wrong(text).is_none())),
+        ("getScheme", [Value::Url(url)]) => Ok(Value::text(url.scheme().to_owned())),
+        ("getHostname", [Value::Url(url)]) => Ok(Value::text(url.hostname().to_owned())),
+        ("getHost", [Value::Url(url)]) => Ok(Value::text(url.host().to_owned())),
+        ("getPort", [Value::Url(url)]) => Ok(Value::text(url.port().to_owned())),
+        ("getEscapedPath", [Value::Url(url)]) => Ok(Value::text(url.escaped_path())),
         ("getQuery", [Value::Url(url)]) => {
-            let mut query: std::collections::BTreeMap<crate::value::Key, Vec<Value<'a>>> = Default::default();
+            let mut query: BTreeMap<Key, Vec<Value<'a>>> = BTreeMap::new();
             for (key, value) in url.query_pairs() {
-                let values = query.entry(crate::value::Key::Text(key.into_owned())).or_default();
-                values.push(Value::text(value.into_owned()));
+                query.entry(Key::Text(key)).or_default().push(Value::text(value));
             }
             let lists = query.into_iter().map(|(key, list)| (key, Value::List(Arc::new(list))));
             Ok(Value::Map(Arc::new(lists.collect())))
         }
         _ => return None,
     })
-}
-
-/// The host of URLs that have none.
-const NO_HOST: &str = "no-host.invalid";
-
-/// A URL with scheme, or an absolute path.
-pub(super) fn link(text: &str) -> Option<url::Url> {
-    if text.starts_with('/') && !text.starts_with("//") {
-        return url::Url::parse(&format!("relative://{NO_HOST}{text}")).ok();
-    }
-    url::Url::parse(text).ok()
-}
-
-pub(super) fn host(url: &url::Url) -> &str {
-    url.host_str().filter(|host| *host != NO_HOST).unwrap_or_default()
 }
 
 fn is_link_local(address: &IpAddr) -> bool {

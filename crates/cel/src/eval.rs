@@ -559,7 +559,13 @@ fn index_of<'a>(operand: &Value<'a>, index: &Value<'a>, optional: bool) -> Found
 fn part<'a>(operand: &Value<'a>, index: &Value<'_>) -> Result<Option<Value<'a>>, EvalError> {
     let own = qualifier(index)?;
     if operand.list_len().is_none() {
-        return Ok(operand.member(&own));
+        return match (operand, &own) {
+            // objects with a schema have names only
+            (Value::Json(_, Some(_)), Key::Bool(_) | Key::Int(_) | Key::Double(_) | Key::Null) => {
+                Err(EvalError::overload())
+            }
+            _ => Ok(operand.member(&own)),
+        };
     }
     match (own, index) {
         (Key::Int(at), _) if i64::try_from(at).is_ok() => {

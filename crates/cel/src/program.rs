@@ -302,7 +302,8 @@ mod tests {
             ("has(self.i.x.y)", "no such key: x"),
             ("dyn(null)['a'] == 1", "no such key: a"),
             ("self.i[0] == 1", "no such key: 0"),
-            ("dyn(self.m)[1.5] == 1", "no such key: 1.5"),
+            ("dyn(self.m)[1.5] == 1", "no such overload"),
+            ("dyn({'a': 1})[1.5] == 1", "no such key: 1.5"),
             ("has(dyn([1]).b)", "unsupported index type 'string' in list"),
             ("dyn(self.l).b == 1", "unsupported index type 'string' in list"),
             (
@@ -316,7 +317,10 @@ mod tests {
             ("self.l[dyn(true)] == 'a'", "unsupported index type 'bool' in list"),
             ("self.l[dyn(0.5)] == 'a'", "unsupported index value 0.5 in list"),
             ("self.l[-1] == 'a'", "index out of bounds: -1"),
-            ("self.m[dyn(self.l)] == 1", "invalid qualifier type: []interface {}"),
+            (
+                "self.m[dyn(self.l)] == 1",
+                "invalid qualifier type: *common.unstructuredList",
+            ),
         ] {
             assert_eq!(run(source), Err(expected.to_owned()), "{source}");
         }
@@ -380,6 +384,19 @@ mod tests {
             ("self.s.split(dyn(1)) == []", "no such overload: split(string, int)"),
             ("[dyn(1)].join(',') == ''", "no such overload: join(list, string)"),
             ("dyn(null) < 1", "no such overload: _<_"),
+            ("semver('1.2').major() == 1", "No Major.Minor.Patch elements found"),
+            (
+                "semver('1.02.3').major() == 1",
+                "Minor number must not contain leading zeroes \"02\"",
+            ),
+            (
+                "semver('1.2.3-a_b').major() == 1",
+                "Invalid character(s) found in prerelease \"a_b\"",
+            ),
+            (
+                "semver('v1-a', true).major() == 1",
+                "short version cannot contain PreRelease/Build meta data",
+            ),
             ("dyn('a') < 1", "no such overload"),
             (
                 "'%d'.format([self.i]) == ''",

@@ -17,13 +17,12 @@ fn takes(name: &str, first: &Value<'_>) -> Option<bool> {
         "_-_" => matches!(first, Int(_) | Uint(_) | Double(_) | Timestamp(_) | Duration(_)),
         "_*_" | "_/_" => matches!(first, Int(_) | Uint(_) | Double(_)),
         "_%_" => matches!(first, Int(_) | Uint(_)),
-        "-_" | "!_" => matches!(first, Bool(_) | Int(_) | Double(_) | Duration(_)),
+        "-_" => matches!(first, Bool(_) | Int(_) | Double(_) | Duration(_)),
         "_<_" | "_<=_" | "_>_" | "_>=_" => matches!(
             first,
             Bool(_) | Int(_) | Uint(_) | Double(_) | Text(_) | Bytes(_) | Timestamp(_) | Duration(_)
         ),
         "size" => list || first.keys().is_some() || matches!(first, Text(_) | Bytes(_)),
-        "matches" => matches!(first, Text(_)),
         "sort" | "@sortByAssociatedKeys" => list,
         _ => return None,
     })
@@ -32,7 +31,7 @@ fn takes(name: &str, first: &Value<'_>) -> Option<bool> {
 /// Why a function cannot be called with these values.
 pub(super) fn no_overload(name: &str, args: &[Value<'_>]) -> EvalError {
     // these do not look at types before they are called
-    if let "contains" | "startsWith" | "endsWith" | "flatten" = name {
+    if let "!_" | "matches" | "contains" | "startsWith" | "endsWith" | "flatten" = name {
         return EvalError::overload();
     }
     // they are asked themselves what they can do

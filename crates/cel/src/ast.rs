@@ -96,6 +96,8 @@ pub(crate) enum FoldKind {
     TransformMapEntry,
     OptMap,
     OptFlatMap,
+    /// The elements in the order of the body's values.
+    SortBy,
 }
 
 /// A macro that binds names for each element of a range.

@@ -7,9 +7,11 @@ use crate::ast::{Expr, Fold, FoldKind, Literal, Node};
 use crate::declared::Declared;
 use crate::errors::Finding;
 use crate::functions;
-use crate::library;
+use crate::instant::Instant;
+use crate::library::{self, Overload};
 use crate::literals::mixed;
 use crate::parser::qualified;
+use crate::templates::unformattable;
 use crate::types::{BOOL, Bindings, INT, STRING, Type};
 
 /// The types of a tree's nodes, as long as the tree stays where it is.
@@ -37,11 +39,14 @@ pub(crate) fn check(expr: &Expr, variables: &BTreeMap<String, Arc<Declared>>) ->
                 .collect(),
         ],
         findings: Vec::new(),
+        literals: Vec::new(),
         types: Types::default(),
     };
     let found = checker.of(expr);
+    // what is written down is looked at only in what is right so far
     if checker.findings.is_empty() {
-        checker.findings = mixed(expr, &checker.types);
+        checker.findings = std::mem::take(&mut checker.literals);
+        checker.findings.extend(mixed(expr, &checker.types));
     }
     match checker.findings.is_empty() {
         true => Ok((found, checker.types)),
@@ -52,6 +57,8 @@ pub(crate) fn check(expr: &Expr, variables: &BTreeMap<String, Arc<Declared>>) ->
 struct Checker {
     scopes: Vec<BTreeMap<String, Type>>,
     findings: Vec<Finding>,
+    /// What is wrong with values that are written down.
+    literals: Vec<Finding>,
     types: Types,
 }
 
@@ -68,6 +75,7 @@ impl Checker {
     fn of(&mut self, expr: &Expr) -> Type {
         let found = self.found(expr);
         self.types.0.insert(Types::key(expr), found.clone());
+        self.literals.extend(unformattable(expr, &self.types));
         found
     }
 
@@ -116,10 +124,7 @@ impl Checker {
             Node::List(elements) => {
                 let mut joined: Option<Type> = None;
                 for (optional, element) in elements {
-                    let found = match (optional, self.of(element)) {
-                        (true, Type::Optional(inner)) => *inner,
-                        (_, found) => found,
-                    };
+                    let found = self.entry(*optional, element);
                     joined = Some(match joined {
                         Some(joined) => joined.join(found),
                         None => found,
@@ -131,10 +136,7 @@ impl Checker {
                 let mut joined: Option<(Type, Type)> = None;
                 for (optional, key, value) in entries {
                     let key = self.of(key);
-                    let value = match (optional, self.of(value)) {
-                        (true, Type::Optional(inner)) => *inner,
-                        (_, found) => found,
-                    };
+                    let value = self.entry(*optional, value);
                     joined = Some(match joined {
                         Some((keys, values)) => (keys.join(key), values.join(value)),
                         None => (key, value),
@@ -145,6 +147,18 @@ impl Checker {
             }
             Node::Struct(name) => self.wrong(expr.at, format!("undeclared reference to '{name}' (in container '')")),
             Node::Fold(fold) => self.fold(expr.at, fold),
+        }
+    }
+
+    /// The type of an element, which may be one only if it has a value.
+    fn entry(&mut self, optional: bool, expr: &Expr) -> Type {
+        match (optional, self.of(expr)) {
+            (true, Type::Optional(inner)) => *inner,
+            (true, found) if !found.is_dyn() => {
+                let why = format!("expected type 'optional_type({found})' but found '{found}'");
+                self.wrong(expr.at, why)
+            }
+            (_, found) => found,
         }
     }
 
@@ -212,30 +226,9 @@ impl Checker {
         let Some(overloads) = library::function(name) else {
             return self.wrong(at, format!("undeclared reference to '{name}' (in container '')"));
         };
-        if types.iter().any(|found| matches!(found, Type::Error)) {
-            return Type::Error;
-        }
-        let mut result: Option<Type> = None;
-        for overload in overloads {
-            if overload.member != target.is_some() || overload.params.len() != types.len() {
-                continue;
-            }
-            let mut bindings = Bindings::default();
-            let mut pairs = overload.params.iter().zip(&types);
-            if pairs.all(|(formal, actual)| bindings.fits(formal, actual)) {
-                let found = bindings.filled(&overload.result);
-                result = Some(match result {
-                    Some(known) if known.is(&found) => known,
-                    Some(_) => Type::Dyn,
-                    None => found,
-                });
-            }
-        }
-        match result {
+        match returned(overloads, target.is_some(), &types) {
             Some(result) => {
-                if let Some(finding) = self.literal(name, target, args) {
-                    self.findings.push(finding);
-                }
+                self.literals.extend(self.literal(name, target, args));
                 result
             }
             None => self.mismatch(at, name, target.is_some(), &types),
@@ -248,12 +241,15 @@ impl Checker {
             ("duration" | "timestamp", None, [arg]) | ("matches", Some(_), [arg]) | ("matches", None, [_, arg]) => arg,
             _ => return None,
         };
-        let Node::Literal(Literal::Text(text)) = &arg.node else {
-            return None;
+        let text = match (&arg.node, name) {
+            (Node::Literal(Literal::Text(text)), _) => text,
+            // a number makes a time, but no duration
+            (Node::Literal(Literal::Int(_)), "duration") => "",
+            _ => return None,
         };
         let usable = match name {
             "duration" => functions::duration(text).is_some(),
-            "timestamp" => functions::timestamp(text).is_some(),
+            "timestamp" => Instant::parse(text).is_ok(),
             _ => functions::pattern(text).is_ok(),
         };
         (!usable).then(|| Finding::new(arg.at, format!("invalid {name} argument")))
@@ -324,6 +320,13 @@ impl Checker {
                 list
             }
             FoldKind::Map => Type::List(Box::new(body)),
+            FoldKind::SortBy => {
+                let types = [range, Type::List(Box::new(body))];
+                match library::function(SORT_BY).and_then(|overloads| returned(overloads, true, &types)) {
+                    Some(sorted) => sorted,
+                    None => self.mismatch(at, SORT_BY, true, &types),
+                }
+            }
             FoldKind::TransformMap => {
                 let key = match range {
                     Type::Map(key, _) => *key,
@@ -334,7 +337,10 @@ impl Checker {
             }
             FoldKind::TransformMapEntry => match body {
                 body @ (Type::Map(..) | Type::Dyn | Type::Error) => body,
-                body => self.mismatch(at, "cel.@mapInsert", false, &[body]),
+                body => {
+                    let open = Type::Map(Box::new(Type::Dyn), Box::new(Type::Dyn));
+                    self.mismatch(at, "cel.@mapInsert", false, &[open, body])
+                }
             },
             FoldKind::OptMap => Type::Optional(Box::new(body)),
             FoldKind::OptFlatMap => match body {
@@ -352,4 +358,28 @@ impl Checker {
         }
         result
     }
+}
+
+/// What a macro calls that sorts by keys.
+const SORT_BY: &str = "@sortByAssociatedKeys";
+
+/// The type of what a function answers; none if it cannot be called with these types.
+fn returned(overloads: &[Overload], member: bool, types: &[Type]) -> Option<Type> {
+    let mut result: Option<Type> = None;
+    for overload in overloads {
+        if overload.member != member || overload.params.len() != types.len() {
+            continue;
+        }
+        let mut bindings = Bindings::default();
+        let mut pairs = overload.params.iter().zip(types);
+        if pairs.all(|(formal, actual)| bindings.fits(formal, actual)) {
+            let found = bindings.filled(&overload.result);
+            result = Some(match result {
+                Some(known) if known.is(&found) => known,
+                Some(_) => Type::Dyn,
+                None => found,
+            });
+        }
+    }
+    result
 }

@@ -174,14 +174,10 @@ impl Estimator<'_> {
                 path.push(field.clone());
                 self.node(expr, operand.cost.plus(Range::exactly(u64::from(own))), path)
             }
-            Node::Has { operand, field } => {
+            Node::Has { operand, .. } => {
+                // whether the field is there, and not how large it is
                 let operand = self.of(operand);
-                let mut path = operand.path;
-                path.push(field.clone());
-                Estimate {
-                    path: Vec::new(),
-                    ..self.node(expr, operand.cost, path)
-                }
+                self.node(expr, operand.cost, Vec::new())
             }
             Node::Logic { args, .. } => {
                 let costs: Vec<Range> = args.iter().map(|arg| self.of(arg).cost).collect();
@@ -225,6 +221,7 @@ impl Estimator<'_> {
             Node::Call { name, target, args } => self.call(expr, name, target.as_deref(), args),
             Node::Fold(fold) => match fold.kind {
                 FoldKind::OptMap | FoldKind::OptFlatMap => self.optional(expr, fold),
+                FoldKind::SortBy => self.sorted(expr, fold),
                 _ => self.fold(expr, fold),
             },
         }
@@ -338,7 +335,7 @@ impl Estimator<'_> {
             }
             FoldKind::ExistsOne => (body_cost.plus(Range { min: 1, max: 2 }), 2),
             FoldKind::Filter => (kept(Range::exactly(13), body_cost), 11),
-            FoldKind::Map => {
+            FoldKind::Map | FoldKind::SortBy => {
                 let step = body_cost.plus(Range::exactly(12));
                 (filter.map_or(step, |filter| kept(step, filter)), 11)
             }
@@ -373,6 +370,19 @@ impl Estimator<'_> {
             size: Some(size),
             entries,
             ..found
+        }
+    }
+
+    /// `sortBy`: the list is bound to a name, its keys are made from it, and both are compared.
+    fn sorted(&mut self, expr: &Expr, fold: &Fold) -> Estimate {
+        let keys = self.fold(expr, fold);
+        let key = Type::List(Box::new(self.type_of(&fold.body)));
+        let sorted = calls::sorted(&key, keys.size_or_unknown());
+        // the empty list of what binds a name, and the name twice
+        let cost = keys.cost.plus(Range::exactly(12)).plus(sorted.cost);
+        Estimate {
+            size: sorted.size,
+            ..self.node(expr, cost, Vec::new())
         }
     }
 

@@ -36,12 +36,25 @@ pub(crate) fn shown(source: &str, mut findings: Vec<Finding>) -> String {
         }
         let text = lines.get(line).copied().unwrap_or_default().replace('\t', " ");
         format!(
-            "ERROR: <input>:{}:{}: {}\n | {text}\n | {}^",
+            "ERROR: <input>:{}:{}: {}\n | {text}\n | {}",
             line + 1,
             column + 1,
             finding.message,
-            ".".repeat(column)
+            marks(&text, column)
         )
     };
     findings.iter().map(one).collect::<Vec<_>>().join("\n")
+}
+
+/// What points at a place in a line. Characters that are no ASCII are taken for wide ones.
+fn marks(line: &str, column: usize) -> String {
+    let dot = |c: char| if c.is_ascii() { '.' } else { '\u{ff0e}' };
+    let dots: String = line.chars().take(column).map(dot).collect();
+    let at = line.chars().nth(column);
+    let arrow = if at.is_none_or(|c| c.is_ascii()) {
+        '^'
+    } else {
+        '\u{ff3e}'
+    };
+    format!("{dots}{arrow}")
 }

@@ -203,9 +203,8 @@ impl Evaluation<'_> {
                 (true, Value::Optional(Some(inner))) => *inner,
                 (_, value) => value,
             };
-            if map.insert(key, value).is_some() {
-                return Err(EvalError::new("duplicate key in map"));
-            }
+            // the last one counts
+            map.insert(key, value);
         }
         Ok(Value::Map(Arc::new(map)))
     }
@@ -371,6 +370,10 @@ impl Evaluation<'_> {
             }
         }
         self.pay(1)?;
+        if fold.kind == FoldKind::SortBy {
+            let keys = Value::List(Arc::new(state.list));
+            return functions::call(self, "@sortByAssociatedKeys", true, &[range, keys]);
+        }
         state.result(fold.kind)
     }
 
@@ -432,11 +435,18 @@ impl Evaluation<'_> {
                 state.map.insert(first.key().ok_or_else(EvalError::overload)?, value);
             }
             (FoldKind::TransformMapEntry, entry) => {
-                for key in entry.keys().ok_or_else(EvalError::overload)? {
-                    let Some(key) = key.key() else { continue };
+                let Some(keys) = entry.keys() else {
+                    let found = entry.type_name();
+                    return Err(EvalError::new(format!(
+                        "no such overload: cel.@mapInsert(map, {found})"
+                    )));
+                };
+                for own in keys {
+                    let Some(key) = own.key() else { continue };
                     let Some(value) = entry.member(&key) else { continue };
                     if state.map.insert(key, value).is_some() {
-                        return Err(EvalError::new("insert failed: key already exists"));
+                        let shown = functions::shown(&own).unwrap_or_default();
+                        return Err(EvalError::new(format!("insert failed: key {shown} already exists")));
                     }
                 }
             }
@@ -482,7 +492,7 @@ fn bound<'s, 'a>(fold: &'s Fold, scope: &'s Scope<'s, 'a>, first: Value<'a>, sec
     }
 }
 
-fn of_literal<'a>(literal: &Literal) -> Value<'a> {
+pub(crate) fn of_literal<'a>(literal: &Literal) -> Value<'a> {
     match literal {
         Literal::Null => Value::Null,
         Literal::Bool(value) => Value::Bool(*value),
@@ -514,63 +524,74 @@ fn named_type<'a>(name: &str) -> Found<'a> {
 }
 
 fn select<'a>(operand: &Value<'a>, field: &str, optional: bool) -> Found<'a> {
-    let key = Key::Text(field.to_owned());
-    match operand {
-        Value::Optional(inner) => {
-            let found = inner.as_ref().and_then(|inner| inner.member(&key));
-            Ok(Value::Optional(found.map(Box::new)))
-        }
-        Value::Map(_) | Value::Json(serde_json::Value::Object(_), _) => match (operand.member(&key), optional) {
-            (found, true) => Ok(Value::Optional(found.map(Box::new))),
-            (Some(found), false) => Ok(found),
-            (None, false) => Err(EvalError::new(format!("no such key: {field}"))),
-        },
-        // what is no map has no keys
-        _ if optional => Ok(Value::Optional(None)),
-        _ => Err(EvalError::new(format!("no such key: {field}"))),
-    }
+    index_of(operand, &Value::text(field.to_owned()), optional)
 }
 
 fn has(operand: &Value<'_>, field: &str) -> Result<bool, EvalError> {
     match operand {
-        Value::Optional(inner) => inner.as_ref().map_or(Ok(false), |inner| has(inner, field)),
-        Value::Map(_) | Value::Json(serde_json::Value::Object(_), _) => {
-            Ok(operand.member(&Key::Text(field.to_owned())).is_some())
-        }
-        _ => Err(EvalError::overload()),
+        Value::Optional(None) => Ok(false),
+        Value::Optional(Some(inner)) => has(inner, field),
+        operand => part(operand, &Value::text(field.to_owned())).map(|found| found.is_some()),
     }
 }
 
+/// What an operand has under an index or a name. Behind an optional value everything is optional.
 fn index_of<'a>(operand: &Value<'a>, index: &Value<'a>, optional: bool) -> Found<'a> {
-    if let Value::Optional(inner) = operand {
-        return match inner {
-            Some(inner) => index_of(inner, index, true),
-            None => Ok(Value::Optional(None)),
+    match operand {
+        Value::Optional(None) => Ok(Value::Optional(None)),
+        Value::Optional(Some(inner)) => index_of(inner, index, true),
+        operand => match (part(operand, index)?, optional) {
+            (found, true) => Ok(Value::Optional(found.map(Box::new))),
+            (Some(found), false) => Ok(found),
+            (None, false) => {
+                let missing = match operand.list_len() {
+                    Some(_) => "index out of bounds",
+                    None => "no such key",
+                };
+                let index = functions::shown(index).unwrap_or_default();
+                Err(EvalError::new(format!("{missing}: {index}")))
+            }
+        },
+    }
+}
+
+/// An element of a list or a member of a map. What is neither has no parts, which is no error.
+fn part<'a>(operand: &Value<'a>, index: &Value<'_>) -> Result<Option<Value<'a>>, EvalError> {
+    let own = qualifier(index)?;
+    if operand.list_len().is_none() {
+        return match (operand, &own) {
+            // objects with a schema have names only
+            (Value::Json(_, Some(_)), Key::Bool(_) | Key::Int(_) | Key::Double(_) | Key::Null) => {
+                Err(EvalError::overload())
+            }
+            _ => Ok(operand.member(&own)),
         };
     }
-    let (found, missing) = if operand.list_len().is_some() {
-        let Some(Key::Int(at)) = index.key() else {
-            return Err(EvalError::overload());
-        };
-        let found = usize::try_from(at).ok().and_then(|at| operand.element(at));
-        (found, format!("index out of bounds: {at}"))
-    } else {
-        let key = index.key().ok_or_else(EvalError::overload)?;
-        if operand.keys().is_none() {
-            return Err(EvalError::overload());
+    match (own, index) {
+        (Key::Int(at), _) if i64::try_from(at).is_ok() => {
+            Ok(usize::try_from(at).ok().and_then(|at| operand.element(at)))
         }
-        let shown = match &key {
-            Key::Bool(value) => value.to_string(),
-            Key::Int(value) => value.to_string(),
-            Key::Text(text) => text.clone(),
-        };
-        (operand.member(&key), format!("no such key: {shown}"))
-    };
-    match (found, optional) {
-        (found, true) => Ok(Value::Optional(found.map(Box::new))),
-        (Some(found), false) => Ok(found),
-        (None, false) => Err(EvalError::new(missing)),
+        (_, Value::Uint(_) | Value::Double(_)) => {
+            let index = functions::shown(index).unwrap_or_default();
+            Err(EvalError::new(format!("unsupported index value {index} in list")))
+        }
+        _ => {
+            let found = index.type_name();
+            Err(EvalError::new(format!("unsupported index type '{found}' in list")))
+        }
     }
+}
+
+/// The key that an index is.
+///
+/// # Errors
+/// It is of a type that no index has.
+pub(crate) fn qualifier(index: &Value<'_>) -> Result<Key, EvalError> {
+    let key = match index {
+        Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Text(_) => index.key(),
+        _ => None,
+    };
+    key.ok_or_else(|| EvalError::new(format!("invalid qualifier type: {}", index.go_type())))
 }
 
 /// How much there is to look at in a value, up to a limit.

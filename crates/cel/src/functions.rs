@@ -6,14 +6,17 @@ mod conversions;
 mod format;
 mod formats;
 mod lists;
+mod malformed;
 mod network;
 mod numbers;
+mod numerals;
+mod overloads;
+mod sequences;
 mod texts;
 mod times;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use regex::Regex;
 
@@ -26,11 +29,17 @@ use self::formats::formats;
 use self::lists::{lists, optionals};
 use self::network::addresses;
 use self::numbers::arithmetic;
+use self::overloads::no_overload;
+use self::sequences::sequences;
 use self::texts::texts;
 use self::times::times;
 use crate::eval::{EvalError, Evaluation};
+use crate::instant::Instant;
 use crate::library;
 use crate::value::Value;
+
+pub(crate) use self::conversions::shown;
+pub(crate) use self::format::{Piece, pieces, refused, takes};
 
 type Found<'a> = Result<Value<'a>, EvalError>;
 
@@ -85,12 +94,15 @@ pub(crate) fn duration(text: &str) -> Option<i128> {
 }
 
 /// A time in RFC 3339, or a date.
-pub(crate) fn timestamp(text: &str) -> Option<Timestamp> {
-    if let Ok(time) = text.parse::<Timestamp>() {
+pub(crate) fn timestamp(text: &str) -> Option<Instant> {
+    if let Ok(time) = Instant::parse(text) {
         return Some(time);
     }
+    if let Ok(time) = text.parse::<jiff::Timestamp>() {
+        return Some(time.into());
+    }
     let date: jiff::civil::Date = text.parse().ok()?;
-    date.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
+    date.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp().into())
 }
 
 pub(crate) fn decode_base64(text: &str) -> Option<Vec<u8>> {
@@ -124,7 +136,7 @@ pub(crate) fn call<'a>(evaluation: &mut Evaluation<'_>, name: &str, member: bool
             return if numbers {
                 Ok(Value::Bool(false))
             } else {
-                Err(EvalError::overload())
+                Err(no_overload(name, args))
             };
         };
         return Ok(Value::Bool(match name {
@@ -138,11 +150,12 @@ pub(crate) fn call<'a>(evaluation: &mut Evaluation<'_>, name: &str, member: bool
         .or_else(|| conversion(evaluation, name, args))
         .or_else(|| times(name, args))
         .or_else(|| texts(evaluation, name, args))
+        .or_else(|| sequences(evaluation, name, member, args))
         .or_else(|| lists(evaluation, name, member, args))
         .or_else(|| optionals(name, args))
         .or_else(|| addresses(evaluation, name, args))
         .or_else(|| amounts(evaluation, name, args))
         .or_else(|| formats(evaluation, name, args))
         .or_else(|| checks(evaluation, name, args));
-    found.unwrap_or_else(|| Err(EvalError::overload()))
+    found.unwrap_or_else(|| Err(no_overload(name, args)))
 }

@@ -15,18 +15,24 @@ mod declared;
 mod errors;
 mod eval;
 mod functions;
+mod instant;
 mod lexer;
 mod library;
+mod link;
 mod literals;
 mod parser;
+mod plan;
 mod program;
 mod qualified;
 pub mod regexp;
+mod templates;
 mod types;
 mod value;
 
 pub use declared::{Declared, Elements, Field, REQUEST_SIZE, Shape, escape, is_identifier};
 pub use eval::{Authorizer, Check, EvalError, Lazy};
+pub use instant::Instant;
+pub use link::Link;
 pub use program::{Compiled, Environment, Evaluated, Program};
 pub use value::Value;
 

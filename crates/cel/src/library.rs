@@ -61,12 +61,22 @@ list(bytes).min()->bytes; list(timestamp).min()->timestamp; list(duration).min()
 list(int).max()->int; list(uint).max()->uint; list(double).max()->double; list(bool).max()->bool; list(string).max()->string
 list(bytes).max()->bytes; list(timestamp).max()->timestamp; list(duration).max()->duration
 list(A).indexOf(A)->int; list(A).lastIndexOf(A)->int
+list(A).slice(int,int)->list(A); list(list(A)).flatten()->list(A); list(dyn).flatten(int)->list(dyn); lists.range(int)->list(int)
+list(A).distinct()->list(A); list(A).reverse()->list(A); list(A).first()->optional(A); list(A).last()->optional(A)
+list(int).sort()->list(int); list(uint).sort()->list(uint); list(double).sort()->list(double); list(bool).sort()->list(bool)
+list(string).sort()->list(string); list(bytes).sort()->list(bytes); list(timestamp).sort()->list(timestamp)
+list(duration).sort()->list(duration)
+list(A).@sortByAssociatedKeys(list(int))->list(A); list(A).@sortByAssociatedKeys(list(uint))->list(A)
+list(A).@sortByAssociatedKeys(list(double))->list(A); list(A).@sortByAssociatedKeys(list(bool))->list(A)
+list(A).@sortByAssociatedKeys(list(string))->list(A); list(A).@sortByAssociatedKeys(list(bytes))->list(A)
+list(A).@sortByAssociatedKeys(list(timestamp))->list(A); list(A).@sortByAssociatedKeys(list(duration))->list(A)
 sets.contains(list(A),list(A))->bool; sets.equivalent(list(A),list(A))->bool; sets.intersects(list(A),list(A))->bool
 optional.none()->optional(A); optional.of(A)->optional(A); optional.ofNonZeroValue(A)->optional(A)
+optional.unwrap(list(optional(A)))->list(A); list(optional(A)).unwrapOpt()->list(A)
 optional(A).hasValue()->bool; optional(A).value()->A; optional(A).or(optional(A))->optional(A); optional(A).orValue(A)->A
 url(string)->url; isURL(string)->bool; url.getScheme()->string; url.getHost()->string; url.getHostname()->string; url.getPort()->string
 url.getEscapedPath()->string; url.getQuery()->map(string,list(string))
-quantity(string)->quantity; isQuantity(string)->bool; quantity.sign()->int; quantity.asInteger()->int; quantity.isInteger()->bool
+quantity(string)->quantity; isQuantity(string)->bool; sign(quantity)->int; quantity.asInteger()->int; quantity.isInteger()->bool
 quantity.asApproximateFloat()->double; quantity.isGreaterThan(quantity)->bool; quantity.isLessThan(quantity)->bool
 quantity.compareTo(quantity)->int; quantity.add(quantity)->quantity; quantity.add(int)->quantity; quantity.sub(quantity)->quantity
 quantity.sub(int)->quantity
@@ -88,11 +98,13 @@ resourcecheck.check(string)->decision; decision.allowed()->bool; decision.reason
 ";
 
 /// Functions whose names have a dot: what stands before it is no value.
-const NAMESPACES: [&str; 5] = ["optional", "sets", "strings", "format", "ip"];
-const GLOBAL: [&str; 22] = [
+const NAMESPACES: [&str; 6] = ["optional", "sets", "lists", "strings", "format", "ip"];
+const GLOBAL: [&str; 24] = [
     "optional.none",
     "optional.of",
     "optional.ofNonZeroValue",
+    "optional.unwrap",
+    "lists.range",
     "sets.contains",
     "sets.equivalent",
     "sets.intersects",

@@ -227,6 +227,14 @@ impl Parser {
             let literal = Expr::new(at, Node::Literal(Literal::Int(value)));
             return self.suffixes(literal);
         }
+        if sign == "-"
+            && count == 1
+            && let Some(Kind::Double(value)) = self.token().map(|token| token.kind.clone())
+        {
+            self.at += 1;
+            let literal = Expr::new(at, Node::Literal(Literal::Double(-value)));
+            return self.suffixes(literal);
+        }
         let operand = self.member()?;
         Some(match (count % 2, sign) {
             (0, _) => operand,
@@ -247,7 +255,12 @@ impl Parser {
             if self.take(".") {
                 let optional = self.take("?");
                 let field = match self.token().map(|token| token.kind.clone()) {
-                    Some(Kind::Ident(name) | Kind::Quoted(name)) => name,
+                    Some(Kind::Ident(name)) => name,
+                    Some(Kind::Quoted(_)) => {
+                        let why = "unsupported syntax: '`'";
+                        self.findings.push(Finding::new(self.place(), why));
+                        return None;
+                    }
                     _ => {
                         let found = self.shown().replace("<EOF>", "");
                         return self.fail(format!("no viable alternative at input '.{found}'"));
@@ -329,18 +342,22 @@ impl Parser {
         let parsed = match kind {
             Kind::Text(text) => literal(Literal::Text(text)),
             Kind::Bytes(bytes) => literal(Literal::Bytes(bytes)),
+            Kind::Double(value) if value.is_infinite() => {
+                self.findings.push(Finding::new(at, "invalid double literal"));
+                None
+            }
             Kind::Double(value) => literal(Literal::Double(value)),
             Kind::Int(text) => match integer(&text) {
                 Some(value) => literal(Literal::Int(value)),
                 None => {
-                    self.findings.push(Finding::syntax(at, "invalid int literal"));
+                    self.findings.push(Finding::new(at, "invalid int literal"));
                     None
                 }
             },
             Kind::Uint(text) => match unsigned(&text) {
                 Some(value) => literal(Literal::Uint(value)),
                 None => {
-                    self.findings.push(Finding::syntax(at, "invalid uint literal"));
+                    self.findings.push(Finding::new(at, "invalid uint literal"));
                     None
                 }
             },
@@ -386,7 +403,7 @@ impl Parser {
         };
         if RESERVED.contains(&name.as_str()) {
             let why = format!("reserved identifier: {name}");
-            self.findings.push(Finding::syntax(at, why));
+            self.findings.push(Finding::new(at, why));
             return None;
         }
         self.at += 1;
@@ -432,10 +449,16 @@ impl Parser {
     fn macro_or_call(&mut self, at: usize, name: String, target: Option<Expr>, mut args: Vec<Expr>) -> Option<Expr> {
         let Some(target) = target else {
             if name == "has" && args.len() == 1 {
-                return match args.pop().map(|arg| arg.node) {
-                    Some(Node::Select { operand, field, .. }) => Some(Expr::new(at, Node::Has { operand, field })),
+                let arg = args.pop()?;
+                return match arg.node {
+                    Node::Select {
+                        operand,
+                        field,
+                        optional: false,
+                    } => Some(Expr::new(at, Node::Has { operand, field })),
                     _ => {
-                        self.findings.push(Finding::new(at, "invalid argument to has() macro"));
+                        self.findings
+                            .push(Finding::new(arg.at, "invalid argument to has() macro"));
                         None
                     }
                 };
@@ -464,14 +487,28 @@ impl Parser {
         range: Expr,
         args: Vec<Expr>,
     ) -> Option<Expr> {
+        if kind == FoldKind::SortBy && matches!(range.node, Node::Literal(_) | Node::Map(_) | Node::Struct(_)) {
+            let why = "sortBy can only be applied to a list, identifier, comprehension, call or select expression";
+            self.findings.push(Finding::new(range.at, why));
+            return None;
+        }
         let mut args = args.into_iter();
         let mut bound = Vec::new();
         for arg in args.by_ref().take(names) {
             match arg.node {
+                Node::Ident(name) if name == ACCUMULATOR => {
+                    let why = "iteration variable overwrites accumulator variable";
+                    self.findings.push(Finding::new(arg.at, why));
+                    return None;
+                }
+                Node::Ident(name) if bound.contains(&name) => {
+                    let why = format!("duplicate variable name: {name}");
+                    self.findings.push(Finding::new(arg.at, why));
+                    return None;
+                }
                 Node::Ident(name) => bound.push(name),
                 _ => {
-                    self.findings
-                        .push(Finding::new(arg.at, "argument must be a simple name"));
+                    self.findings.push(Finding::new(arg.at, no_name(kind, names)));
                     return None;
                 }
             }
@@ -498,7 +535,7 @@ fn shape(name: &str, args: usize) -> Option<(FoldKind, usize, bool)> {
         ("all", 3) => (FoldKind::All, 2, false),
         ("exists", 2) => (FoldKind::Exists, 1, false),
         ("exists", 3) => (FoldKind::Exists, 2, false),
-        ("exists_one" | "existsOne", 2) => (FoldKind::ExistsOne, 1, false),
+        ("exists_one", 2) => (FoldKind::ExistsOne, 1, false),
         ("existsOne", 3) => (FoldKind::ExistsOne, 2, false),
         ("map", 2) => (FoldKind::Map, 1, false),
         ("map", 3) => (FoldKind::Map, 1, true),
@@ -511,8 +548,22 @@ fn shape(name: &str, args: usize) -> Option<(FoldKind, usize, bool)> {
         ("transformMapEntry", 4) => (FoldKind::TransformMapEntry, 2, true),
         ("optMap", 2) => (FoldKind::OptMap, 1, false),
         ("optFlatMap", 2) => (FoldKind::OptFlatMap, 1, false),
+        ("sortBy", 2) => (FoldKind::SortBy, 1, false),
         _ => return None,
     })
+}
+
+/// A name that macros keep for themselves.
+const ACCUMULATOR: &str = "__result__";
+
+/// What is said of an argument of a macro that should be a name.
+fn no_name(kind: FoldKind, names: usize) -> &'static str {
+    match kind {
+        FoldKind::OptMap => "optMap() variable name must be a simple identifier",
+        FoldKind::OptFlatMap => "optFlatMap() variable name must be a simple identifier",
+        FoldKind::Map | FoldKind::Filter | FoldKind::SortBy if names == 1 => "argument is not an identifier",
+        _ => "argument must be a simple name",
+    }
 }
 
 /// `a.b.c` of identifiers only.

@@ -10,6 +10,7 @@ use crate::declared::{Declared, Field, Shape};
 use crate::errors::shown;
 use crate::eval::{Authorizer, Check, EvalError, Evaluation, Lazy, Scope};
 use crate::parser::parse;
+use crate::plan::unusable;
 use crate::qualified;
 use crate::types::Type;
 use crate::value::Value;
@@ -44,6 +45,8 @@ pub struct Program {
     pub output: String,
     /// The most it can cost, by what is declared of its variables.
     pub estimated_cost: u64,
+    /// Why it cannot be used, though nothing is wrong with its types: a constant in it that always fails.
+    pub unusable: Option<String>,
     /// What is known of its value, as expressions know it that use this one's value.
     pub declared: Arc<Declared>,
 }
@@ -104,6 +107,7 @@ impl Environment {
                 Type::Null => Compiled::Null,
                 _ => Compiled::Other,
             },
+            unusable: unusable(&expr),
             declared: Arc::new(found.declared()),
             estimated_cost: estimate(&expr, &self.variables, &types),
             expr: Arc::new(expr),
@@ -258,7 +262,7 @@ mod tests {
             "self.s.substring(1, 3) == 'él' && self.s.upperAscii() == 'HéLLO' && ' x '.trim() == 'x'",
             "'a,b,c'.split(',') == ['a', 'b', 'c'] && 'a,b,c'.split(',', 2) == ['a', 'b,c'] && ['a', 'b'].join('-') == 'a-b'",
             "'abc'.split('') == ['a', 'b', 'c'] && 'aaa'.replace('a', 'b', 2) == 'bba'",
-            "'%s is %d, %.2f, %x, %s'.format(['x', 7, 1.5, 255, [1, 'a']]) == 'x is 7, 1.50, ff, [1, a]'",
+            "'%s is %d, %.2f, %x, %s'.format(['x', 7, 1.5, 255, [1, 'a']]) == 'x is 7, 1.50, ff, [1, \"a\"]'",
             "self.n.sum() == 6 && self.n.min() == 1 && self.n.max() == 3 && !self.n.isSorted() && self.n.indexOf(2) == 2",
             "sets.contains(self.n, [1]) && sets.equivalent([1, 1, 2], [2, 1]) && sets.intersects([1], [1, 2])",
             "self.d < timestamp('2026-02-01T00:00:00Z') && self.d.getFullYear() == 2026 && self.d.getHours('+02:00') == 5",
@@ -277,9 +281,277 @@ mod tests {
             "(self.a > 1 ? 'yes' : 'no') == 'yes' && string(self.a) == '3' && int('7') == 7 && double(1) == 1.0",
             "self.l + ['d'] == ['a', 'b', 'c', 'd'] && self.l[0] == 'a' && 'a' in self.l",
             "self.s.find('l+') == 'll' && 'a1b22'.findAll('[0-9]+') == ['1', '22']",
-            "self.l.existsOne(x, x == 'a') && self.l.exists(i, v, i == 2 && v == 'c')",
+            "self.l.existsOne(i, x, x == 'a') && self.l.exists(i, v, i == 2 && v == 'c')",
         ] {
             assert_eq!(run(source), Ok("true".to_owned()), "{source}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_map_has_no_fields() {
+        for source in [
+            "!has(dyn(null).x) && !has(dyn(1).x) && !has(self.i.x)",
+            "!has(optional.none().x) && !has(optional.of(dyn(1)).x) && has(optional.of(self).a)",
+            "dyn(null)[?'a'] == optional.none() && self.i[?0].orValue('q') == 'q' && self.i.?x == optional.none()",
+            "dyn(self.l)[0.0] == 'a' && self.l[dyn(1u)] == 'b' && self.l[?9] == optional.none() && self.m[?'z'] == optional.none()",
+        ] {
+            assert_eq!(run(source), Ok("true".to_owned()), "{source}");
+        }
+        for (source, expected) in [
+            ("dyn(null).a == 1", "no such key: a"),
+            ("has(self.i.x.y)", "no such key: x"),
+            ("dyn(null)['a'] == 1", "no such key: a"),
+            ("self.i[0] == 1", "no such key: 0"),
+            ("dyn(self.m)[1.5] == 1", "no such overload"),
+            ("dyn({'a': 1})[1.5] == 1", "no such key: 1.5"),
+            ("has(dyn([1]).b)", "unsupported index type 'string' in list"),
+            ("dyn(self.l).b == 1", "unsupported index type 'string' in list"),
+            (
+                "dyn(self.l)[?'b'] == optional.none()",
+                "unsupported index type 'string' in list",
+            ),
+            (
+                "dyn(self).l.?b == optional.none()",
+                "unsupported index type 'string' in list",
+            ),
+            ("self.l[dyn(true)] == 'a'", "unsupported index type 'bool' in list"),
+            ("self.l[dyn(0.5)] == 'a'", "unsupported index value 0.5 in list"),
+            ("self.l[-1] == 'a'", "index out of bounds: -1"),
+            (
+                "self.m[dyn(self.l)] == 1",
+                "invalid qualifier type: *common.unstructuredList",
+            ),
+        ] {
+            assert_eq!(run(source), Err(expected.to_owned()), "{source}");
+        }
+    }
+
+    #[test]
+    fn conversions_and_texts() {
+        for (source, expected) in [
+            ("string(1e100) + string(1e21)", "1e+1001e+21"),
+            (
+                "string(123456789.0) + ' ' + string(1e-7) + ' ' + string(100000.5)",
+                "1.23456789e+08 1e-07 100000.5",
+            ),
+            (
+                "string(timestamp('2020-01-01T00:00:00+02:00'))",
+                "2020-01-01T00:00:00+02:00",
+            ),
+            (
+                "string(timestamp('9999-12-31T23:59:59Z').getFullYear('-02:00'))",
+                "9999",
+            ),
+            (
+                "string('x'.indexOf('x', 2)) + string('x'.lastIndexOf('x', 9)) + string('aba'.lastIndexOf('a', 1))",
+                "-1-10",
+            ),
+            (
+                "string('x'.indexOf('', 7)) + string({'a': 1, 'a': 2}['a']) + {1.5: 'b'}[1.5]",
+                "72b",
+            ),
+            (
+                "'%e|%.12e|%.2e'.format([1234.5, double('NaN'), 0.00012345])",
+                "1.234500×10⁰³|         NaN|1.234500×10⁻⁰⁴",
+            ),
+            (
+                "'%f|%.0f|%f'.format([1234.5678912, -2.5, double('-Infinity')])",
+                "1,234.567891|-2|-∞",
+            ),
+            (
+                "'%s'.format([[1, 'a', 1.5, null, b'x', duration('1s')]])",
+                "[1, \"a\", 1.500000, null, b\"x\", duration(\"1s\")]",
+            ),
+            (
+                "'%s %s'.format([{'b': dyn(1), 'a': dyn('x')}, {1: 'a'}])",
+                "{\"a\":\"x\", \"b\":1} {1:\"a\"}",
+            ),
+        ] {
+            let shown = run(source).map(|shown| shown.replace("\\\"", "\""));
+            assert_eq!(shown, Ok(format!("Text(\"{expected}\")")), "{source}");
+        }
+        for (source, expected) in [
+            ("int(self.s) == 1", "type conversion error from 'string' to 'int'"),
+            (
+                "double('1e40' + '0') > 1.0",
+                "type conversion error from 'string' to 'double'",
+            ),
+            (
+                "timestamp(self.s + 'x') == self.d",
+                "type conversion error from 'string' to 'google.protobuf.Timestamp'",
+            ),
+            ("string(dyn(self.m)) == ''", "no such overload: string(map)"),
+            ("self.s.split(dyn(1)) == []", "no such overload: split(string, int)"),
+            ("[dyn(1)].join(',') == ''", "no such overload: join(list, string)"),
+            ("dyn(null) < 1", "no such overload: _<_"),
+            ("semver('1.2').major() == 1", "No Major.Minor.Patch elements found"),
+            (
+                "semver('1.02.3').major() == 1",
+                "Minor number must not contain leading zeroes \"02\"",
+            ),
+            (
+                "semver('1.2.3-a_b').major() == 1",
+                "Invalid character(s) found in prerelease \"a_b\"",
+            ),
+            (
+                "semver('v1-a', true).major() == 1",
+                "short version cannot contain PreRelease/Build meta data",
+            ),
+            ("dyn('a') < 1", "no such overload"),
+            (
+                "'%d'.format([self.i]) == ''",
+                "error during formatting: decimal clause can only be used on integers, was given string",
+            ),
+            (
+                "ip('1.2.' + '3').family() == 4",
+                "IP Address \"1.2.3\" parse error during conversion from string: ParseAddr(\"1.2.3\"): IPv4 address too short",
+            ),
+            ("cidr('10.0.0.0/8').containsIP('zz')", "no such overload"),
+            (
+                "timestamp('9999-12-31T23:59:59Z') + duration('1s') == self.d",
+                "timestamp overflow",
+            ),
+        ] {
+            assert_eq!(run(source), Err(expected.to_owned()), "{source}");
+        }
+        for (source, expected) in [
+            ("timestamp('2020-01-01') == self.d", "1:11: invalid timestamp argument"),
+            (
+                "{?'a': 1} == {}",
+                "1:8: expected type 'optional_type(int)' but found 'int'",
+            ),
+            ("'%d %d'.format([1]) == ''", "1:15: index 1 out of range"),
+            (
+                "'%d'.format([1, 2]) == ''",
+                "1:12: too many arguments supplied to string.format (expected 1, got 2)",
+            ),
+            (
+                "'%z'.format([1]) == ''",
+                "1:12: could not parse formatting clause: unrecognized formatting clause \"z\"",
+            ),
+            (
+                "'%f'.format([1]) == ''",
+                "1:14: error during formatting: fixed-point clause can only be used on doubles, was given int",
+            ),
+        ] {
+            let found = run(source).unwrap_err();
+            let first = found.lines().next().unwrap();
+            assert_eq!(first, format!("ERROR: <input>:{expected}"), "{source}");
+        }
+    }
+
+    #[test]
+    fn constants_that_always_fail_make_expressions_unusable() {
+        let environment = Environment::new([("self", declared())]);
+        for (source, expected) in [
+            (
+                "true || int('x') == 1",
+                Some("type conversion error from 'string' to 'int'"),
+            ),
+            ("self.l.all(x, int(1e30) == 1)", Some("integer overflow")),
+            ("int(dyn(null)) == 1", Some("no such overload: int(null_type)")),
+            (
+                "string(b'\\xff') == ''",
+                Some("invalid UTF-8 in bytes, cannot convert to string"),
+            ),
+            ("self.m[dyn(null)] == 1", Some("invalid qualifier type: types.Null")),
+            (
+                "self.m[?dyn([1])] == optional.none()",
+                Some("invalid qualifier type: *types.baseList"),
+            ),
+            (
+                "self.s.find('(') == ''",
+                Some("error parsing regexp: missing closing ): `(`"),
+            ),
+            ("{'a': [uint(-1)]}.size() == 1", Some("unsigned integer overflow")),
+            ("int(self.s) == 1 && 1 / 0 == 1 && [1][dyn('a')] == 1", None),
+        ] {
+            let program = environment.compile(source).unwrap();
+            assert_eq!(program.unusable.as_deref(), expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn links_are_kept_as_they_are_written() {
+        for source in [
+            "url('https://u:p@A.b:8080/x/../y?q=1#f').getEscapedPath() == '/x/../y'",
+            "url('HTTPS://A.b:443').getHost() == 'A.b:443' && url('https://a:443').getPort() == '443' && url('https://a').getEscapedPath() == ''",
+            "url('http://[::1]:80/').getHostname() == '::1' && url('http://a/b c').getEscapedPath() == '/b%20c' && url('//a/b').getHost() == 'a'",
+            "url('mailto:a@b').getScheme() == 'mailto' && url('/a?c=d;e=f&g=h+i').getQuery() == {'g': ['h i']}",
+            "isURL('*') && isURL('http://a<b/') && !isURL('a/b') && !isURL('http://a b') && !isURL('') && !isURL(':a')",
+            "!format.uri().validate('/a').hasValue() && format.uuid().validate('1').hasValue() && format.byte().validate('').hasValue()",
+        ] {
+            assert_eq!(run(source), Ok("true".to_owned()), "{source}");
+        }
+        for (source, expected) in [
+            ("url('')", "parse \"\": empty url"),
+            ("url('x')", "parse \"x\": invalid URI for request"),
+            (
+                "url('http://a b')",
+                "parse \"http://a b\": invalid character \" \" in host name",
+            ),
+            (
+                "url('http://a:x/')",
+                "parse \"http://a:x/\": invalid port \":x\" after host",
+            ),
+            (
+                "url('http://a/%zz')",
+                "parse \"http://a/%zz\": invalid URL escape \"%zz\"",
+            ),
+        ] {
+            let expected = format!("URL parse error during conversion from string: {expected}");
+            assert_eq!(run(source), Err(expected), "{source}");
+        }
+    }
+
+    #[test]
+    fn lists_are_cut_and_put_in_order() {
+        for source in [
+            "self.l.slice(1, 3) == ['b', 'c'] && self.l.slice(0, 0) == [] && self.l.reverse() == ['c', 'b', 'a']",
+            "[[1], [], [2, 3]].flatten() == [1, 2, 3] && [[[1]], [[2]]].flatten(2) == [1, 2] && [[[1]]].flatten(1) == [[1]]",
+            "dyn([1, 2]).flatten() == [1, 2] && [[1]].flatten(0) == [[1]]",
+            "lists.range(3) == [0, 1, 2] && lists.range(-1) == [] && [1, 2, 1].distinct() == [1, 2]",
+            "self.n.sort() == [1, 2, 3] && ['b', 'a'].sort() == ['a', 'b'] && [].sort() == []",
+            "self.n.sortBy(x, -x) == [3, 2, 1] && self.l.sortBy(x, x == 'b') == ['a', 'c', 'b']",
+            "self.l.first().value() == 'a' && self.l.last() == optional.of('c') && ![].first().hasValue()",
+            "optional.unwrap([optional.of(1), optional.none()]) == [1] && [optional.of(2)].unwrapOpt() == [2]",
+            "lists.range(3).sortBy(x, [2, 0, 1][x]).map(x, x * 2) == [2, 4, 0] && sign(quantity('-1')) == -1",
+        ] {
+            assert_eq!(run(source), Ok("true".to_owned()), "{source}");
+        }
+        for (source, expected) in [
+            (
+                "[1].slice(-1, 0) == []",
+                "cannot slice(-1, 0), negative indexes not supported",
+            ),
+            (
+                "[1].slice(1, 0) == []",
+                "cannot slice(1, 0), start index must be less than or equal to end index",
+            ),
+            ("[1].slice(0, 2) == []", "cannot slice(0, 2), list is length 1"),
+            ("[[1]].flatten(-1) == []", "level must be non-negative"),
+            (
+                "[dyn(1), dyn('a')].sort() == []",
+                "list elements must have the same type",
+            ),
+            ("dyn([[1], [2]]).sort() == []", "list elements must be comparable"),
+            ("self.n.sortBy(x, dyn([x])) == []", "list elements must be comparable"),
+            ("dyn(1).sort() == []", "no such overload: sort"),
+            ("dyn(1).reverse() == []", "no such overload: reverse(int)"),
+            (
+                "[1].sortBy(x, [x]) == []",
+                "ERROR: <input>:1:11: found no matching overload for '@sortByAssociatedKeys' applied to 'list(int).(list(list(int)))'\n | [1].sortBy(x, [x]) == []\n | ..........^",
+            ),
+            (
+                "{'a': 1}.sortBy(x, x) == []",
+                "ERROR: <input>:1:1: sortBy can only be applied to a list, identifier, comprehension, call or select expression\n | {'a': 1}.sortBy(x, x) == []\n | ^",
+            ),
+            (
+                "[1].sortBy(1, 2) == []",
+                "ERROR: <input>:1:12: argument is not an identifier\n | [1].sortBy(1, 2) == []\n | ...........^",
+            ),
+        ] {
+            assert_eq!(run(source), Err(expected.to_owned()), "{source}");
         }
     }
 
@@ -386,6 +658,20 @@ mod tests {
             let value = Value::of_json(&json, Some(&declared));
             let evaluated = program.run(vec![("self", value)], None, crate::CALL_LIMIT);
             assert_eq!(evaluated.value.unwrap_err(), EvalError::CostLimit, "{source}");
+        }
+    }
+
+    #[test]
+    fn asking_for_fields_makes_comparisons_of_truth_values() {
+        let environment = Environment::new([("self", declared())]);
+        for source in [
+            "has(self.s) == has(self.l)",
+            "has(self.m) != has(self.s)",
+            "has(self.a) == has(self.a)",
+        ] {
+            // two variables and a comparison
+            let program = environment.compile(source).unwrap();
+            assert_eq!(program.estimated_cost, 3, "{source}");
         }
     }
 

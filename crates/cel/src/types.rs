@@ -101,6 +101,24 @@ impl Type {
         }
     }
 
+    /// The name of the type without that of its parts.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Dyn => "dyn",
+            Self::Error => "!error!",
+            Self::Null => "null_type",
+            Self::Simple("timestamp") => "google.protobuf.Timestamp",
+            Self::Simple("duration") => "google.protobuf.Duration",
+            Self::Simple(name) | Self::Abstract(name) => name,
+            Self::List(_) => "list",
+            Self::Map(..) => "map",
+            Self::Optional(_) => "optional_type",
+            Self::Of(_) => "type",
+            Self::Object(declared) => declared.object_name(),
+            Self::Param(_) => "",
+        }
+    }
+
     pub(crate) fn is_dyn(&self) -> bool {
         matches!(self, Self::Dyn | Self::Error)
     }

@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use gardener_apimachinery::quantity::Amount;
 use ipnet::IpNet;
-use jiff::Timestamp;
 use serde_json::Value as Json;
 
 use crate::declared::{Declared, Elements, Shape};
 use crate::eval::Check;
 use crate::functions;
+use crate::instant::Instant;
+use crate::link::Link;
 
 /// A value.
 #[derive(Clone, Debug)]
@@ -39,7 +40,7 @@ pub enum Value<'a> {
     /// A list or an object of JSON, and what is declared of it.
     Json(&'a Json, Option<&'a Declared>),
     /// A time.
-    Timestamp(Timestamp),
+    Timestamp(Instant),
     /// A duration in nanoseconds.
     Duration(i128),
     /// The name of a type.
@@ -49,7 +50,7 @@ pub enum Value<'a> {
     /// An amount.
     Quantity(Amount),
     /// A URL.
-    Url(Arc<url::Url>),
+    Url(Arc<Link>),
     /// An IP address.
     Ip(IpAddr),
     /// A range of addresses.
@@ -71,6 +72,10 @@ pub enum Key {
     Int(i128),
     /// A text.
     Text(String),
+    /// Nothing.
+    Null,
+    /// A number that is not whole, by its bits.
+    Double(u64),
 }
 
 impl<'a> Value<'a> {
@@ -134,6 +139,36 @@ impl<'a> Value<'a> {
             Self::Semver(_) => "kubernetes.Semver",
             Self::Format(_) => "kubernetes.NamedFormat",
             Self::Check(_) => "kubernetes.authorization.Authorizer",
+        }
+    }
+
+    /// The name of its type in cel-go, which some messages show.
+    pub(crate) fn go_type(&self) -> &'static str {
+        match self {
+            Self::Null => "types.Null",
+            Self::Bool(_) => "types.Bool",
+            Self::Int(_) => "types.Int",
+            Self::Uint(_) => "types.Uint",
+            Self::Double(_) => "types.Double",
+            Self::Text(_) => "types.String",
+            Self::Bytes(_) => "types.Bytes",
+            Self::List(_) => "*types.baseList",
+            Self::Map(_) => "*types.baseMap",
+            Self::Json(Json::Array(_), Some(_)) => "*common.unstructuredList",
+            Self::Json(_, Some(_)) => "*common.unstructuredMap",
+            Self::Json(Json::Array(_), None) => "[]interface {}",
+            Self::Json(_, None) => "map[string]interface {}",
+            Self::Timestamp(_) => "types.Timestamp",
+            Self::Duration(_) => "types.Duration",
+            Self::Type(_) => "*types.Type",
+            Self::Optional(_) => "*types.Optional",
+            Self::Quantity(_) => "cel.Quantity",
+            Self::Url(_) => "cel.URL",
+            Self::Ip(_) => "cel.IP",
+            Self::Cidr(_) => "cel.CIDR",
+            Self::Semver(_) => "cel.Semver",
+            Self::Format(_) => "*cel.Format",
+            Self::Check(_) => "library.authorizerVal",
         }
     }
 
@@ -224,6 +259,8 @@ impl<'a> Value<'a> {
                         Key::Int(value) => i64::try_from(*value)
                             .map_or_else(|_| Self::Uint(u64::try_from(*value).unwrap_or(u64::MAX)), Self::Int),
                         Key::Text(text) => Self::text(text.clone()),
+                        Key::Null => Self::Null,
+                        Key::Double(bits) => Self::Double(f64::from_bits(*bits)),
                     })
                     .collect(),
             ),
@@ -239,6 +276,8 @@ impl<'a> Value<'a> {
             Self::Int(value) => Some(Key::Int(i128::from(*value))),
             Self::Uint(value) => Some(Key::Int(i128::from(*value))),
             Self::Double(value) if value.fract() == 0.0 && value.abs() < 9e15 => Some(Key::Int(*value as i128)),
+            Self::Double(value) => Some(Key::Double(value.to_bits())),
+            Self::Null => Some(Key::Null),
             Self::Text(text) => Some(Key::Text(text.clone().into_owned())),
             _ => None,
         }

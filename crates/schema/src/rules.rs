@@ -113,16 +113,20 @@ impl Rules {
                 let program = environment
                     .compile(&rule.rule)
                     .map_err(|why| format!("compilation failed: {why}"))
-                    .and_then(|program| match program.result {
-                        Compiled::Bool => Ok(program),
+                    .and_then(|program| match (program.result, &program.unusable) {
+                        (Compiled::Bool, None) => Ok(program),
+                        (Compiled::Bool, Some(why)) => Err(format!("program instantiation failed: {why}")),
                         _ => Err("cel expression must evaluate to a bool".to_owned()),
                     });
                 let message = (!rule.message_expression.is_empty()).then(|| {
                     environment
                         .compile(&rule.message_expression)
                         .map_err(|why| format!("messageExpression compilation failed: {why}"))
-                        .and_then(|program| match program.result {
-                            Compiled::Text => Ok(program),
+                        .and_then(|program| match (program.result, &program.unusable) {
+                            (Compiled::Text, None) => Ok(program),
+                            (Compiled::Text, Some(why)) => {
+                                Err(format!("messageExpression instantiation failed: {why}"))
+                            }
                             _ => Err("messageExpression must evaluate to a string".to_owned()),
                         })
                 });

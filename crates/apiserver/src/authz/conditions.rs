@@ -68,7 +68,8 @@ impl Condition {
     /// # Errors
     /// What is wrong with it, as configurations are told.
     pub fn new(expression: &str) -> Result<Self, String> {
-        expressions::compile(&ENVIRONMENT, expression, Returns::Bool).map(Self)
+        let program = expressions::compile(&ENVIRONMENT, expression, Returns::Bool);
+        program.map(Self).map_err(|fault| fault.to_string())
     }
 }
 

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
+use gardener_apimachinery::field::{self, Path};
 use gardener_cel::{
     Authorizer, CALL_LIMIT, Check, Compiled, Declared, Environment, EvalError, Lazy, Program, Shape, Value as CelValue,
 };
@@ -158,20 +159,45 @@ impl Returns {
     }
 }
 
+/// What is wrong with an expression, as its author is told.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fault {
+    /// It is none, or its value is of another type.
+    #[error("{0}")]
+    Invalid(String),
+    /// A constant in it always fails.
+    #[error("program instantiation failed: {0}")]
+    Unusable(String),
+}
+
+impl Fault {
+    /// The error of a field that holds the expression, which is told as `told`.
+    pub(crate) fn at(&self, path: &Path, told: &str) -> field::Error {
+        match self {
+            Self::Invalid(why) => field::Error::invalid(path, told, why.as_str()),
+            Self::Unusable(_) => field::Error::internal(path, self.to_string()),
+        }
+    }
+}
+
 /// Compiles an expression whose value must be of some kind.
 ///
 /// # Errors
 /// What is wrong with it, as its author is told.
-pub(crate) fn compile(environment: &Environment, source: &str, returns: Returns) -> Result<Program, String> {
+pub(crate) fn compile(environment: &Environment, source: &str, returns: Returns) -> Result<Program, Fault> {
     let program = environment.compile(source);
-    let program = program.map_err(|why| format!("compilation failed: {why}"))?;
-    returns.judge(&program).map(|()| program)
+    let program = program.map_err(|why| Fault::Invalid(format!("compilation failed: {why}")))?;
+    returns.judge(&program).map_err(Fault::Invalid)?;
+    match &program.unusable {
+        Some(why) => Err(Fault::Unusable(why.clone())),
+        None => Ok(program),
+    }
 }
 
 /// An expression, compiled once.
 pub(crate) struct Expression {
     source: String,
-    program: Result<Program, String>,
+    program: Result<Program, Fault>,
 }
 
 impl Expression {
@@ -184,8 +210,8 @@ impl Expression {
     }
 
     /// What is wrong with it, as its author is told.
-    pub(crate) fn error(&self) -> Option<&str> {
-        self.program.as_ref().err().map(String::as_str)
+    pub(crate) fn error(&self) -> Option<&Fault> {
+        self.program.as_ref().err()
     }
 
     fn declared(&self) -> Arc<Declared> {
@@ -213,12 +239,11 @@ impl Variables {
     }
 
     /// Compiles one more. Answers what is wrong with it.
-    pub(crate) fn add(&mut self, name: &str, source: &str) -> Option<String> {
+    pub(crate) fn add(&mut self, name: &str, source: &str) -> Option<&Fault> {
         let compiled = Expression::compile(&self.environment, source, Returns::Any);
-        let error = compiled.error().map(str::to_owned);
         self.environment.add_field(VARIABLES, name, compiled.declared());
         self.compiled.insert(name.to_owned(), compiled);
-        error
+        self.compiled.get(name).and_then(Expression::error)
     }
 
     /// The environment in which the variables are known, too.

@@ -95,8 +95,8 @@ fn validate_variable(variable: &Value, compiler: &mut Compiler, path: &Path, err
     let path = path.child("expression");
     if source.trim().is_empty() {
         errors.push(Error::required(&path, "expression is not specified"));
-    } else if let Some(why) = compiler.variable(name, source) {
-        errors.push(Error::invalid(&path, source, why));
+    } else if let Some(fault) = compiler.variable(name, source) {
+        errors.push(fault.at(&path, source));
     }
 }
 
@@ -109,8 +109,8 @@ fn validate_expression(
     path: &Path,
     errors: &mut ErrorList,
 ) {
-    if let Some(why) = Expression::compile(environment, source, returns).error() {
-        errors.push(Error::invalid(path, told, why));
+    if let Some(fault) = Expression::compile(environment, source, returns).error() {
+        errors.push(fault.at(path, told));
     }
 }
 

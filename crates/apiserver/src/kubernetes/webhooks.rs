@@ -151,8 +151,8 @@ pub(super) fn match_conditions(object: &Value, params: bool, path: &Path, errors
         let expression = meta::text(condition, "/expression").trim();
         if expression.is_empty() {
             errors.push(Error::required(&path.child("expression"), ""));
-        } else if let Some(why) = conditions::compile(expression, params).error() {
-            errors.push(Error::invalid(&path.child("expression"), expression, why));
+        } else if let Some(fault) = conditions::compile(expression, params).error() {
+            errors.push(fault.at(&path.child("expression"), expression));
         }
         let name = meta::text(condition, "/name");
         if name.is_empty() {

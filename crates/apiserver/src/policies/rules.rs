@@ -5,7 +5,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicySpec;
 use serde_json::{Map, Value};
 
 use crate::intercept::conditions;
-use crate::intercept::expressions::{self, Activation, Expression, Known, Returns, Subject, Variables};
+use crate::intercept::expressions::{self, Activation, Expression, Fault, Known, Returns, Subject, Variables};
 
 /// How many bytes an evaluated message may have; a longer one is not told.
 const MAX_MESSAGE: usize = 5 * 1024;
@@ -88,7 +88,7 @@ impl Compiler {
     }
 
     /// Compiles the next variable. Answers what is wrong with it.
-    pub(crate) fn variable(&mut self, name: &str, source: &str) -> Option<String> {
+    pub(crate) fn variable(&mut self, name: &str, source: &str) -> Option<&Fault> {
         self.variables.as_mut()?.add(name, source)
     }
 

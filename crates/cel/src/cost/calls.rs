@@ -52,11 +52,25 @@ fn ceil_div(a: u64, b: u64) -> u64 {
     if b == 0 { 0 } else { a.div_ceil(b) }
 }
 
-fn integer(arg: Option<&Expr>) -> Option<u64> {
+fn integer(arg: Option<&Expr>) -> Option<i64> {
     match arg?.node {
-        Node::Literal(Literal::Int(value)) => u64::try_from(value).ok(),
+        Node::Literal(Literal::Int(value)) => Some(value),
         _ => None,
     }
+}
+
+/// A number that is written down; what is less than nothing is nothing.
+fn natural(arg: Option<&Expr>) -> Option<u64> {
+    integer(arg).map(|value| u64::try_from(value).unwrap_or(0))
+}
+
+/// Sorting a list by a list of keys of this type.
+pub(super) fn sorted(keys: &Type, size: Range) -> Called {
+    let by = match keys {
+        Type::List(key) if is_number(key) => 2.0,
+        _ => 2.0 + TRAVERSAL,
+    };
+    allocates(by, size.times(size))
 }
 
 impl Estimator<'_> {
@@ -99,7 +113,8 @@ impl Estimator<'_> {
             }
             ("split", Some(text), _) => {
                 let text = text.size_or_unknown();
-                let most = integer(sources.get(1)).unwrap_or(text.max);
+                // a limit below nothing is none at all
+                let most = integer(sources.get(1)).map_or(text.max, |most| most as u64);
                 makes(text.by(2.0 * TRAVERSAL), Range::up_to(most))
             }
             ("join", Some(list), count) => {
@@ -214,16 +229,17 @@ impl Estimator<'_> {
             ("sets.contains" | "sets.intersects", None, 2) => costs(arg(0).times(arg(1)).plus(CALL)),
             ("sets.equivalent", None, 2) => costs(arg(0).times(arg(1)).by(2.0).plus(CALL)),
             ("slice", Some(list), 2) => {
-                let end = integer(sources.get(1)).unwrap_or(list.size_or_unknown().max);
-                let size = end.saturating_sub(integer(sources.first()).unwrap_or(0));
+                let end = natural(sources.get(1)).unwrap_or(list.size_or_unknown().max);
+                // a beginning behind the end makes it endless
+                let size = end.wrapping_sub(natural(sources.first()).unwrap_or(0));
                 allocates(1.0, Range::exactly(size))
             }
-            ("lists.range", None, 1) => allocates(1.0, Range::exactly(integer(sources.first()).unwrap_or(u64::MAX))),
-            ("reverse", Some(list), 0) if matches!(list.ty, Type::List(_)) => allocates(1.0, list.size_or_unknown()),
+            ("lists.range", None, 1) => allocates(1.0, Range::exactly(natural(sources.first()).unwrap_or(u64::MAX))),
+            ("reverse", Some(list), 0) => allocates(1.0, list.size_or_unknown()),
             ("flatten", Some(list), 0 | 1) => {
                 let depth = match args.is_empty() {
                     true => 1,
-                    false => integer(sources.first()).unwrap_or(u64::MAX),
+                    false => natural(sources.first()).unwrap_or(u64::MAX),
                 };
                 allocates(depth as f64, list.size_or_unknown())
             }
@@ -231,14 +247,7 @@ impl Estimator<'_> {
                 let size = list.size_or_unknown();
                 allocates(2.0, size.times(size))
             }
-            ("sort", Some(list), 0) => {
-                let size = list.size_or_unknown();
-                let by = match &list.ty {
-                    Type::List(element) if !is_number(element) => 2.0 + TRAVERSAL,
-                    _ => 2.0,
-                };
-                allocates(by, size.times(size))
-            }
+            ("sort", Some(list), 0) => sorted(&list.ty, list.size_or_unknown()),
             _ => one,
         }
     }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::Found;
+use gardener_apimachinery::names;
+
+use super::{Found, failed};
 use crate::eval::{Check, Evaluation};
 use crate::value::Value;
 
@@ -12,6 +14,16 @@ pub(super) fn checks<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: &[Va
     };
     let mut check = Check::clone(check);
     match (name, rest) {
+        ("serviceAccount", [Value::Text(_), Value::Text(name)]) if !names::dns_subdomain(name).is_empty() => {
+            return Some(failed("Invalid service account name"));
+        }
+        ("serviceAccount", [Value::Text(namespace), Value::Text(_)]) if !names::dns_label(namespace).is_empty() => {
+            return Some(failed("Invalid service account namespace"));
+        }
+        ("path", [Value::Text(path)]) if path.trim().is_empty() => return Some(failed("path must not be empty")),
+        ("resource", [Value::Text(resource)]) if resource.trim().is_empty() => {
+            return Some(failed("resource must not be empty"));
+        }
         ("serviceAccount", [Value::Text(namespace), Value::Text(name)]) => {
             check.service_account = Some((namespace.clone().into_owned(), name.clone().into_owned()));
         }

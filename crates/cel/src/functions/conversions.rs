@@ -1,9 +1,8 @@
 //! From one type to another.
 
-use jiff::Timestamp;
-
-use super::{Found, NANO, duration, failed, int, timestamp};
+use super::{Found, NANO, duration, failed, int, numerals};
 use crate::eval::Evaluation;
+use crate::instant::{Instant, Malformed};
 use crate::value::Value;
 
 pub(super) fn conversion<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: &[Value<'a>]) -> Option<Found<'a>> {
@@ -21,7 +20,10 @@ pub(super) fn conversion<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: 
     {
         return Some(Err(error));
     }
-    let range = |value: f64| value.is_finite() && value.abs() < 9.223_372_036_854_775e18;
+    // what is cut off must fit
+    let int_range = |value: f64| value.is_finite() && value.abs() < 9_223_372_036_854_775_808.0;
+    let uint_range = |value: f64| (0.0..18_446_744_073_709_551_616.0).contains(&value);
+    let unreadable = || failed(format!("type conversion error from 'string' to '{}'", full_name(name)));
     Some(match (name, args) {
         ("int", [value @ Value::Int(_)])
         | ("uint", [value @ Value::Uint(_)])
@@ -32,33 +34,30 @@ pub(super) fn conversion<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: 
         | ("timestamp", [value @ Value::Timestamp(_)])
         | ("duration", [value @ Value::Duration(_)]) => Ok(value.clone()),
         ("int", [Value::Uint(value)]) => int(*value),
-        ("int", [Value::Double(value)]) if range(*value) => Ok(Value::Int(*value as i64)),
+        ("int", [Value::Double(value)]) if int_range(*value) => Ok(Value::Int(*value as i64)),
         ("int", [Value::Double(_)]) => failed("integer overflow"),
-        ("int", [Value::Text(text)]) => text
-            .parse()
-            .map(Value::Int)
-            .or_else(|_| failed(format!("strconv.ParseInt: parsing {}: invalid syntax", quoted(text)))),
-        ("int", [Value::Timestamp(time)]) => Ok(Value::Int(time.as_second())),
+        ("int", [Value::Text(text)]) => text.parse().map(Value::Int).or_else(|_| unreadable()),
+        ("int", [Value::Timestamp(time)]) => Ok(Value::Int(time.seconds())),
         ("int", [Value::Duration(nanoseconds)]) => int(*nanoseconds),
         ("uint", [Value::Int(value)]) => {
             u64::try_from(*value).map_or_else(|_| failed("unsigned integer overflow"), |value| Ok(Value::Uint(value)))
         }
-        ("uint", [Value::Double(value)]) if range(*value) && *value >= 0.0 => Ok(Value::Uint(*value as u64)),
+        ("uint", [Value::Double(value)]) if uint_range(*value) => Ok(Value::Uint(*value as u64)),
         ("uint", [Value::Double(_)]) => failed("unsigned integer overflow"),
-        ("uint", [Value::Text(text)]) => text
-            .parse()
-            .map(Value::Uint)
-            .or_else(|_| failed(format!("strconv.ParseUint: parsing {}: invalid syntax", quoted(text)))),
+        ("uint", [Value::Text(text)]) if text.starts_with('+') => unreadable(),
+        ("uint", [Value::Text(text)]) => text.parse().map(Value::Uint).or_else(|_| unreadable()),
         ("double", [Value::Int(value)]) => Ok(Value::Double(*value as f64)),
         ("double", [Value::Uint(value)]) => Ok(Value::Double(*value as f64)),
-        ("double", [Value::Text(text)]) => text
-            .parse()
-            .map(Value::Double)
-            .or_else(|_| failed(format!("strconv.ParseFloat: parsing {}: invalid syntax", quoted(text)))),
+        ("double", [Value::Text(text)]) => match text.parse::<f64>() {
+            // a number that is too large is none
+            Ok(value) if value.is_infinite() && text.contains(|c: char| c.is_ascii_digit()) => unreadable(),
+            Ok(value) => Ok(Value::Double(value)),
+            Err(_) => unreadable(),
+        },
         ("bool", [Value::Text(text)]) => match text.as_ref() {
             "true" | "TRUE" | "True" | "t" | "T" | "1" => Ok(Value::Bool(true)),
             "false" | "FALSE" | "False" | "f" | "F" | "0" => Ok(Value::Bool(false)),
-            text => failed(format!("strconv.ParseBool: parsing {}: invalid syntax", quoted(text))),
+            _ => unreadable(),
         },
         ("bytes", [Value::Text(text)]) => Ok(Value::Bytes(text.as_bytes().into())),
         ("string", [Value::Bytes(bytes)]) => match String::from_utf8(bytes.to_vec()) {
@@ -66,24 +65,19 @@ pub(super) fn conversion<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: 
             Err(_) => failed("invalid UTF-8 in bytes, cannot convert to string"),
         },
         ("string", [value]) => return shown(value).map(|text| Ok(Value::text(text))),
-        ("timestamp", [Value::Text(text)]) => timestamp(text).map_or_else(
-            || {
-                failed(format!(
-                    "parsing time {} as \"2006-01-02T15:04:05Z07:00\"",
-                    quoted(text)
-                ))
-            },
-            |time| Ok(Value::Timestamp(time)),
-        ),
-        ("timestamp", [Value::Int(seconds)]) => match Timestamp::from_second(*seconds) {
+        ("timestamp", [Value::Text(text)]) => match Instant::parse(text) {
             Ok(time) => Ok(Value::Timestamp(time)),
-            Err(_) => failed("timestamp overflow"),
+            Err(Malformed::Range) => failed("timestamp overflow"),
+            Err(Malformed::Syntax) => unreadable(),
         },
-        ("duration", [Value::Text(text)]) => duration(text).map_or_else(
-            || failed(format!("time: invalid duration {}", quoted(text))),
-            |nanoseconds| Ok(Value::Duration(nanoseconds)),
-        ),
-        ("duration", [Value::Int(nanoseconds)]) => Ok(Value::Duration(i128::from(*nanoseconds))),
+        ("timestamp", [Value::Int(seconds)]) => match Instant::from_seconds(*seconds) {
+            Some(time) => Ok(Value::Timestamp(time)),
+            None => failed("timestamp overflow"),
+        },
+        ("duration", [Value::Text(text)]) => {
+            duration(text).map_or_else(unreadable, |nanoseconds| Ok(Value::Duration(nanoseconds)))
+        }
+        ("duration", [Value::Int(_)]) => failed("type conversion error from 'int' to 'google.protobuf.Duration'"),
         ("size", [value @ Value::Text(text)]) => {
             return Some(
                 evaluation
@@ -100,26 +94,27 @@ pub(super) fn quoted(text: &str) -> String {
     gardener_apimachinery::field::go_quote(text)
 }
 
+/// The name of the type that a conversion makes.
+fn full_name(conversion: &str) -> &str {
+    match conversion {
+        "timestamp" => "google.protobuf.Timestamp",
+        "duration" => "google.protobuf.Duration",
+        own => own,
+    }
+}
+
 /// A value as `string(…)` shows it.
-pub(super) fn shown(value: &Value<'_>) -> Option<String> {
+pub(crate) fn shown(value: &Value<'_>) -> Option<String> {
     Some(match value {
         Value::Int(value) => value.to_string(),
         Value::Uint(value) => value.to_string(),
-        Value::Double(value) if value.is_nan() => "NaN".to_owned(),
-        Value::Double(value) if value.is_infinite() => if *value > 0.0 { "+Inf" } else { "-Inf" }.to_owned(),
-        Value::Double(value) => value.to_string(),
+        Value::Double(value) => numerals::shortest(*value),
         Value::Bool(value) => value.to_string(),
         Value::Text(text) => text.clone().into_owned(),
         Value::Timestamp(time) => time.to_string(),
         Value::Duration(nanoseconds) => {
-            let (seconds, rest) = (nanoseconds / NANO, (nanoseconds % NANO).abs());
-            match rest {
-                0 => format!("{seconds}s"),
-                rest => {
-                    let sign = if seconds == 0 && *nanoseconds < 0 { "-" } else { "" };
-                    format!("{sign}{seconds}.{}s", format!("{rest:09}").trim_end_matches('0'))
-                }
-            }
+            let (seconds, rest) = (nanoseconds / NANO, nanoseconds % NANO);
+            format!("{}s", seconds as f64 + rest as f64 / 1e9)
         }
         Value::Ip(address) => address.to_string(),
         Value::Cidr(range) => range.to_string(),

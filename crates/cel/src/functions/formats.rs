@@ -5,9 +5,9 @@ use std::sync::Arc;
 use gardener_apimachinery::names;
 use jiff::Timestamp;
 
-use super::network::link;
 use super::{Found, decode_base64};
 use crate::eval::Evaluation;
+use crate::link::Link;
 use crate::value::Value;
 
 const FORMATS: [&str; 13] = [
@@ -52,9 +52,13 @@ pub(super) fn formats<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: &[V
 /// What keeps a text from having a format.
 fn wrong(format: &str, text: &str) -> Vec<String> {
     let unless = |fits: bool, why: &str| if fits { Vec::new() } else { vec![why.to_owned()] };
-    let whole = |text: &str| {
-        text.strip_suffix('-')
-            .map_or_else(|| text.to_owned(), |stem| format!("{stem}a"))
+    // the dash at the end, and what stands before it, are taken for the beginning of what follows
+    let whole = |text: &str| match text.strip_suffix('-') {
+        Some(stem) if !stem.is_empty() => {
+            let kept = stem.char_indices().next_back().map_or(0, |(at, _)| at);
+            format!("{}a", stem.get(..kept).unwrap_or_default())
+        }
+        _ => text.to_owned(),
     };
     match format {
         "dns1123Label" => names::dns_label(text),
@@ -66,14 +70,28 @@ fn wrong(format: &str, text: &str) -> Vec<String> {
         "dns1123SubdomainPrefix" => names::dns_subdomain(&whole(text)),
         "dns1035LabelPrefix" => names::dns1035_label(&whole(text)),
         "labelValue" => names::label_value(text),
-        "uri" => unless(link(text).is_some(), "invalid URI"),
-        "uuid" => {
-            let groups: Vec<usize> = text.split('-').map(str::len).collect();
-            let digits = text.chars().all(|c| c == '-' || c.is_ascii_hexdigit());
-            unless(digits && groups == [8, 4, 4, 4, 12], "does not match the UUID format")
-        }
-        "byte" => unless(decode_base64(text).is_some(), "invalid base64"),
+        "uri" => Link::wrong(text).into_iter().collect(),
+        "uuid" => unless(is_uuid(text), "does not match the UUID format"),
+        "byte" => unless(!text.is_empty() && decode_base64(text).is_some(), "invalid base64"),
         "date" => unless(text.parse::<jiff::civil::Date>().is_ok(), "invalid date"),
-        _ => unless(text.parse::<Timestamp>().is_ok(), "invalid datetime"),
+        _ => {
+            let separated = matches!(text.as_bytes().get(10), Some(b'T' | b't'));
+            unless(separated && text.parse::<Timestamp>().is_ok(), "invalid datetime")
+        }
     }
+}
+
+/// Five groups of digits; each may have a dash before the next.
+fn is_uuid(text: &str) -> bool {
+    let mut rest = text;
+    for (group, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {
+        if group > 0 {
+            rest = rest.strip_prefix('-').unwrap_or(rest);
+        }
+        match rest.split_at_checked(length) {
+            Some((digits, tail)) if digits.bytes().all(|byte| byte.is_ascii_hexdigit()) => rest = tail,
+            _ => return false,
+        }
+    }
+    rest.is_empty()
 }

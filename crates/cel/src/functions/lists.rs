@@ -32,8 +32,10 @@ pub(super) fn lists<'a>(
         }
         ("sum", []) => {
             let mut all = list.elements();
-            let Some(first) = all.next() else {
-                return Some(Ok(Value::Int(0)));
+            let first = match all.next() {
+                None => return Some(Ok(Value::Int(0))),
+                Some(first @ (Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Duration(_))) => first,
+                Some(_) => return None,
             };
             all.try_fold(first, |sum, one| {
                 arithmetic(evaluation, "_+_", &[sum, one]).unwrap_or_else(|| Err(EvalError::overload()))
@@ -102,7 +104,7 @@ pub(super) fn is_zero(value: &Value<'_>) -> bool {
         Value::Null | Value::Bool(false) | Value::Int(0) | Value::Uint(0) | Value::Duration(0) => true,
         Value::Double(value) => *value == 0.0,
         Value::Text(_) | Value::Bytes(_) | Value::List(_) | Value::Map(_) | Value::Json(..) => value.size() == 0,
-        Value::Optional(inner) => inner.is_none(),
+        Value::Timestamp(time) => time.is_first(),
         _ => false,
     }
 }

@@ -1,36 +1,79 @@
 //! Addresses, ranges of them, and URLs.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
 
 use super::conversions::quoted;
-use super::{Found, failed};
+use super::{Found, failed, malformed};
 use crate::eval::{EvalError, Evaluation};
-use crate::value::Value;
+use crate::link::Link;
+use crate::value::{Key, Value};
 
 pub(super) fn address(text: &str) -> Result<IpAddr, EvalError> {
-    let parsed: IpAddr = text.parse().map_err(|_| {
-        EvalError::new(format!(
-            "IP Address {} parse error during conversion from string: unable to parse IP",
-            quoted(text)
-        ))
-    })?;
-    match parsed {
-        IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => Err(EvalError::new(format!(
+    match text.parse::<IpAddr>() {
+        Ok(IpAddr::V6(v6)) if v6.to_ipv4_mapped().is_some() => Err(EvalError::new(format!(
             "IPv4-mapped IPv6 address {} is not allowed",
             quoted(text)
         ))),
-        parsed => Ok(parsed),
+        Ok(parsed) => Ok(parsed),
+        Err(_) => Err(EvalError::new(match zoned(text) {
+            true => format!("IP address {} with zone value is not allowed", quoted(text)),
+            false => format!(
+                "IP Address {} parse error during conversion from string: {}",
+                quoted(text),
+                malformed::address(text)
+            ),
+        })),
     }
 }
 
+/// Whether a text is an address with a zone.
+fn zoned(text: &str) -> bool {
+    text.split_once('%')
+        .is_some_and(|(address, zone)| !zone.is_empty() && address.parse::<std::net::Ipv6Addr>().is_ok())
+}
+
+/// A range of addresses, and why a text is none.
 pub(super) fn range(text: &str) -> Result<IpNet, EvalError> {
-    text.parse().map_err(|_| {
+    let wrong = |why: String| {
+        let why = format!("netip.ParsePrefix({}): {why}", quoted(text));
         EvalError::new(format!(
-            "network address parse error during conversion from string: netip.ParsePrefix({})",
+            "network address parse error during conversion from string: {why}"
+        ))
+    };
+    let (address, bits) = text.rsplit_once('/').ok_or_else(|| wrong("no '/'".to_owned()))?;
+    let parsed: IpAddr = address.parse().map_err(|_| {
+        wrong(match zoned(address) {
+            true => "IPv6 zones cannot be present in a prefix".to_owned(),
+            false => malformed::address(address),
+        })
+    })?;
+    let digits = bits.bytes().all(|byte| byte.is_ascii_digit()) && !(bits.len() > 1 && bits.starts_with('0'));
+    let length: u32 = match bits.parse() {
+        Ok(length) if digits => length,
+        _ => return Err(wrong(format!("bad bits after slash: {}", quoted(bits)))),
+    };
+    match u8::try_from(length)
+        .ok()
+        .and_then(|length| IpNet::new(parsed, length).ok())
+    {
+        None => Err(wrong("prefix length out of range".to_owned())),
+        Some(IpNet::V6(own)) if own.addr().to_ipv4_mapped().is_some() => Err(EvalError::new(format!(
+            "IPv4-mapped IPv6 address {} is not allowed",
             quoted(text)
+        ))),
+        Some(range) => Ok(range),
+    }
+}
+
+/// A range that an expression gives as a text.
+fn read_range(text: &str) -> Result<IpNet, EvalError> {
+    range(text).map_err(|why| {
+        EvalError::new(format!(
+            "network address parse error during conversion from string: {why}"
         ))
     })
 }
@@ -61,67 +104,39 @@ pub(super) fn addresses<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: &
             let other = address.is_unspecified() || address.is_loopback() || address.is_multicast();
             Ok(Value::Bool(!broadcast && !other && !is_link_local(address)))
         }
-        ("cidr", [Value::Text(text)]) => range(text).map(Value::Cidr),
+        ("cidr", [Value::Text(text)]) => read_range(text).map(Value::Cidr),
         ("isCIDR", [Value::Text(text)]) => Ok(Value::Bool(range(text).is_ok())),
         ("containsIP", [Value::Cidr(range), Value::Ip(address)]) => Ok(Value::Bool(range.contains(address))),
-        ("containsIP", [Value::Cidr(range), Value::Text(text)]) => {
-            address(text).map(|address| Value::Bool(range.contains(&address)))
-        }
+        ("containsIP", [Value::Cidr(range), Value::Text(text)]) => match address(text) {
+            Ok(address) => Ok(Value::Bool(range.contains(&address))),
+            Err(_) => Err(EvalError::overload()),
+        },
         ("containsCIDR", [Value::Cidr(own), Value::Cidr(other)]) => Ok(Value::Bool(own.contains(other))),
         ("containsCIDR", [Value::Cidr(own), Value::Text(text)]) => {
-            range(text).map(|other| Value::Bool(own.contains(&other)))
+            read_range(text).map(|other| Value::Bool(own.contains(&other)))
         }
         ("masked", [Value::Cidr(range)]) => Ok(Value::Cidr(range.trunc())),
         ("prefixLength", [Value::Cidr(range)]) => Ok(Value::Int(i64::from(range.prefix_len()))),
-        ("url", [Value::Text(text)]) => match link(text) {
-            Some(url) => Ok(Value::Url(Arc::new(url))),
-            None => failed(format!(
-                "URL parse error during conversion from string: parse {}: invalid URI for request",
-                quoted(text)
-            )),
+        ("url", [Value::Text(text)]) => match Link::parse(text) {
+            Ok(url) => Ok(Value::Url(Arc::new(url))),
+            Err(why) => failed(format!("URL parse error during conversion from string: {why}")),
         },
-        ("isURL", [Value::Text(text)]) => Ok(Value::Bool(link(text).is_some())),
-        ("getScheme", [Value::Url(url)]) => Ok(Value::text(
-            if url.host_str() == Some(NO_HOST) {
-                ""
-            } else {
-                url.scheme()
-            }
-            .to_owned(),
-        )),
-        ("getHostname", [Value::Url(url)]) => Ok(Value::text(host(url).trim_matches(['[', ']']).to_owned())),
-        ("getHost", [Value::Url(url)]) => Ok(Value::text(match url.port() {
-            Some(port) => format!("{}:{port}", host(url)),
-            None => host(url).to_owned(),
-        })),
-        ("getPort", [Value::Url(url)]) => Ok(Value::text(url.port().map(|port| port.to_string()).unwrap_or_default())),
-        ("getEscapedPath", [Value::Url(url)]) => Ok(Value::text(url.path().to_owned())),
+        ("isURL", [Value::Text(text)]) => Ok(Value::Bool(Link::wrong(text).is_none())),
+        ("getScheme", [Value::Url(url)]) => Ok(Value::text(url.scheme().to_owned())),
+        ("getHostname", [Value::Url(url)]) => Ok(Value::text(url.hostname().to_owned())),
+        ("getHost", [Value::Url(url)]) => Ok(Value::text(url.host().to_owned())),
+        ("getPort", [Value::Url(url)]) => Ok(Value::text(url.port().to_owned())),
+        ("getEscapedPath", [Value::Url(url)]) => Ok(Value::text(url.escaped_path())),
         ("getQuery", [Value::Url(url)]) => {
-            let mut query: std::collections::BTreeMap<crate::value::Key, Vec<Value<'a>>> = Default::default();
+            let mut query: BTreeMap<Key, Vec<Value<'a>>> = BTreeMap::new();
             for (key, value) in url.query_pairs() {
-                let values = query.entry(crate::value::Key::Text(key.into_owned())).or_default();
-                values.push(Value::text(value.into_owned()));
+                query.entry(Key::Text(key)).or_default().push(Value::text(value));
             }
             let lists = query.into_iter().map(|(key, list)| (key, Value::List(Arc::new(list))));
             Ok(Value::Map(Arc::new(lists.collect())))
         }
         _ => return None,
     })
-}
-
-/// The host of URLs that have none.
-const NO_HOST: &str = "no-host.invalid";
-
-/// A URL with scheme, or an absolute path.
-pub(super) fn link(text: &str) -> Option<url::Url> {
-    if text.starts_with('/') && !text.starts_with("//") {
-        return url::Url::parse(&format!("relative://{NO_HOST}{text}")).ok();
-    }
-    url::Url::parse(text).ok()
-}
-
-pub(super) fn host(url: &url::Url) -> &str {
-    url.host_str().filter(|host| *host != NO_HOST).unwrap_or_default()
 }
 
 fn is_link_local(address: &IpAddr) -> bool {

@@ -1,9 +1,8 @@
 //! Sums and products of numbers, times, durations, texts and lists.
 
-use jiff::Timestamp;
-
 use super::{Found, failed};
 use crate::eval::Evaluation;
+use crate::instant::Instant;
 use crate::value::Value;
 
 pub(super) fn arithmetic<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: &[Value<'a>]) -> Option<Found<'a>> {
@@ -14,6 +13,7 @@ pub(super) fn arithmetic<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: 
         ("!_", [Value::Bool(value)]) => Ok(Value::Bool(!value)),
         ("-_", [Value::Int(value)]) => overflow(value.checked_neg()),
         ("-_", [Value::Double(value)]) => Ok(Value::Double(-value)),
+        ("-_", [Value::Duration(value)]) => span(-value),
         ("_+_", [Value::Int(a), Value::Int(b)]) => overflow(a.checked_add(*b)),
         ("_-_", [Value::Int(a), Value::Int(b)]) => overflow(a.checked_sub(*b)),
         ("_*_", [Value::Int(a), Value::Int(b)]) => overflow(a.checked_mul(*b)),
@@ -40,23 +40,23 @@ pub(super) fn arithmetic<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: 
             shifted(*time, *by)
         }
         ("_-_", [Value::Timestamp(time), Value::Duration(by)]) => shifted(*time, -by),
-        ("_-_", [Value::Timestamp(a), Value::Timestamp(b)]) => span(a.as_nanosecond() - b.as_nanosecond()),
+        ("_-_", [Value::Timestamp(a), Value::Timestamp(b)]) => span(a.since_epoch() - b.since_epoch()),
         ("_+_", [Value::Duration(a), Value::Duration(b)]) => span(a + b),
         ("_-_", [Value::Duration(a), Value::Duration(b)]) => span(a - b),
         _ => return None,
     })
 }
 
-pub(super) fn shifted<'a>(time: Timestamp, by: i128) -> Found<'a> {
-    match Timestamp::from_nanosecond(time.as_nanosecond() + by) {
-        Ok(time) => Ok(Value::Timestamp(time)),
-        Err(_) => failed("timestamp overflow"),
+fn shifted<'a>(time: Instant, by: i128) -> Found<'a> {
+    match time.later(by) {
+        Some(time) => Ok(Value::Timestamp(time)),
+        None => failed("timestamp overflow"),
     }
 }
 
-pub(super) fn span<'a>(nanoseconds: i128) -> Found<'a> {
+fn span<'a>(nanoseconds: i128) -> Found<'a> {
     match i64::try_from(nanoseconds) {
         Ok(_) => Ok(Value::Duration(nanoseconds)),
-        Err(_) => failed("duration overflow"),
+        Err(_) => failed("integer overflow"),
     }
 }

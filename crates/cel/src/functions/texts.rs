@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use regex::Regex;
 
-use super::conversions::quoted;
+use super::conversions::shown;
 use super::format::formatted;
 use super::{Found, failed, pattern};
-use crate::eval::{EvalError, Evaluation};
+use crate::eval::Evaluation;
 use crate::value::Value;
 
 /// Where a position in characters is in bytes.
@@ -30,7 +30,9 @@ pub(super) fn texts<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: &[Val
                 [Value::Text(separator)] => separator,
                 _ => return None,
             };
-            return list.list_len().map(|_| join(evaluation, list, separator));
+            // the others are looked at when they are joined
+            let may = list.list_len().is_some() && matches!(list.element(0), None | Some(Value::Text(_)));
+            return may.then(|| join(evaluation, list, separator));
         }
         return None;
     };
@@ -68,26 +70,10 @@ pub(super) fn texts<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: &[Val
             }
             None => out_of_range(position),
         },
-        ("indexOf", [Value::Text(part)]) => Ok(Value::Int(position(text, text.find(part.as_ref())))),
-        ("indexOf", [Value::Text(part), Value::Int(from)]) => match at(text, *from) {
-            Some(from) => {
-                let found = text.get(from..).and_then(|tail| tail.find(part.as_ref()));
-                Ok(Value::Int(position(text, found.map(|found| found + from))))
-            }
-            None => out_of_range(from),
-        },
+        ("indexOf", [Value::Text(part)]) => first_index(text, part, 0),
+        ("indexOf", [Value::Text(part), Value::Int(from)]) => first_index(text, part, *from),
         ("lastIndexOf", [Value::Text(part)]) => Ok(Value::Int(position(text, text.rfind(part.as_ref())))),
-        ("lastIndexOf", [Value::Text(part), Value::Int(until)]) => match at(text, *until) {
-            Some(until) => {
-                let end = (until + part.len()).min(text.len());
-                let end = (end..=text.len())
-                    .find(|end| text.is_char_boundary(*end))
-                    .unwrap_or(text.len());
-                let found = text.get(..end).and_then(|head| head.rfind(part.as_ref()));
-                Ok(Value::Int(position(text, found)))
-            }
-            None => out_of_range(until),
-        },
+        ("lastIndexOf", [Value::Text(part), Value::Int(until)]) => last_index(text, part, *until),
         ("lowerAscii", []) => Ok(Value::text(text.to_ascii_lowercase())),
         ("upperAscii", []) => Ok(Value::text(text.to_ascii_uppercase())),
         ("trim", []) => Ok(Value::text(text.trim().to_owned())),
@@ -101,16 +87,74 @@ pub(super) fn texts<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: &[Val
             Some(tail) => Ok(Value::text(tail.to_owned())),
             None => out_of_range(from),
         },
+        ("substring", [Value::Int(from), Value::Int(to)]) if from > to => {
+            failed(format!("invalid substring range. start: {from}, end: {to}"))
+        }
         ("substring", [Value::Int(from), Value::Int(to)]) => match (at(text, *from), at(text, *to)) {
-            (Some(_), Some(_)) if from > to => failed(format!("invalid substring range. start: {from}, end: {to}")),
             (Some(from), Some(to)) => Ok(Value::text(text.get(from..to).unwrap_or_default().to_owned())),
             (None, _) => out_of_range(from),
             (_, None) => out_of_range(to),
         },
         ("format", [list]) => formatted(evaluation, text, list),
-        ("strings.quote", []) => Ok(Value::text(quoted(text))),
+        ("strings.quote", []) => Ok(Value::text(escaped(text))),
         _ => return None,
     })
+}
+
+/// Where a part first stands at a position or behind it. Nothing stands behind the end; what is empty stands everywhere.
+fn first_index<'a>(text: &str, part: &str, from: i64) -> Found<'a> {
+    if part.is_empty() {
+        return Ok(Value::Int(from));
+    }
+    if from < 0 {
+        return failed(format!("index out of range: {from}"));
+    }
+    let found = at(text, from).and_then(|from| {
+        let tail = text.get(from..)?;
+        tail.find(part).map(|found| found + from)
+    });
+    Ok(Value::Int(position(text, found)))
+}
+
+/// Where a part last begins at a position or before it.
+fn last_index<'a>(text: &str, part: &str, until: i64) -> Found<'a> {
+    if part.is_empty() {
+        return Ok(Value::Int(until));
+    }
+    if until < 0 {
+        return failed(format!("index out of range: {until}"));
+    }
+    let begin = at(text, until).filter(|begin| *begin < text.len());
+    let found = begin.and_then(|begin| {
+        let places = text.char_indices().map(|(place, _)| place);
+        let mut places: Vec<usize> = places.take_while(|place| *place <= begin).collect();
+        places.reverse();
+        let begins = |place: &usize| text.get(*place..).is_some_and(|tail| tail.starts_with(part));
+        places.into_iter().find(begins)
+    });
+    Ok(Value::Int(position(text, found)))
+}
+
+/// A text as expressions write it. Other than Go's quoting it keeps all characters but those that have an escape of one letter.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{b}' => out.push_str("\\v"),
+            '\\' => out.push_str("\\\\"),
+            '"' => out.push_str("\\\""),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
 }
 
 /// Does something with a pattern, for the function of this name.
@@ -134,7 +178,8 @@ fn join<'a>(evaluation: &mut Evaluation<'_>, list: &Value<'a>, separator: &str) 
     let mut out = String::new();
     for (place, element) in list.elements().enumerate() {
         let Value::Text(text) = element else {
-            return Err(EvalError::overload());
+            let shown = shown(&element).unwrap_or_else(|| element.type_name().to_owned());
+            return failed(format!("join: invalid input: {shown}"));
         };
         evaluation.traverse((text.len() + separator.len()) as u64 * 2)?;
         if place > 0 {

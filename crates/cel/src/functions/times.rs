@@ -23,7 +23,7 @@ pub(super) fn times<'a>(name: &str, args: &[Value<'a>]) -> Option<Found<'a>> {
         },
         _ => return None,
     };
-    let zoned = time.to_zoned(zone);
+    let zoned = time.civil(&zone);
     Some(match name {
         "getFullYear" => int(zoned.year()),
         "getMonth" => int(zoned.month() - 1),

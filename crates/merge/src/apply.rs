@@ -258,10 +258,10 @@ impl<'a> Task<'a> {
         if let Some(last) = &last {
             self.prune(&mut object, &managed, &fields, &last.fields.set());
         }
-        let comparison = changes(self.live, &object, self.schema, self.reset_fields);
+        let compare = |reset: &Set| changes_by(self.live, &object, self.schema, reset, true);
+        let comparison = compare(self.reset_fields);
         // what will be reset counts as a change, though nobody owns it
-        let changed = !comparison.is_empty()
-            || !self.reset_fields.is_empty() && !changes(self.live, &object, self.schema, &Set::new()).is_empty();
+        let changed = !comparison.is_empty() || !self.reset_fields.is_empty() && !compare(&Set::new()).is_empty();
         let conflicts = release(&mut managed, &comparison, &[]);
         if !force && !conflicts.is_empty() {
             return Err(conflicts);
@@ -450,7 +450,12 @@ fn store_entries(object: &mut Value, managed: &Managed<'_>) {
 
 /// How objects differ in fields that can be owned here.
 fn changes(old: &Value, new: &Value, schema: &Schema, reset_fields: &Set) -> Comparison {
-    let mut comparison = typed::compare_but(reset_fields, old, new, schema);
+    changes_by(old, new, schema, reset_fields, false)
+}
+
+/// As [`changes`], of an object with what somebody `sent`.
+fn changes_by(old: &Value, new: &Value, schema: &Schema, reset_fields: &Set, sent: bool) -> Comparison {
+    let mut comparison = typed::compare_but(reset_fields, old, new, schema, sent);
     if !comparison.is_empty() {
         for set in [&mut comparison.added, &mut comparison.removed, &mut comparison.modified] {
             set.subtract(&STRIPPED);

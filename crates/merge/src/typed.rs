@@ -16,9 +16,14 @@ static NO_ELEMENTS: Value = Value::Array(Vec::new());
 
 type Members = Map<String, Value>;
 
-/// The schema at a place of a value; none where nothing is known.
+/// What is known at a place of a value.
 #[derive(Clone, Copy, Debug)]
-pub struct Type<'a>(Option<&'a Schema>);
+pub struct Type<'a> {
+    /// None where nothing is known.
+    schema: Option<&'a Schema>,
+    /// Whether null is something else than nothing, as it is in what somebody sent until Go has read it.
+    null_is_told: bool,
+}
 
 /// How a value is walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,31 +46,39 @@ enum Relation {
 
 impl<'a> From<&'a Schema> for Type<'a> {
     fn from(schema: &'a Schema) -> Self {
-        Self(Some(schema))
+        Self {
+            schema: Some(schema),
+            null_is_told: false,
+        }
     }
 }
 
 impl<'a> Type<'a> {
+    /// The same at another place.
+    fn at(self, schema: Option<&'a Schema>) -> Self {
+        Self { schema, ..self }
+    }
+
     /// The type of a member, and whether the schema names it as a field.
     fn member(self, name: &str) -> (Self, bool) {
-        let Some(schema) = self.0 else {
-            return (Self(None), false);
+        let Some(schema) = self.schema else {
+            return (self, false);
         };
         match schema.field(name) {
-            Some(field) => (Self(Some(field)), true),
-            None => (Self(schema.additional()), false),
+            Some(field) => (self.at(Some(field)), true),
+            None => (self.at(schema.additional()), false),
         }
     }
 
     /// Whether values of this type come from Go structs, as those of built-in kinds do.
     fn is_go_type(self) -> bool {
-        self.0.is_some_and(|schema| schema.definition_name().is_some())
+        self.schema.is_some_and(|schema| schema.definition_name().is_some())
     }
 
     /// What a member is where nobody set it. Go always writes structs and required fields of its types: with such a member nothing is
     /// added but what is in it.
     fn zero(self, name: &str) -> Option<&'a Value> {
-        let schema = self.0.filter(|schema| schema.definition_name().is_some())?;
+        let schema = self.schema.filter(|schema| schema.definition_name().is_some())?;
         let field = schema.field(name)?;
         let is_list = field.kind() == Kind::Array && !field.omits_zero();
         let required_list = is_list && schema.required().any(|required| required == name);
@@ -74,17 +87,17 @@ impl<'a> Type<'a> {
 
     /// The members that Go writes as null where nobody set them.
     fn nulls(self) -> impl Iterator<Item = &'a str> {
-        self.0.into_iter().flat_map(Schema::null_fields)
+        self.schema.into_iter().flat_map(Schema::null_fields)
     }
 
     /// The members that Go always writes but a value has not, with what Go writes.
     fn missing<'v>(self, value: &'v Value) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a, 'v> {
-        let always = self.0.into_iter().flat_map(Schema::zero_fields);
+        let always = self.schema.into_iter().flat_map(Schema::zero_fields);
         always.filter(|(name, zero)| !zero.is_null() && value.get(*name).is_none())
     }
 
     fn items(self) -> Self {
-        Self(self.0.and_then(Schema::items))
+        self.at(self.schema.and_then(Schema::items))
     }
 
     fn below(self, element: &PathElement) -> Self {
@@ -95,7 +108,9 @@ impl<'a> Type<'a> {
     }
 
     fn relation(self) -> Relation {
-        let Some(schema) = self.0 else { return Relation::Atomic };
+        let Some(schema) = self.schema else {
+            return Relation::Atomic;
+        };
         match schema.list_type() {
             Some(ListType::Atomic) => Relation::Atomic,
             Some(ListType::Set) => Relation::Set,
@@ -110,7 +125,7 @@ impl<'a> Type<'a> {
     }
 
     fn keys(self) -> Vec<&'a str> {
-        let Some(schema) = self.0 else { return Vec::new() };
+        let Some(schema) = self.schema else { return Vec::new() };
         let keys: Vec<&str> = schema.list_map_keys().collect();
         if keys.is_empty() {
             schema.patch_merge_key().into_iter().collect()
@@ -121,11 +136,11 @@ impl<'a> Type<'a> {
 
     /// Whether a map here is walked member by member.
     fn is_walked(self) -> bool {
-        self.0.and_then(Schema::map_type) != Some(MapType::Atomic)
+        self.schema.and_then(Schema::map_type) != Some(MapType::Atomic)
     }
 
     fn shape(self, value: &Value) -> Shape {
-        let kind = self.0.map_or(Kind::Any, Schema::kind);
+        let kind = self.schema.map_or(Kind::Any, Schema::kind);
         let map = || if self.is_walked() { Shape::Map } else { Shape::Leaf };
         let list = || match self.relation() {
             Relation::Atomic => Shape::Leaf,
@@ -163,7 +178,7 @@ impl<'a> Type<'a> {
         for key in &keys {
             let value = members.get(*key).or_else(|| {
                 // Such as `protocol` of ports; required fields have Go's zero value as default.
-                self.items().0?.field(key)?.default_value()
+                self.items().schema?.field(key)?.default_value()
             });
             if let Some(value) = value {
                 found.insert((*key).to_owned(), value.clone());
@@ -306,8 +321,12 @@ pub fn compare(old: &Value, new: &Value, schema: &Schema) -> Comparison {
 }
 
 /// Compares two values but for some fields and all that lies below them. Members that are left out as a whole are not looked at.
-pub(crate) fn compare_but(left_out: &Set, old: &Value, new: &Value, schema: &Schema) -> Comparison {
-    let kind = Type::from(schema);
+/// `sent`: the new value has what somebody sent, which may tell of nothing.
+pub(crate) fn compare_but(left_out: &Set, old: &Value, new: &Value, schema: &Schema, sent: bool) -> Comparison {
+    let kind = Type {
+        null_is_told: sent,
+        ..Type::from(schema)
+    };
     let mut difference = Difference::default();
     match (old.as_object(), new.as_object()) {
         (Some(old), Some(new)) if kind.is_walked() => {
@@ -404,7 +423,7 @@ fn differ_members(
     for (name, value) in new.into_iter().flatten().filter(|(name, _)| !is_left_out(name)) {
         match old {
             Some(old) if old.contains_key(name) => {}
-            Some(_) if value.is_null() && kind.is_go_type() => {}
+            Some(_) if value.is_null() && kind.is_go_type() && !kind.null_is_told => {}
             Some(_) => differ_member(kind, name, kind.zero(name), Some(value), found),
             None => differ_member(kind, name, None, Some(value), found),
         }
@@ -640,7 +659,7 @@ fn got(expected: &str, value: &Value) -> String {
 }
 
 fn check_at(kind: Type<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
-    let Some(schema) = kind.0 else { return };
+    let Some(schema) = kind.schema else { return };
     let expected = match (schema.kind(), value) {
         (_, Value::Null)
         | (Kind::Any, _)
@@ -666,7 +685,7 @@ fn check_at(kind: Type<'_>, value: &Value, path: &str, found: &mut Vec<String>) 
             for (name, value) in members {
                 let path = format!("{path}.{name}");
                 let (child, named) = kind.member(name);
-                if !named && child.0.is_none() && !schema.preserves_unknown() && !schema.is_embedded_resource() {
+                if !named && child.schema.is_none() && !schema.preserves_unknown() && !schema.is_embedded_resource() {
                     found.push(format!("{path}: field not declared in schema"));
                 } else {
                     check_at(child, value, &path, found);

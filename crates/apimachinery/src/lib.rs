@@ -11,6 +11,7 @@ pub mod cron;
 pub mod duration;
 pub mod error;
 pub mod field;
+pub mod link;
 pub mod meta;
 pub mod metrics;
 pub mod names;

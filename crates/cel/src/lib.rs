@@ -18,7 +18,6 @@ mod functions;
 mod instant;
 mod lexer;
 mod library;
-mod link;
 mod literals;
 mod parser;
 mod plan;
@@ -32,7 +31,6 @@ mod value;
 pub use declared::{Declared, Elements, Field, REQUEST_SIZE, Shape, escape, is_identifier};
 pub use eval::{Authorizer, Check, EvalError, Lazy};
 pub use instant::Instant;
-pub use link::Link;
 pub use program::{Compiled, Environment, Evaluated, Program};
 pub use value::Value;
 

@@ -14,7 +14,7 @@ use crate::declared::{Declared, Elements, Shape};
 use crate::eval::Check;
 use crate::functions;
 use crate::instant::Instant;
-use crate::link::Link;
+use gardener_apimachinery::link::Link;
 
 /// A value.
 #[derive(Clone, Debug)]

@@ -163,6 +163,8 @@ impl Schema {
             return self.canonicalize(value);
         }
         match self.kind() {
+            // a time that nobody set is written as null, too
+            Kind::String if matches!(self.format(), Some("date-time" | "go-micro-time")) => {}
             Kind::String => *value = Value::String(String::new()),
             Kind::Integer | Kind::Number => *value = Value::from(0),
             Kind::Boolean => *value = Value::Bool(false),

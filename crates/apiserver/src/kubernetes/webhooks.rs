@@ -1,6 +1,7 @@
 //! Configurations of admission webhooks: what is wrong with them. Calling webhooks is [`crate::webhooks`].
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::link::Link;
 use gardener_apimachinery::meta::validate_label_selector;
 use gardener_apimachinery::names;
 use serde_json::Value;
@@ -332,98 +333,30 @@ pub(super) fn conversion_review_versions(versions: &[String], path: &Path, error
 const FORM: &str = "; desired format: https://host[/path]";
 
 fn webhook_url(text: &str, path: &Path) -> ErrorList {
-    let parts = match UrlParts::parse(text) {
+    let parts = match Link::parse(text) {
         Ok(parts) => parts,
         Err(why) => {
             return vec![Error::required(path, format!("url must be a valid URL: {why}{FORM}"))];
         }
     };
     let mut errors = ErrorList::new();
-    if parts.scheme != "https" {
+    if parts.scheme() != "https" {
         let why = format!("'https' is the only allowed URL scheme{FORM}");
-        errors.push(Error::invalid(path, parts.scheme.as_str(), why));
+        errors.push(Error::invalid(path, parts.scheme(), why));
     }
-    if parts.host.is_empty() {
+    if parts.host().is_empty() {
         errors.push(Error::invalid(path, "", format!("host must be specified{FORM}")));
     }
     for (part, why) in [
-        (&parts.user, "user information is not permitted in the URL"),
-        (&parts.fragment, "fragments are not permitted in the URL"),
-        (&parts.query, "query parameters are not permitted in the URL"),
+        (parts.user(), "user information is not permitted in the URL"),
+        (parts.fragment(), "fragments are not permitted in the URL"),
+        (parts.query(), "query parameters are not permitted in the URL"),
     ] {
         if !part.is_empty() {
-            errors.push(Error::invalid(path, part.as_str(), why));
+            errors.push(Error::invalid(path, part, why));
         }
     }
     errors
-}
-
-/// A URL in its parts, as Go splits it: it takes more for a URL than the URL standard does.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct UrlParts {
-    scheme: String,
-    user: String,
-    host: String,
-    query: String,
-    fragment: String,
-}
-
-impl UrlParts {
-    fn parse(text: &str) -> Result<Self, String> {
-        let shown = gardener_apimachinery::field::go_quote(text);
-        let failed = |why: String| Err(format!("parse {shown}: {why}"));
-        if text.bytes().any(|byte| byte < 0x20 || byte == 0x7f) {
-            return failed("net/url: invalid control character in URL".to_owned());
-        }
-        let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
-        if rest.is_empty() && fragment.is_empty() {
-            return Ok(Self::default());
-        }
-        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let is_scheme = |scheme: &str| {
-            scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-                && scheme
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
-        };
-        let (scheme, rest) = match rest.split_once(':') {
-            Some(("", _)) => return failed("missing protocol scheme".to_owned()),
-            Some((scheme, rest)) if is_scheme(scheme) => (scheme.to_lowercase(), rest),
-            Some((first, _)) if !first.contains('/') => {
-                return failed("first path segment in URL cannot contain colon".to_owned());
-            }
-            _ => (String::new(), rest),
-        };
-        let mut parts = Self {
-            scheme,
-            query: query.to_owned(),
-            fragment: fragment.to_owned(),
-            ..Self::default()
-        };
-        if let Some(rest) = rest.strip_prefix("//") {
-            let authority = rest.split('/').next().unwrap_or_default();
-            let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-            parts.user = user.to_owned();
-            parts.host = host.to_owned();
-            let after_brackets = host.rsplit_once(']').map_or(host, |(_, port)| port);
-            if host.starts_with('[') && !host.contains(']') {
-                return failed("missing ']' in host".to_owned());
-            }
-            let port = after_brackets.rsplit_once(':').map(|(_, port)| port);
-            if let Some(port) = port.filter(|port| !port.bytes().all(|byte| byte.is_ascii_digit())) {
-                return failed(format!(
-                    "invalid port {} after host",
-                    gardener_apimachinery::field::go_quote(&format!(":{port}"))
-                ));
-            }
-            let allowed = |c: char| !c.is_ascii() || c.is_ascii_alphanumeric() || "-._~%!$&'()*+,;=:[]<>\"".contains(c);
-            if let Some(wrong) = host.chars().find(|c| !allowed(*c)) {
-                let wrong = gardener_apimachinery::field::go_quote(&wrong.to_string());
-                return failed(format!("invalid character {wrong} in host name"));
-            }
-        }
-        Ok(parts)
-    }
 }
 
 fn webhook_service(service: &Value, path: &Path) -> ErrorList {
@@ -466,40 +399,4 @@ fn webhook_service(service: &Value, path: &Path) -> ErrorList {
         }
     }
     errors
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn urls_are_split_as_go_does() {
-        let parse = |text: &str| UrlParts::parse(text).map(|parts| (parts.scheme, parts.host));
-        for (text, expected) in [
-            ("https://host/path", Ok(("https", "host"))),
-            ("https://host:443", Ok(("https", "host:443"))),
-            ("https://", Ok(("https", ""))),
-            ("host/path", Ok(("", ""))),
-            ("", Ok(("", ""))),
-            (
-                "https://host:port/",
-                Err("parse \"https://host:port/\": invalid port \":port\" after host"),
-            ),
-            (":x", Err("parse \":x\": missing protocol scheme")),
-            (
-                "1host:443/x",
-                Err("parse \"1host:443/x\": first path segment in URL cannot contain colon"),
-            ),
-            ("https://[::1]:8443/x", Ok(("https", "[::1]:8443"))),
-            (
-                "https://a b/",
-                Err("parse \"https://a b/\": invalid character \" \" in host name"),
-            ),
-        ] {
-            let expected = expected
-                .map(|(scheme, host)| (scheme.to_owned(), host.to_owned()))
-                .map_err(str::to_owned);
-            assert_eq!(parse(text), expected, "{text}");
-        }
-    }
 }

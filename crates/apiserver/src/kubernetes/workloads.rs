@@ -137,6 +137,9 @@ fn validate_selected(spec: &Value, of: &str, kind: &str, errors: &mut ErrorList)
             "invalid label selector"
         };
         errors.push(Error::literal(&at, selector_text(selector), why));
+        if kind == "StatefulSet" {
+            validate_endless(template, kind, &place, errors);
+        }
         return;
     };
     if !selects && !is_empty_selector(selector) {

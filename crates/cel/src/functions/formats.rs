@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use gardener_apimachinery::link::Link;
 use gardener_apimachinery::names;
 use jiff::Timestamp;
 
 use super::{Found, decode_base64};
 use crate::eval::Evaluation;
-use crate::link::Link;
 use crate::value::Value;
 
 const FORMATS: [&str; 13] = [

@@ -9,8 +9,8 @@ use ipnet::IpNet;
 use super::conversions::quoted;
 use super::{Found, failed, malformed};
 use crate::eval::{EvalError, Evaluation};
-use crate::link::Link;
 use crate::value::{Key, Value};
+use gardener_apimachinery::link::Link;
 
 pub(super) fn address(text: &str) -> Result<IpAddr, EvalError> {
     match text.parse::<IpAddr>() {
@@ -117,7 +117,7 @@ pub(super) fn addresses<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: &
         }
         ("masked", [Value::Cidr(range)]) => Ok(Value::Cidr(range.trunc())),
         ("prefixLength", [Value::Cidr(range)]) => Ok(Value::Int(i64::from(range.prefix_len()))),
-        ("url", [Value::Text(text)]) => match Link::parse(text) {
+        ("url", [Value::Text(text)]) => match Link::parse_absolute(text) {
             Ok(url) => Ok(Value::Url(Arc::new(url))),
             Err(why) => failed(format!("URL parse error during conversion from string: {why}")),
         },

@@ -1,6 +1,6 @@
 //! URLs as Go reads them, which takes more for a URL than the URL standard does, and keeps them as they are written.
 
-use gardener_apimachinery::field::go_quote;
+use crate::field::go_quote;
 
 /// A URL in its parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,8 +24,19 @@ const IN_HOSTS: &[u8] = b"-_.~!$&'()*+,;=:[]<>\"";
 const IN_USERS: &[u8] = b"-._:~!$&'()*+,;=%@";
 
 impl Link {
-    /// Reads an absolute URL, or an absolute path. The error is Go's for the whole text.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    /// Reads any URL, as Go's `url.Parse` does.
+    ///
+    /// # Errors
+    /// Go's, which shows the whole text.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        Self::read(text, false).map_err(|why| failed(text, &why))
+    }
+
+    /// Reads an absolute URL, or an absolute path, as expressions do.
+    ///
+    /// # Errors
+    /// Go's, which shows the whole text.
+    pub fn parse_absolute(text: &str) -> Result<Self, String> {
         // the first look takes no fragment for one, and no host without scheme
         let first = Self::read(text, true);
         let read = first.and_then(|first| match text.split_once('#') {
@@ -36,7 +47,7 @@ impl Link {
     }
 
     /// Why a text is no absolute URL and no absolute path.
-    pub(crate) fn wrong(text: &str) -> Option<String> {
+    pub fn wrong(text: &str) -> Option<String> {
         Self::read(text, true).err().map(|why| failed(text, &why))
     }
 
@@ -48,7 +59,7 @@ impl Link {
         if text.bytes().any(|byte| byte < 0x20 || byte == 0x7f) {
             return Err("net/url: invalid control character in URL".to_owned());
         }
-        if text.is_empty() {
+        if text.is_empty() && request {
             return Err("empty url".to_owned());
         }
         let mut link = Self {
@@ -64,11 +75,17 @@ impl Link {
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         query.clone_into(&mut link.query);
         if !rest.starts_with('/') {
-            if scheme.is_empty() {
+            if !scheme.is_empty() {
+                rest.clone_into(&mut link.opaque);
+                return Ok(link);
+            }
+            if request {
                 return Err("invalid URI for request".to_owned());
             }
-            rest.clone_into(&mut link.opaque);
-            return Ok(link);
+            // a scheme that is none
+            if rest.split('/').next().is_some_and(|first| first.contains(':')) {
+                return Err("first path segment in URL cannot contain colon".to_owned());
+            }
         }
         let hosts = !scheme.is_empty() || !request && !rest.starts_with("///");
         let path = match rest.strip_prefix("//").filter(|_| hosts) {
@@ -110,12 +127,13 @@ impl Link {
         Ok(())
     }
 
-    pub(crate) fn scheme(&self) -> &str {
+    /// The scheme in small letters.
+    pub fn scheme(&self) -> &str {
         &self.scheme
     }
 
     /// The host with its port.
-    pub(crate) fn host(&self) -> &str {
+    pub fn host(&self) -> &str {
         &self.host
     }
 
@@ -129,16 +147,33 @@ impl Link {
         (bare.unwrap_or(host), port)
     }
 
-    pub(crate) fn hostname(&self) -> &str {
+    /// Who asks, as `name` or `name:password`.
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// The query as it is written.
+    pub fn query(&self) -> &str {
+        &self.query
+    }
+
+    /// What follows `#`.
+    pub fn fragment(&self) -> &str {
+        &self.fragment
+    }
+
+    /// The host without port and brackets.
+    pub fn hostname(&self) -> &str {
         self.host_and_port().0
     }
 
-    pub(crate) fn port(&self) -> &str {
+    /// The port's digits.
+    pub fn port(&self) -> &str {
         self.host_and_port().1
     }
 
     /// The path, escaped as it is written or, where that cannot be, anew.
-    pub(crate) fn escaped_path(&self) -> String {
+    pub fn escaped_path(&self) -> String {
         let may = |byte: u8| byte.is_ascii_alphanumeric() || IN_PATHS.contains(&byte);
         if self.path.bytes().all(|byte| may(byte) || WRITTEN.contains(&byte)) {
             return self.path.clone();
@@ -154,7 +189,7 @@ impl Link {
     }
 
     /// The names and values of the query. What is malformed is left out.
-    pub(crate) fn query_pairs(&self) -> Vec<(String, String)> {
+    pub fn query_pairs(&self) -> Vec<(String, String)> {
         let parts = self.query.split('&');
         let parts = parts.filter(|part| !part.is_empty() && !part.contains(';'));
         let spaced = |text: &str| unescaped(&text.replace('+', " "), false).ok();
@@ -222,4 +257,40 @@ fn unescaped_bytes(text: &str, host: bool) -> Result<Vec<u8>, String> {
         rest = tail;
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_split_as_go_does() {
+        let parse = |text: &str| Link::parse(text).map(|link| (link.scheme, link.host));
+        for (text, expected) in [
+            ("https://host/path", Ok(("https", "host"))),
+            ("https://host:443", Ok(("https", "host:443"))),
+            ("https://", Ok(("https", ""))),
+            ("host/path", Ok(("", ""))),
+            ("", Ok(("", ""))),
+            (
+                "https://host:port/",
+                Err("parse \"https://host:port/\": invalid port \":port\" after host"),
+            ),
+            (":x", Err("parse \":x\": missing protocol scheme")),
+            (
+                "1host:443/x",
+                Err("parse \"1host:443/x\": first path segment in URL cannot contain colon"),
+            ),
+            ("https://[::1]:8443/x", Ok(("https", "[::1]:8443"))),
+            (
+                "https://a b/",
+                Err("parse \"https://a b/\": invalid character \" \" in host name"),
+            ),
+        ] {
+            let expected = expected
+                .map(|(scheme, host)| (scheme.to_owned(), host.to_owned()))
+                .map_err(str::to_owned);
+            assert_eq!(parse(text), expected, "{text}");
+        }
+    }
 }

@@ -93,6 +93,13 @@ pub enum ApplyError {
     },
 }
 
+/// What of a stored object is not as the schema has it, in upstream's words. Its lists may have an element twice.
+pub fn unreadable(object: &Value, schema: &Schema) -> Option<String> {
+    let mut found = typed::check(object, schema).err()?;
+    found.retain(|why| !why.contains(typed::TWICE));
+    (!found.is_empty()).then(|| detail(&found))
+}
+
 fn detail(found: &[String]) -> String {
     match found {
         [one] => one.clone(),

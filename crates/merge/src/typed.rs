@@ -658,6 +658,9 @@ fn got(expected: &str, value: &Value) -> String {
     }
 }
 
+/// What is said of elements that a list has twice.
+pub(crate) const TWICE: &str = ": duplicate entries for key ";
+
 fn check_at(kind: Type<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
     let Some(schema) = kind.schema else { return };
     let expected = match (schema.kind(), value) {
@@ -705,7 +708,7 @@ fn check_at(kind: Type<'_>, value: &Value, path: &str, found: &mut Vec<String>) 
                     Ok(element) => {
                         check_at(kind.items(), value, &format!("{path}{element}"), found);
                         if seen.contains(&element) {
-                            found.push(format!("{path}: duplicate entries for key {element}"));
+                            found.push(format!("{path}{TWICE}{element}"));
                         }
                         seen.insert(element);
                     }

@@ -1,5 +1,6 @@
 //! `patch`: JSON, merge, strategic merge, and server-side apply.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,6 +18,7 @@ use super::update::{Attempt, Found};
 use super::{FieldValidation, RETRIES, Scope, WriteOptions, Written};
 use crate::decode::{self, Decoded, Format, Source, Unknown};
 use crate::definition::Context;
+use crate::webhooks::conversion;
 use crate::{go_metadata, meta, yaml};
 
 /// The kinds of patch, by content type.
@@ -81,7 +83,10 @@ impl Scope {
             self.to_stored_today(&mut found.object).await?;
             let current = self.requested(&found.object).await?;
             let mut patched = match kind {
-                PatchKind::Apply => self.applied(Some(&current), &decoded.value, options, &context)?,
+                PatchKind::Apply => {
+                    self.check_owners(&current).await?;
+                    self.applied(Some(&current), &decoded.value, options, &context)?
+                }
                 PatchKind::Strategic => gardener_merge::strategic(&current, &decoded.value, &*self.strategic_schema()?)
                     .map_err(ApiError::from)?,
                 PatchKind::Merge => gardener_merge::merge_patch(&current, &decoded.value).map_err(ApiError::from)?,
@@ -231,7 +236,6 @@ impl Scope {
             subresource: &self.subresource,
         };
         let time = meta::rfc3339(context.now);
-        self.check_owners(live)?;
         gardener_merge::apply(
             live,
             config,
@@ -244,19 +248,37 @@ impl Scope {
         .map_err(ApiError::from)
     }
 
-    /// Upstream converts custom resources into every version in which somebody owns fields, and fails where there is none any more.
-    fn check_owners(&self, live: Option<&Value>) -> Result<(), ApiError> {
+    /// Upstream converts custom resources into every version in which somebody owns fields, and fails where there is none any more, or where
+    /// the object then has what that version does not know.
+    async fn check_owners(&self, live: &Value) -> Result<(), ApiError> {
         if self.definition.is_go_type() {
             return Ok(());
         }
-        let owners = live.and_then(|live| live.pointer("/metadata/managedFields")?.as_array());
-        for owner in owners.into_iter().flatten() {
-            let owned = meta::text(owner, "/apiVersion");
+        let owners = live.pointer("/metadata/managedFields").and_then(Value::as_array);
+        let owned = owners
+            .into_iter()
+            .flatten()
+            .map(|owner| meta::text(owner, "/apiVersion"));
+        let own = self.definition.api_version(&self.version);
+        let others: BTreeSet<&str> = owned.filter(|owned| *owned != own).collect();
+        for owned in others {
             let mut versions = self.definition.versions.iter();
-            if !versions.any(|version| self.definition.api_version(&version.name) == owned) {
-                return Err(ApiError::unclassified(format!(
-                    "request to convert CR to an invalid group/version: {owned}"
-                )));
+            let version = versions.find(|version| self.definition.api_version(&version.name) == owned);
+            let version = version.ok_or_else(|| {
+                ApiError::unclassified(format!("request to convert CR to an invalid group/version: {owned}"))
+            })?;
+            let Some(schema) = &version.schema else { continue };
+            let mut there = live.clone();
+            conversion::convert(
+                &self.cluster,
+                &self.definition,
+                &mut [&mut there],
+                &self.version,
+                &version.name,
+            )
+            .await?;
+            if let Some(why) = gardener_merge::unreadable(&there, schema) {
+                return Err(ApiError::unclassified(why));
             }
         }
         Ok(())

@@ -26,6 +26,14 @@ struct Elsewhere {
 }
 
 impl Elsewhere {
+    /// Whether the version does not know all of the object. Then nobody can tell who owns what, and upstream forgets it. What comes out of Go's
+    /// types is known.
+    fn is_unreadable(&self) -> bool {
+        let mut both = [&self.old, &self.new].into_iter();
+        self.schema.definition_name().is_none()
+            && both.any(|object| gardener_merge::unreadable(object, &self.schema).is_some())
+    }
+
     fn shown(&self) -> gardener_merge::InVersion<'_> {
         gardener_merge::InVersion {
             api_version: &self.api_version,
@@ -447,6 +455,10 @@ impl Scope {
         let reset = self.reset_fields();
         if is_plain {
             let others = self.owners_elsewhere(old, object, &version.name).await;
+            if others.iter().any(Elsewhere::is_unreadable) {
+                meta::set(object, "managedFields", None);
+                return;
+            }
             let others: Vec<gardener_merge::InVersion<'_>> = others.iter().map(Elsewhere::shown).collect();
             gardener_merge::update_across(old, object, schema, &manager, &time, &reset, &others);
             return;
@@ -456,6 +468,10 @@ impl Scope {
         // a conversion that fails leaves the objects as they are stored
         let _ = conversion::convert(&self.cluster, &self.definition, &mut both, &stored.name, &version.name).await;
         let others = self.owners_elsewhere(old.as_ref(), &new, &version.name).await;
+        if others.iter().any(Elsewhere::is_unreadable) {
+            meta::set(object, "managedFields", None);
+            return;
+        }
         let others: Vec<gardener_merge::InVersion<'_>> = others.iter().map(Elsewhere::shown).collect();
         gardener_merge::update_across(old.as_ref(), &mut new, schema, &manager, &time, &reset, &others);
         let managed = new.pointer("/metadata/managedFields").cloned();

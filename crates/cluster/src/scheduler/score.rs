@@ -1,5 +1,7 @@
 //! How well a node suits a pod: free resources, and few pods of the same kind.
 
+use std::collections::BTreeMap;
+
 use gardener_apimachinery::selector::LabelSelector;
 
 use super::filter::{Candidate, NodeInfo};
@@ -21,13 +23,19 @@ fn free(candidate: &Candidate<'_>, node: &NodeInfo) -> i64 {
     (share("cpu") + share("memory")) / 2
 }
 
+/// A pod's labels but for those that it gets with its node.
+fn own(labels: &BTreeMap<String, String>) -> impl Iterator<Item = (&String, &String)> {
+    let of_node = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
+    labels.iter().filter(move |(key, _)| !of_node.contains(&key.as_str()))
+}
+
 /// How many pods of the same owner kind (by labels and spread constraints) are in the node's domains; fewer is better.
 fn alike(candidate: &Candidate<'_>, node: &NodeInfo, all: &[NodeInfo]) -> i64 {
     let same = |other: &NodeInfo| {
         let alike = other
             .pods
             .iter()
-            .filter(|pod| pod.namespace == candidate.namespace && pod.labels == candidate.labels);
+            .filter(|pod| pod.namespace == candidate.namespace && own(&pod.labels).eq(own(&candidate.labels)));
         i64::try_from(alike.count()).unwrap_or(i64::MAX)
     };
     let mut count = same(node);

@@ -560,6 +560,11 @@ impl Attributes<'_> {
         self.definition.group == group && self.definition.plural == resource
     }
 
+    /// Whether the write creates an object of this group and resource, and nothing below one.
+    pub fn creates(&self, group: &str, resource: &str) -> bool {
+        self.operation == Operation::Create && self.is(group, resource) && self.subresource.is_empty()
+    }
+
     /// Group, version and kind of [`Attributes::object`] as the request has it.
     pub fn kind(&self) -> (String, String, String) {
         let owned =

@@ -143,12 +143,11 @@ impl Admission for ServiceAccountPlugin {
     }
 
     async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
-        let is_class = attributes.is("scheduling.k8s.io", "priorityclasses");
+        let is_class = attributes.is(SCHEDULING, "priorityclasses");
         if is_class && attributes.operation == Operation::Delete && super::policies::is_system_class(attributes.name) {
             return Err(attributes.forbidden("this is a system priority class and cannot be deleted"));
         }
-        if attributes.operation != Operation::Create || !attributes.is("", "pods") || !attributes.subresource.is_empty()
-        {
+        if !attributes.creates("", "pods") {
             return Ok(());
         }
         let name = attributes

@@ -4,6 +4,7 @@ mod validate;
 
 use serde_json::{Value, json};
 
+use super::defaults;
 use super::strategy::Kind;
 use crate::meta;
 
@@ -24,7 +25,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         }
         let service = crd.pointer_mut("/spec/conversion/webhook/clientConfig/service");
         if let Some(service) = service.and_then(Value::as_object_mut) {
-            service.entry("port").or_insert_with(|| json!(443));
+            defaults::called_service(service);
         }
     };
     kind.prepare_create = |_, crd| {

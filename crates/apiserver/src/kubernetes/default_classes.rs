@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::checks::annotation;
 use super::claims::CLASS_ANNOTATION;
-use crate::definition::{Admission, Attributes, Operation};
+use crate::definition::{Admission, Attributes};
 use crate::meta;
 
 /// Annotations of a storage class that is the default.
@@ -66,7 +66,7 @@ impl Admission for DefaultStorageClass {
     }
 
     async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
-        if is_creation(attributes, "", "persistentvolumeclaims") {
+        if attributes.creates("", "persistentvolumeclaims") {
             let classes = ("storage.k8s.io", "storageclasses");
             name_default(attributes, "storageClassName", CLASS_ANNOTATION, |attributes| {
                 default_class(attributes, classes, &DEFAULT_STORAGE)
@@ -86,7 +86,7 @@ impl Admission for DefaultIngressClass {
     }
 
     async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
-        if is_creation(attributes, "networking.k8s.io", "ingresses") {
+        if attributes.creates("networking.k8s.io", "ingresses") {
             let classes = ("networking.k8s.io", "ingressclasses");
             name_default(attributes, "ingressClassName", INGRESS_CLASS, |attributes| {
                 default_class(attributes, classes, &[DEFAULT_INGRESS])
@@ -94,8 +94,4 @@ impl Admission for DefaultIngressClass {
         }
         Ok(())
     }
-}
-
-fn is_creation(attributes: &Attributes<'_>, group: &str, resource: &str) -> bool {
-    attributes.operation == Operation::Create && attributes.is(group, resource) && attributes.subresource.is_empty()
 }

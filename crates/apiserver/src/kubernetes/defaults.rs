@@ -672,9 +672,14 @@ pub(super) fn role_binding(value: &mut Value) {
     }
 }
 
+/// A service that a server calls, such as a webhook's.
+pub(super) fn called_service(service: &mut Object) {
+    set(service, "port", json!(443));
+}
+
 pub(super) fn api_service(value: &mut Value) {
     if let Some(service) = object(value, "/spec/service") {
-        set(service, "port", json!(443));
+        called_service(service);
     }
 }
 
@@ -696,7 +701,7 @@ pub(super) fn webhook_configuration(value: &mut Value) {
             set(rule, "scope", json!("*"));
         }
         if let Some(service) = member(webhook, "clientConfig").and_then(|config| member(config, "service")) {
-            set(service, "port", json!(443));
+            called_service(service);
         }
     }
 }

@@ -6,7 +6,7 @@ use gardener_apimachinery::field::go_quote;
 use serde_json::{Map, Value};
 
 use super::checks::{list, map, text};
-use crate::definition::{Admission, Attributes, Operation};
+use crate::definition::{Admission, Attributes};
 use crate::meta;
 
 /// Gives pods overhead, node selector and tolerations of their runtime class, which must exist.
@@ -121,8 +121,7 @@ impl Admission for RuntimeClass {
     }
 
     async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
-        if attributes.operation != Operation::Create || !attributes.is("", "pods") || !attributes.subresource.is_empty()
-        {
+        if !attributes.creates("", "pods") {
             return Ok(());
         }
         let name = attributes.object.as_ref().and_then(|pod| {
@@ -149,8 +148,7 @@ impl Admission for RuntimeClass {
     }
 
     async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        if attributes.operation != Operation::Create || !attributes.is("", "pods") || !attributes.subresource.is_empty()
-        {
+        if !attributes.creates("", "pods") {
             return Ok(());
         }
         let Some(spec) = attributes.object.as_ref().and_then(|pod| pod.get("spec")) else {

@@ -6,6 +6,7 @@ use gardener_apimachinery::field::{Path, go_quote};
 use gardener_apimachinery::names;
 use serde_json::Value;
 
+use super::annotations::{APP_ARMOR, SECCOMP, SECCOMP_OF_POD};
 use crate::kubernetes::checks::{list, map, number, spec_of, text};
 use crate::kubernetes::{addresses, claims};
 use crate::meta;
@@ -71,10 +72,6 @@ const OLD_SOURCES: [(&str, &str); 9] = [
     ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
-
-const SECCOMP: &str = "seccomp.security.alpha.kubernetes.io/pod";
-const SECCOMP_OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
-const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 fn of_label(key: &str) -> Option<&'static str> {
     OLD_LABELS.iter().find(|(own, _)| *own == key).map(|(_, why)| *why)
@@ -150,9 +147,9 @@ fn of(pod: &Value, path: Option<&Path>, found: &mut Vec<String>) {
     }
     fractions(spec.get("overhead"), &at.child("overhead"), found);
     let profile = |of: &Value, key: &str| of.pointer(&format!("/securityContext/{key}")).cloned();
-    if profile(spec, "seccompProfile").is_none() && annotations.get(SECCOMP).is_some() {
+    if profile(spec, "seccompProfile").is_none() && annotations.get(SECCOMP_OF_POD).is_some() {
         let why = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
-        found.push(format!("{}: {why}", annotation(SECCOMP)));
+        found.push(format!("{}: {why}", annotation(SECCOMP_OF_POD)));
     }
     let containers: Vec<(Path, &Value)> = ["initContainers", "containers", "ephemeralContainers"]
         .iter()
@@ -163,7 +160,7 @@ fn of(pod: &Value, path: Option<&Path>, found: &mut Vec<String>) {
         })
         .collect();
     for (at, container) in &containers {
-        let key = format!("{SECCOMP_OF_CONTAINER}{}", text(container, "name"));
+        let key = format!("{SECCOMP}{}", text(container, "name"));
         if profile(container, "seccompProfile").is_none() && annotations.get(&key).is_some() {
             let why = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
             found.push(format!("{}: {why}", annotation(&key)));

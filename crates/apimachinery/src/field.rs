@@ -30,20 +30,20 @@ impl Path {
         } else if self.0.is_empty() {
             Self(name.to_owned())
         } else {
-            Self(format!("{}.{name}", self.0))
+            Self([&self.0, ".", name].concat())
         }
     }
 
     /// The path of a list's element.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
-        Self(format!("{}[{index}]", self.0))
+        self.key(&index.to_string())
     }
 
     /// The path of a map's value.
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
-        Self(format!("{}[{key}]", self.0))
+        Self([&self.0, "[", key, "]"].concat())
     }
 
     /// The path as text.

@@ -15,6 +15,7 @@ pub mod link;
 pub mod meta;
 pub mod metrics;
 pub mod names;
+pub mod pointer;
 pub mod quantity;
 pub mod selector;
 pub mod taints;

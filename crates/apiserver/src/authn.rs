@@ -139,8 +139,8 @@ impl Authenticator {
             }
             (settings.anonymous, settings.reviewer.clone())
         };
-        if let Some(user) = caller.certificate.as_deref().and_then(certificate_user) {
-            return Ok(user);
+        if let Some(user) = &caller.certificate {
+            return Ok(user.clone());
         }
         if let Some(header) = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()) {
             let token = header

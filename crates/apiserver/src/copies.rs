@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_store::{Change, CommitError, Expect};
 use serde_json::Value;
 
@@ -118,8 +119,7 @@ impl LogicalCluster {
         for key in ["resourceVersion", "managedFields"] {
             meta::set(object, key, None);
         }
-        let missing =
-            |object: &Value, key: &str| object.pointer(&format!("/metadata/{key}")).is_none_or(Value::is_null);
+        let missing = |object: &Value, key: &str| object.at(&format!("/metadata/{key}")).is_none_or(Value::is_null);
         if missing(object, "uid") {
             meta::set(object, "uid", Some(self.chance().uid().into()));
         }

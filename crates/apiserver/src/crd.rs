@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gardener_apimachinery::field::go_quote;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_schema::Schema;
 use gardener_store::Topic;
 use serde_json::{Value, json};
@@ -145,7 +146,7 @@ pub fn definition(crd: &Value) -> Option<Definition> {
     }
     let spec = crd.get("spec")?;
     let group = meta::text(spec, "/group").to_owned();
-    let names = crd.pointer("/status/acceptedNames")?;
+    let names = crd.at("/status/acceptedNames")?;
     let list = |key: &str| -> Vec<String> {
         names
             .get(key)
@@ -174,7 +175,7 @@ pub fn definition(crd: &Value) -> Option<Definition> {
         .map(|version| {
             let flag = |key: &str| version.get(key).and_then(Value::as_bool).unwrap_or(false);
             let schema = version
-                .pointer("/schema/openAPIV3Schema")
+                .at("/schema/openAPIV3Schema")
                 .and_then(|schema| Schema::from_crd(schema).ok());
             let columns = version
                 .get("additionalPrinterColumns")
@@ -191,7 +192,7 @@ pub fn definition(crd: &Value) -> Option<Definition> {
                     selectable.push(path);
                 }
             }
-            let scale = version.pointer("/subresources/scale").map(|scale| Scale {
+            let scale = version.at("/subresources/scale").map(|scale| Scale {
                 spec_replicas: meta::text(scale, "/specReplicasPath")
                     .trim_start_matches('.')
                     .to_owned(),
@@ -212,7 +213,7 @@ pub fn definition(crd: &Value) -> Option<Definition> {
                 schema,
                 served: flag("served"),
                 stored: flag("storage"),
-                status: version.pointer("/subresources/status").is_some(),
+                status: version.at("/subresources/status").is_some(),
                 scale,
                 columns: Columns::Paths(columns.unwrap_or_else(|| vec![age_column()])),
             }

@@ -10,6 +10,7 @@ use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
 use crate::registry::FieldValidation;
+use crate::unread::Unread;
 use crate::{go_json, yaml};
 
 /// How deep objects and lists may nest; more is refused before it can exhaust the stack.
@@ -187,21 +188,50 @@ pub fn decode(body: &Bytes, format: Format) -> Result<Decoded, ApiError> {
             })?;
             Ok(Decoded {
                 value,
-                source: Source {
-                    duplicates: notes.duplicates,
-                    whole_floats: notes.whole_floats,
-                    body: body.clone(),
-                    format: Some(format),
-                    ..Source::default()
-                },
+                source: notes.of(body, format),
             })
         }
         Format::Yaml => decode_yaml(body),
     }
 }
 
+/// Reads a JSON object, but for the members that are as they are `stored`. None, where others are not read by default, or where it cannot be read.
+pub(crate) fn beside(body: &Bytes, stored: &Unread) -> Option<Decoded> {
+    let (read, unread) = Unread::take_apart(body)?;
+    if !unread.is_part_of(stored) {
+        return None;
+    }
+    let mut notes = Notes::default();
+    let mut members = Map::new();
+    for (name, bytes) in read {
+        let seed = Node {
+            notes: &mut notes,
+            place: Place::ROOT.then(Step::Field(&name)),
+        };
+        let value = seed
+            .deserialize(&mut serde_json::Deserializer::from_slice(&bytes))
+            .ok()?;
+        members.insert(name, value);
+    }
+    Some(Decoded {
+        value: Value::Object(members),
+        source: notes.of(body, Format::Json),
+    })
+}
+
 fn read_json(body: &[u8], notes: &mut Notes) -> serde_json::Result<Value> {
-    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    // whether it is text is asked once, and not of each text in it
+    match std::str::from_utf8(body) {
+        Ok(text) => read_from(serde_json::Deserializer::from_str(text), notes),
+        // why it is none is told where it stands
+        Err(_) => read_from(serde_json::Deserializer::from_slice(body), notes),
+    }
+}
+
+fn read_from<'b>(
+    mut deserializer: serde_json::Deserializer<impl serde_json::de::Read<'b>>,
+    notes: &mut Notes,
+) -> serde_json::Result<Value> {
     let seed = Node {
         notes,
         place: Place::ROOT,
@@ -259,6 +289,18 @@ struct Notes {
     whole_floats: bool,
     /// All fields in their order, where asked for.
     paths: Option<Vec<String>>,
+}
+
+impl Notes {
+    fn of(self, body: &Bytes, format: Format) -> Source {
+        Source {
+            duplicates: self.duplicates,
+            whole_floats: self.whole_floats,
+            body: body.clone(),
+            format: Some(format),
+            ..Source::default()
+        }
+    }
 }
 
 /// Where a node stands. Most bodies have nothing to tell of any, so that its path is written only when it is told.

@@ -282,6 +282,12 @@ pub trait Lister: Send + Sync {
         };
         objects.iter().filter_map(|object| make(object)).collect()
     }
+    /// A namespace, which many requests ask for: it is read once until it changes.
+    fn namespace(&self, name: &str) -> Option<Arc<Value>> {
+        let make = |namespace: &Value| -> Option<Kept> { Some(Arc::new(namespace.clone())) };
+        let kept = self.kept("", "namespaces", Which::Named("", name), make);
+        kept.into_iter().next()?.downcast().ok()
+    }
     /// Whether `user` may do `verb`; asks the cluster's authorizer.
     fn allowed(&self, user: &UserInfo, verb: &str, group: &str, resource: &str, namespace: &str, name: &str) -> bool;
     /// The rules of roles that apply to a user in a namespace and everywhere.
@@ -342,6 +348,12 @@ pub trait Strategy: Send + Sync + 'static {
     /// Refuses what cannot be prepared.
     fn update_status(&self, context: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<ErrorList, ApiError> {
         Ok(Vec::new())
+    }
+
+    /// Whether [`Self::update_status`] is content with what [`Draft::read_part`] and [`Draft::read_with`] tell of the objects. Then the rest of
+    /// them need not be read.
+    fn reads_status_alone(&self) -> bool {
+        false
     }
 
     /// Brings a valid object, but for a change of its status, into the form in which it is stored.

@@ -24,11 +24,12 @@ use crate::definition::Definition;
 use crate::impersonation::impersonated;
 use crate::list::{ListOf, list_meta};
 use crate::metrics::{self, Asked, Watching};
-use crate::registry::{ListQuery, Page, PatchKind, Scope, WriteOptions, Written, parse_revision, unreadable};
+use crate::registry::{Found, ListQuery, Page, PatchKind, Scope, WriteOptions, Written, parse_revision, unreadable};
 use crate::request::{self, Query, ResourcePath, Target};
 use crate::respond::{self, Body};
 use crate::server::{ALL_CLUSTERS, Server};
 use crate::table::{self, Include, PARTIAL};
+use crate::unread::Unread;
 use crate::user::UserInfo;
 use crate::webhooks::conversion;
 use crate::{
@@ -47,8 +48,8 @@ pub struct Caller {
     pub cluster: String,
     /// The user, when the request comes from inside the process.
     pub user: Option<UserInfo>,
-    /// The client certificate (DER) that TLS verified against the cluster's client CAs.
-    pub certificate: Option<Vec<u8>>,
+    /// Whom the client certificate names that TLS verified against the cluster's client CAs.
+    pub certificate: Option<UserInfo>,
     /// The client certificate (DER) that TLS verified against the CAs of front proxies.
     pub front_proxy: Option<Vec<u8>>,
     /// Whether the client showed a certificate that nobody answers for.
@@ -182,7 +183,8 @@ where
     };
     match request::target(&call.path) {
         Target::Other(path) => call.other(&path).await,
-        Target::Resource(resource) => call.counted(resource).await,
+        // apart from the rest of the task, which is moved several times
+        Target::Resource(resource) => Box::pin(call.counted(resource)).await,
     }
 }
 
@@ -512,8 +514,13 @@ impl Call {
                 Err(ApiError::no_such_path())
             }
             "update" if !scope.name.is_empty() => {
-                let (decoded, options) = self.decoded_object(&scope)?;
-                let written = scope.update(decoded.value, &decoded.source, &options).await?;
+                let found = scope.found_apart();
+                let stored = found.as_ref().and_then(Found::unread);
+                let (found, (decoded, options)) = match self.decoded_beside(stored)? {
+                    Some(decoded) => (found, decoded),
+                    None => (None, self.decoded_object(&scope)?),
+                };
+                let written = scope.update(decoded.value, &decoded.source, &options, found).await?;
                 self.written(written, &scope)
             }
             "patch" if !scope.name.is_empty() => {
@@ -590,6 +597,18 @@ impl Call {
             Some(why) => Err(scope.unrecognized(&why, &self.body)),
             None => Ok((decoded, options)),
         }
+    }
+
+    /// The body without the members that are as they are `stored`, and the options beside it. None: the body is to be read as a whole.
+    fn decoded_beside(&self, stored: Option<&Arc<Unread>>) -> Result<Option<(Decoded, WriteOptions)>, ApiError> {
+        let Some(stored) = stored.filter(|_| matches!(self.format(), Ok(Some(Format::Json)))) else {
+            return Ok(None);
+        };
+        let Some(decoded) = decode::beside(&self.body, stored).filter(|decoded| unreadable(&decoded.value).is_none())
+        else {
+            return Ok(None);
+        };
+        Ok(Some((decoded, self.write_options()?)))
     }
 
     /// The format of the body; none for protobuf.
@@ -792,7 +811,7 @@ impl Call {
         let stored = written.entry.as_deref().and_then(|entry| scope.plain(entry, accept));
         let mut response = match stored {
             Some(bytes) => respond::raw(code, bytes, accept),
-            None => self.shown(code, written.object, scope, accept)?,
+            None => self.shown(code, written.object.into_json(), scope, accept)?,
         };
         respond::warn(&mut response, &written.warnings);
         Ok(response)

@@ -57,6 +57,7 @@ mod tls;
 pub mod tokens;
 mod trial;
 mod trust;
+mod unread;
 mod untracked;
 pub mod user;
 pub mod watch;

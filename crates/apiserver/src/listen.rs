@@ -20,10 +20,12 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::authn::certificate_user;
 use crate::handle::Caller;
 use crate::respond;
 use crate::server::Server;
 use crate::tls::{self, AnyClient, Signatures};
+use crate::user::UserInfo;
 use crate::{time_limit, trust};
 
 /// How long a client may take to shake hands.
@@ -70,11 +72,11 @@ impl Authorities {
             let believes = judges.as_ref()?.believe(own, others, UnixTime::now());
             believes.then(|| own.as_ref().to_vec())
         };
-        let (certificate, front_proxy) = (believed(&self.clients), believed(&self.front_proxies));
+        let certificate = believed(&self.clients);
         Shown {
             refused: certificate.is_none(),
-            certificate,
-            front_proxy,
+            user: certificate.as_deref().and_then(certificate_user),
+            front_proxy: believed(&self.front_proxies),
         }
     }
 }
@@ -82,7 +84,7 @@ impl Authorities {
 /// What a connection shows of its client.
 #[derive(Clone, Default)]
 struct Shown {
-    certificate: Option<Vec<u8>>,
+    user: Option<UserInfo>,
     front_proxy: Option<Vec<u8>>,
     refused: bool,
 }
@@ -277,7 +279,8 @@ pub async fn listen(listener: TcpListener, server: Server, entrances: Entrances,
         match accepted {
             Ok((stream, peer)) => {
                 let (server, entrances, closing) = (server.clone(), entrances.clone(), closing.clone());
-                let connection = connection(stream, peer, server, entrances, closing);
+                // its place would be taken three times if it stood in what runs it
+                let connection = Box::pin(connection(stream, peer, server, entrances, closing));
                 let cut = cut.clone();
                 tracker.spawn(async move { cut.run_until_cancelled(connection).await });
             }
@@ -357,7 +360,7 @@ async fn connection(stream: TcpStream, peer: SocketAddr, server: Server, entranc
     let caller = Caller {
         cluster: entrance.cluster.to_string(),
         user: None,
-        certificate: shown.certificate,
+        certificate: shown.user,
         front_proxy: shown.front_proxy,
         refused_certificate: shown.refused,
     };

@@ -3,20 +3,18 @@
 use std::collections::BTreeMap;
 
 use gardener_apimachinery::field::{self, Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 /// A text inside an object by JSON pointer; empty when absent.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    object.at(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// A list inside an object by JSON pointer; empty when absent.
 pub fn elements<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
+    object.at(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// `metadata.name`.
@@ -66,7 +64,7 @@ pub fn is_deleting(object: &Value) -> bool {
 /// `metadata.finalizers`.
 pub fn finalizers(object: &Value) -> Vec<String> {
     object
-        .pointer("/metadata/finalizers")
+        .at("/metadata/finalizers")
         .and_then(Value::as_array)
         .map(|list| list.iter().filter_map(Value::as_str).map(str::to_owned).collect())
         .unwrap_or_default()
@@ -160,7 +158,7 @@ pub fn validate(object: &Value, check_name: impl Fn(&str) -> Vec<String>) -> Err
         let wrong = check_name(name).into_iter();
         errors.extend(wrong.map(|error| Error::invalid(&at, name, error)));
     }
-    let generation = object.pointer("/metadata/generation").and_then(Value::as_i64);
+    let generation = object.at("/metadata/generation").and_then(Value::as_i64);
     if let Some(generation) = generation.filter(|generation| *generation < 0) {
         let why = "must be greater than or equal to 0";
         errors.push(Error::invalid(&path.child("generation"), generation, why));
@@ -332,10 +330,12 @@ pub fn validate_update(object: &Value, old: &Value) -> ErrorList {
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
     ] {
-        let value = |object: &Value| object.get("metadata").and_then(|metadata| metadata.get(key)).cloned();
-        let new = value(object);
-        if new != value(old) {
-            let new = new.unwrap_or(Value::Null);
+        fn of<'o>(object: &'o Value, key: &str) -> Option<&'o Value> {
+            object.get("metadata")?.get(key)
+        }
+        let new = of(object, key);
+        if new != of(old, key) {
+            let new = new.cloned().unwrap_or_default();
             errors.push(Error::invalid(&path.child(key), new, "field is immutable"));
         }
     }

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, Bytes, BytesMut};
+use gardener_apimachinery::pointer::Pointed;
 use gardener_store::{Entry, Revision};
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,30 +17,48 @@ use serde_json::value::RawValue;
 
 use crate::definition::Definition;
 use crate::table;
+use crate::unread::Unread;
 
 const METADATA: &[u8] = b"\"metadata\":{";
 
 /// Serializes an object for the store.
 pub fn encode(object: &Value) -> Bytes {
-    let mut out = Vec::with_capacity(1024);
+    encode_with(object, None)
+}
+
+/// As [`encode`], of an object that has some members beside those that were read.
+pub(crate) fn encode_with(object: &Value, unread: Option<&Unread>) -> Bytes {
+    const FIRST: [&str; 3] = ["apiVersion", "kind", "metadata"];
     let Value::Object(members) = object else {
         return Bytes::from(object.to_string());
     };
-    let write = |out: &mut Vec<u8>, key: &str, value: &Value| {
+    let mut out = Vec::with_capacity(1024 + unread.map_or(0, Unread::len));
+    let begin = |out: &mut Vec<u8>, key: &str| {
         out.push(if out.is_empty() { b'{' } else { b',' });
         // writing JSON values with text keys into memory cannot fail
         let _ = serde_json::to_writer(&mut *out, key);
         out.push(b':');
+    };
+    let write = |out: &mut Vec<u8>, key: &str, value: &Value| {
+        begin(out, key);
         let _ = serde_json::to_writer(&mut *out, value);
     };
-    const FIRST: [&str; 3] = ["apiVersion", "kind", "metadata"];
     for key in FIRST {
         if let Some(value) = members.get(key) {
             write(&mut out, key, value);
         }
     }
+    let mut unread = unread.into_iter().flat_map(Unread::members).peekable();
     for (key, value) in members.iter().filter(|(key, _)| !FIRST.contains(&key.as_str())) {
+        while let Some((name, bytes)) = unread.next_if(|(name, _)| *name < key.as_str()) {
+            begin(&mut out, name);
+            out.extend_from_slice(bytes);
+        }
         write(&mut out, key, value);
+    }
+    for (name, bytes) in unread {
+        begin(&mut out, name);
+        out.extend_from_slice(bytes);
     }
     if out.is_empty() {
         out.push(b'{');
@@ -119,20 +138,14 @@ impl Head {
     pub fn of(entry: &Entry, definition: &Definition) -> Arc<Self> {
         entry.memo(|entry| {
             let object = value_of(entry);
-            let text = |key: &str| {
-                object
-                    .pointer(key)
-                    .and_then(Value::as_str)
-                    .unwrap_or_default()
-                    .to_owned()
-            };
+            let text = |key: &str| object.at(key).and_then(Value::as_str).unwrap_or_default().to_owned();
             let mut fields = definition.strategy.kept_fields(&object);
             fields.push(("metadata.name".into(), text("/metadata/name")));
             if definition.namespaced {
                 fields.push(("metadata.namespace".into(), text("/metadata/namespace")));
             }
             Self {
-                labels: crate::meta::string_map(object.pointer("/metadata/labels")),
+                labels: crate::meta::string_map(object.at("/metadata/labels")),
                 fields,
                 uid: text("/metadata/uid"),
                 metadata: place_of_metadata(&entry.value),
@@ -180,7 +193,7 @@ pub(crate) fn drop_type(object: &mut Value) {
 
 /// An entry's object, parsed.
 pub fn value_of(entry: &Entry) -> Value {
-    serde_json::from_slice(&entry.value).unwrap_or(Value::Null)
+    parse(entry).unwrap_or(Value::Null)
 }
 
 /// Where an encoded object's metadata stands in its bytes; nowhere, if it has none.
@@ -206,7 +219,8 @@ pub fn metadata_of(value: &[u8]) -> &str {
 
 /// An entry's object, parsed into a type.
 pub fn parse<T: for<'a> Deserialize<'a>>(entry: &Entry) -> Option<T> {
-    serde_json::from_slice(&entry.value).ok()
+    // whether it is text is asked once, and not of each text in it
+    serde_json::from_str(std::str::from_utf8(&entry.value).ok()?).ok()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_schema::openapi::{self, Resource, Subresource};
 use http::header::{ACCEPT, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, VARY};
 use http::{Response, StatusCode};
@@ -77,7 +78,7 @@ impl Documents {
             return Some(built.clone());
         }
         let mut document: Value = serde_json::from_str(recorded).ok()?;
-        let components = match document.pointer_mut("/components/schemas").map(Value::take) {
+        let components = match document.at_mut("/components/schemas").map(Value::take) {
             Some(Value::Object(components)) => components,
             _ => Map::new(),
         };
@@ -255,11 +256,7 @@ fn computed_hash(cluster: &LogicalCluster, path: &str) -> String {
     if !cluster.config().openapi.recorded.contains_key(path) {
         for crd in custom_at(cluster, path) {
             text.push_str(crate::meta::text(&crd, "/metadata/uid"));
-            text.push_str(
-                &crd.pointer("/metadata/generation")
-                    .map(Value::to_string)
-                    .unwrap_or_default(),
-            );
+            text.push_str(&crd.at("/metadata/generation").map(Value::to_string).unwrap_or_default());
         }
     }
     digest(&text)
@@ -347,7 +344,7 @@ fn custom_at(cluster: &LogicalCluster, path: &str) -> Vec<std::sync::Arc<Value>>
         return Vec::new();
     };
     let serves = |crd: &Value| {
-        crd.pointer("/spec/versions")
+        crd.at("/spec/versions")
             .and_then(Value::as_array)
             .into_iter()
             .flatten()
@@ -369,11 +366,11 @@ fn custom_document(cluster: &LogicalCluster, path: &str) -> Option<Bytes> {
     }
     for crd in &crds {
         let schema = crd
-            .pointer("/spec/versions")
+            .at("/spec/versions")
             .and_then(Value::as_array)?
             .iter()
             .find(|own| own.get("name").and_then(Value::as_str) == Some(version))
-            .and_then(|own| own.pointer("/schema/openAPIV3Schema"));
+            .and_then(|own| own.at("/schema/openAPIV3Schema"));
         let kind = crate::meta::text(crd, "/spec/names/kind");
         let list_kind = crate::meta::text(crd, "/spec/names/listKind");
         let list_kind = if list_kind.is_empty() {

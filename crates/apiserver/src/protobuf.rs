@@ -211,6 +211,7 @@ pub fn decode_watch(mut frames: &[u8]) -> Result<Vec<Value>, ApiError> {
 
 #[cfg(test)]
 mod tests {
+    use gardener_apimachinery::pointer::Pointed;
     use serde_json::json;
 
     use super::*;
@@ -275,7 +276,7 @@ mod tests {
             assert_eq!(bytes, kind.encode(&serde_json::to_vec(object).unwrap()).unwrap());
             let mut expected = without_empty(object);
             let templates = expected
-                .pointer_mut("/spec/volumeClaimTemplates")
+                .at_mut("/spec/volumeClaimTemplates")
                 .and_then(Value::as_array_mut);
             // only the envelope tells a kind
             templates.into_iter().flatten().for_each(crate::object::drop_type);

@@ -16,7 +16,7 @@ pub use patch::PatchKind;
 pub(crate) use patch::{by_operations, not_an_object, not_of_this_type, shown_object};
 pub use read::{ListQuery, Page};
 pub(crate) use read::{parse_revision, read_error};
-pub(crate) use update::keep_server_metadata;
+pub(crate) use update::{Found, keep_server_metadata};
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -31,6 +31,7 @@ use serde_json::Value;
 use crate::accept::{Accept, Encoding, Shape};
 use crate::cluster::LogicalCluster;
 use crate::definition::{Attributes, Context, Definition, Draft, Operation, Version, Warnings};
+use crate::unread::Unread;
 use crate::user::UserInfo;
 use crate::webhooks::{Reinvocation, conversion};
 use crate::{meta, object, protobuf, table};
@@ -126,7 +127,7 @@ pub struct Scope {
 #[derive(Debug)]
 pub struct Written {
     /// The object in the request's version.
-    pub object: Value,
+    pub object: Draft,
     /// The entry that was written, if one was.
     pub(crate) entry: Option<Arc<Entry>>,
     /// Whether it did not exist before.
@@ -137,23 +138,23 @@ pub struct Written {
 
 /// An object as a write left it.
 struct Stored {
-    object: Value,
+    object: Draft,
     /// The entry that was written, if one was.
     entry: Option<Arc<Entry>>,
 }
 
-impl From<Value> for Stored {
+impl From<Draft> for Stored {
     /// An object that was not written.
-    fn from(object: Value) -> Self {
+    fn from(object: Draft) -> Self {
         Self { object, entry: None }
     }
 }
 
 impl Stored {
     /// `object` as the commit stored it.
-    fn by(committed: Committed, mut object: Value) -> Self {
+    fn by(committed: Committed, mut object: Draft) -> Self {
         let revision = committed.entry.mod_revision.to_string();
-        meta::set(&mut object, "resourceVersion", Some(revision.into()));
+        meta::set(object.read_part_mut(), "resourceVersion", Some(revision.into()));
         Self {
             object,
             entry: Some(committed.entry),
@@ -433,7 +434,7 @@ impl Scope {
     }
 
     /// Drops what webhooks added to a custom resource that its schema does not know.
-    fn prune_changed(&self, object: &mut Value) {
+    fn prune_changed(&self, object: &mut Draft) {
         let custom = self.definition.strategy.validates_schema() && self.subresource != "scale";
         if custom
             && !self.cluster.webhooks().mutating(&self.cluster).is_empty()
@@ -483,7 +484,13 @@ impl Scope {
         self.definition.topic != Topic::new(&self.definition.group, &self.definition.plural)
     }
 
-    async fn commit_put(&self, name: &str, expect: Expect, object: &Value) -> Result<Committed, CommitError> {
+    async fn commit_put(
+        &self,
+        name: &str,
+        expect: Expect,
+        object: &Value,
+        unread: Option<&Unread>,
+    ) -> Result<Committed, CommitError> {
         let mut turned = Cow::Borrowed(object);
         if self.shows_anothers() {
             self.turn(turned.to_mut()).map_err(|error| CommitError::Refused {
@@ -496,7 +503,7 @@ impl Scope {
             .commit(Change::Put {
                 key: self.key(name),
                 expect,
-                value: object::encode(object),
+                value: object::encode_with(object, unread),
             })
             .await
     }

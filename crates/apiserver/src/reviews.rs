@@ -2,6 +2,7 @@
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field;
+use gardener_apimachinery::pointer::Pointed;
 use http::{Method, Response, StatusCode};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Map, Value, json};
@@ -228,8 +229,7 @@ fn user_value(user: &UserInfo) -> Value {
 
 fn token_review(call: &Call, body: &Value) -> Value {
     let audiences: Vec<String> =
-        serde_json::from_value(body.pointer("/spec/audiences").cloned().unwrap_or_else(|| json!([])))
-            .unwrap_or_default();
+        serde_json::from_value(body.at("/spec/audiences").cloned().unwrap_or_else(|| json!([]))).unwrap_or_default();
     match call
         .cluster
         .config()
@@ -244,7 +244,7 @@ fn token_review(call: &Call, body: &Value) -> Value {
 /// Whom a question is about.
 fn subject(body: &Value) -> UserInfo {
     let groups = meta::elements(body, "/spec/groups").iter();
-    let extra = body.pointer("/spec/extra").cloned().unwrap_or_else(|| json!({}));
+    let extra = body.at("/spec/extra").cloned().unwrap_or_else(|| json!({}));
     UserInfo {
         name: meta::text(body, "/spec/user").to_owned(),
         uid: meta::text(body, "/spec/uid").to_owned(),
@@ -254,7 +254,7 @@ fn subject(body: &Value) -> UserInfo {
 }
 
 async fn access_review(call: &Call, body: &Value, user: &UserInfo) -> Result<Value, ApiError> {
-    let part = |pointer: &str| body.pointer(pointer).filter(|value| value.is_object());
+    let part = |pointer: &str| body.at(pointer).filter(|value| value.is_object());
     let (resource, path) = (part("/spec/resourceAttributes"), part("/spec/nonResourceAttributes"));
     let of = |value: Option<&Value>, key: &str| {
         value

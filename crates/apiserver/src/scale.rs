@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path, go_quote};
+use gardener_apimachinery::pointer::Pointed;
 use gardener_merge::fieldset::Set;
 use gardener_merge::scale::CountPaths;
 use gardener_merge::{Manager, Operation};
@@ -64,7 +65,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         if verb == "get" {
             return Ok(respond::value(StatusCode::OK, &current, accept));
         }
-        let entries = parent.pointer("/metadata/managedFields").cloned();
+        let entries = parent.at("/metadata/managedFields").cloned();
         let of_scale = owners.to_scale(entries.as_ref());
         if of_scale.as_array().is_some_and(|entries| !entries.is_empty()) {
             meta::set(&mut current, "managedFields", Some(of_scale));
@@ -88,7 +89,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             }
             _ => patched(call, scope, &current, &options, now)?,
         };
-        if is_unset && wanted.pointer("/spec/replicas") == Some(&json!(UNSET)) {
+        if is_unset && wanted.at("/spec/replicas") == Some(&json!(UNSET)) {
             let path = format!(".{}", paths.spec_replicas.trim_start_matches('.'));
             return Err(ApiError::bad_request(format!(
                 "the spec replicas field {} cannot be empty",
@@ -147,7 +148,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         let entries = owners.to_object(entries.as_ref(), of_scale.as_ref(), &api_version);
         let some = entries.as_array().is_some_and(|entries| !entries.is_empty());
         meta::set(&mut parent, "managedFields", some.then_some(entries));
-        match main.update(parent, &Source::default(), &through).await {
+        match main.update(parent, &Source::default(), &through, None).await {
             Ok(written) => {
                 let mut response = respond::value(StatusCode::OK, &scale_of(&written.object, &paths), accept);
                 warnings.extend(written.warnings);
@@ -168,7 +169,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
 
 /// Why a count is none, if so.
 fn misfit(scale: &Value) -> Option<String> {
-    let count = scale.pointer("/spec/replicas").filter(|count| !count.is_null())?;
+    let count = scale.at("/spec/replicas").filter(|count| !count.is_null())?;
     let what = match count {
         count if count.as_i64().is_some_and(|count| i32::try_from(count).is_ok()) => return None,
         Value::Number(number) => format!("number {number}"),
@@ -196,7 +197,7 @@ fn check(scope: &Scope, scale: &Value) -> Result<i64, ApiError> {
     if let Some(why) = misfit(scale) {
         return Err(cannot("v1", "Scale", &why));
     }
-    let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
+    let replicas = scale.at("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
     match meta::name(scale) {
         "" => return Err(scope.no_name()),
         name if name != scope.name => return Err(scope.other_name(name)),
@@ -293,7 +294,7 @@ fn scale_of(object: &Value, paths: &Scale) -> Value {
     }
     let mut metadata = serde_json::Map::new();
     for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
-        if let Some(value) = object.pointer(&format!("/metadata/{key}")) {
+        if let Some(value) = object.at(&format!("/metadata/{key}")) {
             metadata.insert(key.to_owned(), value.clone());
         }
     }

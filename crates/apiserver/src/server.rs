@@ -11,6 +11,7 @@ use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 
 use crate::accept::Wanted;
+use crate::authn::certificate_user;
 use crate::cluster::{ClusterConfig, LogicalCluster, Shared};
 use crate::handle::{self, Caller};
 use crate::respond::{self, Body};
@@ -117,10 +118,10 @@ impl Server {
 
     /// A client of one cluster inside this process that shows a client certificate (DER). The caller answers for its authenticity, as TLS does
     /// for certificates from outside.
-    pub fn client_with_certificate(&self, cluster: &str, certificate: Vec<u8>) -> kube::Client {
+    pub fn client_with_certificate(&self, cluster: &str, certificate: &[u8]) -> kube::Client {
         let caller = Caller {
             cluster: cluster.to_owned(),
-            certificate: Some(certificate),
+            certificate: certificate_user(certificate),
             ..Caller::default()
         };
         self.client_of(caller, None)

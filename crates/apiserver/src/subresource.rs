@@ -192,7 +192,7 @@ async fn remove(
                 field_manager: MANAGER.to_owned(),
                 ..WriteOptions::default()
             };
-            match noting.update(object, &Source::default(), &by).await {
+            match noting.update(object, &Source::default(), &by, None).await {
                 Err(error) if error.code() == StatusCode::CONFLICT.as_u16() => return Ok(None),
                 written => written.map(drop)?,
             }
@@ -222,7 +222,7 @@ async fn remove(
                     owned: true,
                     ..WriteOptions::default()
                 };
-                match of_server(scope).update(parent, &Source::default(), &by).await {
+                match of_server(scope).update(parent, &Source::default(), &by, None).await {
                     Err(error) if error.code() == StatusCode::CONFLICT.as_u16() => {}
                     Err(error) => return Err(error),
                     Ok(written) => {

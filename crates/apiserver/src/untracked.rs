@@ -5,13 +5,22 @@ use serde::de::{DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 use serde_json::{Error, Map, Value};
 
-/// The object as a type, with these members of its specification; none: with all of them.
+/// What is read as the specification, if it is not the object's.
+#[derive(Clone, Copy)]
+pub(crate) enum Spec<'v> {
+    /// Only these members of it.
+    Only(&'v [&'v str]),
+    /// This one, of an object that has none here.
+    Instead(&'v Value),
+}
+
+/// The object as a type.
 ///
 /// # Errors
 /// The JSON does not fit.
-pub(crate) fn read<K: DeserializeOwned>(object: &Value, of_spec: Option<&[&str]>) -> Result<K, Error> {
+pub(crate) fn read<K: DeserializeOwned>(object: &Value, spec: Option<Spec<'_>>) -> Result<K, Error> {
     match object {
-        Value::Object(members) => K::deserialize(Object { members, of_spec }),
+        Value::Object(members) => K::deserialize(Object { members, spec }),
         other => K::deserialize(other),
     }
 }
@@ -19,20 +28,24 @@ pub(crate) fn read<K: DeserializeOwned>(object: &Value, of_spec: Option<&[&str]>
 /// The members of an object.
 struct Object<'v> {
     members: &'v Map<String, Value>,
-    of_spec: Option<&'v [&'v str]>,
+    spec: Option<Spec<'v>>,
 }
 
 impl<'de> Deserializer<'de> for Object<'de> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        let Self { members, of_spec } = self;
-        let members = members.iter().map(|(key, value)| match (key.as_str(), value, of_spec) {
+        let Self { members, spec } = self;
+        let members = members.iter().map(|(key, value)| match (key.as_str(), value, spec) {
             ("metadata", Value::Object(members), _) => ("metadata", Member::Metadata(members)),
-            ("spec", Value::Object(members), Some(wanted)) => ("spec", Member::Part(members, wanted)),
+            ("spec", Value::Object(members), Some(Spec::Only(wanted))) => ("spec", Member::Part(members, wanted)),
             (key, value, _) => (key, Member::Other(value)),
         });
-        visitor.visit_map(MapDeserializer::new(members))
+        let instead = match spec {
+            Some(Spec::Instead(spec)) => Some(("spec", Member::Other(spec))),
+            _ => None,
+        };
+        visitor.visit_map(MapDeserializer::new(members.chain(instead)))
     }
 
     forward_to_deserialize_any! {
@@ -138,9 +151,12 @@ mod tests {
             "spec": {"nodeName": "b", "containers": "would not fit", "restartPolicy": "Never"},
             "status": {"phase": "Running"},
         });
-        let read: Pod = read(&object, Some(&["nodeName", "hostname"])).unwrap();
+        let read: Pod = read(&object, Some(Spec::Only(&["nodeName", "hostname"]))).unwrap();
         let expected = json!({"metadata": {"name": "a"}, "spec": {"nodeName": "b", "containers": []}, "status": {"phase": "Running"}});
         assert_eq!(read, serde_json::from_value(expected).unwrap());
+        let apart = json!({"metadata": {"name": "a"}, "status": {"phase": "Running"}});
+        let spec = json!({"nodeName": "b"});
+        assert_eq!(super::read::<Pod>(&apart, Some(Spec::Instead(&spec))).unwrap(), read);
     }
 
     #[test]

@@ -245,8 +245,9 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
         let errors = kind.check_status(&before, context);
         kind.canonicalize();
         let made = serde_json::to_value(kind).map_err(unfit::<K>)?;
+        let object = object.read_part_mut();
         let managed = meta::take_managed_fields(object);
-        if let (Value::Object(members), Value::Object(mut made)) = (&mut **object, made) {
+        if let (Value::Object(members), Value::Object(mut made)) = (&mut *object, made) {
             for key in ["metadata", "status"] {
                 match made.remove(key) {
                     Some(value) => drop(members.insert(key.to_owned(), value)),
@@ -258,6 +259,10 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
             meta::set(object, "managedFields", managed);
         }
         Ok(errors)
+    }
+
+    fn reads_status_alone(&self) -> bool {
+        K::SPEC_FOR_STATUS.is_some()
     }
 
     fn canonicalize(&self, object: &mut Draft) {

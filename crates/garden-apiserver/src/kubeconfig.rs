@@ -7,6 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path};
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::constants::{advertised_address, group};
 use gardener_apis::core::v1beta1::{InternalSecret, Shoot};
 use gardener_apiserver::definition::{Context, Effect, Subresource};
@@ -241,7 +242,7 @@ impl Subresource for Kubeconfig {
     async fn call(&self, context: &Context<'_>, _: &str, parent: &Value, body: Value) -> Result<Effect, ApiError> {
         let seconds = granted_seconds(
             self.access,
-            body.pointer("/spec/expirationSeconds").and_then(Value::as_i64),
+            body.at("/spec/expirationSeconds").and_then(Value::as_i64),
             self.longest,
         )?;
         let shoot = Shoot::deserialize(parent).map_err(ApiError::internal)?;
@@ -267,7 +268,7 @@ impl Subresource for Kubeconfig {
         );
         let cluster_ca = config_map
             .as_ref()
-            .and_then(|map| map.pointer("/data/ca.crt"))
+            .and_then(|map| map.at("/data/ca.crt"))
             .and_then(Value::as_str);
         let until = meta::later(context.now, seconds);
         let signed = sign(

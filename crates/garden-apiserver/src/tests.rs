@@ -4,6 +4,7 @@ pub(crate) mod cases;
 pub(crate) mod garden;
 
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apiserver::protobuf;
 use serde_json::{Value, json};
 
@@ -260,15 +261,15 @@ async fn recorded_refusals_of_creations_are_ours() {
         let name = text(&case, "/name").to_owned();
         let path = text(&case, "/request/path");
         let simple = text(&case, "/request/method") == "POST"
-            && case.pointer("/request/user").is_none()
+            && case.at("/request/user").is_none()
             && !path.contains('?')
-            && case.pointer("/request/body").is_some_and(Value::is_object)
+            && case.at("/request/body").is_some_and(Value::is_object)
             && !path.ends_with("kubeconfig")
             && !path.ends_with("token");
         if !simple || skipped.contains(&name.as_str()) || matches!(case["code"].as_i64(), Some(404 | 409)) {
             continue;
         }
-        let mut body = case.pointer("/request/body").unwrap().clone();
+        let mut body = case.at("/request/body").unwrap().clone();
         if let Some((_, rest)) = path.split_once("/namespaces/") {
             body["metadata"]["namespace"] = rest.split('/').next().unwrap_or_default().into();
         }

@@ -295,7 +295,7 @@ impl bootstrap::GardenClients for GardenClients {
                 let now = self.clock.now().as_second();
                 let der = gardener_pki::verify_client(&pair.certificate, &self.authority, now);
                 let der = der.map_err(|error| error.to_string())?;
-                Ok(self.server.client_with_certificate(GARDEN, der))
+                Ok(self.server.client_with_certificate(GARDEN, &der))
             }
         }
     }

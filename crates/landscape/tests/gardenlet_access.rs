@@ -114,7 +114,7 @@ async fn auth_31_a_gardenlet_gets_in_by_a_token() {
     );
     let pem = found.status.unwrap().certificate.unwrap().0;
     let der = pem::parse(pem).unwrap().into_contents();
-    let gardenlet = landscape.server().client_with_certificate("garden", der);
+    let gardenlet = landscape.server().client_with_certificate("garden", &der);
     let seeds: Api<Seed> = Api::all(gardenlet.clone());
     assert!(seeds.get("local").await.is_ok());
     // renewed with the certificate itself

@@ -3,11 +3,13 @@
 //! All sets are taken to be of the version that is written. Upstream converts an object to the version of each manager's
 //! set; resources here have the same fields in all their versions.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
 use gardener_apimachinery::meta::go_kind;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_schema::Schema;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusCause;
 use serde_json::{Map, Value};
@@ -176,17 +178,14 @@ pub fn apply(
     now: &str,
     reset_fields: &Set,
 ) -> Result<Value, ApplyError> {
-    if config
-        .pointer("/metadata/managedFields")
-        .is_some_and(|sent| !sent.is_null())
-    {
+    if config.at("/metadata/managedFields").is_some_and(|sent| !sent.is_null()) {
         return Err(ApplyError::ManagedFieldsSent);
     }
     typed::check(config, schema).map_err(|found| ApplyError::Malformed {
         subject: subject(config),
         found,
     })?;
-    let mut managed = live.map(Managed::of_stored).unwrap_or_default();
+    let mut managed = Managed::of_stored(live.and_then(entries_of).map(Cow::Borrowed));
     if let (true, Some(live)) = (managed.entries.is_empty(), live) {
         let before = Manager {
             name: BEFORE_FIRST_APPLY,
@@ -225,7 +224,7 @@ pub fn apply(
     if manager.name == KUBECTL {
         sync_last_applied(live, config, &mut object);
     }
-    store_entries(&mut object, &managed);
+    store_entries(&mut object, managed);
     Ok(object)
 }
 
@@ -240,7 +239,7 @@ fn refuse(conflicts: Vec<(Identity, Set)>) -> ApplyError {
 }
 
 fn subject(config: &Value) -> String {
-    let text = |pointer: &str| config.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let text = |pointer: &str| config.at(pointer).and_then(Value::as_str).unwrap_or_default();
     let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
     format!("{namespace}/{name}; {}", go_kind(text("/apiVersion"), text("/kind")))
 }
@@ -308,7 +307,7 @@ impl<'a> Task<'a> {
         let keep = typed::compare(&NOTHING, self.config, self.schema).added;
         let mut owned = fields.clone();
         for ownership in others.entries.values() {
-            owned.extend(&ownership.fields.set());
+            owned.extend(ownership.fields.set().into_owned());
         }
         // First all that was applied last time goes, then what is owned comes back, then what was not applied last time.
         let mut pruned = merged.clone();
@@ -346,11 +345,11 @@ fn sync_last_applied(live: Option<&Value>, config: &Value, object: &mut Value) {
         return;
     }
     let mut config = config.clone();
-    if let Some(Value::Object(annotations)) = config.pointer_mut("/metadata/annotations") {
+    if let Some(Value::Object(annotations)) = config.at_mut("/metadata/annotations") {
         annotations.remove(LAST_APPLIED);
     }
     let text = format!("{config}\n");
-    if let Some(Value::Object(annotations)) = object.pointer_mut("/metadata/annotations") {
+    if let Some(Value::Object(annotations)) = object.at_mut("/metadata/annotations") {
         if text.len() > MAX_ANNOTATION {
             annotations.remove(LAST_APPLIED);
         } else {
@@ -401,27 +400,31 @@ pub fn update_across(
         Some(Value::Object(metadata)) => metadata.remove("managedFields"),
         _ => None,
     };
-    let stored = live.and_then(|live| live.pointer("/metadata/managedFields"));
+    let stored = live.and_then(entries_of);
+    // what is sent back as it is stored need not be copied
+    let (sent_back, sent) = match sent.as_ref() == stored {
+        true => (sent, None),
+        false => (None, sent),
+    };
     let sent = sent.filter(|sent| manager.subresource.is_empty() && !sent.is_null());
     if live.is_some() && sent.as_ref().is_some_and(is_reset) {
         return;
     }
+    let stored = sent_back.map(Cow::Owned).or_else(|| stored.map(Cow::Borrowed));
     if live.is_some_and(|live| !typed::stays_tracked(live, schema)) || !typed::is_tracked(new, live, schema) {
         return;
     }
     let comparison = changes(live.unwrap_or(&NOTHING), new, schema, reset_fields);
-    let untouched = sent.as_ref().is_none_or(|sent| Some(sent) == stored);
-    if comparison.is_empty() && untouched {
+    if comparison.is_empty() && sent.is_none() {
         if let (Some(stored), Some(Value::Object(metadata))) = (stored, new.get_mut("metadata")) {
-            metadata.insert("managedFields".to_owned(), stored.clone());
+            metadata.insert("managedFields".to_owned(), stored.into_owned());
         }
         return;
     }
     let given = sent
-        .filter(|_| !untouched)
         .and_then(|sent| Managed::decode(Some(&sent)).ok())
         .filter(|given| !given.entries.is_empty());
-    let mut managed = given.unwrap_or_else(|| live.map(Managed::of_stored).unwrap_or_default());
+    let mut managed = given.unwrap_or_else(|| Managed::of_stored(stored));
     if managed.entries.is_empty() && live.is_some() {
         return;
     }
@@ -437,7 +440,12 @@ pub fn update_across(
     release(&mut managed, &comparison, &others);
     take(&mut managed, comparison, manager, now);
     managed.cap();
-    store_entries(new, &managed);
+    store_entries(new, managed);
+}
+
+/// The entries of an object.
+fn entries_of(object: &Value) -> Option<&Value> {
+    object.get("metadata")?.get("managedFields")
 }
 
 /// Whether a client asks to drop all entries: one entry that is empty.
@@ -445,7 +453,7 @@ fn is_reset(sent: &Value) -> bool {
     matches!(sent.as_array().map(Vec::as_slice), Some([Value::Object(only)]) if only.is_empty())
 }
 
-fn store_entries(object: &mut Value, managed: &Managed<'_>) {
+fn store_entries(object: &mut Value, managed: Managed<'_>) {
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         if managed.entries.is_empty() {
             metadata.remove("managedFields");
@@ -474,8 +482,11 @@ fn changes_by(old: &Value, new: &Value, schema: &Schema, reset_fields: &Set, sen
 /// Takes changed fields from all managers and answers from whom which were taken because they were given another value. Who owns fields
 /// in one of the `others`' versions loses what changed there.
 fn release(managed: &mut Managed<'_>, comparison: &Comparison, others: &[(&str, Comparison)]) -> Vec<(Identity, Set)> {
-    let set = comparison.modified.union(&comparison.added);
     let mut conflicts = Vec::new();
+    if managed.entries.is_empty() {
+        return conflicts;
+    }
+    let set = comparison.modified.union(&comparison.added);
     managed.entries.retain(|identity, ownership| {
         let other = others.iter().find(|(version, _)| *version == ownership.api_version);
         let comparison = other.map_or(comparison, |(_, other)| other);
@@ -501,7 +512,7 @@ fn release(managed: &mut Managed<'_>, comparison: &Comparison, others: &[(&str, 
 /// Gives the changed fields to a manager.
 fn take(managed: &mut Managed<'_>, comparison: Comparison, manager: &Manager<'_>, now: &str) {
     let mut taken = comparison.modified;
-    taken.extend(&comparison.added);
+    taken.extend(comparison.added);
     if taken.is_empty() {
         return;
     }
@@ -510,7 +521,7 @@ fn take(managed: &mut Managed<'_>, comparison: Comparison, manager: &Manager<'_>
         time: None,
         fields: Fields::Read(Set::new()),
     });
-    ownership.fields.set_mut().extend(&taken);
+    ownership.fields.set_mut().extend(taken);
     ownership.time = Some(now.to_owned());
 }
 

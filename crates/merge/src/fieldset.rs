@@ -3,6 +3,7 @@
 //! A set says which fields of an object a manager owns. It knows nothing of schemas; walking values is `typed`.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 
 use serde_json::{Map, Number, Value};
@@ -57,9 +58,9 @@ impl PathElement {
 
     fn serialize(&self) -> String {
         match self {
-            Self::Field(name) => format!("f:{name}"),
-            Self::Key(json) => format!("k:{json}"),
-            Self::Value(json) => format!("v:{json}"),
+            Self::Field(name) => ["f:", name].concat(),
+            Self::Key(json) => ["k:", json].concat(),
+            Self::Value(json) => ["v:", json].concat(),
             Self::Index(index) => format!("i:{index}"),
         }
     }
@@ -190,24 +191,23 @@ impl Set {
         }
         let node = self.nodes.entry(element).or_default();
         node.member |= member;
-        if node.below.is_empty() {
-            node.below = below;
-        } else {
-            node.below.extend(&below);
-        }
+        node.below.extend(below);
     }
 
     /// Adds all paths of another set.
-    pub fn extend(&mut self, other: &Self) {
-        for (element, theirs) in &other.nodes {
-            match self.nodes.get_mut(element) {
-                Some(node) => {
+    pub fn extend(&mut self, other: Self) {
+        if self.is_empty() {
+            *self = other;
+            return;
+        }
+        for (element, theirs) in other.nodes {
+            match self.nodes.entry(element) {
+                Entry::Occupied(own) => {
+                    let node = own.into_mut();
                     node.member |= theirs.member;
-                    node.below.extend(&theirs.below);
+                    node.below.extend(theirs.below);
                 }
-                None => {
-                    self.nodes.insert(element.clone(), theirs.clone());
-                }
+                Entry::Vacant(free) => drop(free.insert(theirs)),
             }
         }
     }
@@ -216,7 +216,7 @@ impl Set {
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let mut set = self.clone();
-        set.extend(other);
+        set.extend(other.clone());
         set
     }
 
@@ -331,9 +331,9 @@ impl Set {
     }
 
     /// Writes `FieldsV1`.
-    pub fn to_fields_v1(&self) -> Value {
-        let fields = self.nodes.iter().map(|(element, node)| {
-            let mut value = node.below.to_fields_v1();
+    pub fn into_fields_v1(self) -> Value {
+        let fields = self.nodes.into_iter().map(|(element, node)| {
+            let mut value = node.below.into_fields_v1();
             if let Value::Object(members) = &mut value
                 && node.member
                 && !members.is_empty()
@@ -364,7 +364,7 @@ mod tests {
                 "f:args": {"i:0": {}}},
         });
         let read = set(fields.clone());
-        assert_eq!(read.to_fields_v1(), fields);
+        assert_eq!(read.clone().into_fields_v1(), fields);
         assert_eq!(
             read.paths(),
             [
@@ -380,7 +380,7 @@ mod tests {
         assert_eq!(read.len(), 7);
         // Keys are canonical however they are written.
         let other = set(json!({"f:a": {"k:{\"b\": 1.0, \"a\":2}": {}}}));
-        assert_eq!(other.to_fields_v1(), json!({"f:a": {"k:{\"a\":2,\"b\":1}": {}}}));
+        assert_eq!(other.into_fields_v1(), json!({"f:a": {"k:{\"a\":2,\"b\":1}": {}}}));
         for bad in [
             json!(1),
             json!({"x:a": {}}),

@@ -418,6 +418,7 @@ fn element(number: i64, length: usize) -> Result<usize, String> {
 
 #[cfg(test)]
 mod tests {
+    use gardener_apimachinery::pointer::Pointed;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -514,7 +515,7 @@ mod tests {
             (json!({"op": "test", "path": "/deep/n"}), "/a", json!(1)),
         ] {
             let patched = applied(&document, operation.clone());
-            let found = patched.as_ref().map(|patched| patched.pointer(pointer));
+            let found = patched.as_ref().map(|patched| patched.at(pointer));
             assert_eq!(found, Ok(Some(&expected)), "{operation}");
         }
     }

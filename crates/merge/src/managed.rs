@@ -105,10 +105,10 @@ impl Fields<'_> {
         }
     }
 
-    fn to_fields_v1(&self) -> Value {
+    fn into_fields_v1(self) -> Value {
         match self {
-            Self::Stored(stored) => stored.as_ref().clone(),
-            Self::Read(set) => set.to_fields_v1(),
+            Self::Stored(stored) => stored.into_owned(),
+            Self::Read(set) => set.into_fields_v1(),
         }
     }
 }
@@ -167,56 +167,47 @@ impl<'a> Managed<'a> {
     /// # Errors
     /// When an entry has another operation than `Apply` and `Update`, or fields that are not `FieldsV1`.
     pub fn decode(value: Option<&Value>) -> Result<Managed<'static>, MalformedEntries> {
-        Managed::read(value, |fields| {
-            let set = Set::from_fields_v1(fields).map_err(|_| MalformedEntries::new("fieldsV1", fields))?;
-            Ok(Fields::Read(set))
-        })
-    }
-
-    /// The entries of a stored object; none where they cannot be read.
-    pub fn of_stored(object: &'a Value) -> Self {
-        let stored = object.pointer("/metadata/managedFields");
-        Self::read(stored, |fields| Ok(Fields::Stored(Cow::Borrowed(fields)))).unwrap_or_default()
-    }
-
-    fn read<'v>(
-        value: Option<&'v Value>,
-        read_fields: impl Fn(&'v Value) -> Result<Fields<'a>, MalformedEntries>,
-    ) -> Result<Self, MalformedEntries> {
         let list = match value {
-            None | Some(Value::Null) => return Ok(Self::default()),
+            None | Some(Value::Null) => return Ok(Managed::default()),
             Some(Value::Array(list)) => list,
             Some(other) => return Err(MalformedEntries::new("a list of entries", other)),
         };
-        let mut entries = BTreeMap::new();
-        for entry in list {
-            let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
-            let operation = match text("operation") {
-                "Apply" => Operation::Apply,
-                "Update" => Operation::Update,
-                _ => return Err(MalformedEntries::new("operation Apply or Update", entry)),
-            };
-            if text("fieldsType") != "FieldsV1" {
-                return Err(MalformedEntries::new("fieldsType FieldsV1", entry));
-            }
+        let entries = list.iter().map(|entry| {
             let fields = match entry.get("fieldsV1") {
-                None | Some(Value::Null) => Fields::Read(Set::new()),
-                Some(fields) => read_fields(fields)?,
+                None | Some(Value::Null) => Set::new(),
+                Some(fields) => Set::from_fields_v1(fields).map_err(|_| MalformedEntries::new("fieldsV1", fields))?,
             };
-            let identity = Identity::new(text("manager"), operation, text("apiVersion"), text("subresource"));
-            let ownership = Ownership {
-                api_version: text("apiVersion").to_owned(),
-                time: entry.get("time").and_then(Value::as_str).map(str::to_owned),
-                fields,
-            };
-            entries.insert(identity, ownership);
+            owned(entry, Fields::Read(fields))
+        });
+        Ok(Managed {
+            entries: entries.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The entries that an object is stored with; none where they cannot be read.
+    pub fn of_stored(entries: Option<Cow<'a, Value>>) -> Self {
+        let entries: Result<_, MalformedEntries> = match entries {
+            Some(Cow::Borrowed(Value::Array(list))) => list
+                .iter()
+                .map(|entry| owned(entry, stored(entry.get("fieldsV1").map(Cow::Borrowed))))
+                .collect(),
+            Some(Cow::Owned(Value::Array(list))) => list
+                .into_iter()
+                .map(|mut entry| {
+                    let fields = entry.get_mut("fieldsV1").map(Value::take);
+                    owned(&entry, stored(fields.map(Cow::Owned)))
+                })
+                .collect(),
+            _ => Ok(BTreeMap::new()),
+        };
+        Self {
+            entries: entries.unwrap_or_default(),
         }
-        Ok(Self { entries })
     }
 
     /// Writes `metadata.managedFields`: appliers first, then by time, manager, version and subresource.
-    pub fn encode(&self) -> Value {
-        let mut entries: Vec<(&Identity, &Ownership<'_>)> = self.entries.iter().collect();
+    pub fn encode(self) -> Value {
+        let mut entries: Vec<(Identity, Ownership<'_>)> = self.entries.into_iter().collect();
         entries.sort_by(|(a, x), (b, y)| {
             (a.operation, &x.time, &a.manager, &x.api_version, &a.subresource).cmp(&(
                 b.operation,
@@ -239,7 +230,7 @@ impl<'a> Managed<'a> {
             put("time", ownership.time.as_deref().unwrap_or_default());
             put("fieldsType", "FieldsV1");
             put("subresource", &identity.subresource);
-            entry.insert("fieldsV1".to_owned(), ownership.fields.to_fields_v1());
+            entry.insert("fieldsV1".to_owned(), ownership.fields.into_fields_v1());
             Value::Object(entry)
         });
         Value::Array(encoded.collect())
@@ -281,12 +272,40 @@ impl<'a> Managed<'a> {
                 continue;
             };
             if let Some(ownership) = self.entries.get_mut(&bucket) {
-                ownership.fields.set_mut().extend(&merged.fields.set());
+                ownership.fields.set_mut().extend(merged.fields.set().into_owned());
                 // That of the later one.
                 ownership.time = merged.time;
             }
             count -= 1;
         }
+    }
+}
+
+/// Whose an entry is, and that these fields are owned.
+fn owned<'a>(entry: &Value, fields: Fields<'a>) -> Result<(Identity, Ownership<'a>), MalformedEntries> {
+    let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+    let operation = match text("operation") {
+        "Apply" => Operation::Apply,
+        "Update" => Operation::Update,
+        _ => return Err(MalformedEntries::new("operation Apply or Update", entry)),
+    };
+    if text("fieldsType") != "FieldsV1" {
+        return Err(MalformedEntries::new("fieldsType FieldsV1", entry));
+    }
+    let identity = Identity::new(text("manager"), operation, text("apiVersion"), text("subresource"));
+    let ownership = Ownership {
+        api_version: text("apiVersion").to_owned(),
+        time: entry.get("time").and_then(Value::as_str).map(str::to_owned),
+        fields,
+    };
+    Ok((identity, ownership))
+}
+
+/// The fields of a stored entry.
+fn stored(fields: Option<Cow<'_, Value>>) -> Fields<'_> {
+    match fields.filter(|fields| !fields.is_null()) {
+        None => Fields::Read(Set::new()),
+        Some(fields) => Fields::Stored(fields),
     }
 }
 
@@ -306,7 +325,10 @@ mod tests {
         let b = entry("b", "Update", "2026-01-01T00:00:01Z");
         let c = entry("c", "Apply", "2026-01-01T00:00:03Z");
         let managed = Managed::decode(Some(&json!([a, b, c]))).unwrap();
-        assert_eq!(managed.encode(), json!([c, b, a]));
+        assert_eq!(managed.clone().encode(), json!([c, b, a]));
+        let list = json!([a, b, c]);
+        assert_eq!(Managed::of_stored(Some(Cow::Borrowed(&list))), managed);
+        assert_eq!(Managed::of_stored(Some(Cow::Owned(list))), managed);
         assert_eq!(Managed::decode(None).unwrap(), Managed::default());
         for bad in [
             json!({}),

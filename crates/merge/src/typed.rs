@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gardener_apimachinery::pointer::Pointed;
 use gardener_schema::json::{go_syntax, go_text, same, type_of};
 use gardener_schema::{Kind, ListType, MapType, Schema};
 use serde_json::{Map, Value};
@@ -200,7 +201,7 @@ impl<'a> Type<'a> {
 
 /// Whether [`is_tracked`] holds of a stored value. It did when it got its managedFields, and a type in Go does not change afterwards.
 pub(crate) fn stays_tracked(stored: &Value, schema: &Schema) -> bool {
-    Type::from(schema).is_go_type() && stored.pointer("/metadata/managedFields").is_some()
+    Type::from(schema).is_go_type() && stored.at("/metadata/managedFields").is_some()
         || is_tracked(stored, None, schema)
 }
 

@@ -1,18 +1,19 @@
 //! When an object counts as healthy, and when as still rolling out `[EXT-172]` `[EXT-173]` `[GRM-27]` `[GRM-28]`.
 
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::Value;
 
 fn number(object: &Value, pointer: &str) -> Option<i64> {
-    object.pointer(pointer).and_then(Value::as_i64)
+    object.at(pointer).and_then(Value::as_i64)
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    object.at(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     object
-        .pointer("/status/conditions")?
+        .at("/status/conditions")?
         .as_array()?
         .iter()
         .find(|condition| text(condition, "/type") == kind)
@@ -103,7 +104,7 @@ pub fn check(group: &str, kind: &str, object: &Value) -> Result<(), String> {
         ("", "Service") => {
             let waiting = text(object, "/spec/type") == "LoadBalancer"
                 && object
-                    .pointer("/status/loadBalancer/ingress")
+                    .at("/status/loadBalancer/ingress")
                     .and_then(Value::as_array)
                     .is_none_or(Vec::is_empty);
             if waiting {
@@ -120,7 +121,7 @@ pub fn check(group: &str, kind: &str, object: &Value) -> Result<(), String> {
         ("autoscaling.k8s.io", "VerticalPodAutoscaler") => expect(object, "ConfigUnsupported", "False", false),
         ("druid.gardener.cloud", "Etcd") => {
             observed(object)?;
-            if object.pointer("/status/ready").and_then(Value::as_bool) == Some(true) {
+            if object.at("/status/ready").and_then(Value::as_bool) == Some(true) {
                 Ok(())
             } else {
                 Err(format!("etcd {:?} is not ready yet", text(object, "/metadata/name")))
@@ -144,10 +145,7 @@ fn daemon_set(object: &Value) -> Result<(), String> {
     }
     let rolling = status("updatedNumberScheduled") < desired;
     let allowed = if rolling && text(object, "/spec/updateStrategy/type") != "OnDelete" {
-        amount(
-            object.pointer("/spec/updateStrategy/rollingUpdate/maxUnavailable"),
-            desired,
-        )
+        amount(object.at("/spec/updateStrategy/rollingUpdate/maxUnavailable"), desired)
     } else {
         0
     };

@@ -3,6 +3,7 @@
 //! The `default` of OpenAPI documents of built-in kinds tells mostly Go's zero values. Others (`protocol: TCP`) are filled in by the
 //! kinds' own defaulting.
 
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::Value;
 
 use crate::meta::OBJECT_META;
@@ -93,7 +94,7 @@ impl Schema {
     /// scalars that are no pointers.
     pub fn drop_empty_metadata(&self, object: &mut Value) {
         // an empty list of managedFields asks to drop them all
-        let managed = object.pointer_mut("/metadata/managedFields").map(Value::take);
+        let managed = object.at_mut("/metadata/managedFields").map(Value::take);
         if let (Some(schema), Some(metadata)) = (self.field("metadata"), object.get_mut("metadata")) {
             schema.drop_empty(metadata);
             if let (Some(managed), Some(members)) = (managed, metadata.as_object_mut()) {

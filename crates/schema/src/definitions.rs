@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::Value;
 
 use crate::parse::{ParseError, Reader};
@@ -25,7 +26,7 @@ impl Definitions {
     pub fn from_openapi<'a>(documents: impl IntoIterator<Item = &'a Value>) -> Result<Self, ParseError> {
         let mut sources: BTreeMap<&str, &Value> = BTreeMap::new();
         for document in documents {
-            let Some(schemas) = document.pointer("/components/schemas") else {
+            let Some(schemas) = document.at("/components/schemas") else {
                 continue;
             };
             let Value::Object(schemas) = schemas else {

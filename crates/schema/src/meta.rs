@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::Value;
 
 use crate::{Definitions, Schema};
@@ -19,7 +20,7 @@ static DEFINITIONS: LazyLock<Definitions> =
 /// The recorded component schemas of `ObjectMeta`, `ListMeta` and what they refer to.
 pub(crate) fn components() -> impl Iterator<Item = (&'static String, &'static Value)> {
     DOCUMENT
-        .pointer("/components/schemas")
+        .at("/components/schemas")
         .and_then(Value::as_object)
         .into_iter()
         .flatten()

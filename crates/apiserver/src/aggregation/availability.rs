@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::{join_all, select_all};
+use gardener_apimachinery::pointer::Pointed;
 use gardener_store::Watch;
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -345,7 +346,7 @@ async fn note(cluster: &LogicalCluster, services: &Api<APIService>, name: &str, 
         return;
     };
     let conditions: Vec<APIServiceCondition> = service
-        .pointer("/status/conditions")
+        .at("/status/conditions")
         .and_then(|conditions| serde_json::from_value(conditions.clone()).ok())
         .unwrap_or_default();
     let status = if verdict.available { "True" } else { "False" };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::{ApiError, field};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -103,7 +104,7 @@ fn with_status(crd: &Value, status: Value) -> Value {
 }
 
 fn members_of<'a>(crd: &'a Value, pointer: &str) -> Option<&'a Map<String, Value>> {
-    crd.pointer(pointer).and_then(Value::as_object)
+    crd.at(pointer).and_then(Value::as_object)
 }
 
 fn short_names(names: &Map<String, Value>) -> Vec<&str> {
@@ -199,7 +200,7 @@ fn established(crd: &Value, now: Timestamp) -> Option<Value> {
     if !is_true(crd, "NamesAccepted") || is_established(crd) {
         return None;
     }
-    let bundle = crd.pointer("/spec/conversion/webhook/clientConfig/caBundle");
+    let bundle = crd.at("/spec/conversion/webhook/clientConfig/caBundle");
     let told = if bundle
         .and_then(Value::as_str)
         .is_some_and(|bundle| !bundle.is_empty() && !is_bundle(bundle))
@@ -272,7 +273,7 @@ fn tell(crd: &Value, kind: &str, told: (&str, &str, &str), now: Timestamp) -> Op
 
 /// A definition's condition of this type.
 pub(super) fn condition<'a>(crd: &'a Value, kind: &str) -> Option<&'a Value> {
-    let conditions = crd.pointer("/status/conditions").and_then(Value::as_array)?;
+    let conditions = crd.at("/status/conditions").and_then(Value::as_array)?;
     conditions
         .iter()
         .find(|condition| meta::text(condition, "/type") == kind)

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::selector::LabelSelector;
 use k8s_openapi::api::admissionregistration::v1::{MatchResources, NamedRuleWithOperations};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as SelectorObject;
@@ -242,7 +243,7 @@ fn in_selected_namespace(
         return Ok(constraints.namespaces.matches(&head.labels));
     }
     // a copy of another server's namespaces may lag behind
-    let found = cluster.get("", "namespaces", "", name);
+    let found = cluster.namespace(name);
     let found = found.ok_or_else(|| ApiError::not_found("", "namespaces", name))?;
     Ok(constraints.namespaces.matches(&labels(Some(&found))))
 }
@@ -256,7 +257,7 @@ fn is_selected_object(constraints: &Constraints, attributes: &Attributes<'_>) ->
 }
 
 fn labels(object: Option<&Value>) -> BTreeMap<String, String> {
-    meta::string_map(object.and_then(|object| object.pointer("/metadata/labels")))
+    meta::string_map(object.and_then(|object| object.at("/metadata/labels")))
 }
 
 impl LogicalCluster {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
+use gardener_apimachinery::pointer::Pointed;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusCause;
 use serde_json::{Value, json};
 
@@ -62,11 +63,7 @@ impl Admission for NamespaceLifecycle {
         {
             return Ok(());
         }
-        let Some(namespace) = attributes
-            .context
-            .lister
-            .get("", "namespaces", "", attributes.namespace)
-        else {
+        let Some(namespace) = attributes.context.lister.namespace(attributes.namespace) else {
             return Err(ApiError::not_found("", "namespaces", attributes.namespace));
         };
         if meta::text(&namespace, "/status/phase") == "Terminating" {
@@ -388,7 +385,7 @@ impl Admission for CertificateSigning {
         let (Some(request), Some(old)) = (&attributes.object, attributes.old) else {
             return Ok(());
         };
-        let same = |pointer: &str| request.pointer(pointer) == old.pointer(pointer);
+        let same = |pointer: &str| request.at(pointer) == old.at(pointer);
         if !is_status || same("/status/certificate") && same("/status/conditions") {
             return Ok(());
         }
@@ -420,7 +417,7 @@ impl Admission for PersistentVolumeClaimResize {
             return Ok(());
         }
         let size = |claim: &Value| {
-            let size = claim.pointer("/spec/resources/requests/storage");
+            let size = claim.at("/spec/resources/requests/storage");
             size.and_then(super::checks::amount)
         };
         let grows = match (size(claim), size(old)) {

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use gardener_apimachinery::pointer::Pointed;
 use gardener_store::{Change, CommitError, Expect};
 use serde_json::{Map, Value, json};
 
@@ -119,7 +120,7 @@ fn missing(cluster: &LogicalCluster) -> Result<Vec<Change>, BootstrapError> {
                 json!({"apiVersion": manager.api_version, "kind": version.kind, "metadata": value["metadata"]});
             let nothing = gardener_merge::fieldset::Set::default();
             gardener_merge::update(None, &mut owned, schema, &manager, &time, &nothing);
-            let managed = owned.pointer("/metadata/managedFields").cloned();
+            let managed = owned.at("/metadata/managedFields").cloned();
             meta::set(&mut value, "managedFields", managed);
         }
         let key = cluster.key(&definition, &namespace, &name);
@@ -196,7 +197,7 @@ fn aggregate(mut roles: Vec<Value>) -> Vec<Value> {
         let before = roles.clone();
         for role in &mut roles {
             let Some(selectors) = role
-                .pointer("/aggregationRule/clusterRoleSelectors")
+                .at("/aggregationRule/clusterRoleSelectors")
                 .and_then(Value::as_array)
                 .cloned()
             else {
@@ -205,7 +206,7 @@ fn aggregate(mut roles: Vec<Value>) -> Vec<Value> {
             let own_name = meta::name(role).to_owned();
             let mut rules: Vec<Value> = Vec::new();
             for other in &before {
-                let labels = meta::string_map(other.pointer("/metadata/labels"));
+                let labels = meta::string_map(other.at("/metadata/labels"));
                 let selected = selectors.iter().any(|selector| {
                     let wanted = meta::string_map(selector.get("matchLabels"));
                     !wanted.is_empty() && wanted.iter().all(|(key, value)| labels.get(key) == Some(value))

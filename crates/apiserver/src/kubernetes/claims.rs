@@ -1,6 +1,7 @@
 //! Claims of volumes.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::quantity::Amount;
 use serde_json::{Value, json};
 
@@ -98,7 +99,7 @@ pub(super) fn validate_spec(spec: &Value, path: &Path, errors: &mut ErrorList) {
     }
     volumes::validate_access(spec, path, errors);
     let at = path.child("resources").key("storage");
-    match spec.pointer("/resources/requests/storage") {
+    match spec.at("/resources/requests/storage") {
         None => errors.push(Error::required(&at, "")),
         amount => volumes::positive(amount, &at, errors),
     }
@@ -137,7 +138,7 @@ pub(super) fn fraction(value: &Value) -> Option<String> {
 /// Warns of fractions of bytes in what a claim asks for.
 pub(super) fn warn_of_fractions(spec: &Value, path: &Path, found: &mut Vec<String>) {
     for key in ["requests", "limits"] {
-        if let Some(shown) = spec.pointer(&format!("/resources/{key}/storage")).and_then(fraction) {
+        if let Some(shown) = spec.at(&format!("/resources/{key}/storage")).and_then(fraction) {
             let at = path.child("resources").child(key).key("storage");
             found.push(format!(
                 "{at}: fractional byte value \"{shown}\" is invalid, must be an integer"
@@ -160,8 +161,8 @@ fn validate_update(claim: &Value, old: &Value) -> ErrorList {
     }
     if is_bound {
         checks::keep(fixed.as_object_mut(), &before, "volumeAttributesClassName");
-        let old = before.pointer("/resources/requests").unwrap_or(&Value::Null);
-        let requests = fixed.pointer_mut("/resources/requests").and_then(Value::as_object_mut);
+        let old = before.at("/resources/requests").unwrap_or(&Value::Null);
+        let requests = fixed.at_mut("/resources/requests").and_then(Value::as_object_mut);
         checks::keep(requests, old, "storage");
     }
     if annotation(claim, CLASS_ANNOTATION) != annotation(old, CLASS_ANNOTATION) {
@@ -177,7 +178,7 @@ fn validate_update(claim: &Value, old: &Value) -> ErrorList {
         errors.push(Error::forbidden(&Path::new("spec"), format!("{IMMUTABLE}\n{changes}")));
     }
     // what is not told is nothing
-    let amount_of = |claim: &Value, at: &str| claim.pointer(at).and_then(amount).unwrap_or(Amount::units(0));
+    let amount_of = |claim: &Value, at: &str| claim.at(at).and_then(amount).unwrap_or(Amount::units(0));
     let request = |claim: &Value| amount_of(claim, "/spec/resources/requests/storage");
     let new = request(claim);
     if new < request(old) && new <= amount_of(old, "/status/capacity/storage") {
@@ -198,7 +199,7 @@ fn validate_update(claim: &Value, old: &Value) -> ErrorList {
             .and_then(Value::as_str)
             .map(str::to_owned)
     };
-    if class(claim) != class(old) && old.pointer("/status/currentVolumeAttributesClassName").is_some() {
+    if class(claim) != class(old) && old.at("/status/currentVolumeAttributesClassName").is_some() {
         let what = match class(claim).as_deref() {
             None => "nil",
             Some("") => "empty string",

@@ -2,6 +2,7 @@
 
 mod validate;
 
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 use super::defaults;
@@ -11,7 +12,7 @@ use crate::meta;
 pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.default = |crd| {
         let kind_name = meta::text(crd, "/spec/names/kind").to_owned();
-        if let Some(names) = crd.pointer_mut("/spec/names").and_then(Value::as_object_mut) {
+        if let Some(names) = crd.at_mut("/spec/names").and_then(Value::as_object_mut) {
             names
                 .entry("singular")
                 .or_insert_with(|| kind_name.to_lowercase().into());
@@ -23,7 +24,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
             spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
         }
-        let service = crd.pointer_mut("/spec/conversion/webhook/clientConfig/service");
+        let service = crd.at_mut("/spec/conversion/webhook/clientConfig/service");
         if let Some(service) = service.and_then(Value::as_object_mut) {
             defaults::called_service(service);
         }
@@ -63,7 +64,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
 fn unknown_formats(crd: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for version in meta::elements(crd, "/spec/versions") {
-        if let Some(schema) = version.pointer("/schema/openAPIV3Schema") {
+        if let Some(schema) = version.at("/schema/openAPIV3Schema") {
             collect_formats(schema, &mut found);
         }
     }
@@ -93,7 +94,7 @@ fn collect_formats(schema: &Value, found: &mut Vec<String>) {
 
 /// Notes the version in which objects are stored.
 fn add_stored_version(crd: &mut Value) {
-    let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
+    let versions = crd.at("/spec/versions").and_then(Value::as_array);
     let is_stored = |version: &&Value| version.get("storage").and_then(Value::as_bool) == Some(true);
     let stored = versions
         .and_then(|versions| versions.iter().find(is_stored)?.get("name"))

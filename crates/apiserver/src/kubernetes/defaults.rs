@@ -1,5 +1,6 @@
 //! Defaults of Kubernetes' kinds, as a real kube-apiserver fills them (recorded in `recorded/defaults.json`).
 
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Map, Value, json};
 
 use super::{autoscaling, images, pods};
@@ -8,7 +9,7 @@ use crate::meta;
 type Object = Map<String, Value>;
 
 fn object<'a>(value: &'a mut Value, pointer: &str) -> Option<&'a mut Object> {
-    value.pointer_mut(pointer).and_then(Value::as_object_mut)
+    value.at_mut(pointer).and_then(Value::as_object_mut)
 }
 
 /// Sets a member unless it is there. A text without a letter is there: where Go does not tell it from none, it was dropped before.
@@ -279,7 +280,7 @@ pub(super) fn replication_controller(value: &mut Value) {
 /// A set without labels or selector takes its template's labels.
 fn labels_from_template(value: &mut Value, selector_too: bool) {
     let Some(labels) = value
-        .pointer("/spec/template/metadata/labels")
+        .at("/spec/template/metadata/labels")
         .filter(|labels| labels.as_object().is_some_and(|map| !map.is_empty()))
         .cloned()
     else {
@@ -289,7 +290,7 @@ fn labels_from_template(value: &mut Value, selector_too: bool) {
         set(spec, "selector", labels.clone());
     }
     if value
-        .pointer("/metadata/labels")
+        .at("/metadata/labels")
         .and_then(Value::as_object)
         .is_none_or(Map::is_empty)
     {
@@ -366,8 +367,8 @@ pub(super) fn job(value: &mut Value) {
     if let Some(members) = value.as_object_mut() {
         set(members, "spec", json!({}));
     }
-    let of_template = value.pointer("/spec/template/metadata/labels").cloned();
-    let own = value.pointer("/metadata/labels").and_then(Value::as_object);
+    let of_template = value.at("/spec/template/metadata/labels").cloned();
+    let own = value.at("/metadata/labels").and_then(Value::as_object);
     if of_template.is_some() && own.is_none_or(Map::is_empty) {
         meta::set(value, "labels", of_template);
     }
@@ -469,7 +470,7 @@ pub(super) fn service(value: &mut Value) {
         Some("ClientIP") => {
             let config = spec
                 .get("sessionAffinityConfig")
-                .and_then(|config| config.pointer("/clientIP/timeoutSeconds"));
+                .and_then(|config| config.at("/clientIP/timeoutSeconds"));
             if config.is_none_or(Value::is_null) {
                 spec.insert(
                     "sessionAffinityConfig".into(),

@@ -2,6 +2,7 @@
 //! devices compile and which fields go together is not judged.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Map, Value, json};
 
 use super::internal;
@@ -45,13 +46,11 @@ pub(super) fn slices(kind: Kind) -> Kind {
             ("/spec/driver", &["driver"]),
             ("/spec/nodeName", &["nodeName"]),
         ];
-        let changed = fixed
-            .into_iter()
-            .filter(|(place, _)| slice.pointer(place) != old.pointer(place));
+        let changed = fixed.into_iter().filter(|(place, _)| slice.at(place) != old.at(place));
         changed
             .map(|(place, names)| {
                 let path = names.iter().fold(Path::new("spec"), |path, name| path.child(name));
-                let value = slice.pointer(place).cloned().unwrap_or_default();
+                let value = slice.at(place).cloned().unwrap_or_default();
                 Error::invalid(&path, value, "field is immutable")
             })
             .collect()
@@ -61,7 +60,7 @@ pub(super) fn slices(kind: Kind) -> Kind {
 
 /// A request for devices is for one of them, unless it says otherwise.
 fn default_requests(object: &mut Value, requests: &str) {
-    let requests = object.pointer_mut(requests).and_then(Value::as_array_mut);
+    let requests = object.at_mut(requests).and_then(Value::as_array_mut);
     for request in requests.into_iter().flatten() {
         if let Some(exactly) = request.get_mut("exactly").and_then(Value::as_object_mut) {
             default_request(exactly);
@@ -113,7 +112,7 @@ mod tests {
         ]}}});
         default_requests(&mut claim, "/spec/devices/requests");
         assert_eq!(
-            claim.pointer("/spec/devices/requests"),
+            claim.at("/spec/devices/requests"),
             Some(&json!([
                 {"name": "a", "exactly": {"allocationMode": "ExactCount", "count": 1}},
                 {"name": "b", "exactly": {"allocationMode": "All"}},

@@ -1,6 +1,7 @@
 //! What storage drivers say of themselves, of nodes and of what they can hold; attachments, and classes of attributes.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 use super::checks::{self, list, map, nonnegative, number, spec_of, syntax, text};
@@ -122,7 +123,7 @@ pub(super) fn csi_drivers(mut kind: Kind) -> Kind {
     kind.prepare_update = |_, driver, old| {
         drop_alpha(driver);
         if driver.get("spec") != old.get("spec") {
-            let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+            let generation = old.at("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
             meta::set(driver, "generation", Some(json!(generation + 1)));
         }
         Ok(())

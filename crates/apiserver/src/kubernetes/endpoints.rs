@@ -1,6 +1,7 @@
 //! Endpoints and EndpointSlices.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::Value;
 
 use super::checks::{self, list, number, syntax, text};
@@ -264,13 +265,8 @@ pub(super) fn slices(mut kind: Kind) -> Kind {
             drop_topology(slice);
         }
         // labels tell whose endpoints these are
-        let labels = |slice: &Value| slice.pointer("/metadata/labels").cloned();
-        let generation = |slice: &Value| {
-            slice
-                .pointer("/metadata/generation")
-                .and_then(Value::as_i64)
-                .unwrap_or(0)
-        };
+        let labels = |slice: &Value| slice.at("/metadata/labels").cloned();
+        let generation = |slice: &Value| slice.at("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
         if labels(slice) != labels(old) && generation(slice) == generation(old) {
             meta::set(slice, "generation", Some((generation(old) + 1).into()));
         }

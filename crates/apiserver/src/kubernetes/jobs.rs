@@ -1,6 +1,7 @@
 //! Jobs, CronJobs and disruption budgets.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Map, Value, json};
 
 use super::checks::{
@@ -65,7 +66,7 @@ pub(super) fn jobs(mut kind: Kind) -> Kind {
     kind.validate_status = status::validate;
     kind.canonicalize = take_labels;
     kind.fields = |job| {
-        let succeeded = job.pointer("/status/succeeded").and_then(Value::as_i64).unwrap_or(0);
+        let succeeded = job.at("/status/succeeded").and_then(Value::as_i64).unwrap_or(0);
         vec![("status.successful".into(), succeeded.to_string())]
     };
     kind
@@ -86,8 +87,8 @@ fn select_by_uid(job: &mut Value) {
     let (uid, name) = (meta::text(job, "/metadata/uid").to_owned(), meta::name(job).to_owned());
     let labels = generated_labels(&uid, &name);
     // labels that a job took from its template are the template's: what it gets, the job gets, too
-    let own = job.pointer("/metadata/labels").and_then(Value::as_object);
-    let of_template = job.pointer("/spec/template/metadata/labels").and_then(Value::as_object);
+    let own = job.at("/metadata/labels").and_then(Value::as_object);
+    let of_template = job.at("/spec/template/metadata/labels").and_then(Value::as_object);
     let shares_labels = own.is_some_and(|own| !own.is_empty()) && own == of_template;
     if let Some(spec) = job.get_mut("spec").and_then(Value::as_object_mut) {
         let selector = spec.entry("selector").or_insert_with(|| json!({}));
@@ -109,16 +110,16 @@ fn select_by_uid(job: &mut Value) {
         }
     }
     if shares_labels {
-        let of_template = job.pointer("/spec/template/metadata/labels").cloned();
+        let of_template = job.at("/spec/template/metadata/labels").cloned();
         meta::set(job, "labels", of_template);
     }
 }
 
 /// A job without labels takes its template's, also those that the template got here. As upstream, that comes last: as the job's they are not judged.
 fn take_labels(job: &mut Value) {
-    let own = job.pointer("/metadata/labels").and_then(Value::as_object);
+    let own = job.at("/metadata/labels").and_then(Value::as_object);
     if own.is_none_or(Map::is_empty) {
-        let of_template = job.pointer("/spec/template/metadata/labels").cloned();
+        let of_template = job.at("/spec/template/metadata/labels").cloned();
         meta::set(job, "labels", of_template);
     }
 }
@@ -159,7 +160,7 @@ fn validate_job(spec: &Value, path: &Path, errors: &mut ErrorList) {
     validate_template(template, &place, errors);
     let at = place.child("spec").child("restartPolicy");
     match template
-        .pointer("/spec/restartPolicy")
+        .at("/spec/restartPolicy")
         .and_then(Value::as_str)
         .unwrap_or_default()
     {
@@ -251,7 +252,7 @@ fn validate_selector(spec: &Value, errors: &mut ErrorList) {
     } else {
         label_selector(selector, &path.child("selector"), errors);
     }
-    let labels = spec.pointer("/template/metadata/labels").unwrap_or(&Value::Null);
+    let labels = spec.at("/template/metadata/labels").unwrap_or(&Value::Null);
     if selector.is_null() || selects(selector, labels) == Some(false) {
         let at = path.child("template").child("metadata").child("labels");
         let why = "`selector` does not match template `labels`";
@@ -264,7 +265,7 @@ fn validate_generated(job: &Value, spec: &Value, errors: &mut ErrorList) {
     let Some(selector) = spec.get("selector").filter(|_| !is_true(spec, "manualSelector")) else {
         return;
     };
-    let labels = spec.pointer("/template/metadata/labels").unwrap_or(&Value::Null);
+    let labels = spec.at("/template/metadata/labels").unwrap_or(&Value::Null);
     let at = Path::new("spec").child("template").child("metadata").child("labels");
     let expected = generated_labels(meta::text(job, "/metadata/uid"), meta::name(job));
     for (key, value) in expected {
@@ -380,7 +381,7 @@ pub(super) fn cron_jobs(mut kind: Kind) -> Kind {
             warnings::of_name(job, "Pod names and hostnames", &mut found);
         }
         if old.is_none_or(|old| spec_of(old) != spec_of(job)) {
-            let spec = job.pointer("/spec/jobTemplate/spec").unwrap_or(&Value::Null);
+            let spec = job.at("/spec/jobTemplate/spec").unwrap_or(&Value::Null);
             let path = Path::new("spec").child("jobTemplate").child("spec");
             warn(spec, &path, &mut found);
         }

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 use super::defaults;
@@ -29,7 +30,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.prepare_create = |_, namespace| {
         label_with_name(namespace);
         let mut finalizers: Vec<Value> = namespace
-            .pointer("/spec/finalizers")
+            .at("/spec/finalizers")
             .and_then(Value::as_array)
             .cloned()
             .unwrap_or_default();
@@ -119,7 +120,7 @@ impl Subresource for Finalize {
             .flat_map(|(index, own)| finalizer_errors(own, &path.index(index)))
             .collect();
         let mut stored = namespace.clone();
-        let finalizers = body.pointer("/spec/finalizers").cloned().unwrap_or_else(|| json!([]));
+        let finalizers = body.at("/spec/finalizers").cloned().unwrap_or_else(|| json!([]));
         if let Some(members) = stored.as_object_mut() {
             let spec = match finalizers.as_array().is_none_or(Vec::is_empty) {
                 true => json!({}),

@@ -1,6 +1,7 @@
 //! Ingresses and their classes, network policies, and the objects for addresses and ranges of services.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 use super::addresses::{self, Range};
@@ -189,11 +190,11 @@ pub(super) fn ingresses(mut kind: Kind) -> Kind {
     };
     kind.validate_status = |ingress, old| {
         let none = Value::Null;
-        let known = old.pointer("/status/loadBalancer").unwrap_or(&none);
+        let known = old.at("/status/loadBalancer").unwrap_or(&none);
         let known: Vec<&str> = list(known, "ingress").iter().map(|one| text(one, "ip")).collect();
         let path = Path::new("status").child("loadBalancer");
         let mut errors = ErrorList::new();
-        let status = ingress.pointer("/status/loadBalancer").unwrap_or(&none);
+        let status = ingress.at("/status/loadBalancer").unwrap_or(&none);
         for (index, one) in list(status, "ingress").iter().enumerate() {
             let at = path.child("ingress").index(index);
             let (ip, name) = (text(one, "ip"), text(one, "hostname"));
@@ -255,7 +256,7 @@ pub(super) fn domain_prefixed(name: &str, at: &Path, errors: &mut ErrorList) {
 
 pub(super) fn ingress_classes(mut kind: Kind) -> Kind {
     kind.default = |class| {
-        if let Some(parameters) = class.pointer_mut("/spec/parameters").and_then(Value::as_object_mut)
+        if let Some(parameters) = class.at_mut("/spec/parameters").and_then(Value::as_object_mut)
             && parameters.get("scope").is_none_or(Value::is_null)
         {
             parameters.insert("scope".into(), json!("Cluster"));

@@ -1,6 +1,7 @@
 //! Nodes keep the status they register with.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 use super::addresses::{self, Range};
@@ -12,7 +13,7 @@ use crate::meta;
 pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.keeps_status = true;
     kind.default = |node| {
-        let cidr = node.pointer("/spec/podCIDR").and_then(Value::as_str).map(str::to_owned);
+        let cidr = node.at("/spec/podCIDR").and_then(Value::as_str).map(str::to_owned);
         let cidr = cidr.filter(|cidr| !cidr.is_empty());
         if let Some(spec) = node.get_mut("spec").and_then(Value::as_object_mut) {
             let first = spec
@@ -60,7 +61,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     };
     kind.prepare_update = |_, node, old| {
         // nodes are no longer configured through the API
-        let had = old.pointer("/spec/configSource").is_some();
+        let had = old.at("/spec/configSource").is_some();
         if let Some(spec) = node.get_mut("spec").and_then(Value::as_object_mut).filter(|_| !had) {
             spec.remove("configSource");
         }
@@ -85,7 +86,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     };
     kind.warnings = |node, _| {
         let mut warnings = Vec::new();
-        if node.pointer("/spec/configSource").is_some() {
+        if node.at("/spec/configSource").is_some() {
             warnings.push("spec.configSource: the feature is removed".to_owned());
         }
         if !meta::text(node, "/spec/externalID").is_empty() {
@@ -95,7 +96,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     };
     kind.prepare_status = |_, node, old| {
         // nodes are no longer configured through the API
-        let had = old.pointer("/status/config").is_some();
+        let had = old.at("/status/config").is_some();
         if let Some(status) = node.get_mut("status").and_then(Value::as_object_mut).filter(|_| !had) {
             status.remove("config");
         }
@@ -103,7 +104,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.fields = |node| {
         vec![(
             "spec.unschedulable".into(),
-            node.pointer("/spec/unschedulable")
+            node.at("/spec/unschedulable")
                 .and_then(Value::as_bool)
                 .unwrap_or(false)
                 .to_string(),
@@ -153,7 +154,7 @@ fn validate_annotations(node: &Value, errors: &mut ErrorList) {
     };
     for (index, entry) in list(&avoided, "preferAvoidPods").iter().enumerate() {
         let at = path.child(AVOID).index(index).child("PodSignature");
-        match entry.pointer("/podSignature/podController") {
+        match entry.at("/podSignature/podController") {
             None | Some(Value::Null) => errors.push(Error::required(&at, "")),
             Some(owner) if !is_true(owner, "controller") => {
                 let at = at.child("PodController").child("Controller");

@@ -19,6 +19,7 @@ pub(super) mod warnings;
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{self, Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 use super::checks::{keep, keep_node_affinity, list, text};
@@ -145,7 +146,7 @@ fn validate_update(pod: &Value, old: &Value) -> ErrorList {
         }
     }
     let at = path.child("activeDeadlineSeconds");
-    let deadline = |pod: &Value| pod.pointer("/spec/activeDeadlineSeconds").and_then(Value::as_i64);
+    let deadline = |pod: &Value| pod.at("/spec/activeDeadlineSeconds").and_then(Value::as_i64);
     match (deadline(pod), deadline(old)) {
         (Some(new), Some(before)) if new > before => {
             errors.push(Error::invalid(&at, new, "must be less than or equal to previous value"));
@@ -227,10 +228,10 @@ fn without_permitted_changes(pod: &Value, before: &Value, is_gated: bool) -> Val
 /// What is wrong with where a pod behind gates may now run: that may only be narrowed.
 fn more_selective(pod: &Value, old: &Value, path: &Path) -> ErrorList {
     let mut errors = Vec::new();
-    let selector = pod.pointer("/spec/nodeSelector");
+    let selector = pod.at("/spec/nodeSelector");
     let kept = |key: &String, value: &Value| selector.and_then(|own| own.get(key)) == Some(value);
     let mut before = old
-        .pointer("/spec/nodeSelector")
+        .at("/spec/nodeSelector")
         .and_then(Value::as_object)
         .into_iter()
         .flatten();
@@ -279,7 +280,7 @@ fn fields(pod: &Value) -> Vec<(String, String)> {
         ("spec.serviceAccountName".into(), text("/spec/serviceAccountName")),
         (
             "spec.hostNetwork".into(),
-            pod.pointer("/spec/hostNetwork")
+            pod.at("/spec/hostNetwork")
                 .and_then(Value::as_bool)
                 .unwrap_or(false)
                 .to_string(),
@@ -298,7 +299,7 @@ fn grace(pod: &Value, asked: Option<i64>) -> Option<i64> {
         return Some(0);
     }
     let own = pod
-        .pointer("/spec/terminationGracePeriodSeconds")
+        .at("/spec/terminationGracePeriodSeconds")
         .and_then(Value::as_i64)
         .unwrap_or(30);
     Some(asked.unwrap_or(own).max(0))
@@ -357,7 +358,7 @@ impl Subresource for Binding {
             status.remove("nominatedNodeName");
         }
         for key in ["labels", "annotations"] {
-            for (name, value) in meta::string_map(body.pointer(&format!("/metadata/{key}"))) {
+            for (name, value) in meta::string_map(body.at(&format!("/metadata/{key}"))) {
                 set(&mut pod, &["metadata", key, &name], value.into());
             }
         }
@@ -486,7 +487,7 @@ fn resize(old: &Value, pod: &mut Value, body: &Value) -> ErrorList {
     const LISTS: [&str; 2] = ["containers", "initContainers"];
     let counts_differ = LISTS.iter().any(|key| names(body, key).len() != names(old, key).len());
     for key in LISTS {
-        let asked = body.pointer(&format!("/spec/{key}")).cloned();
+        let asked = body.at(&format!("/spec/{key}")).cloned();
         let (Some(spec), Some(asked)) = (pod.get_mut("spec").and_then(Value::as_object_mut), asked) else {
             continue;
         };
@@ -518,7 +519,7 @@ fn resize(old: &Value, pod: &mut Value, body: &Value) -> ErrorList {
     }
     let running = meta::elements(old, "/status/containerStatuses")
         .iter()
-        .find(|own| own.pointer("/state/running").is_some());
+        .find(|own| own.at("/state/running").is_some());
     if running.is_some_and(|own| own.get("resources").is_none()) {
         let why = "Pod running on node without support for resize";
         errors.push(Error::forbidden(&path, why));
@@ -602,7 +603,7 @@ fn is_removed(new: Option<&Value>, old: Option<&Value>, kind: &str) -> bool {
 fn keep_compute(own: &mut Value, before: &Value) {
     let none = Value::Null;
     for kind in ["requests", "limits"] {
-        let old = before.pointer(&format!("/resources/{kind}")).unwrap_or(&none);
+        let old = before.at(&format!("/resources/{kind}")).unwrap_or(&none);
         let Some(resources) = own.get_mut("resources").and_then(Value::as_object_mut) else {
             continue;
         };
@@ -626,7 +627,7 @@ fn resize_pod(fixed: &mut Value, before: &Value, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let is_set = |spec: &Value| {
         let has = |kind: &str| {
-            spec.pointer(kind)
+            spec.at(kind)
                 .and_then(Value::as_object)
                 .is_some_and(|own| !own.is_empty())
         };

@@ -8,6 +8,7 @@ pub(super) mod networking;
 pub(super) mod rbac;
 pub(super) mod storage;
 
+use gardener_apimachinery::pointer::Pointed;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -26,12 +27,12 @@ pub(super) fn or<'a>(text: &'a str, placeholder: &'a str) -> &'a str {
 
 /// A number; 0 when absent.
 pub(super) fn number(object: &Value, pointer: &str) -> i64 {
-    object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0)
+    object.at(pointer).and_then(Value::as_i64).unwrap_or(0)
 }
 
 /// A list's elements.
 pub(super) fn items<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
-    object.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
+    object.at(pointer).and_then(Value::as_array).into_iter().flatten()
 }
 
 /// Texts joined by commas, or `<none>`.
@@ -92,7 +93,7 @@ pub(super) fn containers(object: &Value, pointer: &str) -> [Value; 2] {
 
 /// A number of members as text.
 pub(super) fn count(object: &Value, pointer: &str) -> Value {
-    let count = match object.pointer(pointer) {
+    let count = match object.at(pointer) {
         Some(Value::Array(list)) => list.len(),
         Some(Value::Object(map)) => map.len(),
         _ => 0,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::quantity::Amount;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
@@ -42,13 +43,13 @@ pub fn counted(entry: &str) -> Option<(&str, &str)> {
 
 /// Whether a quota limits numbers of objects at all: one for some pods only does not.
 fn limits_numbers(quota: &Value) -> bool {
-    let scopes = quota.pointer("/spec/scopes").and_then(Value::as_array);
-    scopes.is_none_or(Vec::is_empty) && quota.pointer("/spec/scopeSelector").is_none_or(Value::is_null)
+    let scopes = quota.at("/spec/scopes").and_then(Value::as_array);
+    scopes.is_none_or(Vec::is_empty) && quota.at("/spec/scopeSelector").is_none_or(Value::is_null)
 }
 
 /// The limits that a quota sets to the number of objects of a kind, by entry.
 fn limits(quota: &Value, group: &str, resource: &str) -> BTreeMap<String, Amount> {
-    let hard = quota.pointer("/spec/hard").and_then(Value::as_object);
+    let hard = quota.at("/spec/hard").and_then(Value::as_object);
     let entries = hard.filter(|_| limits_numbers(quota)).into_iter().flatten();
     entries
         .filter(|(entry, _)| counted(entry) == Some((group, resource)))

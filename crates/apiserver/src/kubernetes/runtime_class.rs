@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Map, Value};
 
 use super::checks::{list, map, text};
@@ -125,7 +126,7 @@ impl Admission for RuntimeClass {
             return Ok(());
         }
         let name = attributes.object.as_ref().and_then(|pod| {
-            let name = pod.pointer("/spec/runtimeClassName")?.as_str()?;
+            let name = pod.at("/spec/runtimeClassName")?.as_str()?;
             Some(name.to_owned())
         });
         let Some(name) = name else { return Ok(()) };

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use gardener_apimachinery::meta::go_kind;
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 use super::checks::annotation;
@@ -149,10 +150,7 @@ impl Subresource for Token {
             serviceaccount: reference(account),
             ..KubernetesClaims::default()
         };
-        if let Some(bound) = request
-            .pointer("/spec/boundObjectRef")
-            .filter(|bound| bound.is_object())
-        {
+        if let Some(bound) = request.at("/spec/boundObjectRef").filter(|bound| bound.is_object()) {
             bind(context, account, bound, &mut claims)?;
         }
         let audiences = meta::elements(&request, "/spec/audiences").iter();
@@ -188,7 +186,7 @@ fn nothing_yet() -> Value {
 }
 
 fn seconds(request: &Value) -> i64 {
-    let seconds = request.pointer("/spec/expirationSeconds").and_then(Value::as_i64);
+    let seconds = request.at("/spec/expirationSeconds").and_then(Value::as_i64);
     seconds.unwrap_or(DEFAULT_SECONDS)
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use ipnet::IpNet;
 use serde_json::{Value, json};
 
@@ -42,12 +43,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.validate_status = validate_status;
     kind.validate_update = |service, old| {
         let mut errors = families::validate_change(service, old);
-        let class = |service: &Value| {
-            service
-                .pointer("/spec/loadBalancerClass")
-                .cloned()
-                .unwrap_or(Value::Null)
-        };
+        let class = |service: &Value| service.at("/spec/loadBalancerClass").cloned().unwrap_or(Value::Null);
         let is_balancer = |service: &Value| families::kind(service) == "LoadBalancer";
         if is_balancer(service) && is_balancer(old) && class(service) != class(old) {
             let at = Path::new("spec").child("loadBalancerClass");
@@ -93,7 +89,7 @@ fn validate(service: &Value) -> ErrorList {
     checks::labels(spec, "selector", &path, &mut errors);
     one_of(spec, "sessionAffinity", &["ClientIP", "None"], &path, &mut errors);
     let timeout = spec
-        .pointer("/sessionAffinityConfig/clientIP/timeoutSeconds")
+        .at("/sessionAffinityConfig/clientIP/timeoutSeconds")
         .and_then(Value::as_i64);
     if let Some(seconds) = timeout.filter(|seconds| !(1..=86_400).contains(seconds)) {
         let at = path
@@ -286,7 +282,7 @@ fn warnings(service: &Value) -> Vec<String> {
     let headless = kind == "ClusterIP" && text(spec, "clusterIP") == "None";
     let mut warn = |text: &str| warnings.push(text.to_owned());
     if service
-        .pointer("/metadata/annotations/service.kubernetes.io~1topology-aware-hints")
+        .at("/metadata/annotations/service.kubernetes.io~1topology-aware-hints")
         .is_some()
     {
         warn(
@@ -475,12 +471,12 @@ fn allocate(context: &Context<'_>, service: &mut Value, old: Option<&Value>) -> 
             addresses.push(free_ip(context, &range_of(family), &used())?);
         }
     }
-    let of_balancer = service.pointer("/spec/allocateLoadBalancerNodePorts") != Some(&Value::Bool(false));
+    let of_balancer = service.at("/spec/allocateLoadBalancerNodePorts") != Some(&Value::Bool(false));
     let wants_node_ports = (kind == "NodePort" || kind == "LoadBalancer" && of_balancer) && lacks_node_ports(service);
     let wants_health_port = kind == "LoadBalancer"
         && meta::text(service, "/spec/externalTrafficPolicy") == "Local"
         && service
-            .pointer("/spec/healthCheckNodePort")
+            .at("/spec/healthCheckNodePort")
             .and_then(Value::as_i64)
             .unwrap_or(0)
             == 0;
@@ -557,12 +553,12 @@ fn check_node_ports(service: &Value, old: Option<&Value>, others: &[Arc<Value>])
 fn node_ports_of(service: &Value) -> Vec<i64> {
     let ports = meta::elements(service, "/spec/ports").iter();
     let ports = ports.filter_map(|port| number(port, "nodePort"));
-    let health = service.pointer("/spec/healthCheckNodePort").and_then(Value::as_i64);
+    let health = service.at("/spec/healthCheckNodePort").and_then(Value::as_i64);
     ports.chain(health).collect()
 }
 
 fn lacks_node_ports(service: &Value) -> bool {
-    let ports = service.pointer("/spec/ports").and_then(Value::as_array);
+    let ports = service.at("/spec/ports").and_then(Value::as_array);
     ports.into_iter().flatten().any(|port| {
         let number = port.get("nodePort").and_then(Value::as_i64);
         number.is_none_or(|number| number <= 0)
@@ -597,7 +593,7 @@ fn free_ip(context: &Context<'_>, range: &str, used: &BTreeSet<String>) -> Resul
 fn allocate_node_ports(spec: &mut serde_json::Map<String, Value>, old: Option<&Value>, others: &[Arc<Value>]) {
     let mut used: BTreeSet<i64> = others.iter().flat_map(|other| node_ports_of(other)).collect();
     let old_ports = old
-        .and_then(|old| old.pointer("/spec/ports"))
+        .and_then(|old| old.at("/spec/ports"))
         .and_then(Value::as_array)
         .cloned()
         .unwrap_or_default();

@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::names::config_key;
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 use super::checks::{list, map, one_of, syntax, text};
@@ -52,7 +53,7 @@ pub(super) fn secrets(mut kind: Kind) -> Kind {
             }
             "kubernetes.io/service-account-token" => {
                 let key = "kubernetes.io/service-account.name";
-                let named = secret.pointer("/metadata/annotations").and_then(|all| all.get(key));
+                let named = secret.at("/metadata/annotations").and_then(|all| all.get(key));
                 if named.and_then(Value::as_str).unwrap_or_default().is_empty() {
                     errors.push(Error::required(
                         &Path::new("metadata").child("annotations").key(key),

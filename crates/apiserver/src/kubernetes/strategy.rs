@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
@@ -269,8 +270,8 @@ impl Strategy for Kind {
     fn drop_disabled(&self, object: &mut Draft, old: Option<&Draft>) {
         (self.drop_disabled)(object, old.map(|old| &**old));
         if let Some(place) = self.pod_spec {
-            let old = old.and_then(|old| old.pointer(place));
-            pods::gates::strip(object.pointer_mut(place), old);
+            let old = old.and_then(|old| old.at(place));
+            pods::gates::strip(object.at_mut(place), old);
         }
     }
 
@@ -662,7 +663,7 @@ fn leases(mut kind: Kind) -> Kind {
     kind.validate = |object| {
         use gardener_apimachinery::field::{Error, Path};
         let spec = Path::new("spec");
-        let number = |key: &str| object.pointer(&format!("/spec/{key}")).and_then(Value::as_i64);
+        let number = |key: &str| object.at(&format!("/spec/{key}")).and_then(Value::as_i64);
         let mut errors = Vec::new();
         if let Some(seconds) = number("leaseDurationSeconds").filter(|seconds| *seconds <= 0) {
             errors.push(Error::invalid(

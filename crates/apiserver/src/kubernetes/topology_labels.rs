@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 use super::checks::text;
@@ -38,7 +39,7 @@ impl Admission for PodTopologyLabels {
         let Some(node) = (!node.is_empty()).then(|| lister.get("", "nodes", "", node)).flatten() else {
             return Ok(());
         };
-        let labels = meta::string_map(node.pointer("/metadata/labels"));
+        let labels = meta::string_map(node.at("/metadata/labels"));
         for (key, value) in labels.into_iter().filter(|(key, _)| TOPOLOGY.contains(&key.as_str())) {
             let Some(object) = attributes.object.as_mut() else {
                 break;

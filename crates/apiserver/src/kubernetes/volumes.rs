@@ -3,6 +3,7 @@
 mod sources;
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::quantity::Amount;
 use serde_json::{Value, json};
 
@@ -125,16 +126,16 @@ fn validate(volume: &Value) -> ErrorList {
     }
     let policies = ["Delete", "Recycle", "Retain"];
     one_of(spec, "persistentVolumeReclaimPolicy", &policies, &path, &mut errors);
-    if spec.get("nodeAffinity").is_some() && spec.pointer("/nodeAffinity/required").is_none() {
+    if spec.get("nodeAffinity").is_some() && spec.at("/nodeAffinity/required").is_none() {
         let at = path.child("nodeAffinity").child("required");
         errors.push(Error::required(&at, "must specify required node constraints"));
     }
-    if let Some(required) = spec.pointer("/nodeAffinity/required") {
+    if let Some(required) = spec.at("/nodeAffinity/required") {
         let at = path.child("nodeAffinity").child("required");
         pods::scheduling::validate_node_selector(required, &at, &mut errors);
     }
     sources::validate(spec, meta::name(volume), &path, &mut errors);
-    let root = spec.pointer("/hostPath/path").and_then(Value::as_str);
+    let root = spec.at("/hostPath/path").and_then(Value::as_str);
     let is_root =
         root.is_some_and(|path| path.starts_with('/') && path.split('/').all(|part| matches!(part, "" | ".")));
     if is_root && text(spec, "persistentVolumeReclaimPolicy") == "Recycle" {
@@ -227,7 +228,7 @@ pub(super) fn volumes(mut kind: Kind) -> Kind {
     // with the phase changes when it did
     kind.prepare_status = |context, volume, old| {
         let phase = |volume: &Value| meta::text(volume, "/status/phase").to_owned();
-        let since = |volume: &Value| volume.pointer("/status/lastPhaseTransitionTime").cloned();
+        let since = |volume: &Value| volume.at("/status/lastPhaseTransitionTime").cloned();
         let told = match (phase(volume) == phase(old), since(volume)) {
             (true, None) => since(old),
             (false, own) if own.is_none() || own == since(old) => Some(meta::rfc3339(context.now).into()),
@@ -248,7 +249,7 @@ pub(super) fn volumes(mut kind: Kind) -> Kind {
         Ok(())
     };
     kind.warnings = |volume, _| {
-        let annotations = volume.pointer("/metadata/annotations");
+        let annotations = volume.at("/metadata/annotations");
         let has = |key: &str| annotations.is_some_and(|all| all.get(key).is_some());
         let found = BETA_ANNOTATIONS.iter().filter(|(key, _)| has(key));
         let mut warnings: Vec<String> = found

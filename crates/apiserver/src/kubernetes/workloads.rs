@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::selector::LabelSelector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as SelectorObject;
 use serde_json::{Value, json};
@@ -128,7 +129,7 @@ fn validate_selected(spec: &Value, of: &str, kind: &str, errors: &mut ErrorList)
         }
     }
     let template = spec.get("template").unwrap_or(&none);
-    let labels = template.pointer("/metadata/labels").unwrap_or(&none);
+    let labels = template.at("/metadata/labels").unwrap_or(&none);
     let place = path.child("template");
     let Some(selects) = selects(selector, labels) else {
         let why = if of == "statefulset" {
@@ -279,7 +280,7 @@ fn not_decremented(object: &Value, old: &Value, key: &str, errors: &mut ErrorLis
 }
 
 fn selector_unchanged(object: &Value, old: &Value) -> ErrorList {
-    let selector = |object: &Value| object.pointer("/spec/selector").cloned().unwrap_or(Value::Null);
+    let selector = |object: &Value| object.at("/spec/selector").cloned().unwrap_or(Value::Null);
     if selector(object) == selector(old) {
         return Vec::new();
     }
@@ -311,9 +312,9 @@ pub(super) fn deployments(mut kind: Kind) -> Kind {
     };
     kind.prepare_update = |_, object, old| {
         // annotations go to the replica sets: their change is one of what is wanted
-        let annotations = |object: &Value| object.pointer("/metadata/annotations").cloned();
+        let annotations = |object: &Value| object.at("/metadata/annotations").cloned();
         if annotations(object) != annotations(old) && object.get("spec") == old.get("spec") {
-            let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+            let generation = old.at("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
             meta::set(object, "generation", Some(json!(generation + 1)));
         }
         Ok(())
@@ -395,7 +396,7 @@ pub(super) fn replication_controllers(mut kind: Kind) -> Kind {
     };
     kind.validate_status = replicas_status;
     kind.fields = |object| {
-        let replicas = object.pointer("/status/replicas").and_then(Value::as_i64).unwrap_or(0);
+        let replicas = object.at("/status/replicas").and_then(Value::as_i64).unwrap_or(0);
         vec![("status.replicas".into(), replicas.to_string())]
     };
     kind.validate = |object| {
@@ -411,7 +412,7 @@ pub(super) fn replication_controllers(mut kind: Kind) -> Kind {
             errors.push(Error::required(&place, ""));
             return errors;
         };
-        let labels = template.pointer("/metadata/labels").unwrap_or(&Value::Null);
+        let labels = template.at("/metadata/labels").unwrap_or(&Value::Null);
         let is_selected = map(spec, "selector").all(|(key, value)| labels.get(key) == Some(value));
         if !is_selected {
             errors.push(labels_do_not_match(labels, &place));
@@ -427,7 +428,7 @@ pub(super) fn replication_controllers(mut kind: Kind) -> Kind {
 /// name and domain, which each pod gets its own of.
 fn with_claims(spec: &Value) -> Cow<'_, Value> {
     let claims = list(spec, "volumeClaimTemplates");
-    let pod = spec.pointer("/template/spec").unwrap_or(&Value::Null);
+    let pod = spec.at("/template/spec").unwrap_or(&Value::Null);
     if claims.is_empty() && pod.get("hostname").is_none() && pod.get("subdomain").is_none() {
         return Cow::Borrowed(spec);
     }
@@ -438,7 +439,7 @@ fn with_claims(spec: &Value) -> Cow<'_, Value> {
             names.push(name);
         }
     }
-    if let Some(pod) = spec.pointer_mut("/template/spec").and_then(Value::as_object_mut) {
+    if let Some(pod) = spec.at_mut("/template/spec").and_then(Value::as_object_mut) {
         pod.remove("hostname");
         pod.remove("subdomain");
         let own = pod.remove("volumes").unwrap_or(Value::Null);
@@ -534,11 +535,11 @@ pub(super) fn stateful_sets(mut kind: Kind) -> Kind {
 fn drop_max_unavailable(set: &mut Value, old: Option<&Value>) {
     const ROLLING: &str = "/spec/updateStrategy/rollingUpdate";
     let is_used = |set: &Value| {
-        set.pointer(ROLLING)
+        set.at(ROLLING)
             .is_some_and(|rolling| rolling.get("maxUnavailable").is_some())
     };
     if !old.is_some_and(is_used)
-        && let Some(rolling) = set.pointer_mut(ROLLING).and_then(Value::as_object_mut)
+        && let Some(rolling) = set.at_mut(ROLLING).and_then(Value::as_object_mut)
     {
         rolling.remove("maxUnavailable");
     }
@@ -637,7 +638,7 @@ pub(super) fn daemon_sets(mut kind: Kind) -> Kind {
         let template = spec.get("template").unwrap_or(&none);
         let place = path.child("template");
         label_selector(selector, &path.child("selector"), &mut errors);
-        let labels = template.pointer("/metadata/labels").unwrap_or(&none);
+        let labels = template.at("/metadata/labels").unwrap_or(&none);
         if selects(selector, labels) == Some(false) {
             errors.push(labels_do_not_match(labels, &place));
         }
@@ -655,7 +656,7 @@ pub(super) fn daemon_sets(mut kind: Kind) -> Kind {
     kind.default = |set| {
         defaults::daemon_set(set);
         // whoever writes it owns it, though the server decides it
-        let annotations = set.pointer("/metadata/annotations");
+        let annotations = set.at("/metadata/annotations");
         if annotations.and_then(|own| own.get(TEMPLATE_GENERATION)).is_none() {
             set_template_generation(set, 0);
         }
@@ -688,12 +689,12 @@ pub(super) fn daemon_sets(mut kind: Kind) -> Kind {
     };
     kind.prepare_update = |_, set, old| {
         let generation = old
-            .pointer("/metadata/annotations")
+            .at("/metadata/annotations")
             .and_then(|own| own.get(TEMPLATE_GENERATION))
             .and_then(Value::as_str)
             .and_then(|text| text.parse().ok())
             .unwrap_or(1);
-        let changed = set.pointer("/spec/template") != old.pointer("/spec/template");
+        let changed = set.at("/spec/template") != old.at("/spec/template");
         set_template_generation(set, if changed { generation + 1 } else { generation });
         Ok(())
     };

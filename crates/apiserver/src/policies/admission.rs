@@ -250,7 +250,7 @@ impl Round<'_> {
             return Ok(());
         }
         let name = self.attributes.namespace;
-        let found = self.cluster.get("", "namespaces", "", name);
+        let found = self.cluster.namespace(name);
         let found = found.ok_or_else(|| ApiError::not_found("", "namespaces", name))?;
         self.namespace = Some(shown(&found));
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::selector::LabelSelector;
 use k8s_openapi::api::admissionregistration::v1::{ParamKind, ParamRef};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as SelectorObject;
@@ -118,7 +119,7 @@ async fn own(
         Err(selector) => {
             let selector = LabelSelector::from(selector);
             let mut all = cluster.list(group, plural, Some(namespace));
-            all.retain(|object| selector.matches(&meta::string_map(object.pointer("/metadata/labels"))));
+            all.retain(|object| selector.matches(&meta::string_map(object.at("/metadata/labels"))));
             all
         }
     };

@@ -1,6 +1,7 @@
 //! From a decoded body to an object of the resource's kind: right kind, known fields only, the schema's and the kind's defaults.
 
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_schema::Schema;
 use gardener_schema::json::type_of;
 use serde_json::{Map, Value, json};
@@ -277,7 +278,7 @@ impl Scope {
 /// Keeps the first of owner references that say the same. Answers what the client is told of it.
 fn single_owners(object: &mut Value) -> Option<String> {
     let owners = object
-        .pointer_mut("/metadata/ownerReferences")
+        .at_mut("/metadata/ownerReferences")
         .and_then(Value::as_array_mut)?;
     let mut kept: Vec<Value> = Vec::with_capacity(owners.len());
     let mut twice: Vec<String> = Vec::new();
@@ -331,12 +332,12 @@ fn drop_empty(schema: &Schema, object: &mut Value, kept: &[&str]) {
     let kept: Vec<&str> = kept
         .iter()
         .copied()
-        .filter(|at| object.pointer(at).is_some_and(is_empty))
+        .filter(|at| object.at(at).is_some_and(is_empty))
         .collect();
     schema.drop_empty(object);
     for at in kept {
         let (parent, name) = at.rsplit_once('/').unwrap_or_default();
-        if let Some(parent) = object.pointer_mut(parent).and_then(Value::as_object_mut) {
+        if let Some(parent) = object.at_mut(parent).and_then(Value::as_object_mut) {
             parent.insert(name.to_owned(), json!([]));
         }
     }
@@ -344,7 +345,7 @@ fn drop_empty(schema: &Schema, object: &mut Value, kept: &[&str]) {
 
 /// An empty list of managedFields asks to drop them all, as a list of one empty entry does: it must not get lost among what is left out.
 fn keep_reset(object: &mut Value) {
-    if let Some(Value::Array(entries)) = object.pointer_mut("/metadata/managedFields")
+    if let Some(Value::Array(entries)) = object.at_mut("/metadata/managedFields")
         && entries.is_empty()
     {
         entries.push(json!({}));

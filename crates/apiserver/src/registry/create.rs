@@ -161,7 +161,7 @@ impl Scope {
                     meta::set(&mut object, "resourceVersion", Some(revision.into()));
                 }
                 self.to_requested(&mut object).await?;
-                return Ok(Stored::from(object).answered(true, warnings));
+                return Ok(Stored::from(Draft::from(object)).answered(true, warnings));
             }
             if !matches!(revision.as_str(), "" | "0") {
                 return Err(ApiError::unclassified(
@@ -171,9 +171,9 @@ impl Scope {
             // the status was dropped, and comes back as the schema defaults it when the object is read from the store
             let mut candidate = candidate;
             self.definition.restore(&mut candidate);
-            match self.commit_put(&name, Expect::Absent, &candidate).await {
+            match self.commit_put(&name, Expect::Absent, &candidate, None).await {
                 Ok(done) => {
-                    let mut stored = Stored::by(done, candidate);
+                    let mut stored = Stored::by(done, candidate.into());
                     self.to_requested(&mut stored.object).await?;
                     self.cluster.written(&self.definition);
                     return Ok(stored.answered(true, warnings));

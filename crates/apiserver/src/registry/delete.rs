@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_store::Expect;
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
@@ -159,7 +160,7 @@ impl Scope {
                     match done.map_err(Attempt::from_commit) {
                         Ok(done) => {
                             self.cluster.written(&self.definition);
-                            last = Stored::by(done, last).object;
+                            last = Stored::by(done, last.into()).object.into_json();
                         }
                         Err(Attempt::Raced) => continue,
                         Err(Attempt::Refused(error)) => return Err(error),
@@ -173,7 +174,7 @@ impl Scope {
                     if !options.is_dry_run() && self.cluster.defines_custom_resources(&self.definition) {
                         crate::crd::termination::begin(&self.cluster, &self.name);
                     }
-                    return Ok(Deleted::Pending(stored.object));
+                    return Ok(Deleted::Pending(stored.object.into_json()));
                 }
                 Err(Attempt::Raced) => {}
                 Err(Attempt::Refused(error)) => return Err(error),
@@ -238,9 +239,7 @@ impl Scope {
                 seconds => seconds,
             });
         if meta::is_deleting(old) {
-            let current = old
-                .pointer("/metadata/deletionGracePeriodSeconds")
-                .and_then(Value::as_i64);
+            let current = old.at("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
             if grace.is_none() && current.is_none() && !self.is_namespace() {
                 // the first deletion did not say it
                 meta::set(&mut object, "deletionGracePeriodSeconds", Some(json!(0)));
@@ -264,7 +263,7 @@ impl Scope {
             let seconds = grace.unwrap_or(0);
             let until = meta::rfc3339(meta::later(now, seconds));
             meta::set(&mut object, "deletionTimestamp", Some(until.into()));
-            if let Some(generation) = old.pointer("/metadata/generation").and_then(Value::as_i64) {
+            if let Some(generation) = old.at("/metadata/generation").and_then(Value::as_i64) {
                 meta::set(&mut object, "generation", Some(json!(generation + 1)));
             }
             if self.is_namespace() {

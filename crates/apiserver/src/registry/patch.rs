@@ -1,5 +1,6 @@
 //! `patch`: JSON, merge, strategic merge, and server-side apply.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use bytes::Bytes;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path};
 use gardener_apimachinery::meta::go_kind;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_merge::{JsonPatch, Manager, PatchError};
 use gardener_schema::Schema;
 use gardener_schema::json::{go_text, type_of};
@@ -18,6 +20,7 @@ use super::update::{Attempt, Found};
 use super::{FieldValidation, RETRIES, Scope, WriteOptions, Written};
 use crate::decode::{self, Decoded, Format, Source, Unknown};
 use crate::definition::Context;
+use crate::unread::Unread;
 use crate::webhooks::conversion;
 use crate::{go_metadata, meta, yaml};
 
@@ -55,6 +58,13 @@ impl PatchKind {
     }
 }
 
+/// Whether nothing but members that a write to the status reads is named by a patch.
+fn changes_status_alone(kind: PatchKind, patch: &Value) -> bool {
+    let mut members = patch.as_object().into_iter().flatten();
+    let is_read = |(name, _): (&String, &Value)| Unread::READ.contains(&name.as_str());
+    matches!(kind, PatchKind::Merge | PatchKind::Strategic) && patch.is_object() && members.all(is_read)
+}
+
 impl Scope {
     /// Changes an object, or its status, by a patch. Apply creates what does not exist.
     ///
@@ -71,6 +81,7 @@ impl Scope {
         if kind == PatchKind::Apply {
             self.check_applied(&decoded.value)?;
         }
+        let mut reads_little = self.reads_status_alone() && changes_status_alone(kind, &decoded.value);
         for _ in 0..RETRIES {
             let mut warnings = Vec::new();
             let Some(entry) = self.cluster.store().get(&self.key(&self.name)) else {
@@ -79,9 +90,14 @@ impl Scope {
                 }
                 return self.apply_new(decoded, &context, options).await;
             };
-            let mut found = Found::of(&entry, self);
-            self.to_stored_today(&mut found.object).await?;
-            let current = self.requested(&found.object).await?;
+            let found = match Found::apart(&entry).filter(|_| reads_little) {
+                Some(found) => found,
+                None => self.found_in(&entry).await?,
+            };
+            let current = match found.unread() {
+                Some(_) => Cow::Borrowed(found.object.read_part()),
+                None => self.requested(&found.object).await?,
+            };
             let mut patched = match kind {
                 PatchKind::Apply => {
                     self.check_owners(&current).await?;
@@ -96,7 +112,7 @@ impl Scope {
                 return Err(not_an_object(patched.to_string(), why));
             }
             let managed = match kind {
-                PatchKind::Apply => patched.pointer("/metadata/managedFields").cloned(),
+                PatchKind::Apply => patched.at("/metadata/managedFields").cloned(),
                 _ => None,
             };
             let source = match kind {
@@ -109,6 +125,11 @@ impl Scope {
             };
             let accepted = self.accept(&context, &mut patched, options, source, &mut warnings);
             match accepted {
+                // what does not fit is told with all of the object
+                Err(Misfit::Fields { .. }) if reads_little => {
+                    reads_little = false;
+                    continue;
+                }
                 Err(Misfit::Fields { why, .. }) if kind != PatchKind::Apply => {
                     // the object as it was patched, which is gone: made again for the message
                     let shown = match kind {
@@ -209,7 +230,7 @@ impl Scope {
             )));
         }
         if config
-            .pointer("/metadata/managedFields")
+            .at("/metadata/managedFields")
             .is_some_and(|managed| managed.as_array().is_none_or(|list| !list.is_empty()) && !managed.is_null())
         {
             return Err(ApiError::bad_request("metadata.managedFields must be nil"));
@@ -254,7 +275,7 @@ impl Scope {
         if self.definition.is_go_type() {
             return Ok(());
         }
-        let owners = live.pointer("/metadata/managedFields").and_then(Value::as_array);
+        let owners = live.at("/metadata/managedFields").and_then(Value::as_array);
         let owned = owners
             .into_iter()
             .flatten()
@@ -294,7 +315,7 @@ impl Scope {
         let mut warnings = Vec::new();
         let mut object = self.applied(None, config, options, context)?;
         given_twice(&decoded.source, options, &mut warnings)?;
-        let managed = object.pointer("/metadata/managedFields").cloned();
+        let managed = object.at("/metadata/managedFields").cloned();
         self.accept(
             context,
             &mut object,

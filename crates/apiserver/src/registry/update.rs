@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use gardener_schema::Schema;
 use gardener_store::{CommitError, Entry, Expect, Revision};
 use k8s_openapi::jiff::Timestamp;
@@ -14,6 +15,7 @@ use super::{RETRIES, Scope, Stored, WriteOptions, Written, commit_failed};
 use crate::decode::Source;
 use crate::definition::{Context, Definition, Draft, Operation};
 use crate::kubernetes::layout::place_of;
+use crate::unread::Unread;
 use crate::webhooks::conversion;
 use crate::{meta, object};
 
@@ -45,21 +47,30 @@ impl Elsewhere {
 }
 
 impl Scope {
-    /// Replaces an object, or its status.
+    /// Replaces an object, or its status. `found`: what [`Self::found_apart`] found a moment ago, if `body` goes without what is not read of it.
     ///
     /// # Errors
     /// 404 when there is none and the kind is not created on update, 409 when it changed meanwhile, 422 for invalid fields, whatever
     /// admission says.
-    pub async fn update(&self, body: Value, source: &Source, options: &WriteOptions) -> Result<Written, ApiError> {
+    pub(crate) async fn update(
+        &self,
+        body: Value,
+        source: &Source,
+        options: &WriteOptions,
+        found: Option<Found>,
+    ) -> Result<Written, ApiError> {
         let now = self.cluster.clock().now();
         let context = self.context(now, options.dry_run);
         let mut warnings = Vec::new();
         let mut body = body;
-        let found = match self.keeps_all_but_status() && self.definition.is_go_type() {
+        let found = match self.keeps_all_but_status() && self.definition.is_go_type() && found.is_none() {
             true => self.found().await,
-            false => None,
+            false => found,
         };
-        let sent_back = found.as_ref().map(|found| set_apart(&mut body, &found.object));
+        let sent_back = match &found {
+            Some(found) if found.unread().is_none() => Some(set_apart(&mut body, &found.object)),
+            _ => None,
+        };
         self.accept(&context, &mut body, options, source, &mut warnings)?;
         if let (Value::Object(members), Some(sent_back)) = (&mut body, sent_back) {
             members.extend(sent_back);
@@ -79,12 +90,35 @@ impl Scope {
         self.subresource == "status" && self.is_stored_version() && !self.cluster.webhooks().any(&self.cluster)
     }
 
+    /// What is stored now without reading all of it, if that is enough to write the status.
+    pub(crate) fn found_apart(&self) -> Option<Found> {
+        if !self.reads_status_alone() {
+            return None;
+        }
+        let entry = self.cluster.store().get(&self.key(&self.name))?;
+        Found::apart(&entry)
+    }
+
+    /// Whether this writes the status, and has to read no more than that.
+    pub(super) fn reads_status_alone(&self) -> bool {
+        self.subresource == "status"
+            && self.definition.strategy.reads_status_alone()
+            && self.definition.is_go_type()
+            && self.definition.versions.len() == 1
+            && self.keeps_all_but_status()
+    }
+
     /// What is stored now, if it can be read.
     async fn found(&self) -> Option<Found> {
         let entry = self.cluster.store().get(&self.key(&self.name))?;
-        let mut found = Found::of(&entry, self);
-        self.to_stored_today(&mut found.object).await.ok()?;
-        Some(found)
+        self.found_in(&entry).await.ok()
+    }
+
+    /// The object of an entry as it is stored today.
+    pub(super) async fn found_in(&self, entry: &Entry) -> Result<Found, ApiError> {
+        let mut found = Found::of(entry, self);
+        self.to_stored_today(&mut found.object).await?;
+        Ok(found)
     }
 
     /// The rest of an update, by a body that is an object of the kind. `found`: what was stored a moment ago, if somebody looked already.
@@ -144,11 +178,7 @@ impl Scope {
             self.to_stored(&mut object).await?;
             let found = match found.take().filter(|found| found.revision == entry.mod_revision) {
                 Some(found) => found,
-                None => {
-                    let mut found = Found::of(&entry, self);
-                    self.to_stored_today(&mut found.object).await?;
-                    found
-                }
+                None => self.found_in(&entry).await?,
             };
             self.check_uid(&object, &found.object)?;
             match self
@@ -184,27 +214,31 @@ impl Scope {
         let options_object = options.object("UpdateOptions");
         // webhooks see the object as it came, also the parts that it does not change
         let as_sent = self.cluster.webhooks().any(&self.cluster).then(|| object.clone());
-        let keep = |object: &mut Value| {
+        let keep = |object: &mut Value, old: &Value| {
             keep_server_metadata(object, old);
             if status_update {
                 keep_all_but_status(object, old, strategy.status_update_keeps_metadata());
                 if strategy.status_update_keeps_labels() {
-                    meta::set(object, "labels", old.pointer("/metadata/labels").cloned());
+                    meta::set(object, "labels", old.at("/metadata/labels").cloned());
                 }
             } else if has_status {
                 copy_member(object, old, "status");
             }
         };
-        keep(&mut object);
+        keep(&mut object, old.read_part());
         if track_fields && self.spec().is_ok_and(|version| version.schema.is_some()) {
-            self.own_fields(Some(old), &mut object, options, context.now).await;
+            self.own_fields(Some(old.read_part()), &mut object, options, context.now)
+                .await;
         }
         if let Some(mut as_sent) = as_sent {
             let managed = meta::take_managed_fields(&mut object);
             meta::set(&mut as_sent, "managedFields", managed);
             object = as_sent;
         }
-        let mut holder = Some(Draft::from(object));
+        let mut holder = Some(match old.unread() {
+            Some(unread) => Draft::apart(object, Arc::clone(unread)),
+            None => Draft::from(object),
+        });
         self.admit(
             context,
             Operation::Update,
@@ -215,8 +249,12 @@ impl Scope {
         )
         .await?;
         let mut object = holder.unwrap_or_default();
-        keep(&mut object);
-        meta::set(&mut object, "resourceVersion", Some(found.revision.to_string().into()));
+        match object.unread() {
+            Some(_) => keep(object.read_part_mut(), old.read_part()),
+            None => keep(&mut object, old),
+        }
+        let revision = found.revision.to_string();
+        meta::set(object.read_part_mut(), "resourceVersion", Some(revision.into()));
         let mut of_status = ErrorList::new();
         if status_update {
             of_status = strategy.update_status(context, &mut object, old)?;
@@ -229,13 +267,16 @@ impl Scope {
             }
             strategy.prepare_for_update(context, &mut object, old)?;
         }
-        let mut errors = meta::validate(&object, meta::path_segment);
-        errors.extend(meta::validate_update(&object, old));
+        let mut errors = meta::validate(object.read_part(), meta::path_segment);
+        let of_change = meta::validate_update(object.read_part(), old.read_part());
         // as upstream, which looks twice
         if !self.definition.is_go_type() {
-            errors.extend(meta::validate_update(&object, old));
+            errors.extend_from_slice(&of_change);
         }
-        errors.extend(self.validate_schema(&object, Some(old), warnings));
+        errors.extend(of_change);
+        if strategy.validates_schema() {
+            errors.extend(self.validate_schema(&object, Some(old), warnings));
+        }
         errors.extend(if status_update {
             of_status
         } else {
@@ -271,12 +312,21 @@ impl Scope {
             object: old,
             is_stale,
         } = found;
-        let (mut old, mut object) = (old.into_json(), object.into_json());
+        let is_apart = old.unread().is_some() && object.unread().is_some();
+        let parts = |draft: Draft| match is_apart {
+            true => draft.into_parts(),
+            false => (draft.into_json(), None),
+        };
+        let ((mut old, _), (mut object, unread)) = (parts(old), parts(object));
+        let whole = |object: Value| match &unread {
+            Some(unread) => Draft::apart(object, Arc::clone(unread)),
+            None => Draft::from(object),
+        };
         meta::set(&mut object, "resourceVersion", None);
         let expect = Expect::Revision(revision);
         let mut stored = if dry_run {
             meta::set(&mut object, "resourceVersion", Some(revision.to_string().into()));
-            Stored::from(object)
+            Stored::from(whole(object))
         } else if goes_away(&object) {
             self.commit_delete(&self.name, expect)
                 .await
@@ -284,7 +334,7 @@ impl Scope {
             self.cluster.written(&self.definition);
             // the object as it was when nothing held it any more
             meta::set(&mut object, "resourceVersion", Some(revision.to_string().into()));
-            Stored::from(object)
+            Stored::from(whole(object))
         } else {
             meta::set(&mut old, "resourceVersion", None);
             let unchanged = same_but_for_times(&old, &object);
@@ -293,17 +343,18 @@ impl Scope {
             }
             if unchanged && !is_stale {
                 meta::set(&mut object, "resourceVersion", Some(revision.to_string().into()));
-                Stored::from(object)
+                Stored::from(whole(object))
             } else {
-                let done = self
-                    .commit_put(&self.name, expect, &object)
-                    .await
-                    .map_err(Attempt::from_commit)?;
+                let done = self.commit_put(&self.name, expect, &object, unread.as_deref());
+                let done = done.await.map_err(Attempt::from_commit)?;
                 self.cluster.written(&self.definition);
-                Stored::by(done, object)
+                Stored::by(done, whole(object))
             }
         };
-        self.to_requested(&mut stored.object).await?;
+        // only what is stored in the request's version is not read
+        if unread.is_none() {
+            self.to_requested(&mut stored.object).await?;
+        }
         Ok(stored)
     }
 
@@ -383,7 +434,7 @@ impl Scope {
                 .unwrap_or_default();
         }
         match self.store_change(found, object, options.dry_run).await {
-            Ok(stored) => Ok(Some(stored.object)),
+            Ok(stored) => Ok(Some(stored.object.into_json())),
             Err(Attempt::Raced) => Ok(None),
             Err(Attempt::Refused(error)) => Err(error),
         }
@@ -474,7 +525,7 @@ impl Scope {
         }
         let others: Vec<gardener_merge::InVersion<'_>> = others.iter().map(Elsewhere::shown).collect();
         gardener_merge::update_across(old.as_ref(), &mut new, schema, &manager, &time, &reset, &others);
-        let managed = new.pointer("/metadata/managedFields").cloned();
+        let managed = new.at("/metadata/managedFields").cloned();
         meta::set(object, "managedFields", managed);
     }
 
@@ -485,7 +536,7 @@ impl Scope {
         let Some(old) = old.filter(|_| self.definition.versions.len() > 1) else {
             return found;
         };
-        let owners = old.pointer("/metadata/managedFields").and_then(Value::as_array);
+        let owners = old.at("/metadata/managedFields").and_then(Value::as_array);
         for version in self.definition.versions.iter().filter(|version| version.name != own) {
             let api_version = self.definition.api_version(&version.name);
             let mut owned = owners
@@ -529,7 +580,7 @@ impl Scope {
 }
 
 /// What a write found in the store, parsed once.
-pub(super) struct Found {
+pub(crate) struct Found {
     /// Its revision: the write succeeds only if it is still the newest.
     revision: Revision,
     /// The object in the stored version.
@@ -549,6 +600,25 @@ impl Found {
             object: object.into(),
             is_stale: entry.is_stale(),
         }
+    }
+
+    /// What an entry has, without reading more of it than a write to the status needs. None, if there is nothing else.
+    pub(super) fn apart(entry: &Entry) -> Option<Self> {
+        let (read, unread) = Unread::take_apart(&entry.value)?;
+        let mut members = Map::new();
+        for (name, bytes) in read {
+            members.insert(name, serde_json::from_slice(&bytes).ok()?);
+        }
+        Some(Self {
+            revision: entry.mod_revision,
+            object: Draft::apart(Value::Object(members), Arc::new(unread)),
+            is_stale: entry.is_stale(),
+        })
+    }
+
+    /// What is not read of the object, if something is not.
+    pub(crate) fn unread(&self) -> Option<&Arc<Unread>> {
+        self.object.unread()
     }
 }
 
@@ -689,7 +759,7 @@ fn bump_generation(object: &mut Value, old: &Value, has_status: bool) {
         })
         .any(|key| changed(key));
     if bump {
-        let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+        let generation = old.at("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
         meta::set(object, "generation", Some(json!(generation + 1)));
     }
 }
@@ -699,12 +769,12 @@ pub(super) fn goes_away(object: &Value) -> bool {
     meta::is_deleting(object)
         && meta::finalizers(object).is_empty()
         && object
-            .pointer("/metadata/deletionGracePeriodSeconds")
+            .at("/metadata/deletionGracePeriodSeconds")
             .and_then(Value::as_i64)
             .unwrap_or(0)
             == 0
         && object
-            .pointer("/spec/finalizers")
+            .at("/spec/finalizers")
             .and_then(Value::as_array)
             .is_none_or(|list| list.is_empty() || object.get("kind") != Some(&json!("Namespace")))
 }

@@ -1,6 +1,7 @@
 //! What is wrong with questions about access.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::{ApiError, names};
 use serde_json::Value;
 
@@ -31,7 +32,7 @@ pub(super) fn check(review: &Value, asks: Asks) -> Result<(), ApiError> {
 
 fn errors(review: &Value, asks: Asks) -> ErrorList {
     let mut errors = ErrorList::new();
-    let part = |pointer: &str| review.pointer(pointer).filter(|value| value.is_object());
+    let part = |pointer: &str| review.at(pointer).filter(|value| value.is_object());
     let (resource, path) = (part("/spec/resourceAttributes"), part("/spec/nonResourceAttributes"));
     let of_path = Path::new("spec.nonResourceAttributes");
     let shown = |path: &Value| {

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ impl ConversionWebhook {
         if meta::text(conversion, "/strategy") != "Webhook" {
             return None;
         }
-        let config = conversion.pointer("/webhook/clientConfig")?;
+        let config = conversion.at("/webhook/clientConfig")?;
         let text = |pointer: &str| meta::text(config, pointer).to_owned();
         let versions = meta::elements(conversion, "/webhook/conversionReviewVersions").iter();
         let bundle: Option<k8s_openapi::ByteString> = config

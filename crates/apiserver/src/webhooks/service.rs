@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gardener_apimachinery::field::go_quote;
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::Value;
 
 use super::call::ServiceReference;
@@ -60,8 +61,7 @@ pub(crate) fn address(slice: &Value, port: &str) -> Option<String> {
         .filter(|own| meta::text(own, "/name") == port)
         .find_map(|own| own.get("port").and_then(Value::as_u64))?;
     let mut endpoints = meta::elements(slice, "/endpoints").iter();
-    let ready =
-        endpoints.find(|endpoint| endpoint.pointer("/conditions/ready").and_then(Value::as_bool) != Some(false))?;
+    let ready = endpoints.find(|endpoint| endpoint.at("/conditions/ready").and_then(Value::as_bool) != Some(false))?;
     let address = meta::elements(ready, "/addresses").first()?.as_str()?;
     Some(join(address, port))
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::meta::is_true;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::constants::{annotation, finalizer};
 use gardener_apis::core::v1beta1::Shoot;
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
@@ -21,7 +22,7 @@ const GROUP: &str = "core.gardener.cloud";
 pub(super) struct DeletionConfirmation;
 
 fn confirmed(object: &Value) -> bool {
-    is_confirmed(&meta::string_map(object.pointer("/metadata/annotations")))
+    is_confirmed(&meta::string_map(object.at("/metadata/annotations")))
 }
 
 fn is_confirmed(annotations: &BTreeMap<String, String>) -> bool {
@@ -32,7 +33,7 @@ fn is_confirmed(annotations: &BTreeMap<String, String>) -> bool {
 
 fn selects(selector: &Wanted, object: &Value) -> bool {
     gardener_apimachinery::selector::LabelSelector::from(selector)
-        .matches(&meta::string_map(object.pointer("/metadata/labels")))
+        .matches(&meta::string_map(object.at("/metadata/labels")))
 }
 
 #[async_trait]
@@ -89,7 +90,7 @@ impl Admission for DeletionConfirmation {
             return Ok(());
         }
         let user = attributes.context.user;
-        let confirmer = meta::string_map(old.pointer("/metadata/annotations"))
+        let confirmer = meta::string_map(old.at("/metadata/annotations"))
             .get(annotation::DELETION_CONFIRMED_BY)
             .cloned()
             .unwrap_or_default();

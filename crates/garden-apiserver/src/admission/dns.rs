@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path};
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::constants::{GARDEN_NAMESPACE, annotation, label, role};
 use gardener_apis::core::v1beta1::{Seed, Shoot};
 use gardener_apiserver::definition::{Admission, Attributes, Lister, Operation};
@@ -31,11 +32,11 @@ pub(super) struct GlobalDomain {
 /// All of them, those of the highest priority first.
 pub(super) fn global_domains(lister: &dyn Lister) -> Vec<GlobalDomain> {
     let is_domain = |secret: &Value| {
-        let labels = meta::string_map(secret.pointer("/metadata/labels"));
+        let labels = meta::string_map(secret.at("/metadata/labels"));
         labels.get(label::ROLE).map(String::as_str) == Some(role::DEFAULT_DOMAIN)
     };
     let read = |secret: &Value| {
-        let annotations = meta::string_map(secret.pointer("/metadata/annotations"));
+        let annotations = meta::string_map(secret.at("/metadata/annotations"));
         let priority = annotations.get(annotation::DNS_DEFAULT_DOMAIN_PRIORITY);
         let priority: i64 = priority.and_then(|text| text.parse().ok()).unwrap_or(0);
         let own = GlobalDomain {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::constants::label::{
     EXTENSION_CONTAINER_RUNTIME_PREFIX, EXTENSION_DNS_RECORD_PREFIX, EXTENSION_EXTENSION_PREFIX,
     EXTENSION_NETWORKING_PREFIX, EXTENSION_OPERATING_SYSTEM_CONFIG_PREFIX, EXTENSION_PROVIDER_PREFIX,
@@ -195,7 +196,7 @@ impl Admission for ExtensionLabels {
         let Some(object) = attributes.object.as_mut() else {
             return Ok(());
         };
-        let labels = meta::string_map(object.pointer("/metadata/labels")).into_iter();
+        let labels = meta::string_map(object.at("/metadata/labels")).into_iter();
         let own = labels.filter(|(key, _)| PREFIXES.iter().any(|prefix| key.starts_with(prefix)));
         if own.eq(wanted.iter().map(|key| (key.clone(), "true".to_owned()))) {
             return Ok(());

@@ -15,6 +15,7 @@ mod scheduling;
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::constants::{GARDEN_NAMESPACE, annotation, label, role};
 use gardener_apis::core::v1beta1::*;
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
@@ -177,7 +178,7 @@ impl Check<'_> {
             .lister
             .list("", "secrets", Some(GARDEN_NAMESPACE));
         let configured = secrets.iter().any(|secret| {
-            let labels = meta::string_map(secret.pointer("/metadata/labels"));
+            let labels = meta::string_map(secret.at("/metadata/labels"));
             labels.get(label::ROLE).map(String::as_str) == Some(role::SHOOT_SERVICE_ACCOUNT_ISSUER)
         });
         let own_issuer = || {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{self, Path};
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::core::v1beta1::{Project, Shoot, Toleration};
 use gardener_apis::validation::{allowed_tolerations, toleration_identity};
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
@@ -34,7 +35,7 @@ fn project(attributes: &Attributes<'_>) -> Result<Arc<Project>, ApiError> {
 fn is_unchanged(attributes: &Attributes<'_>) -> bool {
     match (attributes.old, &attributes.object) {
         (Some(old), Some(new)) if attributes.is(Shoot::GROUP, Shoot::URL_PATH_SEGMENT) => {
-            old.pointer(TOLERATIONS) == new.pointer(TOLERATIONS)
+            attributes.subresource == "status" || old.at(TOLERATIONS) == new.at(TOLERATIONS)
         }
         _ => false,
     }

@@ -10,9 +10,10 @@ mod secrets;
 use std::sync::Arc;
 
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::constants::{label, role};
 use gardener_apiserver::definition::{Admission, Attributes};
-use gardener_apiserver::{meta, webhooks};
+use gardener_apiserver::webhooks;
 
 pub use resource_size::{Limit, Mode, ResourceSize, Subject};
 
@@ -41,9 +42,7 @@ fn denied(name: &str, why: ApiError) -> ApiError {
 
 /// Whether a namespace is a project's.
 fn is_project(attributes: &Attributes<'_>, namespace: &str) -> bool {
-    let found = attributes.context.lister.get("", "namespaces", "", namespace);
-    found.is_some_and(|namespace| {
-        let labels = meta::string_map(namespace.pointer("/metadata/labels"));
-        labels.get(label::ROLE).map(String::as_str) == Some(role::PROJECT)
-    })
+    let found = attributes.context.lister.namespace(namespace);
+    let labels = found.as_ref().and_then(|namespace| namespace.at("/metadata/labels"));
+    labels.and_then(|labels| labels.get(label::ROLE)?.as_str()) == Some(role::PROJECT)
 }

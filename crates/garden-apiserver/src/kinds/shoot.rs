@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::ErrorList;
 use gardener_apimachinery::names;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::constants::label;
 use gardener_apis::core::v1beta1::*;
 use gardener_apis::versions;
@@ -207,9 +208,9 @@ impl Subresource for Binding {
         let mut shoot = body;
         if let Some(fields) = shoot.as_object_mut() {
             // [GAPI-36]: a shoot that waited for its seed starts afresh.
-            let waiting = parent.pointer("/status/lastOperation/type").and_then(Value::as_str) == Some("Create")
-                && parent.pointer("/status/lastOperation/state").and_then(Value::as_str) == Some("Pending");
-            let unbound = parent.pointer("/spec/seedName").is_none();
+            let waiting = parent.at("/status/lastOperation/type").and_then(Value::as_str) == Some("Create")
+                && parent.at("/status/lastOperation/state").and_then(Value::as_str) == Some("Pending");
+            let unbound = parent.at("/spec/seedName").is_none();
             let bound = fields.get("spec").and_then(|spec| spec.get("seedName")).is_some();
             match parent.get("status").cloned() {
                 Some(mut status) => {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apiserver::UserInfo;
 use gardener_apiserver::authn::Settings;
 use gardener_apiserver::definition::{Admission, Attributes, Context, Definition, Draft, Lister, Operation, Warnings};
@@ -70,7 +71,7 @@ impl Lister for Garden {
 
 /// A text in an object, or none.
 pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    object.at(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 impl Garden {

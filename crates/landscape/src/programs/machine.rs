@@ -102,7 +102,7 @@ impl Connect for InProcess {
                 let certificate = pem::parse(&own.certificate).map_err(|error| error.to_string())?;
                 Ok(self
                     .server
-                    .client_with_certificate(&self.cluster, certificate.into_contents()))
+                    .client_with_certificate(&self.cluster, certificate.contents()))
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Flows of server-side apply and updates, and laws.
 
+use gardener_apimachinery::pointer::Pointed;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -49,7 +50,7 @@ fn containers(list: Value) -> Value {
 
 /// What a manager owns, as paths.
 fn owned(object: &Value, name: &str) -> Vec<String> {
-    let managed = Managed::decode(object.pointer("/metadata/managedFields")).unwrap();
+    let managed = Managed::decode(object.at("/metadata/managedFields")).unwrap();
     let found = managed.entries.iter().filter(|(identity, _)| identity.manager == name);
     found
         .flat_map(|(_, ownership)| ownership.fields.set().paths())
@@ -556,7 +557,7 @@ proptest! {
         live = run(Some(&live), &b, "two", NOW);
         live = run(Some(&live), &c, "one", NOW);
         // Empty associative lists are nobody's: an object of nothing else has no entries, and whoever applies then finds it made by others.
-        prop_assume!(live.pointer("/metadata/managedFields").is_some());
+        prop_assume!(live.at("/metadata/managedFields").is_some());
         prop_assert_eq!(&run(Some(&live), &c, "one", LATER), &live);
         // All that was applied is there, and owned.
         let fields = typed::compare(&NOTHING, &live, &CUSTOM).added;
@@ -564,7 +565,7 @@ proptest! {
         prop_assert!(wanted.difference(&fields).is_empty());
         prop_assert!(typed::compare(&c, &live, &CUSTOM).modified.is_empty());
         wanted.subtract(&STRIPPED);
-        let mut entry = Managed::decode(live.pointer("/metadata/managedFields")).unwrap();
+        let mut entry = Managed::decode(live.at("/metadata/managedFields")).unwrap();
         let ownership = entry.entries.remove(&custom_manager("one", Operation::Apply).identity());
         prop_assert_eq!(ownership.map(|o| o.fields.set().into_owned()).unwrap_or_default(), wanted);
     }
@@ -588,11 +589,11 @@ proptest! {
             update(Some(&live), &mut new, &CUSTOM, &custom_manager(name, Operation::Update), LATER, &Set::new());
             live = new;
         }
-        let managed = Managed::decode(live.pointer("/metadata/managedFields")).unwrap();
+        let managed = Managed::decode(live.at("/metadata/managedFields")).unwrap();
         let mut fields = Set::new();
         for ownership in managed.entries.values() {
             prop_assert!(fields.intersection(&ownership.fields.set()).is_empty(), "updaters never share");
-            fields.extend(&ownership.fields.set());
+            fields.extend(ownership.fields.set().into_owned());
         }
         let mut there = typed::to_fieldset(&live, &CUSTOM);
         there.subtract(&STRIPPED);
@@ -615,14 +616,14 @@ proptest! {
             typed::remove(&mut rest, &fields, &Set::new(), schema);
         }
         let fields = typed::to_fieldset(&new, &DEPLOYMENT);
-        prop_assert_eq!(Set::from_fields_v1(&fields.to_fields_v1()).unwrap(), fields);
+        prop_assert_eq!(Set::from_fields_v1(&fields.clone().into_fields_v1()).unwrap(), fields);
     }
 
     #[test]
     fn stored_fields_are_touched_as_read_ones_are(a in fixtures::custom_object(), b in fixtures::custom_object()) {
         let (mine, theirs) = (typed::to_fieldset(&a, &CUSTOM), typed::to_fieldset(&b, &CUSTOM));
         for paths in [&theirs, &theirs.difference(&mine), &mine.difference(&theirs)] {
-            let stored = mine.to_fields_v1();
+            let stored = mine.clone().into_fields_v1();
             let stored = Fields::Stored(std::borrow::Cow::Borrowed(&stored));
             prop_assert_eq!(stored.touches(paths), Fields::Read(mine.clone()).touches(paths));
         }

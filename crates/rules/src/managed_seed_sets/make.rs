@@ -1,5 +1,6 @@
 //! Shoots and managed seeds of replicas, made of the set's templates.
 
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::core::v1beta1::Shoot;
 use gardener_apis::seedmanagement::v1alpha1::{ManagedSeed, ManagedSeedSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -52,7 +53,7 @@ pub fn managed_seed(set: &ManagedSeedSet, ordinal: i32, owner: Owner) -> Managed
     managed_seed.spec.gardenlet = template.spec.gardenlet.clone();
     managed_seed.spec.shoot.get_or_insert_default().name.clone_from(&name);
     let config = managed_seed.spec.gardenlet.config.as_mut();
-    if let Some(Value::String(domain)) = config.and_then(|own| own.pointer_mut("/seedConfig/spec/ingress/domain")) {
+    if let Some(Value::String(domain)) = config.and_then(|own| own.at_mut("/seedConfig/spec/ingress/domain")) {
         *domain = domain.replace(PLACEHOLDER, &name);
     }
     managed_seed

@@ -3,6 +3,7 @@
 //! Version 2 has no `oneOf`, `nullable` or schemas beside references. What cannot be said is left out as kube-apiserver leaves it
 //! out of its own, so that clients which know only this version (kubectl up to 1.28) accept all that the server accepts.
 
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Map, Value, json};
 
 /// Where schemas live in version 3.
@@ -19,7 +20,7 @@ pub fn document(documents: impl IntoIterator<Item = Value>) -> Value {
         for (path, item) in object(document.get_mut("paths")) {
             paths.insert(path, path_item(item));
         }
-        for (name, mut component) in object(document.pointer_mut("/components/schemas")) {
+        for (name, mut component) in object(document.at_mut("/components/schemas")) {
             definitions.entry(name).or_insert_with(|| {
                 schema(&mut component);
                 component

@@ -1,5 +1,6 @@
 //! The two versions of autoscalers: what the first has no fields for stands in annotations, as JSON in the order of Go's fields.
 
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Map, Value, json};
 
 use crate::kubernetes::checks::{amount, list, text};
@@ -109,7 +110,7 @@ fn in_order(value: &Value) -> String {
 /// Members that are set, under other names; `(from, to)` with the former as JSON pointer.
 fn picked(source: &Value, members: &[(&str, &str)]) -> Map<String, Value> {
     let found = members.iter().filter_map(|(from, to)| {
-        let value = source.pointer(from).filter(|value| !value.is_null())?;
+        let value = source.at(from).filter(|value| !value.is_null())?;
         Some(((*to).to_owned(), value.clone()))
     });
     found.collect()
@@ -341,7 +342,7 @@ fn behavior_to_second(behavior: &Value) -> Option<Value> {
 }
 
 fn is_cpu(metric: &Value) -> bool {
-    text(metric, "type") == "Resource" && metric.pointer("/resource/name") == Some(&json!("cpu"))
+    text(metric, "type") == "Resource" && metric.at("/resource/name") == Some(&json!("cpu"))
 }
 
 fn spec_mut<'v>(object: &'v mut Value, key: &str) -> Option<&'v mut Map<String, Value>> {
@@ -350,10 +351,7 @@ fn spec_mut<'v>(object: &'v mut Value, key: &str) -> Option<&'v mut Map<String, 
 
 /// Takes the annotations of conversion away; answers them.
 fn take_annotations(object: &mut Value) -> [Option<Value>; 4] {
-    let Some(annotations) = object
-        .pointer_mut("/metadata/annotations")
-        .and_then(Value::as_object_mut)
-    else {
+    let Some(annotations) = object.at_mut("/metadata/annotations").and_then(Value::as_object_mut) else {
         return Default::default();
     };
     let [metrics, current, conditions, behavior, ..] = MADE.map(|key| annotations.remove(key));
@@ -378,7 +376,7 @@ pub(in crate::kubernetes) fn to_first(object: &mut Value) {
     if let Some(spec) = spec_mut(object, "spec") {
         let metrics = spec.remove("metrics").unwrap_or(Value::Null);
         let metrics = metrics.as_array().cloned().unwrap_or_default();
-        let share = |metric: &Value| metric.pointer("/resource/target/averageUtilization").cloned();
+        let share = |metric: &Value| metric.at("/resource/target/averageUtilization").cloned();
         let (of_cpu, others): (Vec<Value>, Vec<Value>) = metrics
             .into_iter()
             .partition(|metric| is_cpu(metric) && share(metric).is_some());
@@ -400,7 +398,7 @@ pub(in crate::kubernetes) fn to_first(object: &mut Value) {
         let metrics = metrics.as_array().cloned().unwrap_or_default();
         // the last one counts
         let mut of_cpu = metrics.iter().rev().filter(|metric| is_cpu(metric));
-        let share = |metric: &Value| metric.pointer("/resource/current/averageUtilization").cloned();
+        let share = |metric: &Value| metric.at("/resource/current/averageUtilization").cloned();
         if let Some(share) = of_cpu.find_map(share) {
             status.insert("currentCPUUtilizationPercentage".to_owned(), share);
         }

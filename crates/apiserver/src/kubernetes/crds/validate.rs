@@ -2,6 +2,7 @@
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::names;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_schema::crd::at_path;
 use serde_json::{Value, json};
 
@@ -51,7 +52,7 @@ pub(super) fn definition(crd: &Value, old: Option<&Value>) -> ErrorList {
     }
     stored_versions(crd, &mut errors);
     if spec.get("preserveUnknownFields") == Some(&Value::Bool(true))
-        && old.is_none_or(|old| old.pointer("/spec/preserveUnknownFields") != Some(&Value::Bool(true)))
+        && old.is_none_or(|old| old.at("/spec/preserveUnknownFields") != Some(&Value::Bool(true)))
     {
         let why =
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
@@ -137,7 +138,7 @@ fn versions(spec: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorLi
     let at = |index: usize| path.child("versions").index(index);
     for (index, version) in versions.iter().enumerate() {
         if version
-            .pointer("/schema/openAPIV3Schema")
+            .at("/schema/openAPIV3Schema")
             .is_none_or(|schema| !schema.is_object())
         {
             errors.push(Error::required(&at(index).child("schema").child("openAPIV3Schema"), ""));
@@ -233,7 +234,7 @@ fn beside_status(schema: &Value, path: &Path) -> Option<Error> {
 
 /// Checks a version's schema, if it is not the one that the version had.
 fn schema(version: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorList) {
-    let Some(own) = version.pointer("/schema/openAPIV3Schema").filter(|own| own.is_object()) else {
+    let Some(own) = version.at("/schema/openAPIV3Schema").filter(|own| own.is_object()) else {
         return;
     };
     let name = version.get("name");
@@ -242,11 +243,11 @@ fn schema(version: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorL
         .into_iter()
         .flatten();
     let before = before.find(|other| other.get("name") == name);
-    if before.and_then(|before| before.pointer("/schema/openAPIV3Schema")) == Some(own) {
+    if before.and_then(|before| before.at("/schema/openAPIV3Schema")) == Some(own) {
         return;
     }
     let path = path.child("openAPIV3Schema");
-    if version.pointer("/subresources/status").is_some() {
+    if version.at("/subresources/status").is_some() {
         errors.extend(beside_status(own, &path));
     }
     if own.get("nullable") == Some(&Value::Bool(true)) {
@@ -289,7 +290,7 @@ fn simple_path(text: &str, path: &Path, errors: &mut ErrorList) -> bool {
 }
 
 fn subresources(version: &Value, path: &Path, errors: &mut ErrorList) {
-    let Some(scale) = version.pointer("/subresources/scale").filter(|scale| scale.is_object()) else {
+    let Some(scale) = version.at("/subresources/scale").filter(|scale| scale.is_object()) else {
         return;
     };
     for (key, root) in [("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")] {
@@ -351,10 +352,7 @@ fn columns(version: &Value, path: &Path, errors: &mut ErrorList) {
 
 fn selectable_fields(version: &Value, path: &Path, errors: &mut ErrorList) {
     let fields = meta::elements(version, "/selectableFields");
-    let Some(schema) = version
-        .pointer("/schema/openAPIV3Schema")
-        .filter(|_| !fields.is_empty())
-    else {
+    let Some(schema) = version.at("/schema/openAPIV3Schema").filter(|_| !fields.is_empty()) else {
         return;
     };
     let mut seen: Vec<&str> = Vec::new();
@@ -395,7 +393,7 @@ fn conversion(spec: &Value, old: Option<&Value>, path: &Path, errors: &mut Error
     };
     one_of(conversion, "strategy", &["None", "Webhook"], path, errors);
     let config = conversion
-        .pointer("/webhook/clientConfig")
+        .at("/webhook/clientConfig")
         .filter(|config| config.is_object());
     let versions: Vec<String> = meta::elements(conversion, "/webhook/conversionReviewVersions")
         .iter()
@@ -454,8 +452,8 @@ fn unchanged(crd: &Value, old: &Value, path: &Path, errors: &mut ErrorList) {
     };
     for field in fields {
         let pointer = format!("/spec/{field}");
-        let value = crd.pointer(&pointer).cloned().unwrap_or(Value::Null);
-        if Some(&value) != old.pointer(&pointer) {
+        let value = crd.at(&pointer).cloned().unwrap_or(Value::Null);
+        if Some(&value) != old.at(&pointer) {
             let path = field.split('/').fold(path.clone(), |path, part| path.child(part));
             errors.push(Error::invalid(&path, value, "field is immutable"));
         }

@@ -2,6 +2,7 @@
 
 use gardener_apimachinery::cron::Schedule;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use k8s_openapi::jiff::tz::TimeZone;
 use serde_json::Value;
 
@@ -26,7 +27,7 @@ pub(super) fn validate(object: &Value, old: Option<&Value>) -> ErrorList {
     }
     let policies = ["Allow", "Forbid", "Replace"];
     one_of(spec, "concurrencyPolicy", &policies, &path, &mut errors);
-    let template = spec.pointer("/jobTemplate/spec").unwrap_or(&none);
+    let template = spec.at("/jobTemplate/spec").unwrap_or(&none);
     let at = path.child("jobTemplate").child("spec");
     validate_job(template, &at, &mut errors);
     if let Some(selector) = template.get("selector") {

@@ -1,6 +1,7 @@
 //! When jobs fail or succeed before all their pods are done: pod failure policies and success policies.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::Value;
 
 use super::indexes;
@@ -108,7 +109,7 @@ fn failure_rule(rule: &Value, spec: &Value, path: &Path, errors: &mut ErrorList)
 fn exit_codes(requirement: &Value, spec: &Value, path: &Path, errors: &mut ErrorList) {
     let operator = text(requirement, "operator");
     choice(operator, &OPERATORS, &path.child("operator"), errors);
-    let template = spec.pointer("/template/spec").unwrap_or(&Value::Null);
+    let template = spec.at("/template/spec").unwrap_or(&Value::Null);
     let mut containers = ["containers", "initContainers"]
         .iter()
         .flat_map(|key| list(template, key));

@@ -1,6 +1,7 @@
 //! Annotations of pods that mean something, in pods and templates: what must hold of them.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 use super::containers::each_container;
@@ -115,11 +116,11 @@ pub(in crate::kubernetes) fn validate_profiles(object: &Value, path: &Path, take
 
 /// Gives containers that have no profile of AppArmor the one that an annotation names for them, unless it is the pod's.
 pub(super) fn take_app_armor(pod: &mut Value) {
-    let named = meta::string_map(pod.pointer("/metadata/annotations"));
+    let named = meta::string_map(pod.at("/metadata/annotations"));
     if !named.keys().any(|key| key.starts_with(APP_ARMOR)) || meta::text(pod, "/spec/os/name") == "windows" {
         return;
     }
-    let of_pod = pod.pointer("/spec/securityContext/appArmorProfile").cloned();
+    let of_pod = pod.at("/spec/securityContext/appArmorProfile").cloned();
     for key in ["initContainers", "containers"] {
         let containers = pod.get_mut("spec").and_then(|spec| spec.get_mut(key));
         for container in containers.and_then(Value::as_array_mut).into_iter().flatten() {

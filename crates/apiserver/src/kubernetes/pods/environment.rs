@@ -1,6 +1,7 @@
 //! What must hold of the environment of containers, and of references to fields of the pod.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::Value;
 
 use super::containers::{each_container, validate_key};
@@ -227,7 +228,7 @@ pub(super) fn validate_file_volumes(spec: &Value, path: &Path, errors: &mut Erro
     let volumes = list(spec, "volumes");
     for (at, container) in each_container(spec, path) {
         for (index, entry) in list(container, "env").iter().enumerate() {
-            let Some(reference) = entry.pointer("/valueFrom/fileKeyRef") else {
+            let Some(reference) = entry.at("/valueFrom/fileKeyRef") else {
                 continue;
             };
             let name = text(reference, "volumeName");

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::selector::LabelSelector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector as SelectorObject, StatusCause};
 use serde_json::{Value, json};
@@ -81,10 +82,7 @@ fn judge(budget: &Value, pod: &Value, now: &str) -> Result<Verdict, ApiError> {
         }
     }
     let name = meta::name(budget);
-    let generation = budget
-        .pointer("/metadata/generation")
-        .and_then(Value::as_i64)
-        .unwrap_or(0);
+    let generation = budget.at("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
     if count("observedGeneration") < generation {
         let why = format!("The disruption budget {name} is still being processed by the server.");
         return Err(too_many(UNTIL_SEEN, why));
@@ -125,7 +123,7 @@ fn judge(budget: &Value, pod: &Value, now: &str) -> Result<Verdict, ApiError> {
 fn selects(budget: &Value, pod: &Value) -> bool {
     let selector = spec_of(budget).get("selector").cloned();
     let selector: Option<SelectorObject> = selector.and_then(|selector| serde_json::from_value(selector).ok());
-    let labels = meta::string_map(pod.pointer("/metadata/labels"));
+    let labels = meta::string_map(pod.at("/metadata/labels"));
     selector.is_some_and(|selector| LabelSelector::from(&selector).matches(&labels))
 }
 

@@ -1,5 +1,6 @@
 //! Fields of pods that the server does not keep, because the features that they belong to are off. What an object had before it keeps.
 
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::Value;
 
 use crate::kubernetes::checks::list;
@@ -33,7 +34,7 @@ fn has_group(spec: &Value) -> bool {
 
 fn has_stop_signal(spec: &Value) -> bool {
     let mut containers = LISTS.iter().flat_map(|key| list(spec, key));
-    containers.any(|container| container.pointer("/lifecycle/stopSignal").is_some())
+    containers.any(|container| container.at("/lifecycle/stopSignal").is_some())
 }
 
 fn strip_stop_signals(spec: &mut Value) {
@@ -61,7 +62,7 @@ fn has_projected(spec: &Value, key: &str) -> bool {
 fn strip_projected(spec: &mut Value, key: &str) {
     let volumes = spec.get_mut("volumes").and_then(Value::as_array_mut);
     for volume in volumes.into_iter().flatten() {
-        let sources = volume.pointer_mut("/projected/sources").and_then(Value::as_array_mut);
+        let sources = volume.at_mut("/projected/sources").and_then(Value::as_array_mut);
         for source in sources.into_iter().flatten().filter_map(Value::as_object_mut) {
             source.remove(key);
         }

@@ -4,6 +4,7 @@
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 use crate::connect;
@@ -54,8 +55,8 @@ impl Subresource for Log {
             )));
         }
         let started = status.and_then(|status| {
-            let running = status.pointer("/state/running/startedAt");
-            running.or_else(|| status.pointer("/state/terminated/startedAt"))
+            let running = status.at("/state/running/startedAt");
+            running.or_else(|| status.at("/state/terminated/startedAt"))
         });
         let Some(started) = started.and_then(Value::as_str) else {
             return Err(ApiError::bad_request(format!(

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::quantity::Amount;
 use serde_json::{Map, Value};
 
@@ -248,7 +249,7 @@ fn of_containers<'v>(containers: &'v [Value], init: &'v [Value], kind: &str) -> 
 pub(super) fn validate_pod(spec: &Value, claims: &BTreeSet<&str>, path: &Path, errors: &mut ErrorList) {
     let Some(resources) = spec.get("resources") else { return };
     let path = path.child("resources");
-    if spec.pointer("/os/name").and_then(Value::as_str) == Some("windows") {
+    if spec.at("/os/name").and_then(Value::as_str) == Some("windows") {
         errors.push(Error::forbidden(&path, "may not be set for a windows pod"));
         return;
     }

@@ -1,6 +1,7 @@
 //! What must hold of where a pod may run: affinity, spread, gates and tolerations.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 use crate::kubernetes::checks::{
@@ -176,7 +177,7 @@ fn validate_label_keys(own: &Value, path: &Path, errors: &mut ErrorList) {
 
 /// Adds requirements to a pod's selectors for the labels of the pod whose keys stand beside them.
 pub(super) fn merge_label_keys(pod: &mut Value) {
-    let labels = meta::string_map(pod.pointer("/metadata/labels"));
+    let labels = meta::string_map(pod.at("/metadata/labels"));
     let merge = |own: &mut Value| {
         let added: Vec<Value> = [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")]
             .iter()

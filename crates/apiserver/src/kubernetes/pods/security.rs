@@ -1,6 +1,7 @@
 //! What must hold of security contexts of pods and containers.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::Value;
 
 use super::containers::each_container;
@@ -159,7 +160,7 @@ pub(super) fn validate_users(spec: &Value, path: &Path, errors: &mut ErrorList) 
 pub(super) fn validate_system(spec: &Value, path: &Path, errors: &mut ErrorList) {
     let context = spec.get("securityContext").unwrap_or(&Value::Null);
     let at = path.child("securityContext");
-    match spec.pointer("/os/name").and_then(Value::as_str) {
+    match spec.at("/os/name").and_then(Value::as_str) {
         Some("linux") => {
             let why = "windows options cannot be set for a linux pod";
             let mut refuse = |context: &Value, at: Path| {
@@ -211,7 +212,7 @@ pub(super) fn validate_system(spec: &Value, path: &Path, errors: &mut ErrorList)
 pub(super) fn validate_host_process(spec: &Value, path: &Path, errors: &mut ErrorList) {
     let of = |context: &Value| {
         context
-            .pointer("/securityContext/windowsOptions/hostProcess")
+            .at("/securityContext/windowsOptions/hostProcess")
             .and_then(Value::as_bool)
     };
     let of_pod = of(spec);

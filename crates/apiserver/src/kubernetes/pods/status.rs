@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 use super::annotations;
@@ -86,11 +87,7 @@ fn strip(status: &mut Value, before: &Value) {
 /// Fills in a new status what who writes it does not know or may not forget.
 pub(super) fn prepare(pod: &mut Value, old: &Value) {
     // kubelets say when a pod was deleted, and may be wrong
-    meta::set(
-        pod,
-        "deletionTimestamp",
-        old.pointer("/metadata/deletionTimestamp").cloned(),
-    );
+    meta::set(pod, "deletionTimestamp", old.at("/metadata/deletionTimestamp").cloned());
     let before = status_of(old);
     let Some(members) = pod.as_object_mut() else { return };
     let status = members.entry("status").or_insert_with(|| json!({}));
@@ -228,11 +225,11 @@ fn validate_transitions(status: &Value, old: &Value, key: &str, containers: &str
         return;
     }
     for (index, before) in list(status_of(old), key).iter().enumerate() {
-        let Some(ended) = before.pointer("/state/terminated") else {
+        let Some(ended) = before.at("/state/terminated") else {
             continue;
         };
         let name = text(before, "name");
-        let goes_on = |own: &&Value| text(own, "name") == name && own.pointer("/state/terminated").is_none();
+        let goes_on = |own: &&Value| text(own, "name") == name && own.at("/state/terminated").is_none();
         let found = list(status, key).iter().filter(goes_on).count();
         let container = list(spec, containers).iter().find(|own| text(own, "name") == name);
         let may = || {
@@ -294,7 +291,7 @@ fn validate_extended(status: &Value, pod: &Value, path: &Path, errors: &mut Erro
     for (index, mapping) in mappings.iter().enumerate() {
         let at = at.index(index);
         let [name, resource, request] = ["containerName", "resourceName", "requestName"].map(|key| text(mapping, key));
-        match container(name).map(|own| own.pointer("/resources/requests").and_then(|all| all.get(resource))) {
+        match container(name).map(|own| own.at("/resources/requests").and_then(|all| all.get(resource))) {
             Some(Some(_)) => {}
             Some(None) => {
                 let why = "must match the extended resource name of an entry in spec.initContainers.resources.requests or spec.containers.resources.requests";
@@ -374,9 +371,9 @@ fn validate_addresses(status: &Value, before: &Value, key: &str, errors: &mut Er
 
 /// Users as which containers run.
 fn validate_users(status: &Value, pod: &Value, key: &str, errors: &mut ErrorList) {
-    let system = pod.pointer("/spec/os/name").and_then(Value::as_str).unwrap_or("linux");
+    let system = pod.at("/spec/os/name").and_then(Value::as_str).unwrap_or("linux");
     for (index, own) in list(status, key).iter().enumerate() {
-        let Some(user) = own.pointer("/user/linux") else {
+        let Some(user) = own.at("/user/linux") else {
             continue;
         };
         let at = Path::new("status").child(key).index(index).child("user").child("linux");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use gardener_apimachinery::field::{Path, go_quote};
 use gardener_apimachinery::names;
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::Value;
 
 use super::annotations::{APP_ARMOR, SECCOMP, SECCOMP_OF_POD};
@@ -120,7 +121,7 @@ pub(in crate::kubernetes) fn of_template(template: Option<&Value>, path: &Path, 
 fn of(pod: &Value, path: Option<&Path>, found: &mut Vec<String>) {
     let root = path.cloned().unwrap_or_else(Path::root);
     let (spec, at) = (spec_of(pod), root.child("spec"));
-    let annotations = pod.pointer("/metadata/annotations").unwrap_or(&Value::Null);
+    let annotations = pod.at("/metadata/annotations").unwrap_or(&Value::Null);
     let annotation = |key: &str| root.child("metadata").child("annotations").key(key);
     of_scheduling(spec, &at, found);
     for (key, why) in OLD_ANNOTATIONS {
@@ -146,7 +147,7 @@ fn of(pod: &Value, path: Option<&Path>, found: &mut Vec<String>) {
         }
     }
     fractions(spec.get("overhead"), &at.child("overhead"), found);
-    let profile = |of: &Value, key: &str| of.pointer(&format!("/securityContext/{key}")).cloned();
+    let profile = |of: &Value, key: &str| of.at(&format!("/securityContext/{key}")).cloned();
     if profile(spec, "seccompProfile").is_none() && annotations.get(SECCOMP_OF_POD).is_some() {
         let why = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
         found.push(format!("{}: {why}", annotation(SECCOMP_OF_POD)));
@@ -176,7 +177,7 @@ fn of(pod: &Value, path: Option<&Path>, found: &mut Vec<String>) {
             found.push(format!("{}: {why}", annotation(&key)));
         }
         for key in ["limits", "requests"] {
-            let amounts = container.pointer(&format!("/resources/{key}"));
+            let amounts = container.at(&format!("/resources/{key}"));
             fractions(amounts, &at.child("resources").child(key), found);
         }
         hidden_variables(container, at, found);
@@ -247,7 +248,7 @@ fn of_scheduling(spec: &Value, path: &Path, found: &mut Vec<String>) {
             found.push(format!("{}: {why}", path.child("nodeSelector").key(key)));
         }
     }
-    let affinity = spec.pointer("/affinity/nodeAffinity").unwrap_or(&Value::Null);
+    let affinity = spec.at("/affinity/nodeAffinity").unwrap_or(&Value::Null);
     let at = path.child("affinity").child("nodeAffinity");
     let (required, preferred) = (
         "requiredDuringSchedulingIgnoredDuringExecution",
@@ -281,7 +282,7 @@ fn selects_nothing(term: &Value, at: &Path, found: &mut Vec<String>) {
 
 fn of_affinity(spec: &Value, path: &Path, found: &mut Vec<String>) {
     for key in ["podAffinity", "podAntiAffinity"] {
-        let Some(affinity) = spec.pointer(&format!("/affinity/{key}")) else {
+        let Some(affinity) = spec.at(&format!("/affinity/{key}")) else {
             continue;
         };
         let at = path.child("affinity").child(key);
@@ -304,7 +305,7 @@ fn of_volumes(spec: &Value, path: &Path, found: &mut Vec<String>) {
         for (source, why) in OLD_SOURCES {
             // claims stand before the two sources that were given up last
             if source == "cephfs"
-                && let Some(spec) = volume.pointer("/ephemeral/volumeClaimTemplate/spec")
+                && let Some(spec) = volume.at("/ephemeral/volumeClaimTemplate/spec")
             {
                 let at = at.child("ephemeral").child("volumeClaimTemplate").child("spec");
                 claims::warn_of_fractions(spec, &at, found);

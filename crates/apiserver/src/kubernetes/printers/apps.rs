@@ -1,6 +1,7 @@
 //! Rows of workloads: apps, batch, autoscaling, policy.
 
 use gardener_apimachinery::duration::{Duration, human};
+use gardener_apimachinery::pointer::Pointed;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -24,7 +25,7 @@ pub(in crate::kubernetes) fn deployment(now: Timestamp, deployment: &Value) -> V
         age(now, deployment).into(),
         names,
         images,
-        selector(deployment.pointer("/spec/selector")).into(),
+        selector(deployment.at("/spec/selector")).into(),
     ]
 }
 
@@ -43,11 +44,11 @@ fn set(now: Timestamp, set: &Value, selector: String) -> Vec<Value> {
 }
 
 pub(in crate::kubernetes) fn replica_set(now: Timestamp, object: &Value) -> Vec<Value> {
-    set(now, object, selector(object.pointer("/spec/selector")))
+    set(now, object, selector(object.at("/spec/selector")))
 }
 
 pub(in crate::kubernetes) fn replication_controller(now: Timestamp, object: &Value) -> Vec<Value> {
-    set(now, object, labels(object.pointer("/spec/selector")))
+    set(now, object, labels(object.at("/spec/selector")))
 }
 
 pub(in crate::kubernetes) fn stateful_set(now: Timestamp, set: &Value) -> Vec<Value> {
@@ -70,11 +71,11 @@ pub(in crate::kubernetes) fn daemon_set(now: Timestamp, set: &Value) -> Vec<Valu
         status("numberReady"),
         status("updatedNumberScheduled"),
         status("numberAvailable"),
-        labels(set.pointer("/spec/template/spec/nodeSelector")).into(),
+        labels(set.at("/spec/template/spec/nodeSelector")).into(),
         age(now, set).into(),
         names,
         images,
-        selector(set.pointer("/spec/selector")).into(),
+        selector(set.at("/spec/selector")).into(),
     ]
 }
 
@@ -105,7 +106,7 @@ pub(in crate::kubernetes) fn controller_revision(now: Timestamp, revision: &Valu
 
 pub(in crate::kubernetes) fn job(now: Timestamp, job: &Value) -> Vec<Value> {
     let succeeded = number(job, "/status/succeeded");
-    let completions = match job.pointer("/spec/completions").and_then(Value::as_i64) {
+    let completions = match job.at("/spec/completions").and_then(Value::as_i64) {
         Some(wanted) => format!("{succeeded}/{wanted}"),
         None => match number(job, "/spec/parallelism") {
             parallel if parallel > 1 => format!("{succeeded}/1 of {parallel}"),
@@ -145,7 +146,7 @@ pub(in crate::kubernetes) fn job(now: Timestamp, job: &Value) -> Vec<Value> {
         age(now, job).into(),
         names,
         images,
-        selector(job.pointer("/spec/selector")).into(),
+        selector(job.at("/spec/selector")).into(),
     ]
 }
 
@@ -156,7 +157,7 @@ pub(in crate::kubernetes) fn cron_job(now: Timestamp, job: &Value) -> Vec<Value>
         name(job),
         meta::text(job, "/spec/schedule").into(),
         or(meta::text(job, "/spec/timeZone"), "<none>").into(),
-        job.pointer("/spec/suspend")
+        job.at("/spec/suspend")
             .and_then(Value::as_bool)
             .map_or("<unset>", |suspend| if suspend { "True" } else { "False" })
             .into(),
@@ -169,12 +170,12 @@ pub(in crate::kubernetes) fn cron_job(now: Timestamp, job: &Value) -> Vec<Value>
         age(now, job).into(),
         names,
         images,
-        selector(job.pointer("/spec/jobTemplate/spec/selector")).into(),
+        selector(job.at("/spec/jobTemplate/spec/selector")).into(),
     ]
 }
 
 pub(in crate::kubernetes) fn pod_disruption_budget(now: Timestamp, budget: &Value) -> Vec<Value> {
-    let amount = |key: &str| match budget.pointer(&format!("/spec/{key}")) {
+    let amount = |key: &str| match budget.at(&format!("/spec/{key}")) {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Number(number)) => number.to_string(),
         _ => "N/A".to_owned(),

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use gardener_apimachinery::pointer::Pointed;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -97,7 +98,7 @@ pub(in crate::kubernetes) fn horizontal_pod_autoscaler(now: Timestamp, autoscale
         meta::text(&autoscaler, "/spec/scaleTargetRef/kind"),
         meta::text(&autoscaler, "/spec/scaleTargetRef/name")
     );
-    let minimum = autoscaler.pointer("/spec/minReplicas").and_then(Value::as_i64);
+    let minimum = autoscaler.at("/spec/minReplicas").and_then(Value::as_i64);
     vec![
         name(&autoscaler),
         reference.into(),

@@ -1,5 +1,6 @@
 //! Rows of the core group, leases, priority and runtime classes.
 
+use gardener_apimachinery::pointer::Pointed;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -74,13 +75,13 @@ pub(in crate::kubernetes) fn limit_range(_: Timestamp, range: &Value) -> Vec<Val
 pub(in crate::kubernetes) fn resource_quota(now: Timestamp, quota: &Value) -> Vec<Value> {
     let (mut requests, mut limits) = (Vec::new(), Vec::new());
     for (resource, hard) in quota
-        .pointer("/status/hard")
+        .at("/status/hard")
         .and_then(Value::as_object)
         .into_iter()
         .flatten()
     {
         let used = quota
-            .pointer("/status/used")
+            .at("/status/used")
             .and_then(|used| used.get(resource))
             .and_then(Value::as_str)
             .unwrap_or("0");
@@ -105,7 +106,7 @@ pub(in crate::kubernetes) fn pod_template(_: Timestamp, template: &Value) -> Vec
         name(template),
         names,
         images,
-        labels(template.pointer("/template/metadata/labels")).into(),
+        labels(template.at("/template/metadata/labels")).into(),
     ]
 }
 
@@ -132,7 +133,7 @@ pub(in crate::kubernetes) fn event(now: Timestamp, event: &Value) -> Vec<Value> 
         last
     };
     let times = event
-        .pointer("/series/count")
+        .at("/series/count")
         .or_else(|| event.get("count"))
         .or_else(|| event.get("deprecatedCount"))
         .and_then(Value::as_i64)
@@ -221,7 +222,7 @@ fn access_modes(object: &Value, pointer: &str) -> String {
 
 fn class(object: &Value) -> String {
     let annotated = object
-        .pointer("/metadata/annotations/volume.beta.kubernetes.io~1storage-class")
+        .at("/metadata/annotations/volume.beta.kubernetes.io~1storage-class")
         .and_then(Value::as_str);
     annotated
         .unwrap_or_else(|| meta::text(object, "/spec/storageClassName"))
@@ -260,7 +261,7 @@ pub(in crate::kubernetes) fn persistent_volume_claim(now: Timestamp, claim: &Val
 
 pub(in crate::kubernetes) fn persistent_volume(now: Timestamp, volume: &Value) -> Vec<Value> {
     let claim = volume
-        .pointer("/spec/claimRef")
+        .at("/spec/claimRef")
         .map(|claim| format!("{}/{}", meta::text(claim, "/namespace"), meta::text(claim, "/name")))
         .unwrap_or_default();
     let phase = if meta::is_deleting(volume) {
@@ -328,7 +329,7 @@ pub(in crate::kubernetes) fn service(now: Timestamp, service: &Value) -> Vec<Val
         external.into(),
         ports.into(),
         age(now, service).into(),
-        labels(service.pointer("/spec/selector")).into(),
+        labels(service.at("/spec/selector")).into(),
     ]
 }
 
@@ -339,10 +340,10 @@ pub(in crate::kubernetes) fn node(now: Timestamp, node: &Value) -> Vec<Value> {
         Some(_) => "NotReady".to_owned(),
         None => "Unknown".to_owned(),
     };
-    if node.pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true) {
+    if node.at("/spec/unschedulable").and_then(Value::as_bool) == Some(true) {
         status.push_str(",SchedulingDisabled");
     }
-    let mut roles: Vec<String> = meta::string_map(node.pointer("/metadata/labels"))
+    let mut roles: Vec<String> = meta::string_map(node.at("/metadata/labels"))
         .into_iter()
         .filter_map(|(key, value)| match key.strip_prefix("node-role.kubernetes.io/") {
             Some(role) if !role.is_empty() => Some(role.to_owned()),
@@ -397,11 +398,11 @@ pub(in crate::kubernetes) fn pod(now: Timestamp, pod: &Value) -> Vec<Value> {
     let init_total = items(pod, "/spec/initContainers").count();
     let mut initializing = false;
     for (index, container) in items(pod, "/status/initContainerStatuses").enumerate() {
-        if number(container, "/state/terminated/exitCode") == 0 && container.pointer("/state/terminated").is_some() {
+        if number(container, "/state/terminated/exitCode") == 0 && container.at("/state/terminated").is_some() {
             continue;
         }
         let waiting = meta::text(container, "/state/waiting/reason");
-        status = if let Some(terminated) = container.pointer("/state/terminated") {
+        status = if let Some(terminated) = container.at("/state/terminated") {
             let reason = meta::text(terminated, "/reason");
             if reason.is_empty() {
                 format!("Init:ExitCode:{}", number(terminated, "/exitCode"))
@@ -428,7 +429,7 @@ pub(in crate::kubernetes) fn pod(now: Timestamp, pod: &Value) -> Vec<Value> {
             last_restart = finished.to_owned();
         }
         let is_ready = container.get("ready").and_then(Value::as_bool) == Some(true);
-        let running = container.pointer("/state/running").is_some();
+        let running = container.at("/state/running").is_some();
         if is_ready && running {
             ready += 1;
         }
@@ -438,7 +439,7 @@ pub(in crate::kubernetes) fn pod(now: Timestamp, pod: &Value) -> Vec<Value> {
         let waiting = meta::text(container, "/state/waiting/reason");
         if !waiting.is_empty() {
             status = waiting.to_owned();
-        } else if let Some(terminated) = container.pointer("/state/terminated") {
+        } else if let Some(terminated) = container.at("/state/terminated") {
             let reason = meta::text(terminated, "/reason");
             status = if !reason.is_empty() {
                 reason.to_owned()

@@ -1,5 +1,6 @@
 //! Rows of kinds that extend the API server: custom resources, aggregation, webhooks, policies, flow control, devices.
 
+use gardener_apimachinery::pointer::Pointed;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -11,13 +12,10 @@ pub(in crate::kubernetes) fn custom_resource_definition(_: Timestamp, crd: &Valu
 }
 
 pub(in crate::kubernetes) fn api_service(now: Timestamp, service: &Value) -> Vec<Value> {
-    let target = service
-        .pointer("/spec/service")
-        .filter(|own| own.is_object())
-        .map_or_else(
-            || "Local".to_owned(),
-            |own| format!("{}/{}", meta::text(own, "/namespace"), meta::text(own, "/name")),
-        );
+    let target = service.at("/spec/service").filter(|own| own.is_object()).map_or_else(
+        || "Local".to_owned(),
+        |own| format!("{}/{}", meta::text(own, "/namespace"), meta::text(own, "/name")),
+    );
     let available = items(service, "/status/conditions")
         .find(|condition| meta::text(condition, "/type") == "Available")
         .map_or_else(
@@ -48,7 +46,7 @@ pub(in crate::kubernetes) fn admission_policy(now: Timestamp, policy: &Value) ->
     } else {
         "/spec/validations"
     };
-    let kind = policy.pointer("/spec/paramKind").map_or_else(
+    let kind = policy.at("/spec/paramKind").map_or_else(
         || "<unset>".to_owned(),
         |own| format!("{}/{}", meta::text(own, "/apiVersion"), meta::text(own, "/kind")),
     );
@@ -56,7 +54,7 @@ pub(in crate::kubernetes) fn admission_policy(now: Timestamp, policy: &Value) ->
 }
 
 pub(in crate::kubernetes) fn admission_policy_binding(now: Timestamp, binding: &Value) -> Vec<Value> {
-    let parameter = binding.pointer("/spec/paramRef").map_or_else(
+    let parameter = binding.at("/spec/paramRef").map_or_else(
         || "<unset>".to_owned(),
         |own| {
             let (namespace, own_name) = (meta::text(own, "/namespace"), or(meta::text(own, "/name"), "*"));
@@ -92,7 +90,7 @@ pub(in crate::kubernetes) fn flow_schema(now: Timestamp, schema: &Value) -> Vec<
 pub(in crate::kubernetes) fn priority_level_configuration(now: Timestamp, level: &Value) -> Vec<Value> {
     let limited = |path: &str| {
         level
-            .pointer(&format!("/spec/limited/{path}"))
+            .at(&format!("/spec/limited/{path}"))
             .and_then(Value::as_i64)
             .map_or_else(|| "<none>".to_owned(), |own| own.to_string())
     };
@@ -112,7 +110,7 @@ pub(in crate::kubernetes) fn resource_claim(now: Timestamp, claim: &Value) -> Ve
     if meta::is_deleting(claim) {
         states.push("deleted");
     }
-    if claim.pointer("/status/allocation").is_none() {
+    if claim.at("/status/allocation").is_none() {
         states.push("pending");
     } else {
         states.push("allocated");

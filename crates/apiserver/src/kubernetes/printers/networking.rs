@@ -1,5 +1,6 @@
 //! Rows of networking and discovery kinds.
 
+use gardener_apimachinery::pointer::Pointed;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ pub(in crate::kubernetes) fn ingress(now: Timestamp, ingress: &Value) -> Vec<Val
         .map(|own| or(meta::text(own, "/ip"), meta::text(own, "/hostname")).to_owned())
         .collect();
     let annotated = ingress
-        .pointer("/metadata/annotations/kubernetes.io~1ingress.class")
+        .at("/metadata/annotations/kubernetes.io~1ingress.class")
         .and_then(Value::as_str)
         .unwrap_or("<none>");
     let ports = if items(ingress, "/spec/tls").next().is_some() {
@@ -42,7 +43,7 @@ pub(in crate::kubernetes) fn ingress(now: Timestamp, ingress: &Value) -> Vec<Val
 }
 
 pub(in crate::kubernetes) fn ingress_class(now: Timestamp, class: &Value) -> Vec<Value> {
-    let parameters = class.pointer("/spec/parameters").map_or_else(
+    let parameters = class.at("/spec/parameters").map_or_else(
         || "<none>".to_owned(),
         |own| {
             let group = meta::text(own, "/apiGroup");
@@ -65,13 +66,13 @@ pub(in crate::kubernetes) fn ingress_class(now: Timestamp, class: &Value) -> Vec
 pub(in crate::kubernetes) fn network_policy(now: Timestamp, policy: &Value) -> Vec<Value> {
     vec![
         name(policy),
-        selector(policy.pointer("/spec/podSelector")).into(),
+        selector(policy.at("/spec/podSelector")).into(),
         age(now, policy).into(),
     ]
 }
 
 pub(in crate::kubernetes) fn ip_address(_: Timestamp, address: &Value) -> Vec<Value> {
-    let parent = address.pointer("/spec/parentRef").map_or_else(String::new, |parent| {
+    let parent = address.at("/spec/parentRef").map_or_else(String::new, |parent| {
         let group = meta::text(parent, "/group");
         let resource = meta::text(parent, "/resource");
         let resource = if group.is_empty() {

@@ -1,6 +1,7 @@
 //! Rows of roles, bindings and certificate signing requests.
 
 use gardener_apimachinery::duration::{Duration, human};
+use gardener_apimachinery::pointer::Pointed;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
@@ -53,7 +54,7 @@ pub(in crate::kubernetes) fn certificate_signing_request(now: Timestamp, request
         condition.push_str(",Issued");
     }
     let asked = request
-        .pointer("/spec/expirationSeconds")
+        .at("/spec/expirationSeconds")
         .and_then(Value::as_i64)
         .map_or_else(|| "<none>".to_owned(), |seconds| human(Duration::from_secs(seconds)));
     vec![

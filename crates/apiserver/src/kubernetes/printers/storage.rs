@@ -1,5 +1,6 @@
 //! Rows of storage kinds.
 
+use gardener_apimachinery::pointer::Pointed;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -7,12 +8,12 @@ use super::{age, count, created, items, joined, name, or};
 use crate::meta;
 
 fn flag(object: &Value, pointer: &str) -> Value {
-    json!(object.pointer(pointer).and_then(Value::as_bool).unwrap_or(false))
+    json!(object.at(pointer).and_then(Value::as_bool).unwrap_or(false))
 }
 
 pub(in crate::kubernetes) fn storage_class(now: Timestamp, class: &Value) -> Vec<Value> {
     let default = class
-        .pointer("/metadata/annotations/storageclass.kubernetes.io~1is-default-class")
+        .at("/metadata/annotations/storageclass.kubernetes.io~1is-default-class")
         .and_then(Value::as_str)
         == Some("true");
     let shown = if default {

@@ -1,6 +1,7 @@
 //! The sources of persistent volumes: where a volume really is.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::Value;
 
 use crate::kubernetes::checks::{list, map, no_backsteps, number, one_of, required_syntax, syntax, text};
@@ -321,7 +322,7 @@ fn validate_source(key: &str, source: &Value, volume: &str, at: &Path, errors: &
 
 /// Finds what is wrong with the source of a volume, which has to be one.
 pub(super) fn validate(spec: &Value, volume: &str, path: &Path, errors: &mut ErrorList) {
-    let has_place = spec.pointer("/nodeAffinity/required").is_some();
+    let has_place = spec.at("/nodeAffinity/required").is_some();
     let mut has_one = false;
     for (key, source) in SOURCES.iter().filter_map(|key| Some((*key, spec.get(*key)?))) {
         // upstream lets these be beside others

@@ -1,6 +1,7 @@
 //! What bindings bind: credentials and quotas that their author may read, of the right provider, [ADM-51], [ADM-52].
 
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::constants::{group, label};
 use gardener_apis::core::v1beta1::*;
 use gardener_apis::security::v1alpha1::{CredentialsBinding, WorkloadIdentity};
@@ -162,7 +163,7 @@ async fn try_credentials(attributes: &Attributes<'_>, binding: &Binding<'_>) -> 
 
 /// Credentials as they would look if they were made for a provider.
 fn trial_of(stored: &Value, binding: &Binding<'_>, provider: &str) -> Value {
-    let mut labels = stored.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({}));
+    let mut labels = stored.at("/metadata/labels").cloned().unwrap_or_else(|| json!({}));
     if let Some(labels) = labels.as_object_mut() {
         labels.insert(format!("{}{provider}", label::SHOOT_PROVIDER_PREFIX), "true".into());
     }
@@ -176,7 +177,7 @@ fn trial_of(stored: &Value, binding: &Binding<'_>, provider: &str) -> Value {
         }
     }
     if let (Some(annotations), Some(metadata)) = (
-        stored.pointer("/metadata/annotations"),
+        stored.at("/metadata/annotations"),
         trial.get_mut("metadata").and_then(Value::as_object_mut),
     ) {
         metadata.insert("annotations".to_owned(), annotations.clone());

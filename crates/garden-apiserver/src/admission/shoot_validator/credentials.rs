@@ -2,6 +2,7 @@
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::core::v1beta1::*;
 use gardener_apis::security::v1alpha1::CredentialsBinding;
 
@@ -134,7 +135,7 @@ impl Check<'_> {
                 ),
             ));
         };
-        secret.pointer("/data/kubeconfig").is_none().then(|| {
+        secret.at("/data/kubeconfig").is_none().then(|| {
             let why = format!(
                 "referenced kubeconfig secret doesn't contain kubeconfig: namespace: {namespace}, name: {name}"
             );

@@ -8,6 +8,7 @@ mod policy;
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{self, ErrorList};
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::core::v1beta1::{KubeAPIServerConfig, Shoot};
 use gardener_apiserver::authz::configuration::Document;
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
@@ -43,7 +44,7 @@ fn server(shoot: &Shoot) -> Option<&KubeAPIServerConfig> {
 
 /// The ConfigMap that a shoot names. It is asked of all shoots of a namespace, which are not decoded for that.
 fn named<C: Configuration>(shoot: &Value) -> Option<&str> {
-    shoot.pointer(C::NAMED)?.as_str().filter(|name| !name.is_empty())
+    shoot.at(C::NAMED)?.as_str().filter(|name| !name.is_empty())
 }
 
 /// A configuration as its type, or why it is none.

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use base64::Engine;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path};
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::constants::{GARDEN_NAMESPACE, SEED_NAMESPACE_PREFIX, annotation, group, label, role};
 use gardener_apis::core::v1beta1::{SecretBinding, Shoot};
 use gardener_apis::security::v1alpha1::CredentialsBinding;
@@ -23,13 +24,13 @@ fn is_secret(attributes: &Attributes<'_>) -> bool {
 }
 
 fn label_of(object: Option<&Value>, key: &str) -> Option<String> {
-    let labels = meta::string_map(object?.pointer("/metadata/labels"));
+    let labels = meta::string_map(object?.at("/metadata/labels"));
     labels.get(key).cloned()
 }
 
 /// The content of a secret's key `kubeconfig`.
 fn kubeconfig(secret: Option<&Value>) -> Option<Vec<u8>> {
-    let text = secret?.pointer("/data/kubeconfig")?.as_str()?;
+    let text = secret?.at("/data/kubeconfig")?.as_str()?;
     base64::engine::general_purpose::STANDARD.decode(text).ok()
 }
 
@@ -151,7 +152,7 @@ fn is_internal_domain(secret: Option<&Value>) -> bool {
 
 /// The domain of a domain secret, which tells its provider, too.
 fn domain(secret: Option<&Value>) -> Result<String, &'static str> {
-    let annotations = meta::string_map(secret.and_then(|secret| secret.pointer("/metadata/annotations")));
+    let annotations = meta::string_map(secret.and_then(|secret| secret.at("/metadata/annotations")));
     if annotations.is_empty() {
         return Err("domain secret has no annotations");
     }
@@ -333,7 +334,7 @@ impl Admission for ProviderLabels {
             .iter()
             .map(|own| format!("{}{own}", label::SHOOT_PROVIDER_PREFIX))
             .collect();
-        let labels = meta::string_map(object.pointer("/metadata/labels"));
+        let labels = meta::string_map(object.at("/metadata/labels"));
         let there: BTreeSet<String> = labels
             .iter()
             .filter(|(key, value)| key.starts_with(label::SHOOT_PROVIDER_PREFIX) && *value == "true")

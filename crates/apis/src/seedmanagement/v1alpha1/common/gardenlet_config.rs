@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::quantity::Amount;
 use gardener_apimachinery::{meta, names};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -168,7 +169,7 @@ pub fn validate_gardenlet_config(config: &Value, bootstrap: &str, merges: bool, 
     let seed = config.get("seedConfig").unwrap_or(&Value::Null);
     let at = path.child("seedConfig");
     if seed
-        .pointer("/metadata/name")
+        .at("/metadata/name")
         .and_then(Value::as_str)
         .is_some_and(|name| !name.is_empty())
     {
@@ -251,7 +252,7 @@ pub(in crate::seedmanagement::v1alpha1) fn map_in<T: DeserializeOwned>(
     part: &Value,
     pointer: &str,
 ) -> Option<BTreeMap<String, T>> {
-    BTreeMap::deserialize(part.pointer(pointer)?).ok()
+    BTreeMap::deserialize(part.at(pointer)?).ok()
 }
 
 /// What a seed keeps back of its capacity cannot be more than that.

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::constants::{GARDEN_NAMESPACE, annotation, operation};
 use gardener_apis::core::v1beta1::{BackupBucket, BackupEntry, Seed, Shoot};
 use gardener_apis::operations::v1alpha1::Bastion;
@@ -338,7 +339,7 @@ fn is_backup_of_managed_seed(attributes: &Attributes<'_>, seed: &str) -> Result<
         let template =
             template.ok_or_else(|| Refusal::internal(format!("seed template is nil for ManagedSeed {name}")))?;
         let text = |key: &str| {
-            let reference = template.pointer("/spec/backup/credentialsRef");
+            let reference = template.at("/spec/backup/credentialsRef");
             reference
                 .and_then(|reference| reference.get(key)?.as_str())
                 .unwrap_or_default()

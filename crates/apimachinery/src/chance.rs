@@ -99,6 +99,11 @@ fn fnv(text: &str) -> u64 {
     })
 }
 
+/// A version 4 UUID as of [`Chance::uid`], from a number that was drawn before.
+pub fn uid_of(number: u64) -> String {
+    Chance::seeded(number).uid()
+}
+
 /// `length` characters as of [`Chance::name_suffix`], from a number that was drawn before. A number is good for at most twelve.
 pub fn suffix_of(mut number: u64, length: usize) -> String {
     let base = NAME_CHARACTERS.len() as u64;
@@ -125,6 +130,8 @@ mod tests {
         assert_eq!(one.fraction_of("a"), two.fraction_of("a"));
         assert_ne!(one.fraction_of("a"), one.fraction_of("b"));
         assert_ne!(one.fraction_of("a"), Chance::seeded(8).fraction_of("a"));
+        assert_eq!(uid_of(7), Chance::seeded(7).uid());
+        assert_ne!(uid_of(7), uid_of(8));
         assert_eq!(suffix_of(0, 5), "bbbbb");
         assert_ne!(suffix_of(one.number(), 5), suffix_of(one.number(), 5));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use arc_swap::ArcSwap;
 use gardener_apimachinery::chance::Chance;
@@ -100,6 +100,8 @@ pub struct LogicalCluster {
     watch_end: Arc<WatchEnd>,
     /// Whether it is about to be closed.
     ending: AtomicBool,
+    /// Host and port under which others reach its server, if somebody told.
+    address: OnceLock<String>,
     /// Values taken by requests that may still be running, and when.
     reserved: Mutex<BTreeMap<String, Timestamp>>,
     metrics: Metrics,
@@ -125,6 +127,7 @@ impl LogicalCluster {
             watch_end: Arc::new(WatchEnd::of(&closed)),
             closed,
             ending: AtomicBool::new(false),
+            address: OnceLock::new(),
             reserved: Mutex::default(),
             metrics: Metrics::default(),
             webhooks: Webhooks::default(),
@@ -321,6 +324,16 @@ impl LogicalCluster {
     }
 
     /// Whether the cluster will be closed soon.
+    /// Tells under which host and port others reach the server. What was told first stays.
+    pub fn announce(&self, address: String) {
+        self.address.get_or_init(|| address);
+    }
+
+    /// Host and port under which others reach the server; empty if nobody told.
+    pub(crate) fn address(&self) -> &str {
+        self.address.get().map_or("", String::as_str)
+    }
+
     pub(crate) fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Acquire)
     }

@@ -55,6 +55,8 @@ pub struct Source {
     found: Vec<String>,
     /// Whether a whole number is written like `2.0`.
     whole_floats: bool,
+    /// Whether the object was merged, not read: then it has nulls that reading drops.
+    merged: bool,
     body: Bytes,
     format: Option<Format>,
 }
@@ -95,6 +97,19 @@ impl Source {
             FieldValidation::Ignore => {}
         }
         Ok(())
+    }
+
+    /// The source of an object that was merged of an applied configuration and what was there.
+    pub(crate) fn merged() -> Self {
+        Self {
+            merged: true,
+            ..Self::default()
+        }
+    }
+
+    /// Whether the object was merged, not read.
+    pub(crate) fn is_merged(&self) -> bool {
+        self.merged
     }
 
     /// The source of a body that was made of something in which this was found.

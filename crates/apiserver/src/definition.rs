@@ -466,6 +466,11 @@ pub trait Strategy: Send + Sync + 'static {
         crate::table::default_row(now, object)
     }
 
+    /// What the rows of a table are ordered by, where it is not their objects' names.
+    fn row_order(&self) -> Option<fn(&Value) -> i64> {
+        None
+    }
+
     /// Annotations in which a version tells what it has no fields for: who asks for a table or for metadata alone is not told them.
     fn made_annotations(&self) -> &'static [&'static str] {
         &[]

@@ -40,7 +40,7 @@ pub fn answer(
         ["api"] => match aggregated(headers) {
             Some(form) => return Ok(Some(form.answer(&aggregated_list(cluster, true)))),
             None => {
-                json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}]})
+                json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": cluster.address()}]})
             }
         },
         ["apis"] => match aggregated(headers) {
@@ -273,12 +273,14 @@ fn aggregated_list(cluster: &LogicalCluster, core: bool) -> Value {
                 let mut resources: Vec<Value> = served(&definitions, &group, version)
                     .into_iter()
                     .map(|(definition, served)| {
+                        let is_go_type = definition.is_go_type();
+                        let kind = |of: (&str, &str), kind: &str| response_kind(is_go_type && of == (&group, version), of, kind);
                         let subresources: Vec<Value> = subresources(definition, served)
                             .into_iter()
-                            .map(|sub| json!({"subresource": sub.name, "responseKind": {"group": sub.group, "version": sub.version, "kind": sub.kind}, "verbs": sub.verbs}))
+                            .map(|sub| json!({"subresource": sub.name, "responseKind": kind((&sub.group, &sub.version), &sub.kind), "verbs": sub.verbs}))
                             .collect();
                         let mut resource = json!({
-                            "resource": definition.plural, "responseKind": {"group": group, "version": version, "kind": served.kind},
+                            "resource": definition.plural, "responseKind": kind((&group, version), &served.kind),
                             "scope": if definition.namespaced { "Namespaced" } else { "Cluster" }, "singularResource": definition.singular, "verbs": definition.verbs,
                         });
                         if let Value::Object(resource) = &mut resource {
@@ -296,21 +298,39 @@ fn aggregated_list(cluster: &LogicalCluster, core: bool) -> Value {
                     .collect();
                 for (_, _, review) in reviews::of(cluster).iter().filter(|(own_group, own_version, _)| *own_group == group && own_version == version) {
                     resources.push(json!({
-                        "resource": review.plural, "responseKind": {"group": group, "version": version, "kind": review.kind},
+                        "resource": review.plural, "responseKind": response_kind(true, (&group, version), review.kind),
                         "scope": if review.namespaced { "Namespaced" } else { "Cluster" }, "singularResource": review.kind.to_lowercase(), "verbs": ["create"],
                     }));
                 }
+                if group.is_empty() && has_bindings(cluster) {
+                    resources.push(json!({
+                        "resource": "bindings", "responseKind": response_kind(true, (&group, version), "Binding"),
+                        "scope": "Namespaced", "singularResource": "binding", "verbs": ["create"],
+                    }));
+                }
+                resources.sort_by_cached_key(|resource| resource.get("resource").and_then(Value::as_str).unwrap_or_default().to_owned());
                 json!({"version": version, "resources": resources, "freshness": "Current"})
             })
             .collect();
         let metadata = if group.is_empty() {
-            json!({"creationTimestamp": null})
+            json!({})
         } else {
-            json!({"name": group, "creationTimestamp": null})
+            json!({"name": group})
         };
         items.push(json!({"metadata": metadata, "versions": versions}));
     }
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
+}
+
+/// The kind of an answer. Built-in kinds leave out the group and version under which they stand; custom resources do not.
+fn response_kind(is_understood: bool, (group, version): (&str, &str), kind: &str) -> Value {
+    let (group, version) = if is_understood { ("", "") } else { (group, version) };
+    json!({"group": group, "version": version, "kind": kind})
+}
+
+/// Whether what binds a pod may be posted beside the pods, too.
+fn has_bindings(cluster: &LogicalCluster) -> bool {
+    cluster.find("", "pods").is_some()
 }
 
 /// A version that another server serves, as it told last.
@@ -374,8 +394,7 @@ fn resource_list(cluster: &LogicalCluster, group: &str, version: &str) -> Result
     {
         resources.push(json!({"name": review.plural, "singularName": review.kind.to_lowercase(), "namespaced": review.namespaced, "kind": review.kind, "verbs": ["create"]}));
     }
-    if group.is_empty() && !resources.is_empty() && cluster.find("", "pods").is_some() {
-        // what binds a pod may be posted beside them, too
+    if group.is_empty() && !resources.is_empty() && has_bindings(cluster) {
         resources.push(
             json!({"name": "bindings", "singularName": "binding", "namespaced": true, "kind": "Binding", "verbs": ["create"]}),
         );

@@ -207,6 +207,16 @@ impl Call {
         })
     }
 
+    /// The form of answers that may be tables or metadata, too, and are the same for all kinds.
+    pub(crate) fn accept_shapes(&self) -> Result<Accept, ApiError> {
+        self.wanted.check_route(false)?;
+        let offer = Offer {
+            shapes: true,
+            ..Offer::ONE_SHAPE
+        };
+        Accept::choose(&self.wanted, offer)
+    }
+
     /// The form of answers that have one shape only.
     pub(crate) fn accept_one_shape(&self) -> Result<Accept, ApiError> {
         self.wanted.check_route(false)?;
@@ -280,7 +290,9 @@ impl Call {
             let content_type = http::HeaderValue::from_static(metrics::CONTENT_TYPE);
             return Ok(respond::with_type(StatusCode::OK, respond::full(text), content_type));
         }
-        if let Some(answer) = oidc::answer(path, || self.cluster.config().authenticator.settings()) {
+        if let Some(answer) = oidc::answer(path, self.cluster.address(), || {
+            self.cluster.config().authenticator.settings()
+        }) {
             return Ok(answer);
         }
         if let Some(answer) = health::answer(&self.cluster, path, &self.query).await {
@@ -426,6 +438,10 @@ impl Call {
         if verb.is_empty() || is_unheard || self.method == Method::HEAD {
             return Err(ApiError::method_not_allowed());
         }
+        let is_across = path.namespace.is_empty();
+        if is_custom && (definition.namespaced == is_across) && !(is_across && matches!(verb, "list" | "watch")) {
+            return Ok(respond::page_not_found());
+        }
         // upstream serves custom resources by another handler, which names what it does not do
         let reads_or_changes = matches!(verb, "get" | "update" | "patch");
         if is_custom && matches!(path.subresource.as_str(), "status" | "scale") && !reads_or_changes {
@@ -434,16 +450,13 @@ impl Call {
         let is_namespace = path.group.is_empty() && path.resource == "namespaces";
         if definition.namespaced && path.namespace.is_empty() && !matches!(verb, "list" | "watch") {
             // across namespaces there are but lists
-            return Err(match path.name.is_empty() && definition.is_go_type() {
+            return Err(match path.name.is_empty() {
                 true => ApiError::method_not_allowed(),
                 false => ApiError::no_such_path(),
             });
         }
         if !definition.namespaced && !path.namespace.is_empty() && !is_namespace {
-            return match is_custom {
-                true => Ok(respond::page_not_found()),
-                false => Err(ApiError::no_such_path()),
-            };
+            return Err(ApiError::no_such_path());
         }
         let namespace = match definition.namespaced {
             true => path.namespace.clone(),
@@ -697,7 +710,7 @@ impl Call {
         Ok(respond::value(code, &shown, accept))
     }
 
-    fn table_style(&self, accept: Accept) -> Result<table::Style, ApiError> {
+    pub(crate) fn table_style(&self, accept: Accept) -> Result<table::Style, ApiError> {
         Ok(table::Style {
             include: Include::read(self.query.get("includeObject"))?,
             meta_version: accept.meta_version(),
@@ -707,7 +720,10 @@ impl Call {
     async fn list(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
         let accept = self.accept(scope)?;
         let query = ListQuery::read(&self.query, &scope.definition, false)?;
-        let page = scope.list(&query)?;
+        let mut page = scope.list(&query)?;
+        if let (Shape::Table, Some(order)) = (accept.shape, scope.definition.strategy.row_order()) {
+            page.entries.sort_by_cached_key(|entry| order(&object::value_of(entry)));
+        }
         self.page(scope, &page, accept).await
     }
 
@@ -898,9 +914,18 @@ fn misshaped(scope: &Scope, is_list: bool) -> ApiError {
         ),
         false => "unstructured.Unstructured".to_owned(),
     };
-    let why = match is_list {
-        true => format!("you requested {PARTIAL}, but the requested object is a list (*{kind}List)"),
-        false => format!("you requested {PARTIAL}List, but the requested object is not a list (*{kind})"),
-    };
+    match is_list {
+        true => ApiError::new(
+            406,
+            "NotAcceptable",
+            format!("you requested {PARTIAL}, but the requested object is a list (*{kind}List)"),
+        ),
+        false => no_list(&kind),
+    }
+}
+
+/// Refuses to make a list of one object of this Go type.
+pub(crate) fn no_list(go_type: &str) -> ApiError {
+    let why = format!("you requested {PARTIAL}List, but the requested object is not a list (*{go_type})");
     ApiError::new(406, "NotAcceptable", why)
 }

@@ -16,8 +16,9 @@ const KEYS: &str = "/openid/v1/jwks";
 /// How long others may keep what they read.
 const KEPT: HeaderValue = HeaderValue::from_static("public, max-age=3600");
 
-/// Answers both paths, if the cluster makes tokens. `settings` is called for these paths only.
-pub fn answer(path: &str, settings: impl FnOnce() -> Settings) -> Option<Response<Body>> {
+/// Answers both paths, if the cluster makes tokens. Where the keys are is told with the server's host and port, if they are known, and otherwise with the
+/// issuer. `settings` is called for these paths only.
+pub fn answer(path: &str, address: &str, settings: impl FnOnce() -> Settings) -> Option<Response<Body>> {
     if !matches!(path, CONFIGURATION | KEYS) {
         return None;
     }
@@ -26,7 +27,7 @@ pub fn answer(path: &str, settings: impl FnOnce() -> Settings) -> Option<Respons
         return None;
     }
     let (body, content_type) = match path {
-        CONFIGURATION => (configuration(&settings), "application/json"),
+        CONFIGURATION => (configuration(&settings, address), "application/json"),
         _ => (json!({"keys": keys(&settings)}), "application/jwk-set+json"),
     };
     let content_type = HeaderValue::from_static(content_type);
@@ -35,12 +36,16 @@ pub fn answer(path: &str, settings: impl FnOnce() -> Settings) -> Option<Respons
     Some(response)
 }
 
-fn configuration(settings: &Settings) -> Value {
+fn configuration(settings: &Settings, address: &str) -> Value {
+    let place = match address {
+        "" => settings.issuer.trim_end_matches('/').to_owned(),
+        address => format!("https://{address}"),
+    };
     let keys = keys(settings);
     let algorithms: BTreeSet<&str> = keys.iter().filter_map(|key| key.get("alg")?.as_str()).collect();
     json!({
         "issuer": settings.issuer,
-        "jwks_uri": format!("{}{KEYS}", settings.issuer.trim_end_matches('/')),
+        "jwks_uri": format!("{place}{KEYS}"),
         "response_types_supported": ["id_token"],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": algorithms,
@@ -66,8 +71,8 @@ mod tests {
     use super::*;
     use crate::tokens::SigningKey;
 
-    async fn read(settings: &Settings, path: &str) -> Value {
-        let body = answer(path, || settings.clone()).unwrap().into_body();
+    async fn read(settings: &Settings, path: &str, address: &str) -> Value {
+        let body = answer(path, address, || settings.clone()).unwrap().into_body();
         serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap()
     }
 
@@ -81,12 +86,14 @@ mod tests {
             issuer: "https://issuer.example.com".into(),
             ..Settings::default()
         };
-        let found = read(&settings, CONFIGURATION).await;
+        let found = read(&settings, CONFIGURATION, "10.0.0.1:6443").await;
+        assert_eq!(found["jwks_uri"], "https://10.0.0.1:6443/openid/v1/jwks");
+        let found = read(&settings, CONFIGURATION, "").await;
         assert_eq!(found["jwks_uri"], "https://issuer.example.com/openid/v1/jwks");
         assert_eq!(found["id_token_signing_alg_values_supported"], json!(["ES256"]));
-        let keys = read(&settings, KEYS).await;
+        let keys = read(&settings, KEYS, "").await;
         assert_eq!(keys["keys"].as_array().unwrap().len(), 2);
         assert_eq!(keys["keys"][1]["kid"], old.public.id.as_str());
-        assert!(answer(KEYS, Settings::default).is_none());
+        assert!(answer(KEYS, "", Settings::default).is_none());
     }
 }

@@ -294,7 +294,7 @@ mod tests {
             "spec": {"versions": [{"schema": {"openAPIV3Schema": {
                 "default": {"a": [1, null]}, "enum": ["x", 1, null], "maximum": 1.5, "minLength": 0,
                 "items": {"type": "string"}, "additionalProperties": false, "x-kubernetes-preserve-unknown-fields": false,
-                "properties": {"p": {"items": [{"type": "a"}, {"type": "b"}], "additionalProperties": {"type": "c"}, "not": {}}},
+                "properties": {"p": {"items": [{"type": "a"}, {"type": "b"}], "additionalProperties": {"type": "c"}, "not": {}}, "q": {"default": ""}},
                 "dependencies": {"d": ["e", "f"], "g": {"type": "h"}},
             }}}]},
         });

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::ErrorList;
+use gardener_apimachinery::field::{Error, ErrorList};
 use gardener_store::{Change, CommitError, Committed, Entry, Expect, Key, Topic};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
@@ -169,6 +169,18 @@ impl Stored {
             created,
             warnings,
         }
+    }
+}
+
+/// Names a place below the status as upstream does where the status is looked at by itself.
+fn by_status(error: &mut Error) {
+    let below = match error.detail.strip_prefix("status") {
+        Some(rest) if rest.starts_with('.') => rest.get(1..),
+        Some(rest) if rest.starts_with(" in body") => Some(rest),
+        _ => None,
+    };
+    if let Some(below) = below.map(str::to_owned) {
+        error.detail = below;
     }
 }
 
@@ -331,7 +343,11 @@ impl Scope {
 
     /// What a schema finds wrong; `warnings` takes what was wrong before and may stay.
     fn validate_schema(&self, object: &Value, old: Option<&Value>, warnings: &mut Vec<String>) -> ErrorList {
-        let version = self.definition.stored_version();
+        // custom resources are judged as they were sent; what a webhook converts is here as it is stored
+        let version = match self.definition.strategy.conversion_webhook() {
+            None => self.spec().ok(),
+            Some(_) => self.definition.stored_version(),
+        };
         let version = version.filter(|_| self.definition.strategy.validates_schema());
         let Some((version, schema)) = version.and_then(|version| Some((version, version.schema.as_ref()?))) else {
             return Vec::new();
@@ -341,6 +357,9 @@ impl Scope {
         let found = schema.validate_with(object, old, &root, embedded);
         warnings.extend(found.still_broken.iter().map(ToString::to_string));
         let mut errors = found.errors;
+        if self.subresource == "status" {
+            errors.iter_mut().for_each(by_status);
+        }
         if let Some(scale) = &version.scale {
             errors.extend(crate::crd::scale::validate(object, scale, self.subresource != "status"));
         }

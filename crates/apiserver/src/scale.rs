@@ -14,12 +14,14 @@ use http::{Response, StatusCode};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::accept::{Accept, Shape};
 use crate::decode::{self, Decoded, Format, Source, Unknown};
-use crate::definition::{Definition, Draft, Scale};
-use crate::handle::Call;
+use crate::definition::{Column, Definition, Draft, Scale};
+use crate::handle::{Call, no_list};
 use crate::json_path;
 use crate::registry::{PatchKind, Scope, WriteOptions, by_operations, not_an_object, not_of_this_type, shown_object};
 use crate::respond::{self, Body};
+use crate::table::{self, column};
 use crate::{meta, object};
 
 /// What stands for a count that a custom resource does not have, while its scale is patched.
@@ -38,7 +40,7 @@ static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| {
 /// Serves `get`, `update` and `patch` of an object's scale.
 pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
     let paths = scope.spec()?.scale.clone().ok_or_else(ApiError::no_such_path)?;
-    let accept = call.accept_one_shape()?;
+    let accept = call.accept_shapes()?;
     if !matches!(verb, "get" | "update" | "patch") {
         return Err(ApiError::method_not_allowed());
     }
@@ -62,16 +64,21 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         let mut parent = object::value_of(&entry);
         scope.to_requested(&mut parent).await?;
         let mut current = scale_of(&parent, &paths);
+        // a count that was never written is none that a patch leaves alone
+        let is_unset = !scope.definition.is_go_type() && json_path::first(&parent, &paths.spec_replicas).is_none();
         if verb == "get" {
-            return Ok(respond::value(StatusCode::OK, &current, accept));
+            if is_unset {
+                let path = go_quote(&dotted(&paths.spec_replicas));
+                let why = format!("the spec replicas field {path} does not exist");
+                return Err(ApiError::internal(why));
+            }
+            return shown(call, scope, current, accept);
         }
         let entries = parent.at("/metadata/managedFields").cloned();
         let of_scale = owners.to_scale(entries.as_ref());
         if of_scale.as_array().is_some_and(|entries| !entries.is_empty()) {
             meta::set(&mut current, "managedFields", Some(of_scale));
         }
-        // a count that was never written is none that a patch leaves alone
-        let is_unset = !scope.definition.is_go_type() && json_path::first(&parent, &paths.spec_replicas).is_none();
         if is_unset {
             set_path(&mut current, "spec.replicas", json!(UNSET));
         }
@@ -90,10 +97,9 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             _ => patched(call, scope, &current, &options, now)?,
         };
         if is_unset && wanted.at("/spec/replicas") == Some(&json!(UNSET)) {
-            let path = format!(".{}", paths.spec_replicas.trim_start_matches('.'));
             return Err(ApiError::bad_request(format!(
                 "the spec replicas field {} cannot be empty",
-                go_quote(&path)
+                go_quote(&dotted(&paths.spec_replicas))
             )));
         }
         let asked_revision = meta::resource_version(&wanted).to_owned();
@@ -150,7 +156,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         meta::set(&mut parent, "managedFields", some.then_some(entries));
         match main.update(parent, &Source::default(), &through, None).await {
             Ok(written) => {
-                let mut response = respond::value(StatusCode::OK, &scale_of(&written.object, &paths), accept);
+                let mut response = shown(call, scope, scale_of(&written.object, &paths), accept)?;
                 warnings.extend(written.warnings);
                 respond::warn(&mut response, &warnings);
                 return Ok(response);
@@ -165,6 +171,60 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         &scope.name,
         "the object changes too often; try again",
     ))
+}
+
+/// A path as definitions write it.
+fn dotted(path: &str) -> String {
+    format!(".{}", path.trim_start_matches('.'))
+}
+
+/// A scale in the form the client accepts.
+fn shown(call: &Call, scope: &Scope, scale: Value, accept: Accept) -> Result<Response<Body>, ApiError> {
+    let shown = match accept.shape {
+        Shape::Object => scale,
+        Shape::Metadata => table::metadata_only(&scope.definition, &scale, accept.meta_version()),
+        Shape::MetadataList => {
+            return Err(no_list(match scope.definition.is_go_type() {
+                true => "autoscaling.Scale",
+                false => "v1.Scale",
+            }));
+        }
+        Shape::Table => {
+            let style = call.table_style(accept)?;
+            let count = |path: &str| scale.pointer(path).and_then(Value::as_i64).unwrap_or(0).into();
+            let age = table::age(call.cluster.clock().now(), &scale);
+            let cells = vec![
+                meta::name(&scale).into(),
+                count("/spec/replicas"),
+                count("/status/replicas"),
+                age.into(),
+            ];
+            let row = table::row(&scope.definition, &scale, cells, style);
+            let revision = json!({"resourceVersion": meta::resource_version(&scale)});
+            let columns = table::definitions(columns(scope.definition.is_go_type()));
+            table::of_rows(style, revision, columns, vec![row].into())
+        }
+    };
+    Ok(respond::value(StatusCode::OK, &shown, accept))
+}
+
+/// The columns of a scale's table. Built-in kinds say less of them than custom resources.
+fn columns(is_go_type: bool) -> Vec<Column> {
+    let (name, age) = match is_go_type {
+        true => ("", "string"),
+        false => ("name", "date"),
+    };
+    [
+        (column("Name", "string", name, 0), "Name of the scaled object."),
+        (column("Desired", "integer", "", 0), "How many instances are wanted."),
+        (column("Available", "integer", "", 0), "How many instances there are."),
+        (column("Age", age, "", 0), "How long ago the object was created."),
+    ]
+    .map(|(column, description)| Column {
+        description: description.into(),
+        ..column
+    })
+    .into()
 }
 
 /// Why a count is none, if so.
@@ -240,6 +300,9 @@ fn patched(
 ) -> Result<Value, ApiError> {
     let patch = decode::decode(&call.body, Format::Yaml)?.value;
     let kind = call.patch_kind()?;
+    if kind == PatchKind::Strategic {
+        scope.strategic_schema()?;
+    }
     let new = match kind {
         PatchKind::Json => by_operations(current, &patch, options)?,
         // a scale has no lists: the two merging patches do the same to it

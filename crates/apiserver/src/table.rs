@@ -196,7 +196,12 @@ pub(crate) fn put_row(out: &mut BytesMut, entry: &Entry, scope: (&Definition, &V
 
 /// The `columnDefinitions` of a table.
 pub(crate) fn column_definitions(version: &Version) -> Value {
-    let columns = columns(version).into_iter();
+    definitions(columns(version))
+}
+
+/// Columns as a table tells them.
+pub(crate) fn definitions(columns: Vec<Column>) -> Value {
+    let columns = columns.into_iter();
     columns
         .map(|c| json!({"name": c.name, "type": c.type_, "format": c.format, "description": c.description, "priority": c.priority}))
         .collect()
@@ -235,21 +240,10 @@ pub fn table(
     list_meta: Value,
     headers: bool,
 ) -> Value {
-    let rows: Vec<Value> = objects
+    let rows = objects
         .iter()
-        .map(|object| {
-            let mut row = json!({"cells": cells(definition, version, now, object)});
-            let shown = match style.include {
-                Include::None => Value::Null,
-                Include::Metadata => metadata_only(definition, object, style.meta_version),
-                Include::Object => object.clone(),
-            };
-            if let Value::Object(row) = &mut row {
-                row.insert("object".into(), shown);
-            }
-            row
-        })
-        .collect();
+        .map(|object| row(definition, object, cells(definition, version, now, object), style));
+    let rows: Vec<Value> = rows.collect();
     let columns = match headers {
         true => column_definitions(version),
         false => Value::Null,
@@ -259,6 +253,21 @@ pub fn table(
     } else {
         rows.into()
     };
+    of_rows(style, list_meta, columns, rows)
+}
+
+/// A row of these cells.
+pub(crate) fn row(definition: &Definition, object: &Value, cells: Vec<Value>, style: Style) -> Value {
+    let shown = match style.include {
+        Include::None => Value::Null,
+        Include::Metadata => metadata_only(definition, object, style.meta_version),
+        Include::Object => object.clone(),
+    };
+    json!({"cells": cells, "object": shown})
+}
+
+/// A `Table` of these columns and rows.
+pub(crate) fn of_rows(style: Style, list_meta: Value, columns: Value, rows: Value) -> Value {
     json!({"kind": "Table", "apiVersion": style.meta_version, "metadata": list_meta, "columnDefinitions": columns, "rows": rows})
 }
 

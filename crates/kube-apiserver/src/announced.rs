@@ -35,7 +35,8 @@ pub(crate) async fn provide(client: &Client, flags: &CallerFlags, clock: &Clock)
     let wanted = told(&before, flags, &bundles, clock.now().as_second());
     let parameters = PostParams::default();
     match found {
-        Some(_) if before == wanted => Ok(()),
+        // no map says as much as an empty one
+        _ if before == wanted => Ok(()),
         Some(mut map) => {
             map.data = Some(wanted);
             maps.replace(NAME, &parameters, &map).await.map(drop)

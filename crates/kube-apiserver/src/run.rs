@@ -76,6 +76,7 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     let mut config = with_flags(kubernetes.config(VERSION, settings), &flags);
     config.authorizer = authorization.authorizer();
     let cluster = server.open(CLUSTER, config);
+    cluster.announce(flags.serving.external_address());
     kubernetes::complete(&cluster).await?;
     let running = Running::new(server.clone(), Arc::clone(&cluster), store.clone());
     let own = server.client(

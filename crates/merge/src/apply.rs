@@ -303,8 +303,6 @@ impl<'a> Task<'a> {
         let named = |set: &Set| typed::with_named_fields(set, self.schema);
         let merged = named(&typed::to_fieldset(object, self.schema));
         let last = named(last);
-        // What the configuration says stays, also an empty list, which has no fields that could be owned.
-        let keep = typed::compare(&NOTHING, self.config, self.schema).added;
         let mut owned = fields.clone();
         for ownership in others.entries.values() {
             owned.extend(ownership.fields.set().into_owned());
@@ -314,11 +312,10 @@ impl<'a> Task<'a> {
         pruned.subtract_recursively(&last);
         let mut removal = merged.difference(&pruned);
         removal.subtract(&named(&owned));
-        removal.subtract(&keep);
         let mut pruned = merged.clone();
         pruned.subtract_recursively(&removal);
         let removal = merged.difference(&pruned).intersection(&last);
-        typed::remove(object, &removal, &keep, self.schema);
+        typed::remove(object, &removal, self.schema);
     }
 
     /// Fields that client-side apply set and that still have that value.

@@ -583,13 +583,13 @@ fn merged_list(kind: Type<'_>, live: &[Value], config: &[Value]) -> Vec<Value> {
     out
 }
 
-/// Removes fields from a value. A map or list of which nothing is left goes, too, unless `keep` has something there.
-pub fn remove(value: &mut Value, fields: &Set, keep: &Set, schema: &Schema) {
-    remove_below(Type::from(schema), value, fields, Some(keep));
+/// Removes fields from a value. A map or list that stays, but of which nothing is left, is null then.
+pub fn remove(value: &mut Value, fields: &Set, schema: &Schema) {
+    remove_below(Type::from(schema), value, fields);
 }
 
 /// Answers whether nothing is left.
-fn remove_below(kind: Type<'_>, value: &mut Value, fields: &Set, keep: Option<&Set>) -> bool {
+fn remove_below(kind: Type<'_>, value: &mut Value, fields: &Set) -> bool {
     if fields.is_empty() {
         return false;
     }
@@ -599,9 +599,10 @@ fn remove_below(kind: Type<'_>, value: &mut Value, fields: &Set, keep: Option<&S
         if node.member {
             return false;
         }
-        let keep = keep.and_then(|keep| keep.get(element));
-        let emptied = remove_below(kind.below(element), child, &node.below, keep.map(|node| &node.below));
-        !emptied || keep.is_some()
+        if remove_below(kind.below(element), child, &node.below) {
+            *child = Value::Null;
+        }
+        true
     };
     match (kind.shape(value), value) {
         (Shape::Map, Value::Object(members)) => {

@@ -13,6 +13,12 @@ impl Schema {
     /// Fills in defaults, into objects that exist. A null where null is no value (`nullable` is not set) is replaced by
     /// the default; where there is none, it is dropped.
     pub fn apply_defaults(&self, value: &mut Value) {
+        self.drop_nulls(value);
+        self.fill_defaults(value);
+    }
+
+    /// Fills in defaults, into objects that exist and in the place of null where null is no value. Other nulls stay.
+    pub fn fill_defaults(&self, value: &mut Value) {
         if self.definition_name() == Some(OBJECT_META) {
             // Decoded like that of built-in kinds: without nulls, and what is missing stays missing.
             self.canonicalize(value);
@@ -29,17 +35,13 @@ impl Schema {
                     }
                     members.insert(name.to_owned(), default.clone());
                 }
-                members.retain(|name, value| {
-                    let Some(child) = self.child(name) else { return true };
-                    if value.is_null() && !child.is_nullable() {
-                        match child.default_value() {
-                            Some(default) => *value = default.clone(),
-                            None => return false,
-                        }
+                for (name, value) in members {
+                    let Some(child) = self.child(name) else { continue };
+                    if let (Value::Null, false, Some(default)) = (&*value, child.is_nullable(), child.default_value()) {
+                        *value = default.clone();
                     }
-                    child.apply_defaults(value);
-                    true
-                });
+                    child.fill_defaults(value);
+                }
             }
             Value::Array(elements) => {
                 let Some(items) = self.items() else { return };
@@ -50,8 +52,30 @@ impl Schema {
                     {
                         *value = default.clone();
                     }
-                    items.apply_defaults(value);
+                    items.fill_defaults(value);
                 }
+            }
+            _ => {}
+        }
+    }
+
+    /// Drops members that are null where null is no value and no default takes its place.
+    fn drop_nulls(&self, value: &mut Value) {
+        if self.definition_name() == Some(OBJECT_META) {
+            return;
+        }
+        match value {
+            Value::Object(members) => members.retain(|name, value| {
+                let Some(child) = self.child(name) else { return true };
+                if value.is_null() && !child.is_nullable() && child.default_value().is_none() {
+                    return false;
+                }
+                child.drop_nulls(value);
+                true
+            }),
+            Value::Array(elements) => {
+                let Some(items) = self.items() else { return };
+                elements.iter_mut().for_each(|value| items.drop_nulls(value));
             }
             _ => {}
         }

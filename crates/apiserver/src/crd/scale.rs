@@ -61,6 +61,7 @@ fn find<'a>(
     let mut current = object;
     let mut end = 0;
     for name in path.split('.') {
+        end += name.len() + usize::from(end > 0);
         match current {
             Value::Object(members) => match members.get(name) {
                 Some(next) => current = next,
@@ -69,7 +70,6 @@ fn find<'a>(
             Value::Null => return Ok(None),
             other => return unfit(end, other, "map[string]interface{}"),
         }
-        end += name.len() + usize::from(end > 0);
     }
     match fits(current) {
         true => Ok(Some(current)),
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(
             found(json!({"spec": "x"}), true),
             [
-                ".spec.replicas: Invalid value: 0: .spec accessor error: x is of the type string, expected map[string]interface{}"
+                ".spec.replicas: Invalid value: 0: .spec.replicas accessor error: x is of the type string, expected map[string]interface{}"
             ]
         );
     }

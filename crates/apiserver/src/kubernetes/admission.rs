@@ -92,6 +92,9 @@ pub struct ServiceAccountPlugin {
 /// Where containers find what their service account gives them.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
+/// How names of volumes with what a service account gives begin.
+const TOKEN_VOLUMES: &str = "kube-api-access-";
+
 impl ServiceAccountPlugin {
     /// Mounts a token into a pod, unless it or its account is against it.
     fn mount_token(attributes: &mut Attributes<'_>, account: &Value) {
@@ -103,7 +106,16 @@ impl ServiceAccountPlugin {
         if !wish(spec).or_else(|| wish(account)).unwrap_or(true) {
             return;
         }
-        let name = format!("kube-api-access-{suffix}");
+        let there = meta::elements(spec, "/volumes")
+            .iter()
+            .map(|volume| meta::text(volume, "/name"));
+        // a pod that is made of another brings the other's volume
+        let there = there
+            .filter(|name| name.starts_with(TOKEN_VOLUMES))
+            .map(str::to_owned)
+            .next();
+        let is_there = there.is_some();
+        let name = there.unwrap_or_else(|| format!("{TOKEN_VOLUMES}{suffix}"));
         let mut mounted = false;
         for list in ["initContainers", "containers"] {
             for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
@@ -119,7 +131,7 @@ impl ServiceAccountPlugin {
                 mounted = true;
             }
         }
-        let Some(spec) = spec.as_object_mut().filter(|_| mounted) else {
+        let Some(spec) = spec.as_object_mut().filter(|_| mounted && !is_there) else {
             return;
         };
         let volumes = spec.entry("volumes").or_insert_with(|| json!([]));

@@ -303,6 +303,12 @@ pub(super) fn flow_schemas(mut kind: Kind) -> Kind {
             fill(spec, &[("matchingPrecedence", json!(1000))], true);
         }
     };
+    kind.row_order = Some(|schema| {
+        schema
+            .pointer("/spec/matchingPrecedence")
+            .and_then(Value::as_i64)
+            .unwrap_or(0)
+    });
     kind.validate = validate_schema;
     kind.validate_status = |schema, _| conditions(schema);
     kind

@@ -168,7 +168,7 @@ impl Subresource for Token {
                 exp: now.saturating_add(seconds),
                 iat: now,
                 nbf: now,
-                jti: format!("{:016x}", context.chance),
+                jti: gardener_apimachinery::chance::uid_of(context.chance),
                 kubernetes: claims,
             })
             .map_err(ApiError::internal)?;

@@ -143,6 +143,8 @@ pub(super) struct Kind {
     pub(super) canonicalize: fn(&mut Value),
     /// Annotations that upstream makes of fields that are not in the API.
     pub(super) made_annotations: &'static [&'static str],
+    /// What a table is ordered by, if not by names.
+    pub(super) row_order: Option<fn(&Value) -> i64>,
     /// Lists, by their JSON pointers, that are something else when they are empty than when they are absent.
     pub(super) lists_kept_empty: &'static [&'static str],
     /// Fields that writes to the object (no name) or to a subresource leave alone, besides those that all kinds have.
@@ -189,6 +191,7 @@ impl Kind {
             default_stored: |_| {},
             canonicalize: |_| {},
             made_annotations: &[],
+            row_order: None,
             lists_kept_empty: &[],
             left_alone: |_| &[],
             warnings: |_, _| Vec::new(),
@@ -376,6 +379,10 @@ impl Strategy for Kind {
 
     fn row(&self, now: Timestamp, object: &Value) -> Vec<Value> {
         (self.row)(now, object)
+    }
+
+    fn row_order(&self) -> Option<fn(&Value) -> i64> {
+        self.row_order
     }
 
     fn convert(&self, object: &mut Value, from: &str, to: &str) -> Result<(), ApiError> {

@@ -172,8 +172,10 @@ fn read_field(field: &Field, wire: Wire<'_>, object: &mut Map<String, Value>, de
         Value::Null => true,
         _ => false,
     };
-    // a message is there or not: a port 0 and a schema `false` say something
-    let says = matches!(field.kind, Kind::Message(_)) && !matches!(&value, Value::String(text) if text.is_empty());
+    // a message is there or not: a port 0, a schema `false` and a default `""` say something
+    let is_json = |id| messages::message(id).is_some_and(|message| message.form == Form::Json);
+    let is_empty_text = matches!(&value, Value::String(text) if text.is_empty());
+    let says = matches!(field.kind, Kind::Message(id) if !is_empty_text || is_json(id));
     if !zero || ((field.keep_zero || says) && !value.is_null()) {
         object.insert(field.name.clone(), value);
     }

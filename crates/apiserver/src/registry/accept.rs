@@ -1,6 +1,7 @@
 //! From a decoded body to an object of the resource's kind: right kind, known fields only, the schema's and the kind's defaults.
 
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::{Error, Path};
 use gardener_apimachinery::pointer::Pointed;
 use gardener_schema::Schema;
 use gardener_schema::json::type_of;
@@ -86,6 +87,17 @@ pub(crate) fn unreadable(object: &Value) -> Option<String> {
 }
 
 impl Scope {
+    /// The body that should tell a custom resource, but names no kind, and what is said of it. Nothing else tells of what kind a custom resource is.
+    pub(crate) fn kindless(&self, object: &Value) -> Option<(String, String)> {
+        let is_told = self.definition.is_go_type() || !meta::text(object, "/kind").is_empty();
+        if is_told || unreadable(object).is_some() {
+            return None;
+        }
+        let body = object.to_string();
+        let why = format!("Object 'Kind' is missing in '{body}'");
+        Some((body, why))
+    }
+
     /// A body that is no object of the kind at all.
     pub(crate) fn unrecognized(&self, why: &str, body: &[u8]) -> ApiError {
         let kind = self.spec().map_or("", |version| version.kind.as_str());
@@ -105,6 +117,9 @@ impl Scope {
         warnings: &mut Vec<String>,
     ) -> Result<(), Misfit> {
         let version = self.spec()?;
+        if let Some((body, why)) = self.kindless(object) {
+            return Err(self.unrecognized(&why, body.as_bytes()).into());
+        }
         if object.is_null() {
             *object = Value::Object(Map::new());
         }
@@ -163,7 +178,7 @@ impl Scope {
         if let Some(warning) = single_owners(object) {
             warnings.push(warning);
         }
-        self.fill_defaults(context, object)?;
+        self.fill_defaults(context, object, source)?;
         Ok(())
     }
 
@@ -179,7 +194,7 @@ impl Scope {
     fn check_kind(&self, object: &Value, version: &Version) -> Result<(), Misfit> {
         let expected = self.definition.api_version(&self.version);
         let named = |pointer: &str, default: &str| match meta::text(object, pointer) {
-            "" => default.to_owned(),
+            "" if self.definition.is_go_type() => default.to_owned(),
             text => text.to_owned(),
         };
         let (api_version, kind) = (named("/apiVersion", &expected), named("/kind", &version.kind));
@@ -193,6 +208,14 @@ impl Scope {
         };
         if !self.definition.is_go_type() && api_version != expected {
             return Err(other_version().into());
+        }
+        if !self.definition.is_go_type() {
+            // what replaces an object must tell its revision first
+            if !self.name.is_empty() && meta::resource_version(object).is_empty() {
+                return Ok(());
+            }
+            let error = Error::invalid(&Path::new("kind"), kind.as_str(), format!("must be {}", version.kind));
+            return Err(ApiError::invalid(&self.definition.group, &kind, meta::name(object), &[error]).into());
         }
         let (group, own_version) = api_version.rsplit_once('/').unwrap_or(("", &api_version));
         let cannot = |why: String| {
@@ -256,7 +279,7 @@ impl Scope {
         is_served || same_kind && is_older(group) && (group == self.definition.group || moved)
     }
 
-    fn fill_defaults(&self, context: &Context<'_>, object: &mut Value) -> Result<(), ApiError> {
+    fn fill_defaults(&self, context: &Context<'_>, object: &mut Value, source: &Source) -> Result<(), ApiError> {
         // what a write of the status does not change comes from what is stored
         let kept = |key: &str| matches!(key, "apiVersion" | "kind" | "metadata" | "status");
         if self.keeps_all_but_status()
@@ -268,7 +291,10 @@ impl Scope {
         if self.definition.strategy.validates_schema()
             && let Some(schema) = &self.spec()?.schema
         {
-            schema.apply_defaults(object);
+            match source.is_merged() {
+                true => schema.fill_defaults(object),
+                false => schema.apply_defaults(object),
+            }
         }
         self.definition.strategy.default(context, object);
         Ok(())

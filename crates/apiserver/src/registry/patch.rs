@@ -76,7 +76,8 @@ impl Scope {
         let decoded = decode_patch(kind, body, options)?;
         let findings = match kind {
             PatchKind::Json => Source::telling(found_in_operations(&decoded, options)?),
-            _ => Source::default(),
+            PatchKind::Apply => Source::merged(),
+            PatchKind::Merge | PatchKind::Strategic => Source::default(),
         };
         if kind == PatchKind::Apply {
             self.check_applied(&decoded.value)?;
@@ -110,6 +111,14 @@ impl Scope {
             };
             if let (PatchKind::Json, Some(why)) = (kind, unreadable(&patched)) {
                 return Err(not_an_object(patched.to_string(), why));
+            }
+            if let Some((_, why)) = self.kindless(&patched) {
+                return Err(not_an_object(patched.to_string(), why));
+            }
+            if !self.definition.is_go_type() && meta::text(&patched, "/apiVersion").is_empty() {
+                return Err(ApiError::internal(
+                    "Object 'apiVersion' is missing in 'object has no apiVersion field'",
+                ));
             }
             let managed = match kind {
                 PatchKind::Apply => patched.at("/metadata/managedFields").cloned(),
@@ -184,7 +193,7 @@ impl Scope {
     }
 
     /// The schema by which strategic merge patches go; custom resources have no such patch.
-    fn strategic_schema(&self) -> Result<Arc<Schema>, ApiError> {
+    pub(crate) fn strategic_schema(&self) -> Result<Arc<Schema>, ApiError> {
         let version = self.spec()?;
         let schema = version.schema.clone();
         schema
@@ -323,7 +332,7 @@ impl Scope {
                 field_validation: FieldValidation::Ignore,
                 ..options.clone()
             },
-            &Source::default(),
+            &Source::merged(),
             &mut warnings,
         )?;
         let uid = meta::text(config, "/metadata/uid");

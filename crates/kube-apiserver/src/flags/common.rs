@@ -22,7 +22,7 @@ pub const SWITCHES: [&str; 17] = [
 ];
 
 /// With a value.
-pub const VALUES: [&str; 53] = [
+pub const VALUES: [&str; 52] = [
     "allow-metric-labels",
     "allow-metric-labels-manifest",
     "audit-log-batch-buffer-size",
@@ -56,7 +56,6 @@ pub const VALUES: [&str; 53] = [
     "etcd-db-metric-poll-interval",
     "etcd-healthcheck-timeout",
     "etcd-readycheck-timeout",
-    "external-hostname",
     "http2-max-streams-per-connection",
     "lease-reuse-duration-seconds",
     "livez-grace-period",

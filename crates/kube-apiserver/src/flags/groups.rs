@@ -1,6 +1,6 @@
 //! Flags that API servers share, with what is wrong with them: as the option structs of k8s.io/apiserver, which upstream's servers are made of.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -16,6 +16,9 @@ pub struct ServingFlags {
     /// The address under which members of the cluster reach this server [default: the bind address, or the host's own].
     #[arg(long, value_name = "IP")]
     pub advertise_address: Option<IpAddr>,
+    /// The host name under which this server is told to clients [default: the advertised address].
+    #[arg(long, value_name = "HOST")]
+    pub external_hostname: Option<String>,
     /// The address to listen on.
     #[arg(long, default_value = "0.0.0.0", value_name = "IP")]
     pub bind_address: IpAddr,
@@ -220,6 +223,15 @@ impl ServingFlags {
     pub fn port(&self) -> u16 {
         // others are refused
         u16::try_from(self.secure_port).unwrap_or_default()
+    }
+
+    /// Host and port that clients are told.
+    pub fn external_address(&self) -> String {
+        let port = self.port();
+        match self.external_hostname.as_deref().filter(|name| !name.is_empty()) {
+            Some(name) => format!("{name}:{port}"),
+            None => SocketAddr::new(self.advertised(), port).to_string(),
+        }
     }
 
     /// The address under which others reach this server.

@@ -191,7 +191,7 @@ fn shown(call: &Call, scope: &Scope, scale: Value, accept: Accept) -> Result<Res
         }
         Shape::Table => {
             let style = call.table_style(accept)?;
-            let count = |path: &str| scale.pointer(path).and_then(Value::as_i64).unwrap_or(0).into();
+            let count = |path: &str| scale.at(path).and_then(Value::as_i64).unwrap_or(0).into();
             let age = table::age(call.cluster.clock().now(), &scale);
             let cells = vec![
                 meta::name(&scale).into(),

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use gardener_apimachinery::pointer::Pointed;
 use http::Request;
 use kube::Client;
 use kube::client::Body;
@@ -223,7 +224,7 @@ fn large_shoot(number: u32, pools: usize) -> Value {
             "kubernetes": {"kubelet": {"maxPods": 110, "kubeReserved": {"cpu": "80m", "memory": "1Gi", "pid": "20k"}, "evictionHard": {"memoryAvailable": "100Mi", "imageFSAvailable": "5%", "nodeFSAvailable": "5%"}}},
         })
     };
-    if let Some(workers) = shoot.pointer_mut("/spec/provider/workers") {
+    if let Some(workers) = shoot.at_mut("/spec/provider/workers") {
         *workers = (0..pools).map(pool).collect();
     }
     shoot
@@ -250,10 +251,7 @@ async fn shoots_of(client: &Client) -> anyhow::Result<Vec<Value>> {
 /// What a gardenlet writes while it reconciles.
 fn status_update(shoot: &Value, number: u32) -> anyhow::Result<Request<Body>> {
     let mut shoot = shoot.clone();
-    let name = shoot
-        .pointer("/metadata/name")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let name = shoot.at("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     let path = format!("{SHOOTS}/{name}/status");
     let now = "2026-01-01T00:00:00Z";
     let condition = |name: &str| json!({"type": name, "status": "True", "reason": "Measured", "message": "All is well.", "lastTransitionTime": now, "lastUpdateTime": now});

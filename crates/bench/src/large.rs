@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
+use gardener_apimachinery::pointer::Pointed;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
@@ -217,7 +218,7 @@ async fn projects(client: &Client, arguments: &Arguments) -> anyhow::Result<Vec<
     until("all projects are ready", Duration::from_secs(1800), async || {
         tokio::time::sleep(Duration::from_millis(500)).await;
         let listed = all.list(&ListParams::default()).await?.items;
-        let is_ready = |own: &&DynamicObject| own.data.pointer("/status/phase") == Some(&json!("Ready"));
+        let is_ready = |own: &&DynamicObject| own.data.at("/status/phase") == Some(&json!("Ready"));
         let own = listed
             .iter()
             .filter(|own| own.metadata.name.as_deref() != Some("garden"));

@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use gardener_apimachinery::pointer::Pointed;
 use regex::{Captures, Regex};
 use serde_json::{Map, Value};
 
@@ -91,7 +92,7 @@ impl Normalizer {
     }
 
     fn object(&mut self, members: &Map<String, Value>) -> Map<String, Value> {
-        let of_object = || members.get("object")?.pointer("/metadata/generateName");
+        let of_object = || members.get("object")?.at("/metadata/generateName");
         let generated = members
             .get("generateName")
             .or_else(of_object)
@@ -151,7 +152,7 @@ impl Normalizer {
 
 fn without_revision(value: &Value, pointer: &str) -> Value {
     let mut value = value.clone();
-    if let Some(revision) = value.pointer_mut(pointer) {
+    if let Some(revision) = value.at_mut(pointer) {
         *revision = "<revision>".into();
     }
     value

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, bail};
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apiserver::protobuf;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT, WARNING};
 use http::{Method, Request};
@@ -64,7 +65,7 @@ pub async fn play(
         answer.asked = asked.iter().map(|asked| normalizer.value(asked)).collect();
         answers.push(answer);
         for (name, pointer) in &step.save {
-            let value = match body.pointer(pointer) {
+            let value = match body.at(pointer) {
                 Some(Value::String(text)) => text.clone(),
                 Some(other) => other.to_string(),
                 None => String::new(),

@@ -9,6 +9,7 @@ use anyhow::Context;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gardener_apimachinery::clock::Clock;
+use gardener_apimachinery::pointer::Pointed;
 use http::header::CONTENT_TYPE;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
@@ -176,7 +177,7 @@ impl Webhook {
 }
 
 fn answered(script: &Script, review: &Value) -> anyhow::Result<String> {
-    let uid = review.pointer("/request/uid").cloned().unwrap_or(Value::Null);
+    let uid = review.at("/request/uid").cloned().unwrap_or(Value::Null);
     let mut response = script.response.clone().unwrap_or_else(|| json!({"allowed": true}));
     let members = response.as_object_mut().context("a response is an object")?;
     members.entry("uid").or_insert(uid);
@@ -187,8 +188,8 @@ fn answered(script: &Script, review: &Value) -> anyhow::Result<String> {
     if let Some(operations) = &script.convert {
         members.remove("allowed");
         members.entry("result").or_insert_with(|| json!({"status": "Success"}));
-        let version = review.pointer("/request/desiredAPIVersion").cloned();
-        let mut objects = review.pointer("/request/objects").cloned().unwrap_or_default();
+        let version = review.at("/request/desiredAPIVersion").cloned();
+        let mut objects = review.at("/request/objects").cloned().unwrap_or_default();
         for object in objects.as_array_mut().into_iter().flatten() {
             if let (Some(members), Some(version)) = (object.as_object_mut(), &version) {
                 members.insert("apiVersion".into(), version.clone());

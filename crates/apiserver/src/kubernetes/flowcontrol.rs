@@ -1,6 +1,7 @@
 //! Flow schemas, priority levels, and API services: how requests find their way.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Map, Value, json};
 
 use super::checks::{self, is_true, list, number, spec_of, syntax, text};
@@ -305,7 +306,7 @@ pub(super) fn flow_schemas(mut kind: Kind) -> Kind {
     };
     kind.row_order = Some(|schema| {
         schema
-            .pointer("/spec/matchingPrecedence")
+            .at("/spec/matchingPrecedence")
             .and_then(Value::as_i64)
             .unwrap_or(0)
     });

@@ -208,15 +208,31 @@ impl<K: Kept> Informer<K> {
         Q: Ord + Clone + Send + Sync + 'static,
         I: IntoIterator<Item = Q>,
     {
+        self.feed_after(queue, Duration::ZERO, wanted, keys);
+    }
+
+    /// As [`Informer::feed_if`], but the keys come after `delay`, so that changes within that time are one reason for work.
+    pub fn feed_after<Q, I>(
+        &self,
+        queue: &Queue<Q>,
+        delay: Duration,
+        wanted: impl Fn(&Change<K>) -> bool + Send + Sync + 'static,
+        keys: impl Fn(&K) -> I + Send + Sync + 'static,
+    ) where
+        Q: Ord + Clone + Send + Sync + 'static,
+        I: IntoIterator<Item = Q>,
+    {
         let queue = queue.clone();
         self.on_change(move |change| {
             if !wanted(change) {
                 return;
             }
             if let Change::Applied { old: Some(old), .. } = change {
-                keys(old).into_iter().for_each(|key| queue.add(key));
+                keys(old).into_iter().for_each(|key| queue.add_after(key, delay));
             }
-            keys(change.object()).into_iter().for_each(|key| queue.add(key));
+            keys(change.object())
+                .into_iter()
+                .for_each(|key| queue.add_after(key, delay));
         });
     }
 

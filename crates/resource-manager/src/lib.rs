@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod csr_approver;
+mod followed;
 mod health;
 mod managed_resource;
 mod mapper;

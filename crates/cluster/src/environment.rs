@@ -91,8 +91,6 @@ impl Config {
 pub(crate) const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 /// How soon a key whose decision was outdated comes again.
 pub(crate) const OUTDATED: Duration = Duration::from_millis(20);
-/// How long a key waits for more of what it is about to change: what happens at once to many pods of one controller is one piece of work.
-const GATHERING: Duration = Duration::from_millis(1);
 /// The index of pods, replica sets and controller revisions by their controller's uid.
 pub(crate) const BY_OWNER: &str = "owner";
 /// The index of pods by node.
@@ -321,7 +319,7 @@ impl Environment {
         });
         let takes_part =
             move |change: &Change<Clustered<K>>| participants.has(&change.object().cluster, role) && wanted(change);
-        informer.feed_after(queue, GATHERING, takes_part, move |object| keys(object));
+        informer.feed_gathered(queue, takes_part, move |object| keys(object));
     }
 
     /// Reconciles the keys of a queue, in clusters that take part, until the process stops.

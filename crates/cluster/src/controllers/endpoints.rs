@@ -230,7 +230,7 @@ async fn write_slices(
     for (ports, endpoints) in wanted {
         let set = |slice: &mut EndpointSlice| {
             slice.ports = (!ports.is_empty()).then(|| ports.clone());
-            slice.endpoints = Some(endpoints.clone());
+            slice.endpoints = (!endpoints.is_empty()).then(|| endpoints.clone());
             slice.metadata.labels = Some(labels.clone());
         };
         match free.next() {

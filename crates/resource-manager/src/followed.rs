@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gardener_controller::queue::GATHERING;
 use gardener_controller::{Change, Informer, ObjectRef, Queue};
 use gardener_rules::health;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -206,7 +207,7 @@ impl Followed {
                 && let Some(origin) = change.object().origin()
                 && namespace.as_ref().is_none_or(|own| *own == origin.namespace)
             {
-                changed.add(origin);
+                changed.add_after(origin, GATHERING);
             }
         });
         Kind { objects, written }
@@ -242,77 +243,4 @@ fn path(mapping: &Mapping) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn resource(api_version: &str, kind: &str) -> ApiResource {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk(group, version, kind))
-    }
-
-    fn managed(resource: &ApiResource, object: Value) -> Arc<Managed> {
-        let mut managed: Managed = serde_json::from_value(object).unwrap();
-        managed.judge(resource);
-        Arc::new(managed)
-    }
-
-    #[test]
-    fn grm_25_changes_count_that_change_health() {
-        let resource = resource("apps/v1", "StatefulSet");
-        let set = |ready: i64, label: &str| {
-            let metadata =
-                json!({"name": "a", "generation": 1, "labels": {"a": label}, "annotations": {ORIGIN: "c:n/m"}});
-            let status = json!({"observedGeneration": 1, "readyReplicas": ready, "updatedReplicas": 2});
-            managed(
-                &resource,
-                json!({"metadata": metadata, "spec": {"replicas": 2}, "status": status}),
-            )
-        };
-        assert_eq!(
-            set(1, "x").health.unhealthy.as_deref(),
-            Some("not enough ready replicas (1/2)")
-        );
-        assert_eq!(set(2, "x").health, Health::default());
-        assert_eq!(set(2, "x").origin(), Some(ObjectRef::new("n", "m")));
-        let applied = |old, new| Change::Applied { old, new };
-        assert!(matters(&applied(None, set(2, "x"))));
-        assert!(matters(&applied(Some(set(1, "x")), set(2, "x"))));
-        assert!(!matters(&applied(Some(set(2, "x")), set(2, "y"))));
-        assert!(matters(&Change::Deleted(set(2, "x"))));
-    }
-
-    #[test]
-    fn grm_27_what_is_to_be_skipped_is_healthy_and_other_kinds_are_when_they_are_there() {
-        let skipped = json!({"metadata": {"name": "a", "annotations": {SKIP: "true"}}, "spec": {"replicas": 1}});
-        assert_eq!(
-            managed(&resource("apps/v1", "Deployment"), skipped).health,
-            Health::default()
-        );
-        let map = json!({"metadata": {"name": "a"}, "data": {"a": "b"}});
-        assert_eq!(managed(&resource("v1", "ConfigMap"), map).health, Health::default());
-    }
-
-    #[test]
-    fn writes_are_waited_for() {
-        let resource = resource("v1", "ConfigMap");
-        let at = |version: &str| {
-            managed(
-                &resource,
-                json!({"metadata": {"name": "a", "resourceVersion": version}}),
-            )
-        };
-        let (notes, place) = (Written::default(), ObjectRef::cluster_scoped("a"));
-        for (seen, left) in [("9", true), ("10", false)] {
-            notes.lock().insert(place.clone(), 10);
-            let change = Change::Applied {
-                old: None,
-                new: at(seen),
-            };
-            forget_written(&notes, &place, &change);
-            assert_eq!(notes.lock().contains_key(&place), left, "{seen}");
-        }
-        notes.lock().insert(place.clone(), 10);
-        forget_written(&notes, &place, &Change::Deleted(at("11")));
-        assert!(notes.lock().is_empty());
-    }
-}
+mod tests;

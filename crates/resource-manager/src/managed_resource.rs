@@ -1,5 +1,6 @@
 //! The ManagedResource controller: applies what the secrets carry, deletes what they no longer carry `[EXT-142]`–`[EXT-170]`.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,8 +74,8 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) {
     let health: Queue<ObjectRef> = Queue::new();
     let own = config.clone();
     let mine = move |change: &Change<ManagedResource>| wants_reconcile(change) && is_concerned(&own, change);
-    resources.feed_if(&queue, mine, |resource| [ObjectRef::of(resource)]);
-    resources.feed_if(&health, wants_health, |resource| [ObjectRef::of(resource)]);
+    resources.feed_gathered(&queue, mine, |resource| [ObjectRef::of(resource)]);
+    resources.feed_gathered(&health, wants_health, |resource| [ObjectRef::of(resource)]);
     // all that is asked of secrets here is whether their data has changed
     let secrets = Informer::start_tidied(secrets_api, watcher::Config::default(), &stop, keep_checksums);
     {
@@ -459,22 +460,24 @@ impl Reconciler {
     async fn delete(&self, resource: &ManagedResource) -> Result<Action, ReconcileError> {
         const MESSAGE: &str = "The resources are currently being deleted.";
         let api = self.resource_api(&resource.namespace().unwrap_or_default());
+        let mut resource = Cow::Borrowed(resource);
         if !resource.spec.keep_objects.unwrap_or(false) {
-            let resource = self
+            let told = self
                 .tell(
-                    resource,
+                    &resource,
                     &[
                         (HEALTHY, "False", "DeletionPending", MESSAGE),
                         (PROGRESSING, "True", "DeletionPending", MESSAGE),
                     ],
                 )
                 .await?;
-            let origin = format!("{}/{}", resource.namespace().unwrap_or_default(), resource.name_any());
-            if let Some(action) = self.clean(&resource, &[], &BTreeSet::new(), &origin).await? {
+            let origin = format!("{}/{}", told.namespace().unwrap_or_default(), told.name_any());
+            if let Some(action) = self.clean(&told, &[], &BTreeSet::new(), &origin).await? {
                 return Ok(action);
             }
+            resource = Cow::Owned(told);
         }
-        apply::remove_finalizer(&api, &api.get(&resource.name_any()).await?, &self.config.finalizer()).await?;
+        apply::remove_finalizer(&api, resource.as_ref(), &self.config.finalizer()).await?;
         Ok(Action::Done)
     }
 }

@@ -329,8 +329,8 @@ impl Target {
                 Err(error) if gardener_controller::apply::is_not_found(&error) => return Ok(Gone::Yes),
                 Err(error) => return Err(error.into()),
             }
-        } else {
-            self.finalize(&api, &live, &name).await?;
+        } else if !self.finalize(&api, &live, &name).await? {
+            return Ok(Gone::NotYet(format!("{api_version}/{kind}/{namespace}/{name}")));
         }
         Ok(match api.get_opt(&name).await? {
             None => Gone::Yes,
@@ -361,17 +361,17 @@ impl Target {
         Ok(())
     }
 
-    /// Removes the finalizers of an object whose deletion lasts longer than its annotation allows.
-    async fn finalize(&self, api: &Api<DynamicObject>, live: &Value, name: &str) -> Result<(), TargetError> {
+    /// Removes the finalizers of an object whose deletion lasts longer than its annotation allows; answers whether it did.
+    async fn finalize(&self, api: &Api<DynamicObject>, live: &Value, name: &str) -> Result<bool, TargetError> {
         let Ok(patience) = annotation(live, FINALIZE_AFTER).parse::<Span>() else {
-            return Ok(());
+            return Ok(false);
         };
         let Ok(asked) = text(live, "/metadata/deletionTimestamp").parse::<jiff::Timestamp>() else {
-            return Ok(());
+            return Ok(false);
         };
         let lasted = Duration::from_secs(u64::try_from(self.clock.now().as_second() - asked.as_second()).unwrap_or(0));
         if lasted < patience.to_std() {
-            return Ok(());
+            return Ok(false);
         }
         if text(live, "/kind") == "Namespace" {
             let body: DynamicObject = serde_json::from_value(
@@ -382,7 +382,7 @@ impl Target {
         }
         let patch = json!({"metadata": {"finalizers": null}});
         api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -20,8 +20,8 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota, Secret, Service,
-    ServiceAccount,
+    ConfigMap, Endpoints, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota, Secret,
+    Service, ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -148,6 +148,7 @@ informers! {
     revisions: ControllerRevision,
     jobs: Job,
     endpoint_slices: EndpointSlice,
+    endpoints: Endpoints,
     budgets: PodDisruptionBudget,
     signing_requests: CertificateSigningRequest,
     quotas: ResourceQuota,
@@ -252,6 +253,13 @@ impl Environment {
         Api::namespaced(self.client(&at.cluster), &at.namespace)
     }
 
+    /// Whether the namespace of a key is being deleted: nothing can be created there any more.
+    pub fn is_ending(&self, key: &ObjectRef) -> bool {
+        let place = ObjectRef::cluster_scoped(key.namespace.as_str()).in_cluster(key.cluster.as_str());
+        let namespace = self.informers.namespaces.get(&place);
+        namespace.is_some_and(|namespace| namespace.object.metadata.deletion_timestamp.is_some())
+    }
+
     /// Writes an event about an object.
     pub async fn event<K: Resource<DynamicType = ()>>(
         &self,
@@ -311,7 +319,7 @@ impl Environment {
         });
         let takes_part =
             move |change: &Change<Clustered<K>>| participants.has(&change.object().cluster, role) && wanted(change);
-        informer.feed_if(queue, takes_part, move |object| keys(object));
+        informer.feed_gathered(queue, takes_part, move |object| keys(object));
     }
 
     /// Reconciles the keys of a queue, in clusters that take part, until the process stops.

@@ -8,10 +8,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-/// What can be written: any kind, typed or dynamic.
-pub trait Writable: Resource + Clone + DeserializeOwned + Serialize + Debug {}
+/// What an API holds: any kind, typed or dynamic, or the metadata of one.
+pub trait Stored: Resource + Clone + DeserializeOwned + Serialize + Debug {}
 
-impl<K: Resource + Clone + DeserializeOwned + Serialize + Debug> Writable for K {}
+impl<K: Resource + Clone + DeserializeOwned + Serialize + Debug> Stored for K {}
+
+/// What can be written: any kind, typed or dynamic.
+pub trait Writable: Stored + PartialEq {}
+
+impl<K: Stored + PartialEq> Writable for K {}
 
 /// Why an object could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -112,6 +117,20 @@ async fn send<K: Writable>(
 ) -> Result<(K, Outcome), ApplyError> {
     let mut wanted = current.clone();
     mutate(&mut wanted);
+    if wanted == *current {
+        return Ok((wanted, Outcome::Unchanged));
+    }
+    send_difference(api, current, wanted, part, locked).await
+}
+
+/// As [`send`], when it is known what is wanted.
+async fn send_difference<K: Stored>(
+    api: &Api<K>,
+    current: &K,
+    wanted: K,
+    part: Part,
+    locked: bool,
+) -> Result<(K, Outcome), ApplyError> {
     let before = serde_json::to_value(current)?;
     let Some(mut patch) = merge_diff(&before, &serde_json::to_value(&wanted)?) else {
         return Ok((wanted, Outcome::Unchanged));
@@ -126,6 +145,12 @@ async fn send<K: Writable>(
         Part::Main => api.patch(&name, &parameters, &patch).await?,
         Part::Status => api.patch_status(&name, &parameters, &patch).await?,
     };
+    // the last finalizer of an object that goes is the end of it, not a change
+    let stays = current.meta().deletion_timestamp.is_none();
+    if stays && written.resource_version() == current.resource_version() {
+        // whoever sends this does not write objects as the API stores them, and will send it again
+        tracing::debug!(resource = api.resource_url(), name, ?patch, "a patch changed nothing");
+    }
     Ok((written, Outcome::Updated))
 }
 
@@ -249,7 +274,7 @@ pub async fn create_or_update<K: Writable>(
         Some(current) => {
             let mut wanted = current.clone();
             mutate(&mut wanted);
-            if serde_json::to_value(&current)? == serde_json::to_value(&wanted)? {
+            if wanted == current || serde_json::to_value(&current)? == serde_json::to_value(&wanted)? {
                 return Ok((wanted, Outcome::Unchanged));
             }
             let updated = api.replace(&name, &parameters, &wanted).await?;
@@ -269,7 +294,7 @@ pub async fn create_or_update<K: Writable>(
 ///
 /// # Errors
 /// What the API says.
-pub async fn apply<K: Writable>(api: &Api<K>, manager: &str, object: &K) -> Result<K, ApplyError> {
+pub async fn apply<K: Stored>(api: &Api<K>, manager: &str, object: &K) -> Result<K, ApplyError> {
     let parameters = PatchParams::apply(manager).force();
     Ok(api
         .patch(&object.name_any(), &parameters, &Patch::Apply(object))
@@ -285,25 +310,26 @@ pub fn has_finalizer<K: Resource>(object: &K, finalizer: &str) -> bool {
 ///
 /// # Errors
 /// What the API says; a conflict if the object changed meanwhile.
-pub async fn add_finalizer<K: Writable>(api: &Api<K>, object: &K, finalizer: &str) -> Result<(K, Outcome), ApplyError> {
-    patch_locked(api, object, |object| {
-        if !has_finalizer(object, finalizer) {
-            object.finalizers_mut().push(finalizer.to_owned());
-        }
-    })
-    .await
+pub async fn add_finalizer<K: Stored>(api: &Api<K>, object: &K, finalizer: &str) -> Result<(K, Outcome), ApplyError> {
+    let mut wanted = object.clone();
+    if has_finalizer(object, finalizer) {
+        return Ok((wanted, Outcome::Unchanged));
+    }
+    wanted.finalizers_mut().push(finalizer.to_owned());
+    send_difference(api, object, wanted, Part::Main, true).await
 }
 
 /// Removes a finalizer, guarded by the object's version; sends nothing if it is not there. An object that is gone is fine.
 ///
 /// # Errors
 /// What the API says; a conflict if the object changed meanwhile.
-pub async fn remove_finalizer<K: Writable>(api: &Api<K>, object: &K, finalizer: &str) -> Result<Outcome, ApplyError> {
-    let removed = patch_locked(api, object, |object| {
-        object.finalizers_mut().retain(|one| one != finalizer);
-    })
-    .await;
-    match removed {
+pub async fn remove_finalizer<K: Stored>(api: &Api<K>, object: &K, finalizer: &str) -> Result<Outcome, ApplyError> {
+    if !has_finalizer(object, finalizer) {
+        return Ok(Outcome::Unchanged);
+    }
+    let mut wanted = object.clone();
+    wanted.finalizers_mut().retain(|one| one != finalizer);
+    match send_difference(api, object, wanted, Part::Main, true).await {
         Ok((_, outcome)) => Ok(outcome),
         Err(error) if error.is_not_found() => Ok(Outcome::Unchanged),
         Err(error) => Err(error),
@@ -314,7 +340,7 @@ pub async fn remove_finalizer<K: Writable>(api: &Api<K>, object: &K, finalizer: 
 ///
 /// # Errors
 /// What the API says.
-pub async fn delete<K: Writable>(api: &Api<K>, name: &str) -> Result<bool, kube::Error> {
+pub async fn delete<K: Stored>(api: &Api<K>, name: &str) -> Result<bool, kube::Error> {
     delete_with(api, name, &DeleteParams::default()).await
 }
 
@@ -322,11 +348,7 @@ pub async fn delete<K: Writable>(api: &Api<K>, name: &str) -> Result<bool, kube:
 ///
 /// # Errors
 /// What the API says.
-pub async fn delete_with<K: Writable>(
-    api: &Api<K>,
-    name: &str,
-    parameters: &DeleteParams,
-) -> Result<bool, kube::Error> {
+pub async fn delete_with<K: Stored>(api: &Api<K>, name: &str, parameters: &DeleteParams) -> Result<bool, kube::Error> {
     match api.delete(name, parameters).await {
         Ok(_) => Ok(true),
         Err(error) if is_not_found(&error) => Ok(false),

@@ -15,7 +15,7 @@ use tokio::sync::SetOnce;
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::queue::RateLimit;
+use crate::queue::{GATHERING, RateLimit};
 use crate::raw::Raw;
 use crate::{ObjectRef, Queue};
 
@@ -208,15 +208,43 @@ impl<K: Kept> Informer<K> {
         Q: Ord + Clone + Send + Sync + 'static,
         I: IntoIterator<Item = Q>,
     {
+        self.feed_after(Duration::ZERO, queue, wanted, keys);
+    }
+
+    /// As [`Informer::feed_if`], but the keys wait for [`GATHERING`], so that changes within that time are one reason for work.
+    pub fn feed_gathered<Q, I>(
+        &self,
+        queue: &Queue<Q>,
+        wanted: impl Fn(&Change<K>) -> bool + Send + Sync + 'static,
+        keys: impl Fn(&K) -> I + Send + Sync + 'static,
+    ) where
+        Q: Ord + Clone + Send + Sync + 'static,
+        I: IntoIterator<Item = Q>,
+    {
+        self.feed_after(GATHERING, queue, wanted, keys);
+    }
+
+    fn feed_after<Q, I>(
+        &self,
+        delay: Duration,
+        queue: &Queue<Q>,
+        wanted: impl Fn(&Change<K>) -> bool + Send + Sync + 'static,
+        keys: impl Fn(&K) -> I + Send + Sync + 'static,
+    ) where
+        Q: Ord + Clone + Send + Sync + 'static,
+        I: IntoIterator<Item = Q>,
+    {
         let queue = queue.clone();
         self.on_change(move |change| {
             if !wanted(change) {
                 return;
             }
             if let Change::Applied { old: Some(old), .. } = change {
-                keys(old).into_iter().for_each(|key| queue.add(key));
+                keys(old).into_iter().for_each(|key| queue.add_after(key, delay));
             }
-            keys(change.object()).into_iter().for_each(|key| queue.add(key));
+            keys(change.object())
+                .into_iter()
+                .for_each(|key| queue.add_after(key, delay));
         });
     }
 

@@ -10,6 +10,9 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+/// How long a key may wait for more of what it is about to change: what happens to many objects at once is then one piece of work.
+pub const GATHERING: Duration = Duration::from_millis(1);
+
 /// How long a key that keeps failing waits: `base · 2^failures`, at most `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {

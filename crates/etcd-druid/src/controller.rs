@@ -69,10 +69,10 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) {
     let leases: Informer<Lease> = Informer::start(api(&config), managed, &stop);
     tokio::join!(sets.synced(), pods.synced(), leases.synced());
     let etcds: Informer<Etcd> = Informer::start(api(&config), watcher::Config::default(), &stop);
-    etcds.feed_if(&queue, is_news, |etcd| [ObjectRef::of(etcd)]);
-    sets.feed(&queue, part_of);
-    pods.feed(&queue, part_of);
-    leases.feed(&queue, part_of);
+    etcds.feed_gathered(&queue, is_news, |etcd| [ObjectRef::of(etcd)]);
+    sets.feed_gathered(&queue, |_| true, part_of);
+    pods.feed_gathered(&queue, |_| true, part_of);
+    leases.feed_gathered(&queue, |_| true, part_of);
     let reconciler = Arc::new(Reconciler {
         config,
         sets,

@@ -127,11 +127,11 @@ pub async fn run(config: Config, stop: CancellationToken) {
         Informer::start(shared.api(), watcher::Config::default(), &stop);
     let set_objects: Informer<MachineSet> = Informer::start(shared.api(), watcher::Config::default(), &stop);
     let machine_objects: Informer<Machine> = Informer::start(shared.api(), watcher::Config::default(), &stop);
-    deployment_objects.feed_if(&deployments, is_news, |one| [ObjectRef::of(one)]);
-    set_objects.feed_if(&sets, is_news, |one| [ObjectRef::of(one)]);
-    set_objects.feed(&deployments, |one| owner(one, "MachineDeployment"));
-    machine_objects.feed_if(&machines, is_news, |one| [ObjectRef::of(one)]);
-    machine_objects.feed(&sets, |one| owner(one, "MachineSet"));
+    deployment_objects.feed_gathered(&deployments, is_news, |one| [ObjectRef::of(one)]);
+    set_objects.feed_gathered(&sets, is_news, |one| [ObjectRef::of(one)]);
+    set_objects.feed_gathered(&deployments, |_| true, |one| owner(one, "MachineDeployment"));
+    machine_objects.feed_gathered(&machines, is_news, |one| [ObjectRef::of(one)]);
+    machine_objects.feed_gathered(&sets, |_| true, |one| owner(one, "MachineSet"));
     machine_objects.add_index("node", |machine: &Machine| {
         machine.labels().get(key::NODE).cloned().into_iter().collect()
     });

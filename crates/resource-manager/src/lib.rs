@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod csr_approver;
+mod followed;
 mod health;
 mod managed_resource;
 mod mapper;
@@ -94,7 +95,7 @@ mod fixtures {
 
     /// A seed, a shoot `shoot` with an administrator's client, and a manager between them.
     pub(crate) async fn world() -> (Seed, MemoryClusters, Config) {
-        let seed = Seed::with_groups(&["machine.sapcloud.io"]).await;
+        let seed = Seed::with_groups(&["machine.sapcloud.io", "resources.gardener.cloud"]).await;
         seed.namespace(NAMESPACE).await;
         let clusters = MemoryClusters::new();
         let config = Config {

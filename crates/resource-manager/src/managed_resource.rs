@@ -1,5 +1,6 @@
 //! The ManagedResource controller: applies what the secrets carry, deletes what they no longer carry `[EXT-142]`–`[EXT-170]`.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +15,10 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
+use crate::followed::Followed;
 use crate::mapper::Mapper;
 use crate::merge;
-use crate::target::{self, Gone, Target, TargetError};
+use crate::target::{self, Gone, Known, Target, TargetError};
 use crate::{Config, FINALIZER, health, order, source};
 use gardener_apimachinery::meta::is_true;
 
@@ -70,8 +72,10 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) {
     });
     let queue: Queue<ObjectRef> = Queue::new();
     let health: Queue<ObjectRef> = Queue::new();
-    resources.feed_if(&queue, wants_reconcile, |resource| [ObjectRef::of(resource)]);
-    resources.feed_if(&health, wants_health, |resource| [ObjectRef::of(resource)]);
+    let own = config.clone();
+    let mine = move |change: &Change<ManagedResource>| wants_reconcile(change) && is_concerned(&own, change);
+    resources.feed_gathered(&queue, mine, |resource| [ObjectRef::of(resource)]);
+    resources.feed_gathered(&health, wants_health, |resource| [ObjectRef::of(resource)]);
     // all that is asked of secrets here is whether their data has changed
     let secrets = Informer::start_tidied(secrets_api, watcher::Config::default(), &stop, keep_checksums);
     {
@@ -91,9 +95,9 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) {
     let target = Target {
         client: config.target.clone(),
         mapper: Mapper::new(config.target.clone()),
+        followed: Followed::new(&config, health.clone(), stop.clone()),
         clock: config.clock.clone(),
     };
-    let _watches = health::watch_target(&config, &health, &stop);
     let reconciler = Arc::new(Reconciler {
         config,
         target,
@@ -151,6 +155,13 @@ fn wants_reconcile(change: &Change<ManagedResource>) -> bool {
         }
         Change::Deleted { .. } => false,
     }
+}
+
+/// Whether a manager has something to do with a ManagedResource: it is responsible for it, or has been `[EXT-146]`.
+fn is_concerned(config: &Config, change: &Change<ManagedResource>) -> bool {
+    let resource = change.object();
+    config.is_responsible(resource.spec.class.as_deref())
+        || apply::has_finalizer(resource.as_ref(), &config.finalizer())
 }
 
 /// When what is applied has changed. Also when it is told how healthy it is: a run before that was heard may have found something else, and
@@ -284,6 +295,7 @@ impl Reconciler {
             .collect();
         for object in &objects {
             let earlier = before.get(&key_of(&target::reference_of(object)));
+            let known = if earlier.is_some() { Known::Applied } else { Known::Not };
             let options = merge::Options {
                 origin: origin.clone(),
                 inject_labels: resource.spec.inject_labels.clone(),
@@ -293,7 +305,7 @@ impl Reconciler {
                 applied_annotations: earlier.map(|own| own.annotations.clone()).unwrap_or_default(),
                 scaled_by_autoscaler: false,
             };
-            if let Err(error) = self.target.apply(object, &options).await {
+            if let Err(error) = self.target.apply(object, &options, known).await {
                 let message = format!(
                     "Could not apply all new resources: {}/{}/{}: {error}",
                     kind_of(object),
@@ -448,22 +460,24 @@ impl Reconciler {
     async fn delete(&self, resource: &ManagedResource) -> Result<Action, ReconcileError> {
         const MESSAGE: &str = "The resources are currently being deleted.";
         let api = self.resource_api(&resource.namespace().unwrap_or_default());
+        let mut resource = Cow::Borrowed(resource);
         if !resource.spec.keep_objects.unwrap_or(false) {
-            let resource = self
+            let told = self
                 .tell(
-                    resource,
+                    &resource,
                     &[
                         (HEALTHY, "False", "DeletionPending", MESSAGE),
                         (PROGRESSING, "True", "DeletionPending", MESSAGE),
                     ],
                 )
                 .await?;
-            let origin = format!("{}/{}", resource.namespace().unwrap_or_default(), resource.name_any());
-            if let Some(action) = self.clean(&resource, &[], &BTreeSet::new(), &origin).await? {
+            let origin = format!("{}/{}", told.namespace().unwrap_or_default(), told.name_any());
+            if let Some(action) = self.clean(&told, &[], &BTreeSet::new(), &origin).await? {
                 return Ok(action);
             }
+            resource = Cow::Owned(told);
         }
-        apply::remove_finalizer(&api, &api.get(&resource.name_any()).await?, &self.config.finalizer()).await?;
+        apply::remove_finalizer(&api, resource.as_ref(), &self.config.finalizer()).await?;
         Ok(Action::Done)
     }
 }

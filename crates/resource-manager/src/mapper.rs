@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gardener_controller::ObjectRef;
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::discovery::{Discovery, Scope};
 use kube::{Api, Client, api::DynamicObject};
@@ -11,6 +12,13 @@ use tokio::time::Instant;
 
 /// How soon discovery may be asked again for a kind that was missing.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
+
+impl Mapping {
+    /// Where an object of the kind is; a namespace does not count if the kind has none.
+    pub(crate) fn place(&self, namespace: &str, name: &str) -> ObjectRef {
+        ObjectRef::new(if self.namespaced { namespace } else { "" }, name)
+    }
+}
 
 /// Knows the kinds of a cluster.
 #[derive(Clone)]

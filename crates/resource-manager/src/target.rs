@@ -10,6 +10,7 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, PropagationPolicy};
 use serde_json::{Value, json};
 
+use crate::followed::{Followed, Health};
 use crate::mapper::{Mapper, Mapping};
 use crate::merge::{self, DESCRIPTION, ORIGIN, Options, annotation};
 use gardener_apimachinery::meta::is_true;
@@ -61,11 +62,21 @@ pub(crate) enum Gone {
     NotYet(String),
 }
 
+/// What is known of an object before it is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// It was applied before.
+    Applied,
+    /// Nothing: most likely it is not there.
+    Not,
+}
+
 /// The target cluster.
 #[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) client: Client,
     pub(crate) mapper: Mapper,
+    pub(crate) followed: Followed,
     pub(crate) clock: Clock,
 }
 
@@ -105,20 +116,36 @@ impl Target {
     }
 
     /// Applies one object.
-    pub(crate) async fn apply(&self, object: &Value, options: &Options) -> Result<(), TargetError> {
-        let (api_version, kind, name) = (
+    pub(crate) async fn apply(&self, object: &Value, options: &Options, known: Known) -> Result<(), TargetError> {
+        let (api_version, kind, name, namespace) = (
             text(object, "/apiVersion"),
             text(object, "/kind"),
             text(object, "/metadata/name"),
+            text(object, "/metadata/namespace"),
         );
         let mapping = self.mapping(api_version, kind).await?;
-        let api = self.mapper.api(&mapping, text(object, "/metadata/namespace"));
-        let live = api.get_opt(name).await?;
+        let api = self.mapper.api(&mapping, namespace);
+        let place = mapping.place(namespace, name);
         let desired = merge::desired(object.clone(), options);
-        let Some(live) = live else {
+        let create = async || -> Result<(), TargetError> {
             let new: DynamicObject = serde_json::from_value(merge::create(&desired, options))?;
-            api.create(&PostParams::default(), &new).await?;
-            return Ok(());
+            let created = api.create(&PostParams::default(), &new).await?;
+            self.followed.wrote(&mapping, place.clone(), &created.metadata);
+            Ok(())
+        };
+        // what could not be created may be there
+        let refused = match known {
+            Known::Not => match create().await {
+                Err(TargetError::Api(error)) => Some(error),
+                ended => return ended,
+            },
+            Known::Applied => None,
+        };
+        let Some(live) = api.get_opt(name).await? else {
+            return match refused {
+                Some(error) => Err(error.into()),
+                None => create().await,
+            };
         };
         if is_true(annotation(object, IGNORE)) {
             return Ok(());
@@ -136,7 +163,10 @@ impl Target {
         }
         let replaced: DynamicObject = serde_json::from_value(merged)?;
         match api.replace(name, &PostParams::default(), &replaced).await {
-            Ok(_) => Ok(()),
+            Ok(written) => {
+                self.followed.wrote(&mapping, place, &written.metadata);
+                Ok(())
+            }
             Err(error) if is_invalid(&error) && self.deletes_on_invalid(object, &error) => {
                 let policy = match annotation(object, PROPAGATION_ON_INVALID) {
                     "" => None,
@@ -190,6 +220,24 @@ impl Target {
             };
             target("kind") == Some(kind) && target("name") == Some(text(object, "/metadata/name"))
         }))
+    }
+
+    /// How healthy an object is; `None` when it or its kind is not there.
+    pub(crate) async fn health(&self, reference: &Reference) -> Result<Option<Health>, TargetError> {
+        let (api_version, kind, namespace, name) = (
+            reference.api_version.as_deref().unwrap_or_default(),
+            reference.kind.as_deref().unwrap_or_default(),
+            reference.namespace.as_deref().unwrap_or_default(),
+            reference.name.as_deref().unwrap_or_default(),
+        );
+        let Some(mapping) = self.mapper.find(api_version, kind).await? else {
+            return Ok(None);
+        };
+        if let Some(health) = self.followed.health(&mapping, &mapping.place(namespace, name)) {
+            return Ok(Some(health));
+        }
+        let found = self.read(reference).await?;
+        Ok(found.map(|object| Health::of(&mapping.resource, &object)))
     }
 
     /// Reads an object by reference; `None` when it or its kind is not there.
@@ -275,12 +323,14 @@ impl Target {
                 )
                 .await
             {
+                // with something still to be done the answer would be the object
+                Ok(answer) if answer.is_right() => return Ok(Gone::Yes),
                 Ok(_) => {}
                 Err(error) if gardener_controller::apply::is_not_found(&error) => return Ok(Gone::Yes),
                 Err(error) => return Err(error.into()),
             }
-        } else {
-            self.finalize(&api, &live, &name).await?;
+        } else if !self.finalize(&api, &live, &name).await? {
+            return Ok(Gone::NotYet(format!("{api_version}/{kind}/{namespace}/{name}")));
         }
         Ok(match api.get_opt(&name).await? {
             None => Gone::Yes,
@@ -311,17 +361,17 @@ impl Target {
         Ok(())
     }
 
-    /// Removes the finalizers of an object whose deletion lasts longer than its annotation allows.
-    async fn finalize(&self, api: &Api<DynamicObject>, live: &Value, name: &str) -> Result<(), TargetError> {
+    /// Removes the finalizers of an object whose deletion lasts longer than its annotation allows; answers whether it did.
+    async fn finalize(&self, api: &Api<DynamicObject>, live: &Value, name: &str) -> Result<bool, TargetError> {
         let Ok(patience) = annotation(live, FINALIZE_AFTER).parse::<Span>() else {
-            return Ok(());
+            return Ok(false);
         };
         let Ok(asked) = text(live, "/metadata/deletionTimestamp").parse::<jiff::Timestamp>() else {
-            return Ok(());
+            return Ok(false);
         };
         let lasted = Duration::from_secs(u64::try_from(self.clock.now().as_second() - asked.as_second()).unwrap_or(0));
         if lasted < patience.to_std() {
-            return Ok(());
+            return Ok(false);
         }
         if text(live, "/kind") == "Namespace" {
             let body: DynamicObject = serde_json::from_value(
@@ -332,7 +382,7 @@ impl Target {
         }
         let patch = json!({"metadata": {"finalizers": null}});
         api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -80,9 +80,13 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
         })
     };
     let steps = decide(deployment, &sets, &old_pods_left);
+    let mut written = None;
     for step in &steps {
-        apply_step(&environment, &key, deployment, &sets, step).await?;
+        if let Some(newer) = apply_step(&environment, &key, deployment, &sets, step).await? {
+            written = Some(newer);
+        }
     }
+    let deployment = written.as_ref().unwrap_or(deployment);
     let now = environment.clock().now();
     let wanted = status::status(deployment, &sets, now);
     let again = status::until_deadline(deployment, &wanted, now);
@@ -112,13 +116,14 @@ async fn adopt(environment: &Environment, key: &ObjectRef, deployment: &Deployme
     Ok(changed)
 }
 
+/// Makes one write; answers with the Deployment if that is what was written.
 async fn apply_step(
     environment: &Environment,
     key: &ObjectRef,
     deployment: &Deployment,
     sets: &[ReplicaSet],
     step: &Step,
-) -> Result<(), Error> {
+) -> Result<Option<Deployment>, Error> {
     let api: Api<ReplicaSet> = environment.api(key);
     let tell = async |reason: &str, message: &str| {
         environment
@@ -150,7 +155,7 @@ async fn apply_step(
             annotations,
         } => {
             let Some(set) = sets.iter().find(|set| set.name_any() == *name) else {
-                return Ok(());
+                return Ok(None);
             };
             let before = replica_sets::wanted(set);
             let min_ready = deployment.spec.min_ready_seconds;
@@ -168,17 +173,18 @@ async fn apply_step(
         }
         Step::SetRevision(revision) => {
             let api: Api<Deployment> = environment.api(key);
-            apply::patch(&api, deployment, |deployment| {
+            let set = |deployment: &mut Deployment| {
                 let annotations = deployment.annotations_mut();
                 annotations.insert(replica_sets::REVISION.to_owned(), revision.to_string());
-            })
-            .await?;
+            };
+            let (written, _) = apply::patch(&api, deployment, set).await?;
+            return Ok(Some(written));
         }
         Step::Delete(name) => {
             apply::delete(&api, name).await?;
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// A replica set of the name exists: if it is of another template, the next name is made with another salt.

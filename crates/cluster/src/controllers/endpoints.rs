@@ -184,7 +184,7 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
         return Ok(Action::Done);
     };
     let service = &service.object;
-    if service.metadata.deletion_timestamp.is_some() {
+    if service.metadata.deletion_timestamp.is_some() || environment.is_ending(&key) {
         return Ok(Action::Done);
     }
     let zone = |node: &str| {
@@ -230,7 +230,7 @@ async fn write_slices(
     for (ports, endpoints) in wanted {
         let set = |slice: &mut EndpointSlice| {
             slice.ports = (!ports.is_empty()).then(|| ports.clone());
-            slice.endpoints = Some(endpoints.clone());
+            slice.endpoints = (!endpoints.is_empty()).then(|| endpoints.clone());
             slice.metadata.labels = Some(labels.clone());
         };
         match free.next() {
@@ -283,15 +283,7 @@ async fn write_endpoints(
         .filter_map(|(ports, endpoints)| subset(ports, endpoints))
         .collect();
     let api: Api<Endpoints> = environment.api(key);
-    let initial = Endpoints {
-        metadata: ObjectMeta {
-            name: Some(key.name.clone()),
-            namespace: Some(key.namespace.clone()),
-            ..ObjectMeta::default()
-        },
-        subsets: None,
-    };
-    apply::create_or_patch(&api, initial, |endpoints| {
+    let set = |endpoints: &mut Endpoints| {
         let mut labels = service.labels().clone();
         labels.insert(
             "endpoints.kubernetes.io/managed-by".to_owned(),
@@ -300,8 +292,21 @@ async fn write_endpoints(
         endpoints.metadata.labels = Some(labels);
         endpoints.metadata.owner_references = Some(vec![pods::controller_reference(service)]);
         endpoints.subsets = (!subsets.is_empty()).then_some(subsets.clone());
-    })
-    .await?;
+    };
+    if let Some(known) = environment.informers.endpoints.get(key) {
+        apply::patch_locked(&api, &known.object, set).await?;
+        return Ok(());
+    }
+    let mut endpoints = Endpoints {
+        metadata: ObjectMeta {
+            name: Some(key.name.clone()),
+            namespace: Some(key.namespace.clone()),
+            ..ObjectMeta::default()
+        },
+        subsets: None,
+    };
+    set(&mut endpoints);
+    api.create(&PostParams::default(), &endpoints).await?;
     Ok(())
 }
 

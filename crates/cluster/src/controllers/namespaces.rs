@@ -121,18 +121,22 @@ async fn delete_content(environment: &Environment, cluster: &Arc<LogicalCluster>
         let Ok(listing) = store.list(&definition.topic, &prefix, &ListOptions::default()) else {
             continue;
         };
-        for entry in &listing.entries {
-            let Some(object) = ownership(entry).filter(|object| object.deletion_timestamp.is_none()) else {
-                continue;
-            };
-            let name = entry.key.path.rsplit('/').next().unwrap_or_default();
+        let entries = listing.entries.iter();
+        let staying = entries.filter(|entry| ownership(entry).is_some_and(|own| own.deletion_timestamp.is_none()));
+        let names: Vec<&str> = staying.filter_map(|entry| entry.key.path.rsplit('/').next()).collect();
+        // the collection goes at once, where the kind has that
+        let asked = if names.len() > 1 && definition.verbs.contains(&"deletecollection") {
+            vec![""]
+        } else {
+            names
+        };
+        for name in asked {
             let deleted = any::delete(environment, cluster.name(), &definition, namespace, name, &options).await;
             if let Err(error) = deleted
                 && !error.is_outdated()
             {
-                remaining
-                    .failures
-                    .push(format!("{} {name} ({}): {error}", definition.plural, object.uid));
+                let what = format!("{} {name}", definition.plural);
+                remaining.failures.push(format!("{}: {error}", what.trim_end()));
             }
         }
         let Ok(listing) = store.list(&definition.topic, &prefix, &ListOptions::default()) else {

@@ -49,8 +49,11 @@ pub(super) struct Owned<'a> {
 }
 
 impl Owned<'_> {
-    /// Creates a pod, expecting to see it, and tells so.
+    /// Creates a pod, expecting to see it, and tells so. In a namespace that is being deleted nothing is tried.
     pub async fn create<K: Resource<DynamicType = ()>>(&self, owner: &K, pod: Pod) -> Result<(), Error> {
+        if self.environment.is_ending(self.key) {
+            return Ok(());
+        }
         let place = ObjectRef {
             name: pod.name_any(),
             ..self.key.clone()

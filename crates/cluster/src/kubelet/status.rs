@@ -93,8 +93,9 @@ fn container_status(facts: &Facts<'_>, pod: &Pod, container: &Container, init: b
         started: Some(tracked.is_running()),
         restart_count: tracked.restarts,
         state: Some(state),
-        last_state: last.as_ref().map(|ended| ContainerState {
-            terminated: Some(terminated(ended)),
+        // it is always told, so that what is there is what is wanted
+        last_state: Some(ContainerState {
+            terminated: last.as_ref().map(terminated),
             ..ContainerState::default()
         }),
         ..ContainerStatus::default()

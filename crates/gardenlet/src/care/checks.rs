@@ -28,6 +28,14 @@ struct Sight<'a> {
     shoot: &'a Shoot,
     namespace: String,
     resources: Vec<ManagedResource>,
+    extensions: Result<Vec<Extended>, String>,
+}
+
+/// What an extension says of the shoot.
+struct Extended {
+    kind: String,
+    name: String,
+    conditions: Vec<Condition>,
 }
 
 /// A check's end before its last step.
@@ -79,11 +87,13 @@ pub(super) async fn all<'k>(
             return every(Verdict::Fails(Finding::new("ManagedResourceListingFailed", text)));
         }
     };
+    let extensions = extensions(config, &namespace).await;
     let sight = Sight {
         config,
         shoot,
         namespace,
         resources,
+        extensions: extensions.map_err(|error| error.to_string()),
     };
     let client = sight.shoot_client(server);
     let mut verdicts = Vec::new();
@@ -116,6 +126,28 @@ pub(super) async fn all<'k>(
         verdicts.push((*kind, verdict));
     }
     verdicts
+}
+
+/// What the extensions of a shoot say, in the order in which it counts.
+async fn extensions(config: &Config, namespace: &str) -> Result<Vec<Extended>, kube::Error> {
+    let mut all: Vec<Extended> = extended::<extensions::ControlPlane>(config, namespace).await?.collect();
+    all.extend(extended::<extensions::Extension>(config, namespace).await?);
+    all.extend(extended::<extensions::Network>(config, namespace).await?);
+    all.extend(extended::<extensions::Worker>(config, namespace).await?);
+    Ok(all)
+}
+
+async fn extended<K>(config: &Config, namespace: &str) -> Result<impl Iterator<Item = Extended> + use<K>, kube::Error>
+where
+    K: ExtensionObject + Resource<Scope = k8s_openapi::NamespaceResourceScope>,
+{
+    let api: Api<K> = Api::namespaced(config.seed.clone(), namespace);
+    let listed = api.list(&ListParams::default()).await?;
+    Ok(listed.items.into_iter().map(|object| Extended {
+        kind: K::kind(&()).into_owned(),
+        name: object.name_any(),
+        conditions: object.conditions().to_vec(),
+    }))
 }
 
 /// [ST-53]
@@ -213,21 +245,10 @@ impl Sight<'_> {
     }
 
     /// What extensions say about a condition [EXT-120], [EXT-121].
-    async fn extensions(&self, kind: &str) -> Result<(), Stop> {
-        self.extension::<extensions::ControlPlane>(kind).await?;
-        self.extension::<extensions::Extension>(kind).await?;
-        self.extension::<extensions::Network>(kind).await?;
-        self.extension::<extensions::Worker>(kind).await
-    }
-
-    async fn extension<K>(&self, wanted: &str) -> Result<(), Stop>
-    where
-        K: ExtensionObject + Resource<Scope = k8s_openapi::NamespaceResourceScope>,
-    {
-        let api: Api<K> = Api::namespaced(self.config.seed.clone(), &self.namespace);
-        for object in api.list(&ListParams::default()).await?.items {
-            let told: Option<&Condition> = object.conditions().iter().find(|one| one.r#type == wanted);
-            let kind = K::kind(&());
+    fn check_extensions(&self, wanted: &str) -> Result<(), Stop> {
+        let extensions = self.extensions.as_ref().map_err(|why| Stop::Unreadable(why.clone()))?;
+        for Extended { kind, name, conditions } in extensions {
+            let told: Option<&Condition> = conditions.iter().find(|one| one.r#type == wanted);
             match told {
                 Some(one) if one.status == "Progressing" => {
                     let mut finding = Finding::new(format!("{kind}{}", one.reason), &one.message);
@@ -236,10 +257,8 @@ impl Sight<'_> {
                 }
                 Some(one) if one.status != "True" => {
                     let text = format!(
-                        "{kind} extension ({}/{}) reports failing health check: {}",
-                        self.namespace,
-                        object.name_any(),
-                        one.message
+                        "{kind} extension ({}/{name}) reports failing health check: {}",
+                        self.namespace, one.message
                     );
                     let mut finding = Finding::new(format!("{kind}UnhealthyReport"), text);
                     finding.codes.clone_from(&one.codes);
@@ -253,7 +272,7 @@ impl Sight<'_> {
 
     /// [ST-54]
     async fn control_plane(&self) -> Result<(), Stop> {
-        self.extensions(CONTROL_PLANE).await?;
+        self.check_extensions(CONTROL_PLANE)?;
         let api: Api<Etcd> = Api::namespaced(self.config.seed.clone(), &self.namespace);
         let etcds = api
             .list(&ListParams::default().labels("gardener.cloud/role=controlplane"))
@@ -309,7 +328,7 @@ impl Sight<'_> {
 
     /// [ST-55]
     async fn observability(&self) -> Result<(), Stop> {
-        self.extensions(OBSERVABILITY).await?;
+        self.check_extensions(OBSERVABILITY)?;
         if self.shoot.spec.purpose.as_deref() != Some("testing") {
             let required: &[&str] = if self.is_workerless() {
                 &[]
@@ -324,7 +343,7 @@ impl Sight<'_> {
 
     /// [ST-56]
     async fn system(&self, client: &Client) -> Result<(), Stop> {
-        self.extensions(SYSTEM).await?;
+        self.check_extensions(SYSTEM)?;
         self.check_resources(|one, label| one.spec.class.is_none() || label == SYSTEM)?;
         if self.is_workerless() {
             return Ok(());
@@ -346,7 +365,7 @@ impl Sight<'_> {
 
     /// [ST-57], the steps 1 and 2
     async fn nodes(&self, client: &Client) -> Result<(), Stop> {
-        self.extensions(NODES).await?;
+        self.check_extensions(NODES)?;
         let api: Api<Node> = Api::all(client.clone());
         let nodes = api.list(&ListParams::default()).await?.items;
         for pool in &self.shoot.spec.provider.workers {

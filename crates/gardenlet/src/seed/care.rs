@@ -45,8 +45,8 @@ pub(crate) async fn run(
     let seed = ObjectRef::cluster_scoped(&config.seed_name);
     seeds.feed_if(&queue, asks_for_care, |seed| [ObjectRef::of(seed)]);
     let own = seed.clone();
-    deployments.feed(&queue, move |_| [own.clone()]);
-    resources.feed(&queue, move |_| [seed.clone()]);
+    deployments.feed_gathered(&queue, |_| true, move |_| [own.clone()]);
+    resources.feed_gathered(&queue, |_| true, move |_| [seed.clone()]);
     let care = Arc::new(Care {
         config,
         deployments,

@@ -1,6 +1,7 @@
 //! The Cluster object, as extensions read it [EXT-70]–[EXT-74].
 
 use gardener_apimachinery::meta::is_true;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::core::v1beta1::{CloudProfile, Seed, Shoot};
 use gardener_apis::extensions::v1alpha1::Cluster;
 use kube::{Api, Client};
@@ -62,21 +63,21 @@ pub fn seed(cluster: &Cluster) -> Result<Option<Seed>, UnreadableError> {
 /// Whether the shoot has failed at its latest generation: then extensions do nothing [EXT-19].
 pub fn is_failed(cluster: &Cluster) -> bool {
     let shoot = &cluster.spec.shoot;
-    let text = |pointer: &str| shoot.pointer(pointer).and_then(serde_json::Value::as_str);
-    let number = |pointer: &str| shoot.pointer(pointer).and_then(serde_json::Value::as_i64);
+    let text = |pointer: &str| shoot.at(pointer).and_then(serde_json::Value::as_str);
+    let number = |pointer: &str| shoot.at(pointer).and_then(serde_json::Value::as_i64);
     text("/status/lastOperation/state") == Some("Failed")
         && number("/status/observedGeneration") == number("/metadata/generation")
 }
 
 /// Whether hibernation is switched on.
 pub fn is_hibernation_enabled(cluster: &Cluster) -> bool {
-    let enabled = cluster.spec.shoot.pointer("/spec/hibernation/enabled");
+    let enabled = cluster.spec.shoot.at("/spec/hibernation/enabled");
     enabled.and_then(serde_json::Value::as_bool).unwrap_or(false)
 }
 
 /// Whether what cannot be deleted is to be given up.
 pub fn is_force_deleted(cluster: &Cluster) -> bool {
-    let annotations = cluster.spec.shoot.pointer("/metadata/annotations");
+    let annotations = cluster.spec.shoot.at("/metadata/annotations");
     annotations
         .and_then(|annotations| annotations.get(gardener_apis::constants::annotation::CONFIRMATION_FORCE_DELETION))
         .and_then(serde_json::Value::as_str)

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::constants::{annotation, label, role};
 use gardener_apis::core::v1beta1::Shoot;
 use gardener_rules::registrations::needs_of_shoot;
@@ -19,7 +20,7 @@ pub(crate) fn stand_ins(inventory: &Inventory, shoots: &[Shoot]) -> Vec<Value> {
     objects.extend(managed_issuer(shoots));
     let mut namespaces: BTreeSet<String> = objects
         .iter()
-        .filter_map(|object| object.pointer("/metadata/namespace")?.as_str().map(str::to_owned))
+        .filter_map(|object| object.at("/metadata/namespace")?.as_str().map(str::to_owned))
         .collect();
     namespaces.extend(shoots.iter().map(|shoot| shoot.project_namespace().to_owned()));
     objects.extend(namespaces.into_iter().map(|name| {

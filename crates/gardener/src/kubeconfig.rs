@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow, bail};
 use base64::Engine;
 use clap::{Args, Subcommand};
+use gardener_apimachinery::pointer::Pointed;
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -98,7 +99,7 @@ async fn of_shoot(
         .await
         .with_context(|| format!("the garden gives no kubeconfig for shoot {namespace}/{name}"))?;
     let encoded = answer
-        .pointer("/status/kubeconfig")
+        .at("/status/kubeconfig")
         .and_then(serde_json::Value::as_str)
         .context("the garden's answer has no kubeconfig")?;
     decode(encoded)

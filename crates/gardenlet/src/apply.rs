@@ -1,6 +1,7 @@
 //! Writing manifests: server-side apply as `gardenlet`, so that only what gardenlet says is gardenlet's, and what it no longer says goes.
 
 use futures::{FutureExt, StreamExt};
+use gardener_apimachinery::pointer::Pointed;
 use gardener_controller::apply::is_not_found;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::{GroupVersionKind, TypeMeta};
@@ -32,7 +33,7 @@ pub enum ManifestError {
 }
 
 fn text<'a>(manifest: &'a Value, pointer: &str) -> Option<&'a str> {
-    manifest.pointer(pointer)?.as_str().filter(|text| !text.is_empty())
+    manifest.at(pointer)?.as_str().filter(|text| !text.is_empty())
 }
 
 /// What a manifest names.

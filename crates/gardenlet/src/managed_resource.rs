@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::resources::v1alpha1::ManagedResource;
 use gardener_controller::wait::{Patience, Verdict, wait_deleted, wait_for};
 use gardener_flow::TaskError;
@@ -29,7 +30,7 @@ pub struct Content<'a> {
 
 /// The key of an object in the Secret.
 fn key(object: &Value) -> String {
-    let part = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let part = |pointer: &str| object.at(pointer).and_then(Value::as_str).unwrap_or_default();
     let (kind, namespace, name) = (part("/kind"), part("/metadata/namespace"), part("/metadata/name"));
     let raw = format!("{}__{namespace}__{name}.yaml", kind.to_ascii_lowercase());
     raw.replace([':', '/'], "_")

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apiserver::LogicalCluster;
 use gardener_apiserver::webhooks::{Answer, Endpoint, Transport};
 use gardener_landscape::apply::Manifest;
@@ -28,7 +29,7 @@ impl Transport for Extension {
     async fn post(&self, _: &LogicalCluster, _: &Endpoint, _: Duration, body: Bytes) -> Result<Answer, String> {
         let review: Value = serde_json::from_slice(&body).unwrap();
         let request = &review["request"];
-        let forbidden = request.pointer("/object/data/forbidden").is_some();
+        let forbidden = request.at("/object/data/forbidden").is_some();
         let answer = json!({
             "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
             "response": {"uid": request["uid"], "allowed": !forbidden, "status": {"message": "no such credentials"}},

@@ -2,6 +2,7 @@
 //! the outcome is the same.
 #![allow(clippy::unwrap_used)] // memory does not refuse
 
+use gardener_apimachinery::pointer::Pointed;
 use gardener_testkit::garden::{Garden, NAMESPACE, cloud_profile, pool, shoot};
 use http::Request;
 use kube::Client;
@@ -139,7 +140,7 @@ async fn what_is_wrong_with_the_body_is_told() {
     let with = |pointer: &str, value: Value| {
         let mut object = object.clone();
         let (parent, name) = pointer.rsplit_once('/').unwrap();
-        object.pointer_mut(parent).unwrap()[name] = value;
+        object.at_mut(parent).unwrap()[name] = value;
         object.to_string()
     };
     assert_eq!(put("Strict", object.to_string()).await.unwrap(), object);

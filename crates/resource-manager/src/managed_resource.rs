@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::core::v1beta1::Condition;
 use gardener_apis::resources::v1alpha1::{ManagedResource, ManagedResourceStatusResource as Reference};
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, apply, conditions};
@@ -487,15 +488,12 @@ fn kind_of(object: &Value) -> &str {
 }
 
 fn name_of(object: &Value) -> &str {
-    object
-        .pointer("/metadata/name")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+    object.at("/metadata/name").and_then(Value::as_str).unwrap_or_default()
 }
 
 fn namespace_of(object: &Value) -> &str {
     object
-        .pointer("/metadata/namespace")
+        .at("/metadata/namespace")
         .and_then(Value::as_str)
         .unwrap_or_default()
 }

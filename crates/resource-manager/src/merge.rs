@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Map, Value, json};
 
 /// Annotation that tells which ManagedResource an object belongs to.
@@ -40,14 +41,14 @@ pub struct Options {
 /// An annotation of an object; empty when absent.
 pub fn annotation<'a>(object: &'a Value, key: &str) -> &'a str {
     object
-        .pointer("/metadata/annotations")
+        .at("/metadata/annotations")
         .and_then(|map| map.get(key))
         .and_then(Value::as_str)
         .unwrap_or_default()
 }
 
 fn texts(object: &Value, pointer: &str) -> BTreeMap<String, String> {
-    let map = object.pointer(pointer).and_then(Value::as_object);
+    let map = object.at(pointer).and_then(Value::as_object);
     map.into_iter()
         .flatten()
         .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
@@ -80,11 +81,11 @@ pub fn desired(mut object: Value, options: &Options) -> Value {
     let mut labels = options.inject_labels.clone();
     labels.insert(MANAGED_BY.to_owned(), MANAGED_BY_VALUE.to_owned());
     add_labels(&mut object, &["metadata", "labels"], &labels);
-    if object.pointer("/spec/template").is_some_and(Value::is_object) {
+    if object.at("/spec/template").is_some_and(Value::is_object) {
         add_labels(&mut object, &["spec", "template", "metadata", "labels"], &labels);
     }
     for claim in object
-        .pointer_mut("/spec/volumeClaimTemplates")
+        .at_mut("/spec/volumeClaimTemplates")
         .and_then(Value::as_array_mut)
         .into_iter()
         .flatten()
@@ -154,7 +155,7 @@ pub fn merge(desired: &Value, live: &Value, options: &Options) -> Value {
     if let Some(metadata) = metadata.as_object_mut() {
         metadata.insert("labels".into(), json!(labels));
         metadata.insert("annotations".into(), json!(annotations));
-        match desired.pointer("/metadata/ownerReferences") {
+        match desired.at("/metadata/ownerReferences") {
             Some(owners) => metadata.insert("ownerReferences".into(), owners.clone()),
             None => metadata.remove("ownerReferences"),
         };
@@ -173,7 +174,7 @@ pub fn merge(desired: &Value, live: &Value, options: &Options) -> Value {
 
 fn copy(object: &mut Value, live: &Value, parent: &[&str], key: &str) {
     let pointer: String = parent.iter().chain([&key]).map(|step| format!("/{step}")).collect();
-    let value = live.pointer(&pointer).cloned();
+    let value = live.at(&pointer).cloned();
     if let Some(map) = object_at(object, parent) {
         match value {
             Some(value) => map.insert(key.to_owned(), value),
@@ -191,14 +192,14 @@ fn keep_parts(object: &mut Value, live: &Value, desired: &Value, options: &Optio
         .to_owned();
     match kind.as_str() {
         "Deployment" | "StatefulSet" => {
-            let unset = desired.pointer("/spec/replicas").is_none();
+            let unset = desired.at("/spec/replicas").is_none();
             if unset
                 || annotation(desired, "resources.gardener.cloud/preserve-replicas") == "true"
                 || options.scaled_by_autoscaler
             {
                 copy(object, live, &["spec"], "replicas");
             }
-            if kind == "StatefulSet" && live.pointer("/spec/volumeClaimTemplates").is_some() {
+            if kind == "StatefulSet" && live.at("/spec/volumeClaimTemplates").is_some() {
                 copy(object, live, &["spec"], "volumeClaimTemplates");
             }
             keep_template(object, live, desired, &["spec", "template"]);
@@ -225,7 +226,7 @@ fn keep_template(object: &mut Value, live: &Value, desired: &Value, at: &[&str])
     let pointer: String = at.iter().map(|step| format!("/{step}")).collect();
     const RESTARTED: &str = "kubectl.kubernetes.io/restartedAt";
     if let Some(restarted) = live
-        .pointer(&format!("{pointer}/metadata/annotations"))
+        .at(&format!("{pointer}/metadata/annotations"))
         .and_then(|map| map.get(RESTARTED))
         .cloned()
     {
@@ -240,12 +241,12 @@ fn keep_template(object: &mut Value, live: &Value, desired: &Value, at: &[&str])
     }
     let containers = format!("{pointer}/spec/containers");
     let running: Vec<Value> = live
-        .pointer(&containers)
+        .at(&containers)
         .and_then(Value::as_array)
         .cloned()
         .unwrap_or_default();
     for container in object
-        .pointer_mut(&containers)
+        .at_mut(&containers)
         .and_then(Value::as_array_mut)
         .into_iter()
         .flatten()
@@ -255,7 +256,7 @@ fn keep_template(object: &mut Value, live: &Value, desired: &Value, at: &[&str])
         };
         for kind in ["requests", "limits"] {
             for resource in ["cpu", "memory"] {
-                if let Some(amount) = own.pointer(&format!("/resources/{kind}/{resource}")).cloned()
+                if let Some(amount) = own.at(&format!("/resources/{kind}/{resource}")).cloned()
                     && let Some(map) = object_at(container, &["resources", kind])
                 {
                     map.insert(resource.to_owned(), amount);
@@ -267,7 +268,7 @@ fn keep_template(object: &mut Value, live: &Value, desired: &Value, at: &[&str])
 
 /// `[GRM-15]`.
 fn keep_service(object: &mut Value, live: &Value, desired: &Value) {
-    let kind = |service: &Value| match service.pointer("/spec/type").and_then(Value::as_str) {
+    let kind = |service: &Value| match service.at("/spec/type").and_then(Value::as_str) {
         None | Some("") => "ClusterIP".to_owned(),
         Some(kind) => kind.to_owned(),
     };
@@ -283,9 +284,9 @@ fn keep_service(object: &mut Value, live: &Value, desired: &Value) {
     if wanted == "ExternalName" {
         return;
     }
-    if current != "ExternalName" && desired.pointer("/spec/clusterIP").and_then(Value::as_str) != Some("None") {
+    if current != "ExternalName" && desired.at("/spec/clusterIP").and_then(Value::as_str) != Some("None") {
         for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-            if live.pointer(&format!("/spec/{key}")).is_some() {
+            if live.at(&format!("/spec/{key}")).is_some() {
                 copy(object, live, &["spec"], key);
             }
         }
@@ -294,12 +295,12 @@ fn keep_service(object: &mut Value, live: &Value, desired: &Value) {
         return;
     }
     let running: Vec<Value> = live
-        .pointer("/spec/ports")
+        .at("/spec/ports")
         .and_then(Value::as_array)
         .cloned()
         .unwrap_or_default();
     for port in object
-        .pointer_mut("/spec/ports")
+        .at_mut("/spec/ports")
         .and_then(Value::as_array_mut)
         .into_iter()
         .flatten()
@@ -317,7 +318,7 @@ fn keep_service(object: &mut Value, live: &Value, desired: &Value) {
     }
     let empty = |key: &str| {
         desired
-            .pointer(&format!("/spec/{key}"))
+            .at(&format!("/spec/{key}"))
             .is_none_or(|value| value.as_str() == Some("") || value.as_i64() == Some(0))
     };
     if empty("loadBalancerIP") {
@@ -325,7 +326,7 @@ fn keep_service(object: &mut Value, live: &Value, desired: &Value) {
     }
     let local = |service: &Value| {
         kind(service) == "LoadBalancer"
-            && service.pointer("/spec/externalTrafficPolicy").and_then(Value::as_str) == Some("Local")
+            && service.at("/spec/externalTrafficPolicy").and_then(Value::as_str) == Some("Local")
     };
     if local(desired) && local(live) && empty("healthCheckNodePort") {
         copy(object, live, &["spec"], "healthCheckNodePort");
@@ -417,7 +418,7 @@ mod tests {
             "/spec/volumeClaimTemplates/0/metadata/labels",
         ] {
             assert_eq!(
-                object.pointer(pointer).unwrap(),
+                object.at(pointer).unwrap(),
                 &json!({"i": "j", MANAGED_BY: MANAGED_BY_VALUE}),
                 "{pointer}"
             );

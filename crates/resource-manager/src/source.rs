@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::Read;
 
+use gardener_apimachinery::pointer::Pointed;
 use k8s_openapi::ByteString;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -59,7 +60,7 @@ fn read_value(text: &str, place: &str, documents: &mut Documents) {
             Ok(object) => {
                 let named = |pointer: &str| {
                     object
-                        .pointer(pointer)
+                        .at(pointer)
                         .and_then(Value::as_str)
                         .is_some_and(|text| !text.is_empty())
                 };

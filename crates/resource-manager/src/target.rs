@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use gardener_apimachinery::clock::Clock;
 use gardener_apimachinery::duration::Duration as Span;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::resources::v1alpha1::ManagedResourceStatusResource as Reference;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::Client;
@@ -81,7 +82,7 @@ pub(crate) struct Target {
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    object.at(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Whether an object is excluded from management `[EXT-154]`.
@@ -106,7 +107,7 @@ impl Target {
             _ => kind != "Namespace",
         };
         let unset = text(object, "/metadata/namespace").is_empty();
-        if let Some(metadata) = object.pointer_mut("/metadata").and_then(Value::as_object_mut) {
+        if let Some(metadata) = object.at_mut("/metadata").and_then(Value::as_object_mut) {
             if !namespaced {
                 metadata.remove("namespace");
             } else if unset {
@@ -155,7 +156,7 @@ impl Target {
         options.scaled_by_autoscaler = self.is_scaled(object).await?;
         let merged = merge::merge(&desired, &live_value, &options);
         let mut before = live_value.clone();
-        if let Some(metadata) = before.pointer_mut("/metadata").and_then(Value::as_object_mut) {
+        if let Some(metadata) = before.at_mut("/metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
         }
         if merged == before {
@@ -215,7 +216,7 @@ impl Target {
             let target = |key: &str| {
                 autoscaler
                     .data
-                    .pointer(&format!("/spec/scaleTargetRef/{key}"))
+                    .at(&format!("/spec/scaleTargetRef/{key}"))
                     .and_then(Value::as_str)
             };
             target("kind") == Some(kind) && target("name") == Some(text(object, "/metadata/name"))
@@ -298,7 +299,7 @@ impl Target {
         );
         let collectable = matches!(kind.as_str(), "ConfigMap" | "Secret")
             && live
-                .pointer("/metadata/labels")
+                .at("/metadata/labels")
                 .and_then(|labels| labels.get(GARBAGE_COLLECTABLE))
                 .and_then(Value::as_str)
                 == Some("true");
@@ -340,7 +341,7 @@ impl Target {
 
     async fn delete_claims(&self, set: &Value, namespace: &str) -> Result<(), TargetError> {
         let labels = set
-            .pointer("/spec/selector/matchLabels")
+            .at("/spec/selector/matchLabels")
             .and_then(Value::as_object)
             .cloned()
             .unwrap_or_default();
@@ -394,7 +395,7 @@ fn is_invalid(error: &kube::Error) -> bool {
 pub(crate) fn reference_of(object: &Value) -> Reference {
     let some = |pointer: &str| Some(text(object, pointer).to_owned()).filter(|text| !text.is_empty());
     let texts = |pointer: &str| {
-        let map = object.pointer(pointer).and_then(Value::as_object);
+        let map = object.at(pointer).and_then(Value::as_object);
         map.into_iter()
             .flatten()
             .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gardener_apimachinery::duration::Duration as Span;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_controller::{Action, Controller, Informer, ObjectRef, Queue, apply};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
@@ -267,7 +268,7 @@ fn with_token(kubeconfig: &str, token: &str, ca: Option<&str>) -> Result<String,
     let context = named(&config, "contexts", &current).ok_or_else(|| format!("there is no context {current:?}"))?;
     let member = |config: &Value, key: &str| {
         config
-            .pointer(&format!("/contexts/{context}/context/{key}"))
+            .at(&format!("/contexts/{context}/context/{key}"))
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned()
@@ -275,14 +276,14 @@ fn with_token(kubeconfig: &str, token: &str, ca: Option<&str>) -> Result<String,
     let (user, cluster) = (member(&config, "user"), member(&config, "cluster"));
     let user_at = named(&config, "users", &user).ok_or_else(|| format!("there is no user {user:?}"))?;
     if let Some(user) = config
-        .pointer_mut(&format!("/users/{user_at}"))
+        .at_mut(&format!("/users/{user_at}"))
         .and_then(Value::as_object_mut)
     {
         user.insert("user".into(), json!({"token": token}));
     }
     if let (Some(ca), Some(at)) = (ca, named(&config, "clusters", &cluster))
         && let Some(cluster) = config
-            .pointer_mut(&format!("/clusters/{at}/cluster"))
+            .at_mut(&format!("/clusters/{at}/cluster"))
             .and_then(Value::as_object_mut)
     {
         cluster.insert(

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::core::v1beta1::Shoot;
 use gardener_apiserver::LogicalCluster;
 use gardener_controller_manager::Config;
@@ -117,7 +118,7 @@ impl Garden {
     }
 
     fn api(&self, object: &Value) -> Api<DynamicObject> {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let text = |pointer: &str| object.at(pointer).and_then(Value::as_str).unwrap_or_default();
         let api_version = text("/apiVersion");
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("/kind")));
@@ -145,7 +146,7 @@ impl Garden {
     /// What the garden says.
     pub async fn apply(&self, object: Value) -> Result<(), kube::Error> {
         let api = self.api(&object);
-        let name = object.pointer("/metadata/name").and_then(Value::as_str);
+        let name = object.at("/metadata/name").and_then(Value::as_str);
         let name = name.unwrap_or_default().to_owned();
         let params = PatchParams::apply("operator").force();
         api.patch(&name, &params, &Patch::Apply(object)).await.map(|_| ())

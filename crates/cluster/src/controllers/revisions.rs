@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gardener_apimachinery::pointer::Pointed;
 use gardener_controller::{Clustered, ObjectRef, apply};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
@@ -33,7 +34,7 @@ fn data(template: &PodTemplateSpec) -> Result<Value, Error> {
 
 /// The template that a revision holds.
 pub(super) fn template_of(revision: &ControllerRevision) -> Option<PodTemplateSpec> {
-    let mut template = revision.data.0.pointer("/spec/template")?.clone();
+    let mut template = revision.data.0.at("/spec/template")?.clone();
     template.as_object_mut()?.remove("$patch");
     serde_json::from_value(template).ok()
 }

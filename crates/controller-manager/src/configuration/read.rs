@@ -2,6 +2,7 @@
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::meta::validate_label_selector;
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Map, Value};
 
 use super::{ConditionThreshold, ControllerManagerConfiguration, LeaderElection, Quota, Servers};
@@ -71,10 +72,10 @@ pub fn read(text: &str) -> Result<(ControllerManagerConfiguration, Vec<&'static 
     }
     let without_effect = WITHOUT_EFFECT.into_iter().filter(|path| {
         let pointer = format!("/{}", path.replace('.', "/"));
-        given.pointer(&pointer).is_some()
+        given.at(&pointer).is_some()
     });
     let without_effect = without_effect.collect();
-    let event = given.pointer("/controllers/event").is_some();
+    let event = given.at("/controllers/event").is_some();
     let mut configuration: ControllerManagerConfiguration =
         serde_json::from_value(given).map_err(|error| malformed(&error))?;
     if !event {
@@ -123,7 +124,7 @@ fn shape() -> Result<Value, serde_json::Error> {
     let mut shape = serde_json::to_value(all)?;
     // these are Kubernetes' own
     for path in ["config", "projectSelector"] {
-        if let Some(part) = shape.pointer_mut(&format!("/controllers/project/quotas/0/{path}")) {
+        if let Some(part) = shape.at_mut(&format!("/controllers/project/quotas/0/{path}")) {
             *part = Value::Object(Map::new());
         }
     }

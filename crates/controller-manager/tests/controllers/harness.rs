@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 
+use gardener_apimachinery::pointer::Pointed;
 use gardener_controller_manager::Config;
 use gardener_testkit::garden::{self, NAMESPACE};
 use kube::Api;
@@ -81,7 +82,7 @@ impl Garden {
     pub async fn field(&self, kind: (&str, &str), namespace: &str, name: &str, pointer: &str) -> Value {
         let object = self.get(kind.0, kind.1, namespace, name).await;
         object
-            .and_then(|object| object.pointer(pointer).cloned())
+            .and_then(|object| object.at(pointer).cloned())
             .unwrap_or_default()
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_pki::{ClientCertificate, Issued};
 use k8s_openapi::ByteString;
 use k8s_openapi::jiff::Timestamp;
@@ -129,7 +130,7 @@ impl GardenAccess {
 }
 
 fn text_of(value: &Value, pointer: &str) -> Option<String> {
-    let text = value.pointer(pointer).and_then(Value::as_str);
+    let text = value.at(pointer).and_then(Value::as_str);
     text.filter(|text| !text.is_empty()).map(str::to_owned)
 }
 

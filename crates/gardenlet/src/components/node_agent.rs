@@ -1,5 +1,6 @@
 //! What gardener-node-agent needs in the shoot [OSC-6].
 
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 /// The Secret in kube-system with the operating system config of a pool, and the checksum that its nodes report.
@@ -24,7 +25,7 @@ pub fn secret(name: &str, pool: &str, config: &Value) -> (Value, String) {
 
 /// The config with what its nodes read: times and bookkeeping would change it without content [OSC-6].
 fn without_times(config: &Value) -> Value {
-    let part = |pointer: &str| config.pointer(pointer).cloned().unwrap_or(Value::Null);
+    let part = |pointer: &str| config.at(pointer).cloned().unwrap_or(Value::Null);
     let mut status = json!({});
     if let Some(fields) = status.as_object_mut() {
         for key in ["extensionUnits", "extensionFiles", "inPlaceUpdates"] {

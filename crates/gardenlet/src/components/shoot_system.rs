@@ -1,5 +1,6 @@
 //! What gardenlet puts into a shoot: system components as ManagedResources [CP-43].
 
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 use super::Cluster;
@@ -61,7 +62,7 @@ pub fn daemon_set(name: &str, app: &str, image: &str, selector: Value) -> Value 
     let mut matching = json!({"app": app});
     if let (Some(fields), true) = (matching.as_object_mut(), name != app) {
         fields.insert("daemonset".to_owned(), name.into());
-        if let Some(labels) = template.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
+        if let Some(labels) = template.at_mut("/metadata/labels").and_then(Value::as_object_mut) {
             labels.insert("daemonset".to_owned(), name.into());
         }
     }
@@ -77,7 +78,7 @@ pub fn daemon_set(name: &str, app: &str, image: &str, selector: Value) -> Value 
 
 /// Notes on a workload's pods when they were restarted on demand: a later time rolls them.
 fn restarted(mut workload: Value, at: Option<&str>) -> Value {
-    if let (Some(at), Some(template)) = (at, workload.pointer_mut("/spec/template/metadata")) {
+    if let (Some(at), Some(template)) = (at, workload.at_mut("/spec/template/metadata")) {
         template["annotations"] = json!({RESTARTED_AT: at});
     }
     workload

@@ -1,5 +1,6 @@
 //! The tunnel between control plane and nodes [CP-117].
 
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 use super::Cluster;
@@ -72,7 +73,7 @@ pub fn shoot_objects(cluster: &Cluster<'_>) -> Vec<Value> {
         ]),
     );
     if let Some(labels) = client
-        .pointer_mut("/spec/template/metadata/labels")
+        .at_mut("/spec/template/metadata/labels")
         .and_then(Value::as_object_mut)
     {
         // Care looks for tunnels by it.

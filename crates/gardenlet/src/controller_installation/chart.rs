@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 /// Why a chart cannot be rendered.
@@ -111,7 +112,7 @@ pub fn inject_environment(objects: &mut [Value], seed_name: &str) {
         };
         for list in ["initContainers", "containers"] {
             let containers = object
-                .pointer_mut(&format!("{template}/{list}"))
+                .at_mut(&format!("{template}/{list}"))
                 .and_then(Value::as_array_mut);
             for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
                 let environment = container.entry("env").or_insert_with(|| json!([]));

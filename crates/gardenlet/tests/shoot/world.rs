@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apiserver::authn::{Authenticator, Settings as Authentication};
 use gardener_apiserver::authz::Union;
 use gardener_apiserver::kubernetes::{self, NamespaceLifecycle};
@@ -289,10 +290,7 @@ impl World {
             return;
         }
         let asked = object.annotations().contains_key("gardener.cloud/operation");
-        let observed = object
-            .data
-            .pointer("/status/observedGeneration")
-            .and_then(Value::as_i64);
+        let observed = object.data.at("/status/observedGeneration").and_then(Value::as_i64);
         if !asked && observed == generation {
             return;
         }
@@ -304,11 +302,7 @@ impl World {
         let succeeded = json!({"type": "Reconcile", "state": "Succeeded", "progress": 100, "description": "done", "lastUpdateTime": now});
         let mut status = match kind {
             "Deployment" => {
-                let replicas = object
-                    .data
-                    .pointer("/spec/replicas")
-                    .cloned()
-                    .unwrap_or_else(|| json!(1));
+                let replicas = object.data.at("/spec/replicas").cloned().unwrap_or_else(|| json!(1));
                 json!({
                     "replicas": replicas, "updatedReplicas": replicas, "availableReplicas": replicas, "readyReplicas": replicas,
                     "conditions": [{"type": "Available", "status": "True"}],

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::extensions::v1alpha1::{Worker, WorkerPool, WorkerPoolMachineControllerManager};
 use gardener_apis::machine::v1alpha1::{
     ClassSpec, MachineClass, MachineDeployment, MachineDeploymentStrategy, MachineDeploymentStrategyRollingUpdate,
@@ -48,7 +49,7 @@ fn image(pool: &WorkerPool, profile: Option<&Value>) -> String {
             .find(|entry| entry.get(key).and_then(Value::as_str) == Some(value))
             .cloned()
     };
-    let images = profile.and_then(|profile| profile.pointer("/spec/providerConfig/machineImages"));
+    let images = profile.and_then(|profile| profile.at("/spec/providerConfig/machineImages"));
     let image = named(images, "name", &wanted.name);
     let version = named(
         image.as_ref().and_then(|image| image.get("versions")),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gardener_apimachinery::pointer::Pointed;
 use gardener_controller::wait::{Patience, Verdict, wait_for};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::core::v1::Secret;
@@ -24,7 +25,7 @@ impl Botanist {
         let api: Api<Secret> = self.seed_api();
         for mut secret in secrets {
             let name = secret
-                .pointer("/metadata/name")
+                .at("/metadata/name")
                 .and_then(serde_json::Value::as_str)
                 .unwrap_or_default()
                 .to_owned();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::constants::SEED_NAMESPACE_PREFIX;
 use gardener_apis::core::v1beta1::{ControllerRegistration, Project, SecretBinding, Seed, Shoot};
 use gardener_apis::security::v1alpha1::CredentialsBinding;
@@ -55,7 +56,7 @@ async fn cloud_profile(config: &Config, shoot: &Shoot) -> Result<Value, TaskErro
     };
     let mut profile = whole(&api.get(&name).await?)?;
     if kind == "NamespacedCloudProfile" {
-        let spec = profile.pointer("/status/cloudProfileSpec").cloned().unwrap_or_default();
+        let spec = profile.at("/status/cloudProfileSpec").cloned().unwrap_or_default();
         if let Some(fields) = profile.as_object_mut() {
             fields.insert("kind".to_owned(), "CloudProfile".into());
             fields.insert("spec".to_owned(), spec);

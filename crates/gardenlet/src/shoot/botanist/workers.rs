@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::core::v1beta1::{MachineType, Worker as Pool};
 use gardener_apis::extensions::v1alpha1::{
     OperatingSystemConfig, Worker, WorkerPool, WorkerPoolClusterAutoscaler, WorkerPoolDataVolume,
@@ -81,7 +82,7 @@ impl Botanist {
         let used: Api<gardener_apis::machine::v1alpha1::Machine> = self.seed_api();
         for machine in used.list(&ListParams::default()).await?.items {
             let template = serde_json::to_value(&machine.spec)?;
-            let key = template.pointer(&format!("/nodeTemplate/metadata/labels/{}", label.replace('/', "~1")));
+            let key = template.at(&format!("/nodeTemplate/metadata/labels/{}", label.replace('/', "~1")));
             kept.extend(key.and_then(serde_json::Value::as_str).map(str::to_owned));
         }
         self.delete_operating_system_configs(|name| {
@@ -127,7 +128,7 @@ impl Botanist {
     }
 
     fn machine_type(&self, name: &str) -> Option<MachineType> {
-        let types = self.cloud_profile.pointer("/spec/machineTypes")?.as_array()?;
+        let types = self.cloud_profile.at("/spec/machineTypes")?.as_array()?;
         let found = types
             .iter()
             .find(|one| one.get("name").and_then(serde_json::Value::as_str) == Some(name))?;

@@ -180,7 +180,7 @@ impl Scope {
                 Some(found) => found,
                 None => self.found_in(&entry).await?,
             };
-            self.check_uid(&object, &found.object)?;
+            self.check_uid(&object, found.object.read_part())?;
             match self
                 .replace(found, object, context, options, &mut warnings, !options.owned)
                 .await

@@ -8,7 +8,7 @@ use gardener_apimachinery::meta::is_true;
 use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::constants::{annotation, finalizer};
 use gardener_apis::core::v1beta1::Shoot;
-use gardener_apiserver::definition::{Admission, Attributes, Operation};
+use gardener_apiserver::definition::{Admission, Attributes, Draft, Operation};
 use gardener_apiserver::meta;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as Wanted;
 use serde_json::{Value, json};
@@ -119,7 +119,8 @@ pub(super) struct FinalizerRemoval;
 /// Whether a write takes Gardener's finalizer away. Few do, so that the others need not become types for it.
 fn is_removed(attributes: &Attributes<'_>) -> bool {
     let has = |object: &Value| meta::finalizers(object).iter().any(|name| name == finalizer::GARDENER);
-    attributes.old_json().is_some_and(has) && !attributes.object.as_deref().is_some_and(has)
+    attributes.old.map(Draft::read_part).is_some_and(has)
+        && !attributes.object.as_ref().map(Draft::read_part).is_some_and(has)
 }
 
 impl FinalizerRemoval {

@@ -149,7 +149,7 @@ async fn send_difference<K: Stored>(
     let stays = current.meta().deletion_timestamp.is_none();
     if stays && written.resource_version() == current.resource_version() {
         // whoever sends this does not write objects as the API stores them, and will send it again
-        tracing::debug!(resource = api.resource_url(), name, ?patch, "a patch changed nothing");
+        tracing::debug!(resource = api.resource_url(), name, "a patch changed nothing");
     }
     Ok((written, Outcome::Updated))
 }

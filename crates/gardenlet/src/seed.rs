@@ -19,6 +19,7 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
+use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
@@ -69,19 +70,28 @@ pub(crate) async fn register(config: &Config) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Renews the seed's lease until `stop`: the garden knows by it that gardenlet lives [CP-140]. Before there is a Seed, there is no lease of it either.
+/// Renews the seed's lease until `stop`: the garden knows by it that gardenlet lives [CP-140]. Before there is a Seed, there is no lease of it
+/// either; as soon as there is one, there is.
 pub(crate) async fn renew_lease(config: Config, seeds: Informer<Seed>, stop: CancellationToken) {
     let own = ObjectRef::cluster_scoped(config.seed_name.clone());
+    let changed = Arc::new(Notify::new());
+    let notified = Arc::clone(&changed);
+    seeds.on_change(move |_| notified.notify_one());
     let mut tick = interval(config.settings.lease_resync.max(Duration::from_millis(100)));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while stop.run_until_cancelled(tick.tick()).await.is_some() {
-        if seeds.get(&own).is_none() {
-            continue;
+    let renewing = async {
+        loop {
+            while seeds.get(&own).is_none() {
+                changed.notified().await;
+                tick.reset_immediately();
+            }
+            tick.tick().await;
+            if let Err(error) = renew(&config).await {
+                tracing::warn!(%error, "cannot renew the seed's lease");
+            }
         }
-        if let Err(error) = renew(&config).await {
-            tracing::warn!(%error, "cannot renew the seed's lease");
-        }
-    }
+    };
+    stop.run_until_cancelled(renewing).await;
 }
 
 async fn renew(config: &Config) -> Result<(), Failed> {

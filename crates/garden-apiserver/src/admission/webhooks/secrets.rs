@@ -85,7 +85,10 @@ impl Admission for KubeconfigSecrets {
             && attributes.operation != Operation::Delete
             && !attributes.context.user.is_in(group::SEEDS)
             && is_project(attributes, attributes.namespace);
-        let Some(content) = kubeconfig(attributes.object.as_deref()).filter(|_| concerned) else {
+        if !concerned {
+            return Ok(());
+        }
+        let Some(content) = kubeconfig(attributes.object.as_deref()) else {
             return Ok(());
         };
         let unreadable = |why: String| denied(self.name(), ApiError::bad_request(why));

@@ -18,6 +18,7 @@ pub mod names;
 pub mod pointer;
 pub mod quantity;
 pub mod selector;
+pub mod skim;
 pub mod taints;
 
 pub use error::ApiError;

@@ -1,6 +1,6 @@
 //! Reads request bodies: JSON and YAML into JSON values, with the duplicate fields that strict validation reports.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use bytes::Bytes;
@@ -10,7 +10,6 @@ use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
 use crate::registry::FieldValidation;
-use crate::unread::Unread;
 use crate::{go_json, yaml};
 
 /// How deep objects and lists may nest; more is refused before it can exhaust the stack.
@@ -210,26 +209,17 @@ pub fn decode(body: &Bytes, format: Format) -> Result<Decoded, ApiError> {
     }
 }
 
-/// Reads a JSON object, but for the members that are as they are `stored`. None, where others are not read by default, or where it cannot be read.
-pub(crate) fn beside(body: &Bytes, stored: &Unread) -> Option<Decoded> {
-    let (read, unread) = Unread::take_apart(body)?;
-    if !unread.is_part_of(stored) {
-        return None;
-    }
+/// Reads an object with these members of a JSON body. None, where one cannot be read.
+pub(crate) fn members(body: &Bytes, members: &BTreeMap<String, Bytes>) -> Option<Decoded> {
     let mut notes = Notes::default();
-    let mut members = Map::new();
-    for (name, bytes) in read {
-        let seed = Node {
-            notes: &mut notes,
-            place: Place::ROOT.then(Step::Field(&name)),
-        };
-        let value = seed
-            .deserialize(&mut serde_json::Deserializer::from_slice(&bytes))
-            .ok()?;
-        members.insert(name, value);
+    let mut read = Map::new();
+    for (name, bytes) in members {
+        let place = Place::ROOT.then(Step::Field(name));
+        let value = read_from(serde_json::Deserializer::from_slice(bytes), place, &mut notes).ok()?;
+        read.insert(name.clone(), value);
     }
     Some(Decoded {
-        value: Value::Object(members),
+        value: Value::Object(read),
         source: notes.of(body, Format::Json),
     })
 }
@@ -237,20 +227,18 @@ pub(crate) fn beside(body: &Bytes, stored: &Unread) -> Option<Decoded> {
 fn read_json(body: &[u8], notes: &mut Notes) -> serde_json::Result<Value> {
     // whether it is text is asked once, and not of each text in it
     match std::str::from_utf8(body) {
-        Ok(text) => read_from(serde_json::Deserializer::from_str(text), notes),
+        Ok(text) => read_from(serde_json::Deserializer::from_str(text), Place::ROOT, notes),
         // why it is none is told where it stands
-        Err(_) => read_from(serde_json::Deserializer::from_slice(body), notes),
+        Err(_) => read_from(serde_json::Deserializer::from_slice(body), Place::ROOT, notes),
     }
 }
 
 fn read_from<'b>(
     mut deserializer: serde_json::Deserializer<impl serde_json::de::Read<'b>>,
+    place: Place<'_>,
     notes: &mut Notes,
 ) -> serde_json::Result<Value> {
-    let seed = Node {
-        notes,
-        place: Place::ROOT,
-    };
+    let seed = Node { notes, place };
     let value = seed.deserialize(&mut deserializer)?;
     deserializer.end().map(|()| value)
 }

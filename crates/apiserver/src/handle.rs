@@ -8,28 +8,26 @@ use futures::StreamExt;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
 use gardener_apimachinery::selector::FieldSelector;
-use http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
+use http::header::{HeaderMap, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::accept::{Accept, Encoding, MEDIA_TYPES, Offer, Shape, Wanted};
+use crate::accept::{Accept, Encoding, Offer, Shape, Wanted};
 use crate::aggregation::{self, Backend, Forwarded};
 use crate::authz::{self, Attributes, Decision};
 use crate::cluster::LogicalCluster;
-use crate::decode::{self, Decoded, Format};
 use crate::definition::Definition;
 use crate::impersonation::impersonated;
 use crate::list::{ListOf, list_meta};
 use crate::metrics::{self, Asked, Watching};
-use crate::registry::{Found, ListQuery, Page, PatchKind, Scope, WriteOptions, Written, parse_revision, unreadable};
+use crate::registry::{ListQuery, Page, Scope, Written, parse_revision};
 use crate::request::{self, Query, ResourcePath, Target};
 use crate::respond::{self, Body};
 use crate::server::{ALL_CLUSTERS, Server};
 use crate::table::{self, Include, PARTIAL};
-use crate::unread::Unread;
 use crate::user::UserInfo;
 use crate::webhooks::conversion;
 use crate::{
@@ -527,10 +525,8 @@ impl Call {
                 Err(ApiError::no_such_path())
             }
             "update" if !scope.name.is_empty() => {
-                let found = scope.found_apart();
-                let stored = found.as_ref().and_then(Found::unread);
-                let (found, (decoded, options)) = match self.decoded_beside(stored)? {
-                    Some(decoded) => (found, decoded),
+                let (found, (decoded, options)) = match self.decoded_beside(&scope)? {
+                    Some((found, decoded)) => (Some(found), decoded),
                     None => (None, self.decoded_object(&scope)?),
                 };
                 let written = scope.update(decoded.value, &decoded.source, &options, found).await?;
@@ -573,73 +569,6 @@ impl Call {
                 "not yet ready to handle request",
             )
         })
-    }
-
-    pub(crate) fn patch_kind(&self) -> Result<PatchKind, ApiError> {
-        let content_type = self.content_type();
-        PatchKind::of(&content_type).ok_or_else(ApiError::unsupported_patch)
-    }
-
-    fn content_type(&self) -> String {
-        self.headers
-            .get(CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
-            .to_owned()
-    }
-
-    /// The body as an object that the resource may have, and the options beside it.
-    fn decoded_object(&self, scope: &Scope) -> Result<(Decoded, WriteOptions), ApiError> {
-        let format = self.format()?;
-        let options = self.write_options()?;
-        let decoded = match format {
-            None => self.decoded().map_err(|error| match error.code() {
-                400 => scope.unrecognized(error.message(), &self.body),
-                _ => error,
-            })?,
-            Some(format) => decode::decode(&self.body, format).map_err(|error| {
-                let why = error.message();
-                let why = match format {
-                    Format::Json => format!("couldn't get version/kind; json parse error: {why}"),
-                    Format::Yaml => why.to_owned(),
-                };
-                scope.unrecognized(&why, &self.body)
-            })?,
-        };
-        match unreadable(&decoded.value) {
-            Some(why) => Err(scope.unrecognized(&why, &self.body)),
-            None => Ok((decoded, options)),
-        }
-    }
-
-    /// The body without the members that are as they are `stored`, and the options beside it. None: the body is to be read as a whole.
-    fn decoded_beside(&self, stored: Option<&Arc<Unread>>) -> Result<Option<(Decoded, WriteOptions)>, ApiError> {
-        let Some(stored) = stored.filter(|_| matches!(self.format(), Ok(Some(Format::Json)))) else {
-            return Ok(None);
-        };
-        let Some(decoded) = decode::beside(&self.body, stored).filter(|decoded| unreadable(&decoded.value).is_none())
-        else {
-            return Ok(None);
-        };
-        Ok(Some((decoded, self.write_options()?)))
-    }
-
-    /// The format of the body; none for protobuf.
-    fn format(&self) -> Result<Option<Format>, ApiError> {
-        match self.content_type().split(';').next().unwrap_or_default().trim() {
-            "" | "application/json" => Ok(Some(Format::Json)),
-            "application/yaml" => Ok(Some(Format::Yaml)),
-            protobuf::CONTENT_TYPE => Ok(None),
-            _ => Err(ApiError::unsupported_media_type(&MEDIA_TYPES)),
-        }
-    }
-
-    /// The body as JSON value.
-    pub(crate) fn decoded(&self) -> Result<Decoded, ApiError> {
-        match self.format()? {
-            Some(format) => decode::decode(&self.body, format),
-            None => Ok(protobuf::decode(&self.body)?.into()),
-        }
     }
 
     /// The pod's `binding` that a binding is about which is posted to the collection of all: upstream's oldest way to bind.

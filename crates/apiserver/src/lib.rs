@@ -10,6 +10,7 @@ pub mod aggregation;
 pub mod authn;
 pub mod authz;
 mod blocking;
+mod body;
 pub mod cluster;
 mod connect;
 mod copies;

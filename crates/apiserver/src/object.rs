@@ -10,10 +10,10 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use gardener_apimachinery::pointer::Pointed;
+use gardener_apimachinery::skim;
 use gardener_store::{Entry, Revision};
 use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::definition::Definition;
 use crate::table;
@@ -198,7 +198,7 @@ pub fn value_of(entry: &Entry) -> Value {
 
 /// Where an encoded object's metadata stands in its bytes; nowhere, if it has none.
 fn place_of_metadata(value: &[u8]) -> Range<usize> {
-    let metadata = metadata_of(value).as_bytes();
+    let metadata = metadata_of(value);
     // one lies in the other
     let start = (metadata.as_ptr() as usize).checked_sub(value.as_ptr() as usize);
     let place = start.map(|start| start..start + metadata.len());
@@ -208,13 +208,8 @@ fn place_of_metadata(value: &[u8]) -> Range<usize> {
 }
 
 /// The bytes of an encoded object's metadata.
-pub fn metadata_of(value: &[u8]) -> &str {
-    #[derive(Deserialize)]
-    struct Object<'v> {
-        #[serde(borrow)]
-        metadata: &'v RawValue,
-    }
-    serde_json::from_slice::<Object<'_>>(value).map_or("{}", |object| object.metadata.get())
+pub fn metadata_of(value: &[u8]) -> &[u8] {
+    skim::member(value, "metadata").unwrap_or(b"{}")
 }
 
 /// An entry's object, parsed into a type.

@@ -3,13 +3,10 @@
 //! A write to the status leaves the specification as it is, and that is most of an object. It need not be parsed, copied, compared and serialized
 //! to be stored again.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 
 use bytes::Bytes;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use gardener_apimachinery::skim;
 use serde_json::{Map, Value};
 
 /// The other members of a stored object, by name.
@@ -22,12 +19,25 @@ impl Unread {
     /// The members that are always read.
     pub const READ: [&'static str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
-    /// Takes a JSON object apart: members that are always read, and the others. None, if it is none or has a member twice.
+    /// Takes a JSON object apart: members that are always read, and the others, whose inside nobody has looked at. None, if it is none or has a
+    /// member twice.
     pub fn take_apart(json: &Bytes) -> Option<(BTreeMap<String, Bytes>, Self)> {
-        let members = members_of(json)?;
-        let (read, members) = members
-            .into_iter()
-            .partition(|(name, _)| Self::READ.contains(&name.as_str()));
+        let (mut read, mut members) = (BTreeMap::new(), BTreeMap::new());
+        for member in skim::members(json) {
+            let (name, value) = member.ok()?;
+            // a name that is not written as it is may be that of another member
+            let is_plain = |byte: &u8| *byte >= b' ' && *byte != b'\\';
+            let name = std::str::from_utf8(name)
+                .ok()
+                .filter(|name| name.bytes().all(|byte| is_plain(&byte)))?;
+            let apart = match Self::READ.contains(&name) {
+                true => &mut read,
+                false => &mut members,
+            };
+            if apart.insert(name.to_owned(), json.slice_ref(value)).is_some() {
+                return None;
+            }
+        }
         Some((read, Self { members }))
     }
 
@@ -59,68 +69,14 @@ impl Unread {
 
     /// A member with no more than some of its own members. None, if it is not there or no object.
     pub fn part(&self, name: &str, wanted: &[&str]) -> Option<Value> {
-        let mut deserializer = serde_json::Deserializer::from_slice(self.members.get(name)?);
-        deserializer.deserialize_map(Part(wanted)).ok()
-    }
-}
-
-/// The members of a JSON object, each with its bytes. None, if it is no object or has a member twice.
-fn members_of(json: &Bytes) -> Option<BTreeMap<String, Bytes>> {
-    let text = std::str::from_utf8(json).ok()?;
-    let found: Members<'_> = serde_json::from_str(text).ok()?;
-    let count = found.0.len();
-    let members: BTreeMap<String, Bytes> = found
-        .0
-        .into_iter()
-        .map(|(name, value)| (name.into_owned(), json.slice_ref(value.get().as_bytes())))
-        .collect();
-    (members.len() == count).then_some(members)
-}
-
-/// Members in their order.
-struct Members<'t>(Vec<(Cow<'t, str>, &'t RawValue)>);
-
-impl<'t> Deserialize<'t> for Members<'t> {
-    fn deserialize<D: Deserializer<'t>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'t> Visitor<'t> for InOrder {
-            type Value = Members<'t>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a JSON object")
-            }
-
-            fn visit_map<A: MapAccess<'t>>(self, mut access: A) -> Result<Members<'t>, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = access.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
+        let mut part = Map::new();
+        for member in skim::members(self.members.get(name)?) {
+            let (name, value) = member.ok()?;
+            if let Some(name) = wanted.iter().find(|wanted| wanted.as_bytes() == name) {
+                part.insert((*name).to_owned(), serde_json::from_slice(value).ok()?);
             }
         }
-        deserializer.deserialize_map(InOrder)
-    }
-}
-
-/// Reads these members of an object.
-struct Part<'w>(&'w [&'w str]);
-
-impl<'t> Visitor<'t> for Part<'_> {
-    type Value = Value;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a JSON object")
-    }
-
-    fn visit_map<A: MapAccess<'t>>(self, mut access: A) -> Result<Value, A::Error> {
-        let mut members = Map::new();
-        while let Some(name) = access.next_key::<Cow<'t, str>>()? {
-            match self.0.contains(&name.as_ref()) {
-                true => drop(members.insert(name.into_owned(), access.next_value()?)),
-                false => drop(access.next_value::<IgnoredAny>()?),
-            }
-        }
-        Ok(Value::Object(members))
+        Some(Value::Object(part))
     }
 }
 
@@ -160,7 +116,8 @@ mod tests {
             "{} {}",
             r#"{"a":1,"a":2}"#,
             r#"{"a":1,"\u0061":2}"#,
-            r#"{"a":}"#,
+            r#"{"status":1,"status":2}"#,
+            r#"{"a":"#,
         ] {
             assert_eq!(Unread::take_apart(&Bytes::from_static(json.as_bytes())), None, "{json}");
         }

@@ -257,12 +257,7 @@ impl State {
                 (Shape::Metadata | Shape::MetadataList, None) => {
                     let meta_version = self.style.meta_version;
                     return line_of(kind, value.len(), |out| {
-                        table::put_metadata(
-                            out,
-                            &self.scope.definition,
-                            object::metadata_of(value).as_bytes(),
-                            meta_version,
-                        )
+                        table::put_metadata(out, &self.scope.definition, object::metadata_of(value), meta_version)
                     });
                 }
                 (_, Some(protobuf)) => match protobuf.encode(value) {

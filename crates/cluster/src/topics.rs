@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gardener_apiserver::object::metadata_of;
 use gardener_apiserver::{ALL_CLUSTERS, Server};
 use gardener_store::{Entry, EventKind, ListOptions, Topic};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -69,12 +70,6 @@ pub(crate) struct Ownership {
 }
 
 #[derive(Deserialize)]
-struct Document {
-    #[serde(default)]
-    metadata: Ownership,
-}
-
-#[derive(Deserialize)]
 struct Definition {
     spec: DefinitionSpec,
 }
@@ -92,9 +87,7 @@ struct DefinitionNames {
 
 /// The ownership of a stored object.
 pub(crate) fn ownership(entry: &Entry) -> Option<Ownership> {
-    serde_json::from_slice::<Document>(&entry.value)
-        .ok()
-        .map(|document| document.metadata)
+    serde_json::from_slice(metadata_of(&entry.value)).ok()
 }
 
 /// What happened to an object.

@@ -8,6 +8,7 @@
 
 use std::borrow::Cow;
 
+use gardener_apimachinery::skim;
 use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, Resource};
@@ -21,7 +22,7 @@ pub(crate) struct Raw {
     text: Box<str>,
     /// Name, namespace, uid and resource version; nothing else.
     head: ObjectMeta,
-    /// The logical cluster that the object is in, where the list or watch is one across clusters; else empty.
+    /// The logical cluster that the object is in, where the list or watch is one across clusters; else empty. It is told first of all.
     pub cluster: String,
 }
 
@@ -79,14 +80,6 @@ impl Resource for Raw {
 }
 
 #[derive(Deserialize)]
-struct Members<'t> {
-    #[serde(default, rename = "logicalCluster")]
-    cluster: String,
-    #[serde(borrow)]
-    metadata: Metadata<'t>,
-}
-
-#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata<'t> {
     name: Option<String>,
@@ -106,8 +99,20 @@ impl<'de> Deserialize<'de> for Raw {
 
 impl Raw {
     fn of(whole: &str) -> Result<Self, serde_json::Error> {
-        let members: Members<'_> = serde_json::from_str(whole)?;
-        let metadata = members.metadata;
+        let mut cluster = String::new();
+        let mut metadata = None;
+        // what follows the metadata need not be looked at
+        for member in skim::members(whole.as_bytes()) {
+            match member.map_err(serde_json::Error::custom)? {
+                (b"logicalCluster", name) => cluster = serde_json::from_slice(name)?,
+                (b"metadata", found) => {
+                    metadata = Some(serde_json::from_slice::<Metadata<'_>>(found)?);
+                    break;
+                }
+                _ => {}
+            }
+        }
+        let metadata = metadata.ok_or_else(|| serde_json::Error::missing_field("metadata"))?;
         let text = match metadata.managed_fields.and_then(|part| without(whole, part.get())) {
             Some(text) => text.into(),
             None => whole.into(),
@@ -119,11 +124,7 @@ impl Raw {
             resource_version: metadata.resource_version,
             ..ObjectMeta::default()
         };
-        Ok(Self {
-            text,
-            head,
-            cluster: members.cluster,
-        })
+        Ok(Self { text, head, cluster })
     }
 }
 

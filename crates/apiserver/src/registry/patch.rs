@@ -91,7 +91,7 @@ impl Scope {
                 }
                 return self.apply_new(decoded, &context, options).await;
             };
-            let found = match Found::apart(&entry).filter(|_| reads_little) {
+            let found = match reads_little.then(|| Found::apart(&entry)).flatten() {
                 Some(found) => found,
                 None => self.found_in(&entry).await?,
             };

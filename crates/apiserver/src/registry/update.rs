@@ -1,7 +1,9 @@
 //! `update`, of the object, its status, and what subresources store.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::pointer::Pointed;
@@ -47,7 +49,7 @@ impl Elsewhere {
 }
 
 impl Scope {
-    /// Replaces an object, or its status. `found`: what [`Self::found_apart`] found a moment ago, if `body` goes without what is not read of it.
+    /// Replaces an object, or its status. `found`: what [`Self::found_beside`] found a moment ago, if `body` goes without what is not read of it.
     ///
     /// # Errors
     /// 404 when there is none and the kind is not created on update, 409 when it changed meanwhile, 422 for invalid fields, whatever
@@ -90,17 +92,18 @@ impl Scope {
         self.subresource == "status" && self.is_stored_version() && !self.cluster.webhooks().any(&self.cluster)
     }
 
-    /// What is stored now without reading all of it, if that is enough to write the status.
-    pub(crate) fn found_apart(&self) -> Option<Found> {
-        if !self.reads_status_alone() {
-            return None;
-        }
+    /// What is stored now without reading more of it than [`Self::reads_status_alone`] needs, if all of these members are among the others.
+    pub(crate) fn found_beside(&self, sent: &Unread) -> Option<Found> {
         let entry = self.cluster.store().get(&self.key(&self.name))?;
-        Found::apart(&entry)
+        let (read, stored) = Unread::take_apart(&entry.value)?;
+        match sent.is_part_of(&stored) {
+            true => Found::of_parts(&entry, read, stored),
+            false => None,
+        }
     }
 
     /// Whether this writes the status, and has to read no more than that.
-    pub(super) fn reads_status_alone(&self) -> bool {
+    pub(crate) fn reads_status_alone(&self) -> bool {
         self.subresource == "status"
             && self.definition.strategy.reads_status_alone()
             && self.definition.is_go_type()
@@ -602,9 +605,13 @@ impl Found {
         }
     }
 
-    /// What an entry has, without reading more of it than a write to the status needs. None, if there is nothing else.
+    /// What an entry has, without reading more of it than a write to the status needs. None, if that cannot be read.
     pub(super) fn apart(entry: &Entry) -> Option<Self> {
         let (read, unread) = Unread::take_apart(&entry.value)?;
+        Self::of_parts(entry, read, unread)
+    }
+
+    fn of_parts(entry: &Entry, read: BTreeMap<String, Bytes>, unread: Unread) -> Option<Self> {
         let mut members = Map::new();
         for (name, bytes) in read {
             members.insert(name, serde_json::from_slice(&bytes).ok()?);

@@ -1,0 +1,319 @@
+//! JSON objects taken apart without being read: [`members`] tells where the value of each member stands.
+//!
+//! Only as much of a value is looked at as its end needs. Whoever takes a value of unknown origin has to parse it, or to compare it with one that
+//! was parsed; an object whose keys and values are well-formed is well-formed.
+
+/// What was skimmed is no JSON object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a JSON object, found something else at byte {at}")]
+pub struct NoObject {
+    /// Where it ceases to be one.
+    pub at: usize,
+}
+
+/// The members of a JSON object in their order: the key as it is written between its quotes, and the value. Ends with what is wrong, if something is.
+pub const fn members(json: &[u8]) -> Members<'_> {
+    Members {
+        json,
+        at: 0,
+        next: Next::Object,
+    }
+}
+
+/// The value of a member with a key that nothing of needs escaping. None, if there is none, or something is wrong in front of it.
+pub fn member<'t>(json: &'t [u8], key: &str) -> Option<&'t [u8]> {
+    let mut members = members(json).map_while(Result::ok);
+    members
+        .find(|(found, _)| *found == key.as_bytes())
+        .map(|(_, value)| value)
+}
+
+/// See [`members`].
+#[derive(Clone, Debug)]
+pub struct Members<'t> {
+    json: &'t [u8],
+    at: usize,
+    next: Next,
+}
+
+/// What is to come.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    /// The object itself.
+    Object,
+    /// A comma with a member, or the end.
+    Another,
+    /// Nothing.
+    Nothing,
+}
+
+impl<'t> Iterator for Members<'t> {
+    type Item = Result<(&'t [u8], &'t [u8]), NoObject>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let found = match self.next {
+            Next::Object => self.first(),
+            Next::Another => self.another(),
+            Next::Nothing => return None,
+        };
+        match found {
+            Some(Some(member)) => {
+                self.next = Next::Another;
+                Some(Ok(member))
+            }
+            Some(None) => {
+                self.next = Next::Nothing;
+                None
+            }
+            None => {
+                self.next = Next::Nothing;
+                Some(Err(NoObject { at: self.at }))
+            }
+        }
+    }
+}
+
+/// A member, or the end of the object; none, where there is neither.
+type Step<'t> = Option<Option<(&'t [u8], &'t [u8])>>;
+
+impl<'t> Members<'t> {
+    fn first(&mut self) -> Step<'t> {
+        self.take(b'{')?;
+        match self.peek()? {
+            b'}' => self.end(),
+            _ => self.member().map(Some),
+        }
+    }
+
+    fn another(&mut self) -> Step<'t> {
+        match self.peek()? {
+            b'}' => self.end(),
+            _ => {
+                self.take(b',')?;
+                self.member().map(Some)
+            }
+        }
+    }
+
+    fn end(&mut self) -> Step<'t> {
+        self.take(b'}')?;
+        // nothing but space may follow
+        self.peek().is_none().then_some(None)
+    }
+
+    fn member(&mut self) -> Option<(&'t [u8], &'t [u8])> {
+        self.peek()?;
+        let key = self.string()?;
+        self.take(b':')?;
+        let start = match self.peek()? {
+            // what was found is the value's first byte
+            b'"' => {
+                let start = self.at;
+                self.string()?;
+                start
+            }
+            b'{' | b'[' => {
+                let start = self.at;
+                self.nested()?;
+                start
+            }
+            _ => {
+                let start = self.at;
+                let is_over = |byte: &u8| matches!(byte, b',' | b'}' | b' ' | b'\t' | b'\n' | b'\r');
+                self.at += self.rest().iter().position(is_over)?;
+                start
+            }
+        };
+        let value = self.json.get(start..self.at)?;
+        let key = key.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+        Some((key, value))
+    }
+
+    fn rest(&self) -> &'t [u8] {
+        self.json.get(self.at..).unwrap_or_default()
+    }
+
+    /// The next byte that is no space, where it stands then.
+    fn peek(&mut self) -> Option<u8> {
+        loop {
+            match self.json.get(self.at)? {
+                b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
+                byte => return Some(*byte),
+            }
+        }
+    }
+
+    fn take(&mut self, byte: u8) -> Option<()> {
+        (self.peek()? == byte).then(|| self.at += 1)
+    }
+
+    /// A text with its quotes.
+    fn string(&mut self) -> Option<&'t [u8]> {
+        let start = self.at;
+        if self.json.get(start) != Some(&b'"') {
+            return None;
+        }
+        self.at += 1;
+        loop {
+            let found = self.rest().iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
+            self.at += found;
+            match self.json.get(self.at)? {
+                b'"' => {
+                    self.at += 1;
+                    return self.json.get(start..self.at);
+                }
+                // whatever is escaped ends nothing
+                _ => self.at += 2,
+            }
+        }
+    }
+
+    /// An object or a list, up to the bracket that closes the first.
+    fn nested(&mut self) -> Option<()> {
+        let mut depth = 0_usize;
+        loop {
+            self.at += self.rest().iter().position(|byte| MATTERS[usize::from(*byte)])?;
+            match self.json.get(self.at)? {
+                b'"' => {
+                    self.string()?;
+                }
+                b'{' | b'[' => {
+                    depth += 1;
+                    self.at += 1;
+                }
+                _ => {
+                    depth -= 1;
+                    self.at += 1;
+                    if depth == 0 {
+                        return Some(());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The bytes that matter where a nested value ends.
+const MATTERS: [bool; 256] = {
+    let mut matters = [false; 256];
+    let bytes = b"\"{}[]";
+    let mut at = 0;
+    while at < bytes.len() {
+        matters[bytes[at] as usize] = true;
+        at += 1;
+    }
+    matters
+};
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn skimmed(json: &str) -> Result<Vec<(&str, &str)>, NoObject> {
+        let text = |bytes| std::str::from_utf8(bytes).unwrap();
+        members(json.as_bytes())
+            .map(|member| member.map(|(key, value)| (text(key), text(value))))
+            .collect()
+    }
+
+    #[test]
+    fn members_are_told_in_their_order() {
+        let json =
+            " { \"b\" : {\"x\":[1,{\"y\":\"}\\\"]\"}]} ,\"a\":\"t\\\\\", \"n\":-1.5e3 ,\"\\u0061\":[],\"l\":null}\n";
+        assert_eq!(
+            skimmed(json),
+            Ok(vec![
+                ("b", r#"{"x":[1,{"y":"}\"]"}]}"#),
+                ("a", r#""t\\""#),
+                ("n", "-1.5e3"),
+                ("\\u0061", "[]"),
+                ("l", "null"),
+            ])
+        );
+        assert_eq!(skimmed("{}"), Ok(Vec::new()));
+        assert_eq!(skimmed(" { } "), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_no_object_is_told() {
+        for json in [
+            "",
+            "1",
+            "[]",
+            "{",
+            "{,}",
+            "{\"a\"",
+            "{\"a\":",
+            "{\"a\":1",
+            "{\"a\":1,",
+            "{\"a\":1,}",
+            "{\"a\" 1}",
+            "{\"a\":\"",
+            "{\"a\":\"\\",
+            "{\"a\":1 2}",
+            "{\"a\":1}x",
+            "{a:1}",
+            "{\"a\":[1}",
+            "{} {}",
+        ] {
+            assert!(skimmed(json).is_err(), "{json}: {:?}", skimmed(json));
+        }
+        assert_eq!(skimmed("[]"), Err(NoObject { at: 0 }));
+        assert_eq!(skimmed("{} {}"), Err(NoObject { at: 3 }));
+    }
+
+    #[test]
+    fn one_member_is_found_without_what_follows() {
+        let json = br#"{"kind":"A","metadata":{"name":"n"},"spec":"#;
+        assert_eq!(member(json, "metadata"), Some(&br#"{"name":"n"}"#[..]));
+        assert_eq!(member(json, "spec"), None);
+        assert_eq!(member(json, "name"), None);
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+            "[\\\\\"{}\\[\\],:\\n ]{0,6}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 5, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                proptest::collection::btree_map(any::<String>(), inner, 0..5)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_object_is_taken_apart(members in proptest::collection::btree_map(any::<String>(), value(), 0..6), pretty in any::<bool>()) {
+            let object = Value::Object(members.into_iter().collect());
+            let json = match pretty {
+                true => serde_json::to_string_pretty(&object).unwrap(),
+                false => object.to_string(),
+            };
+            let apart = skimmed(&json).unwrap().into_iter().map(|(key, value)| {
+                let key: String = serde_json::from_str(&format!("\"{key}\"")).unwrap();
+                (key, serde_json::from_str::<Value>(value).unwrap())
+            });
+            prop_assert_eq!(Value::Object(apart.collect()), serde_json::from_str::<Value>(&json).unwrap());
+        }
+
+        /// What is made of well-formed keys and values is well-formed, and nothing else is: the law that lets others skim what clients send.
+        #[test]
+        fn an_object_is_well_formed_if_its_members_are(json in "[{}\\[\\]:,\"\\\\ a1n\\n]{0,24}") {
+            let of_parts = skimmed(&json).is_ok_and(|members| members.iter().all(|(key, value)| {
+                serde_json::from_str::<String>(&format!("\"{key}\"")).is_ok() && serde_json::from_str::<Value>(value).is_ok()
+            }));
+            let whole = serde_json::from_str::<serde_json::Map<String, Value>>(&json).is_ok();
+            prop_assert_eq!(of_parts, whole, "{}", json);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What a request sends: the form of its body, and the object in it. What a [`crate::decode::Format`] means stands in [`crate::decode`].
+
+use gardener_apimachinery::ApiError;
+use http::header::CONTENT_TYPE;
+
+use crate::accept::MEDIA_TYPES;
+use crate::decode::{self, Decoded, Format};
+use crate::handle::Call;
+use crate::protobuf;
+use crate::registry::{Found, PatchKind, Scope, WriteOptions, unreadable};
+use crate::unread::Unread;
+
+impl Call {
+    /// The kind of patch that the body is.
+    pub(crate) fn patch_kind(&self) -> Result<PatchKind, ApiError> {
+        let content_type = self.content_type();
+        PatchKind::of(&content_type).ok_or_else(ApiError::unsupported_patch)
+    }
+
+    /// What the request says of the form of its body; empty, if nothing.
+    pub(crate) fn content_type(&self) -> String {
+        self.headers
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+            .to_owned()
+    }
+
+    /// The body as an object that the resource may have, and the options beside it.
+    pub(crate) fn decoded_object(&self, scope: &Scope) -> Result<(Decoded, WriteOptions), ApiError> {
+        let format = self.format()?;
+        let options = self.write_options()?;
+        let decoded = match format {
+            None => self.decoded().map_err(|error| match error.code() {
+                400 => scope.unrecognized(error.message(), &self.body),
+                _ => error,
+            })?,
+            Some(format) => decode::decode(&self.body, format).map_err(|error| {
+                let why = error.message();
+                let why = match format {
+                    Format::Json => format!("couldn't get version/kind; json parse error: {why}"),
+                    Format::Yaml => why.to_owned(),
+                };
+                scope.unrecognized(&why, &self.body)
+            })?,
+        };
+        match unreadable(&decoded.value) {
+            Some(why) => Err(scope.unrecognized(&why, &self.body)),
+            None => Ok((decoded, options)),
+        }
+    }
+
+    /// Of the body of a write to the status what has to be read beside what is stored, with that, and the options. None: the body is to be read as a
+    /// whole.
+    pub(crate) fn decoded_beside(&self, scope: &Scope) -> Result<Option<(Found, (Decoded, WriteOptions))>, ApiError> {
+        if !scope.reads_status_alone() || !matches!(self.format(), Ok(Some(Format::Json))) {
+            return Ok(None);
+        }
+        let Some((read, sent)) = Unread::take_apart(&self.body) else {
+            return Ok(None);
+        };
+        // most bodies that are not written as we write JSON are told by that, before anything is read
+        let Some(found) = scope.found_beside(&sent) else {
+            return Ok(None);
+        };
+        match decode::members(&self.body, &read).filter(|decoded| unreadable(&decoded.value).is_none()) {
+            Some(decoded) => Ok(Some((found, (decoded, self.write_options()?)))),
+            None => Ok(None),
+        }
+    }
+
+    /// The format of the body; none for protobuf.
+    fn format(&self) -> Result<Option<Format>, ApiError> {
+        match self.content_type().split(';').next().unwrap_or_default().trim() {
+            "" | "application/json" => Ok(Some(Format::Json)),
+            "application/yaml" => Ok(Some(Format::Yaml)),
+            protobuf::CONTENT_TYPE => Ok(None),
+            _ => Err(ApiError::unsupported_media_type(&MEDIA_TYPES)),
+        }
+    }
+
+    /// The body as JSON value.
+    pub(crate) fn decoded(&self) -> Result<Decoded, ApiError> {
+        match self.format()? {
+            Some(format) => decode::decode(&self.body, format),
+            None => Ok(protobuf::decode(&self.body)?.into()),
+        }
+    }
+}

@@ -21,7 +21,7 @@ use crate::authz::{self, Attributes, Decision};
 use crate::cluster::LogicalCluster;
 use crate::definition::Definition;
 use crate::impersonation::impersonated;
-use crate::list::{ListOf, list_meta};
+use crate::list::{self, ListOf, list_meta};
 use crate::metrics::{self, Asked, Watching};
 use crate::registry::{ListQuery, Page, Scope, Written, parse_revision};
 use crate::request::{self, Query, ResourcePath, Target};
@@ -81,7 +81,7 @@ where
         Ok(response) => response,
         Err(error) => respond::error(&error, &wanted),
     };
-    let mut response = respond::compressed(response, &wanted).await;
+    let mut response = respond::compressed(response, &wanted);
     if without_body {
         *response.body_mut() = respond::full(Bytes::new());
     }
@@ -653,40 +653,40 @@ impl Call {
         if let (Shape::Table, Some(order)) = (accept.shape, scope.definition.strategy.row_order()) {
             page.entries.sort_by_cached_key(|entry| order(&object::value_of(entry)));
         }
-        self.page(scope, &page, accept).await
+        self.page(scope, page, accept).await
     }
 
     /// A page of objects in the form the client accepts.
-    async fn page(&self, scope: &Scope, page: &Page, accept: Accept) -> Result<Response<Body>, ApiError> {
+    async fn page(&self, scope: &Scope, page: Page, accept: Accept) -> Result<Response<Body>, ApiError> {
         if accept.shape == Shape::Metadata {
             return Err(misshaped(scope, true));
         }
         let version = scope.spec()?;
         let api_version = scope.definition.api_version(&scope.version);
-        let list_meta = list_meta(page, scope.definition.is_go_type() || accept.shape != Shape::Object);
+        let list_meta = list_meta(&page, scope.definition.is_go_type() || accept.shape != Shape::Object);
         let current = || page.entries.iter().all(|entry| scope.is_current(entry));
         if scope.is_stored_version() && !accept.pretty && current() {
-            let list = ListOf {
-                page,
-                list_meta: &list_meta,
-                across: self.cluster.name() == ALL_CLUSTERS,
-            };
-            let partial = (PARTIAL, accept.meta_version());
-            match (accept.shape, accept.encoding) {
-                (Shape::Object, Encoding::Json) => return Ok(list.objects(version, &api_version, scope)),
-                (Shape::MetadataList, Encoding::Json) => return Ok(list.metadata(&scope.definition, partial.1)),
-                (Shape::Table, Encoding::Json) if !list.across => {
+            let across = self.cluster.name() == ALL_CLUSTERS;
+            let meta_version = accept.meta_version();
+            let list = match (accept.shape, accept.encoding) {
+                (Shape::Object, Encoding::Json) => Some(ListOf::objects(scope, &list_meta, across)?),
+                (Shape::MetadataList, Encoding::Json) => Some(ListOf::metadata(scope, &list_meta, meta_version)),
+                (Shape::Table, Encoding::Json) if !across => {
                     let now = self.cluster.clock().now();
-                    let style = self.table_style(accept)?;
-                    return Ok(list.table((&scope.definition, version), now, style));
+                    Some(ListOf::table(scope, &list_meta, now, self.table_style(accept)?)?)
                 }
                 (Shape::Object, Encoding::Protobuf) => {
-                    return list.protobuf((&api_version, &version.list_kind), (&api_version, &version.kind));
+                    let list = (&*api_version, &*version.list_kind);
+                    return list::in_protobuf(&page, &list_meta, list, (&api_version, &version.kind));
                 }
                 (Shape::MetadataList, Encoding::Protobuf) => {
-                    return list.protobuf((partial.1, &format!("{PARTIAL}List")), (partial.1, partial.0));
+                    let list = (meta_version, &*format!("{PARTIAL}List"));
+                    return list::in_protobuf(&page, &list_meta, list, (meta_version, PARTIAL));
                 }
-                _ => {}
+                _ => None,
+            };
+            if let Some(list) = list {
+                return Ok(list.of(page.entries));
             }
         }
         let mut objects: Vec<Value> = page.entries.iter().map(|entry| object::value_of(entry)).collect();
@@ -792,7 +792,7 @@ impl Call {
         let page = scope
             .delete_collection(&query, &self.delete_options()?, &mut warnings)
             .await?;
-        let mut response = self.page(scope, &page, accept).await?;
+        let mut response = self.page(scope, page, accept).await?;
         respond::warn(&mut response, &warnings);
         Ok(response)
     }

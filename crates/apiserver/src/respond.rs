@@ -1,10 +1,6 @@
 //! Answers: bodies, `Status` objects and headers. Which form a client accepts is found out in [`crate::accept`].
 
-use std::io::Write as _;
-
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use futures::{Stream, StreamExt};
 use gardener_apimachinery::ApiError;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY};
@@ -17,6 +13,7 @@ use serde_json::Value;
 use crate::accept::{Accept, Encoding, Offer, Wanted};
 use crate::{meta, protobuf};
 
+mod gzip;
 mod warnings;
 
 pub use warnings::{warn, warn_first};
@@ -62,6 +59,21 @@ pub fn value(code: StatusCode, body: &Value, accept: Accept) -> Response<Body> {
 pub fn raw(code: StatusCode, bytes: impl Into<Bytes>, accept: Accept) -> Response<Body> {
     with_type(code, full(bytes), HeaderValue::from_static(accept.content_type()))
 }
+
+/// An answer that is encoded piece by piece, of more bytes than are worth compressing.
+pub fn in_pieces(
+    code: StatusCode,
+    pieces: impl Stream<Item = Bytes> + Send + 'static,
+    accept: Accept,
+) -> Response<Body> {
+    let mut response = with_type(code, streamed(pieces), HeaderValue::from_static(accept.content_type()));
+    response.extensions_mut().insert(InPieces);
+    response
+}
+
+/// Marks an answer that comes piece by piece, and ends by itself.
+#[derive(Clone, Copy)]
+struct InPieces;
 
 /// An answer of plain text.
 pub fn text(code: StatusCode, text: impl Into<String>) -> Response<Body> {
@@ -136,33 +148,18 @@ pub fn status(error: &ApiError) -> Value {
     status
 }
 
-/// The answer, compressed where that is worth it and the client can read it. What comes piece by piece is not.
-pub async fn compressed(response: Response<Body>, wanted: &Wanted) -> Response<Body> {
-    let worth_it = |size: u64| size > COMPRESSED_FROM;
+/// The answer, compressed where that is worth it and the client can read it. Of what comes piece by piece, that is what ends by itself.
+pub fn compressed(response: Response<Body>, wanted: &Wanted) -> Response<Body> {
     let size = http_body::Body::size_hint(response.body()).exact();
-    if !wanted.gzip || !size.is_some_and(worth_it) || response.headers().contains_key(CONTENT_ENCODING) {
+    let is_large = size.is_some_and(|size| size > COMPRESSED_FROM) || response.extensions().get::<InPieces>().is_some();
+    if !wanted.gzip || !is_large || response.headers().contains_key(CONTENT_ENCODING) {
         return response;
     }
     let (mut parts, body) = response.into_parts();
-    let bytes = match body.collect().await {
-        Ok(collected) => collected.to_bytes(),
-        Err(failed) => return error(&ApiError::internal(failed), wanted),
-    };
-    let plain = bytes.clone();
-    let packed = tokio::task::spawn_blocking(move || {
-        let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::fast());
-        encoder.write_all(&bytes)?;
-        encoder.finish()
-    });
-    match packed.await {
-        Ok(Ok(packed)) => {
-            parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-            parts.headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
-            parts.headers.remove(CONTENT_LENGTH);
-            Response::from_parts(parts, full(packed))
-        }
-        _ => Response::from_parts(parts, full(plain)),
-    }
+    parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    parts.headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+    parts.headers.remove(CONTENT_LENGTH);
+    Response::from_parts(parts, gzip::packed(body))
 }
 
 #[cfg(test)]
@@ -179,7 +176,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(encodings));
         let plain = raw(StatusCode::OK, vec![b'x'; size], Accept::JSON);
-        let (parts, body) = compressed(plain, &Wanted::of(&headers, "")).await.into_parts();
+        let (parts, body) = compressed(plain, &Wanted::of(&headers, "")).into_parts();
         let bytes = body.collect().await.unwrap().to_bytes().to_vec();
         (parts.headers.contains_key(CONTENT_ENCODING), bytes)
     }

@@ -50,23 +50,16 @@ impl Call {
         }
     }
 
-    /// Of the body of a write to the status what has to be read beside what is stored, with that, and the options. None: the body is to be read as a
-    /// whole.
-    pub(crate) fn decoded_beside(&self, scope: &Scope) -> Result<Option<(Found, (Decoded, WriteOptions))>, ApiError> {
+    /// Of the body of a write to the status what has to be read beside what is stored, with that. None: the body is to be read as a whole.
+    pub(crate) fn decoded_beside(&self, scope: &Scope) -> Option<(Found, Decoded)> {
         if !scope.reads_status_alone() || !matches!(self.format(), Ok(Some(Format::Json))) {
-            return Ok(None);
+            return None;
         }
-        let Some((read, sent)) = Unread::take_apart(&self.body) else {
-            return Ok(None);
-        };
+        let (read, sent) = Unread::take_apart(&self.body)?;
         // most bodies that are not written as we write JSON are told by that, before anything is read
-        let Some(found) = scope.found_beside(&sent) else {
-            return Ok(None);
-        };
-        match decode::members(&self.body, &read).filter(|decoded| unreadable(&decoded.value).is_none()) {
-            Some(decoded) => Ok(Some((found, (decoded, self.write_options()?)))),
-            None => Ok(None),
-        }
+        let found = scope.found_beside(&sent)?;
+        let decoded = decode::members(&self.body, &read)?;
+        unreadable(&decoded.value).is_none().then_some((found, decoded))
     }
 
     /// The format of the body; none for protobuf.

@@ -51,9 +51,19 @@ impl<'t> Iterator for Members<'t> {
     type Item = Result<(&'t [u8], &'t [u8]), NoObject>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        self.next_like(|_| None)
+    }
+}
+
+/// A member, or the end of the object; none, where there is neither.
+type Step<'t> = Option<Option<(&'t [u8], &'t [u8])>>;
+
+impl<'t> Members<'t> {
+    /// The next member. `like`: what the value of a key may be, itself a whole value; where it is that, its end need not be looked for.
+    pub fn next_like<'l>(&mut self, like: impl FnOnce(&[u8]) -> Option<&'l [u8]>) -> Option<<Self as Iterator>::Item> {
         let found = match self.next {
-            Next::Object => self.first(),
-            Next::Another => self.another(),
+            Next::Object => self.first(like),
+            Next::Another => self.another(like),
             Next::Nothing => return None,
         };
         match found {
@@ -71,26 +81,21 @@ impl<'t> Iterator for Members<'t> {
             }
         }
     }
-}
 
-/// A member, or the end of the object; none, where there is neither.
-type Step<'t> = Option<Option<(&'t [u8], &'t [u8])>>;
-
-impl<'t> Members<'t> {
-    fn first(&mut self) -> Step<'t> {
+    fn first<'l>(&mut self, like: impl FnOnce(&[u8]) -> Option<&'l [u8]>) -> Step<'t> {
         self.take(b'{')?;
         match self.peek()? {
             b'}' => self.end(),
-            _ => self.member().map(Some),
+            _ => self.member(like).map(Some),
         }
     }
 
-    fn another(&mut self) -> Step<'t> {
+    fn another<'l>(&mut self, like: impl FnOnce(&[u8]) -> Option<&'l [u8]>) -> Step<'t> {
         match self.peek()? {
             b'}' => self.end(),
             _ => {
                 self.take(b',')?;
-                self.member().map(Some)
+                self.member(like).map(Some)
             }
         }
     }
@@ -101,32 +106,28 @@ impl<'t> Members<'t> {
         self.peek().is_none().then_some(None)
     }
 
-    fn member(&mut self) -> Option<(&'t [u8], &'t [u8])> {
+    fn member<'l>(&mut self, like: impl FnOnce(&[u8]) -> Option<&'l [u8]>) -> Option<(&'t [u8], &'t [u8])> {
         self.peek()?;
-        let key = self.string()?;
-        self.take(b':')?;
-        let start = match self.peek()? {
-            // what was found is the value's first byte
-            b'"' => {
-                let start = self.at;
-                self.string()?;
-                start
-            }
-            b'{' | b'[' => {
-                let start = self.at;
-                self.nested()?;
-                start
-            }
-            _ => {
-                let start = self.at;
-                let is_over = |byte: &u8| matches!(byte, b',' | b'}' | b' ' | b'\t' | b'\n' | b'\r');
-                self.at += self.rest().iter().position(is_over)?;
-                start
-            }
-        };
-        let value = self.json.get(start..self.at)?;
+        let key = self.text()?;
         let key = key.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-        Some((key, value))
+        self.take(b':')?;
+        let first = self.peek()?;
+        let start = self.at;
+        match like(key) {
+            Some(like) if self.begins_with(like) => self.at += like.len(),
+            _ => match first {
+                b'"' => drop(self.text()?),
+                b'{' | b'[' => self.nested()?,
+                _ => self.at += self.rest().iter().position(ends_word)?,
+            },
+        }
+        Some((key, self.json.get(start..self.at)?))
+    }
+
+    /// Whether this value stands here, and no longer one of which it is the beginning.
+    fn begins_with(&self, value: &[u8]) -> bool {
+        let behind = self.rest().strip_prefix(value);
+        !value.is_empty() && behind.is_some_and(|behind| behind.first().is_some_and(ends_word))
     }
 
     fn rest(&self) -> &'t [u8] {
@@ -148,62 +149,53 @@ impl<'t> Members<'t> {
     }
 
     /// A text with its quotes.
-    fn string(&mut self) -> Option<&'t [u8]> {
+    fn text(&mut self) -> Option<&'t [u8]> {
         let start = self.at;
         if self.json.get(start) != Some(&b'"') {
             return None;
         }
-        self.at += 1;
-        loop {
-            let found = self.rest().iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
-            self.at += found;
-            match self.json.get(self.at)? {
-                b'"' => {
-                    self.at += 1;
-                    return self.json.get(start..self.at);
-                }
-                // whatever is escaped ends nothing
-                _ => self.at += 2,
-            }
-        }
+        self.at = end_of_text(self.json, start + 1)?;
+        self.json.get(start..self.at)
     }
 
     /// An object or a list, up to the bracket that closes the first.
     fn nested(&mut self) -> Option<()> {
-        let mut depth = 0_usize;
-        loop {
-            self.at += self.rest().iter().position(|byte| MATTERS[usize::from(*byte)])?;
-            match self.json.get(self.at)? {
-                b'"' => {
-                    self.string()?;
-                }
-                b'{' | b'[' => {
-                    depth += 1;
-                    self.at += 1;
-                }
-                _ => {
+        let (mut at, mut depth) = (self.at, 0_usize);
+        while let Some(byte) = self.json.get(at) {
+            at += 1;
+            match byte {
+                b'"' => at = end_of_text(self.json, at)?,
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => {
                     depth -= 1;
-                    self.at += 1;
                     if depth == 0 {
+                        self.at = at;
                         return Some(());
                     }
                 }
+                _ => {}
             }
         }
+        None
     }
 }
 
-/// The bytes that matter where a nested value ends.
-const MATTERS: [bool; 256] = {
-    let mut matters = [false; 256];
-    let bytes = b"\"{}[]";
-    let mut at = 0;
-    while at < bytes.len() {
-        matters[bytes[at] as usize] = true;
-        at += 1;
+/// Whether a number or a word such as `null` is over before this byte.
+const fn ends_word(byte: &u8) -> bool {
+    matches!(byte, b',' | b'}' | b' ' | b'\t' | b'\n' | b'\r')
+}
+
+/// Where the text is over that goes on here.
+fn end_of_text(json: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at += memchr::memchr2(b'"', b'\\', json.get(at..)?)?;
+        match json.get(at)? {
+            b'"' => return Some(at + 1),
+            // whatever is escaped ends nothing
+            _ => at += 2,
+        }
     }
-    matters
-};
+}
 
 #[cfg(test)]
 mod tests {
@@ -271,6 +263,19 @@ mod tests {
         assert_eq!(member(json, "metadata"), Some(&br#"{"name":"n"}"#[..]));
         assert_eq!(member(json, "spec"), None);
         assert_eq!(member(json, "name"), None);
+    }
+
+    #[test]
+    fn values_that_are_known_are_told_as_others() {
+        let json = br#"{"a":{"x":1},"b":12,"c":"d"}"#;
+        for known in ["{\"x\":1}", "{\"x\":2}", "1", "12", "\"d\"", "\"d", ""] {
+            let mut members = members(json);
+            let mut found = Vec::new();
+            while let Some(member) = members.next_like(|_| Some(known.as_bytes())) {
+                found.push(member);
+            }
+            assert_eq!(found, super::members(json).collect::<Vec<_>>(), "{known}");
+        }
     }
 
     fn value() -> impl Strategy<Value = Value> {

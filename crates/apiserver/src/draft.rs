@@ -135,11 +135,14 @@ impl Draft {
     ///
     /// # Errors
     /// The JSON does not fit.
-    pub fn read_with<K: DeserializeOwned>(&self, of_spec: Option<&[&str]>) -> Result<K, serde_json::Error> {
+    pub fn read_with<K: DeserializeOwned>(
+        &self,
+        of_spec: Option<&'static [&'static str]>,
+    ) -> Result<K, serde_json::Error> {
         match (&self.apart, of_spec) {
             (Some((read, unread)), Some(wanted)) => {
                 let spec = unread.part("spec", wanted);
-                untracked::read(read, spec.as_ref().map(Spec::Instead))
+                untracked::read(read, spec.as_deref().map(Spec::Instead))
             }
             _ => untracked::read(self, of_spec.map(Spec::Only)),
         }

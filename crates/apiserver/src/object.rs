@@ -13,7 +13,7 @@ use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::skim;
 use gardener_store::{Entry, Revision};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::definition::Definition;
 use crate::table;
@@ -137,7 +137,11 @@ impl Head {
     /// The head of an entry; parsed on first use.
     pub fn of(entry: &Entry, definition: &Definition) -> Arc<Self> {
         entry.memo(|entry| {
-            let object = value_of(entry);
+            // many kinds are selected by their metadata alone; then the rest need not be read
+            let object = match definition.strategy.kept_fields(&json!({})).is_empty() {
+                true => json!({"metadata": serde_json::from_slice::<Value>(metadata_of(&entry.value)).ok()}),
+                false => value_of(entry),
+            };
             let text = |key: &str| object.at(key).and_then(Value::as_str).unwrap_or_default().to_owned();
             let mut fields = definition.strategy.kept_fields(&object);
             fields.push(("metadata.name".into(), text("/metadata/name")));
@@ -221,7 +225,6 @@ pub fn parse<T: for<'a> Deserialize<'a>>(entry: &Entry) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn bytes_are_stamped_in_place() {

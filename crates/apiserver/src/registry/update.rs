@@ -95,11 +95,8 @@ impl Scope {
     /// What is stored now without reading more of it than [`Self::reads_status_alone`] needs, if all of these members are among the others.
     pub(crate) fn found_beside(&self, sent: &Unread) -> Option<Found> {
         let entry = self.cluster.store().get(&self.key(&self.name))?;
-        let (read, stored) = Unread::take_apart(&entry.value)?;
-        match sent.is_part_of(&stored) {
-            true => Found::of_parts(&entry, read, stored),
-            false => None,
-        }
+        let (read, stored) = sent.take_apart_with(&entry.value)?;
+        Found::of_parts(&entry, read, stored)
     }
 
     /// Whether this writes the status, and has to read no more than that.

@@ -106,6 +106,14 @@ pub struct Node {
 }
 
 impl Node {
+    /// The path ends here.
+    pub(crate) fn leaf() -> Self {
+        Self {
+            member: true,
+            below: Set::new(),
+        }
+    }
+
     fn is_empty(&self) -> bool {
         !self.member && self.below.is_empty()
     }
@@ -115,6 +123,15 @@ impl Node {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Set {
     nodes: BTreeMap<PathElement, Node>,
+}
+
+impl FromIterator<(PathElement, Node)> for Set {
+    /// The set with these steps, each told once and none of them empty.
+    fn from_iter<I: IntoIterator<Item = (PathElement, Node)>>(nodes: I) -> Self {
+        Self {
+            nodes: nodes.into_iter().collect(),
+        }
+    }
 }
 
 /// Serialized fields that are not `FieldsV1`.

@@ -4,6 +4,7 @@
 //! Where the schema says nothing (free-form parts), maps are granular and lists atomic. What the sets of fields mean is
 //! decided in `apply`.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_apimachinery::pointer::Pointed;
@@ -341,64 +342,62 @@ pub(crate) fn compare_but(left_out: &Set, old: &Value, new: &Value, schema: &Sch
 }
 
 fn differ(kind: Type<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut Difference) {
-    let before = old.map(|value| kind.shape(value));
-    let after = new.map(|value| kind.shape(value));
-    // A free-form field may change from a map to something else: then its old members are removed and it is modified.
-    if let (Some(before), Some(_)) = (before, after)
-        && Some(before) != after
-    {
-        differ_as(before, kind, old, new, found);
-    }
-    if let Some(shape) = after.or(before) {
-        differ_as(shape, kind, old, new, found);
+    match (old, new) {
+        // most of what is compared is the same; to find that out is cheaper than to walk it by its schema
+        (Some(old), Some(new)) if old == new => {}
+        (Some(old), Some(new)) => {
+            let (before, after) = (kind.shape(old), kind.shape(new));
+            // A free-form field may change from a map to something else: then its old members are removed and it is modified.
+            if before != after {
+                differ_as(before, kind, old, new, found);
+            }
+            differ_as(after, kind, old, new, found);
+        }
+        (Some(removed), None) => found.removed = whole(kind, removed),
+        (None, Some(added)) => found.added = whole(kind, added),
+        (None, None) => {}
     }
 }
 
-fn differ_as(shape: Shape, kind: Type<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut Difference) {
-    let size = |value: Option<&Value>| match (shape, value) {
-        (Shape::Map, Some(Value::Object(members))) => members.len(),
-        (Shape::List, Some(Value::Array(elements))) => elements.len(),
+/// What comes or goes with a value: its fields, and what Go writes beside them.
+fn whole(kind: Type<'_>, value: &Value) -> Node {
+    let member = |name: &str, value| (PathElement::field(name), whole(kind.member(name).0, value));
+    let below = match (kind.shape(value), value) {
+        (Shape::Map, Value::Object(members)) => {
+            let nulls = kind.nulls().filter(|name| !members.contains_key(*name));
+            let nulls = nulls.map(|name| (PathElement::field(name), Node::leaf()));
+            let unset = kind.missing(value).map(|(name, zero)| member(name, zero));
+            let set = members.iter().map(|(name, value)| member(name, value));
+            nulls.chain(unset).chain(set).collect()
+        }
+        (Shape::List, Value::Array(elements)) => {
+            let mut found: BTreeMap<PathElement, Node> = BTreeMap::new();
+            for (i, value) in elements.iter().enumerate() {
+                match found.entry(kind.element_at(i, value)) {
+                    Entry::Vacant(free) => drop(free.insert(whole(kind.items(), value))),
+                    // nobody can tell elements with one key apart
+                    Entry::Occupied(mut several) => drop(several.insert(Node::leaf())),
+                }
+            }
+            found.into_iter().collect()
+        }
+        _ => Set::new(),
+    };
+    Node { member: true, below }
+}
+
+fn differ_as(shape: Shape, kind: Type<'_>, old: &Value, new: &Value, found: &mut Difference) {
+    let size = |value: &Value| match (shape, value) {
+        (Shape::Map, Value::Object(members)) => members.len(),
+        (Shape::List, Value::Array(elements)) => elements.len(),
         _ => 0,
     };
-    let alone = match (old, new) {
-        (Some(only), None) | (None, Some(only)) if shape == Shape::Map && only.is_object() => Some(only),
-        _ => None,
-    };
-    let unset: Vec<(&str, &Value)> = alone.into_iter().flat_map(|only| kind.missing(only)).collect();
-    let has_members = !unset.is_empty() || alone.is_some() && kind.nulls().next().is_some();
-    if shape == Shape::Leaf || size(old) == 0 && size(new) == 0 && !has_members {
-        match (old, new) {
-            (None, Some(_)) => found.added.member = true,
-            (Some(_), None) => found.removed.member = true,
-            (Some(old), Some(new)) if !same(old, new) => found.modified.member = true,
-            _ => {}
-        }
-        return;
-    }
-    if shape == Shape::Map {
-        let part = match (old, new) {
-            (None, Some(new)) => Some((new, &mut found.added)),
-            (Some(old), None) => Some((old, &mut found.removed)),
-            _ => None,
-        };
-        if let Some((value, node)) = part {
-            for name in kind.nulls().filter(|name| value.get(*name).is_none()) {
-                node.below.place(PathElement::field(name), true, Set::default());
-            }
-        }
-        for (name, zero) in unset {
-            differ_member(kind, name, old.and(Some(zero)), new.and(Some(zero)), found);
-        }
-        let old = old.and_then(Value::as_object);
-        let new = new.and_then(Value::as_object);
-        differ_members(kind, old, new, &Set::new(), found);
+    if shape == Shape::Leaf || size(old) == 0 && size(new) == 0 {
+        found.modified.member |= !same(old, new);
+    } else if shape == Shape::Map {
+        differ_members(kind, old.as_object(), new.as_object(), &Set::new(), found);
     } else {
         differ_list(kind, old, new, found);
-    }
-    match (old, new) {
-        (None, Some(_)) => found.added.member = true,
-        (Some(_), None) => found.removed.member = true,
-        _ => {}
     }
 }
 
@@ -440,10 +439,10 @@ fn differ_member(kind: Type<'_>, name: &str, old: Option<&Value>, new: Option<&V
     }
 }
 
-fn differ_list(kind: Type<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut Difference) {
+fn differ_list(kind: Type<'_>, old: &Value, new: &Value, found: &mut Difference) {
     let empty = Vec::new();
-    let old = old.and_then(Value::as_array).unwrap_or(&empty);
-    let new = new.and_then(Value::as_array).unwrap_or(&empty);
+    let old = old.as_array().unwrap_or(&empty);
+    let new = new.as_array().unwrap_or(&empty);
     // Most lists do not change; finding out is cheaper than telling their elements apart.
     if old.len() == new.len() && old.iter().zip(new).all(|(old, new)| same(old, new)) {
         return;

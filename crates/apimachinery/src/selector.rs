@@ -173,7 +173,8 @@ impl LabelSelector {
                                     at += 1;
                                     break;
                                 }
-                                other => return Err(unexpected(other, "',', or ')'")),
+                                other if expect_value => return Err(unexpected(other, "',', ')' or identifier")),
+                                other => return Err(unexpected(other, "',' or ')'")),
                             }
                             at += 1;
                         }

@@ -27,7 +27,7 @@ pub fn validate(schema: &Value, path: &Path) -> ErrorList {
     if errors.is_empty()
         && let Some(parsed) = &parsed
     {
-        defaults(schema, parsed, true, path, &mut errors);
+        defaults(schema, parsed, (true, false), path, &mut errors);
     }
     let context = Context {
         inside_meta: false,
@@ -570,12 +570,18 @@ pub fn at_path<'a>(schema: &'a Value, path: &str, arrays: bool) -> Result<&'a Va
 }
 
 /// Checks that defaults are what their schemas ask for.
-fn defaults(schema: &Value, parsed: &Schema, is_root: bool, path: &Path, errors: &mut ErrorList) {
+fn defaults(
+    schema: &Value,
+    parsed: &Schema,
+    (is_root, inside_meta): (bool, bool),
+    path: &Path,
+    errors: &mut ErrorList,
+) {
     if let Some(default) = schema.get("default").filter(|default| !default.is_null()) {
         let path = path.child("default");
         let mut pruned = default.clone();
-        parsed.prune(&mut pruned);
-        if pruned != *default {
+        parsed.prune_beside_metadata(&mut pruned);
+        if !inside_meta && pruned != *default {
             errors.push(Error::invalid(&path, default.clone(), "must not have unknown fields"));
         }
         // findings tell the place within the default
@@ -589,13 +595,21 @@ fn defaults(schema: &Value, parsed: &Schema, is_root: bool, path: &Path, errors:
         }
     }
     if let (Some(items), Some(parsed)) = (child(schema, "items"), parsed.items()) {
-        defaults(items, parsed, false, &path.child("items"), errors);
+        defaults(items, parsed, (false, inside_meta), &path.child("items"), errors);
     }
+    let parsed_is_embedded = parsed.is_embedded_resource();
     for (name, property) in properties(schema) {
         // what is said of metadata is not the metadata's schema
         let is_meta = is_root && matches!(name.as_str(), "metadata" | "kind" | "apiVersion");
         if let Some(parsed) = parsed.field(name).filter(|_| !is_meta) {
-            defaults(property, parsed, false, &path.child("properties").key(name), errors);
+            let inside_meta = inside_meta || parsed_is_embedded && name == "metadata";
+            defaults(
+                property,
+                parsed,
+                (false, inside_meta),
+                &path.child("properties").key(name),
+                errors,
+            );
         }
     }
 }

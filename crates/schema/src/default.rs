@@ -20,7 +20,9 @@ impl Schema {
     /// Fills in defaults, into objects that exist and in the place of null where null is no value. Other nulls stay.
     pub fn fill_defaults(&self, value: &mut Value) {
         if self.definition_name() == Some(OBJECT_META) {
-            // Decoded like that of built-in kinds: without nulls, and what is missing stays missing.
+            // Decoded like that of built-in kinds: without nulls, and what is missing stays missing, but for what the author of an object
+            // within others says.
+            self.fill_said(value);
             self.canonicalize(value);
             return;
         }
@@ -56,6 +58,19 @@ impl Schema {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Fills in the fields of metadata that an author gave defaults.
+    fn fill_said(&self, metadata: &mut Value) {
+        let Value::Object(members) = metadata else { return };
+        let said = self.constraints().flat_map(|own| &own.all_of).flat_map(Self::fields);
+        for (name, field) in said {
+            if let (Some(default), Some(_)) = (field.default_value(), self.field(name))
+                && members.get(name).is_none_or(Value::is_null)
+            {
+                members.insert(name.to_owned(), default.clone());
+            }
         }
     }
 

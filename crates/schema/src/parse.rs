@@ -59,7 +59,30 @@ impl Schema {
             root.kind = Kind::Object;
         }
         as_resource(&mut root);
+        prune_defaults(&mut root);
         Ok(Arc::new(root))
+    }
+}
+
+/// Takes out of defaults what is unknown in them, as metadata of objects within others may have it.
+fn prune_defaults(node: &mut Schema) {
+    if let Some(mut default) = node
+        .default
+        .take_if(|default| default.is_object() || default.is_array())
+    {
+        node.prune(&mut default);
+        node.default = Some(default);
+    }
+    let children = node
+        .fields
+        .values_mut()
+        .chain(&mut node.items)
+        .chain(&mut node.additional);
+    for child in children {
+        // nothing else holds what was read just now, but for the schema of metadata, which has been looked at
+        if let Some(child) = Arc::get_mut(child) {
+            prune_defaults(child);
+        }
     }
 }
 
@@ -78,6 +101,11 @@ fn as_resource(node: &mut Schema) {
     }
     let slot: Slot = Arc::new(OnceLock::from(object_meta()));
     let said = node.fields.shift_remove("metadata");
+    // only objects within others may have one
+    let default = said.as_ref().and_then(|said| said.default.clone()).map(|mut default| {
+        object_meta().prune(&mut default);
+        default
+    });
     let constraints = said
         .filter(|said| said.has_fields() || said.constraints.is_some() || !said.required.is_empty())
         .map(|said| {
@@ -92,6 +120,7 @@ fn as_resource(node: &mut Schema) {
     let metadata = Schema {
         reference: Some(slot),
         constraints,
+        default,
         ..Schema::default()
     };
     node.fields.insert_sorted("metadata".into(), Arc::new(metadata));

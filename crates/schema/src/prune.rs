@@ -123,6 +123,26 @@ impl Schema {
         }
     }
 
+    /// Does so everywhere but in the metadata of objects within others.
+    pub fn prune_beside_metadata(&self, value: &mut Value) {
+        match value {
+            Value::Object(members) => members.retain(|name, value| match self.child(name) {
+                Some(_) if name == "metadata" && self.is_embedded_resource() => true,
+                Some(child) => {
+                    child.prune_beside_metadata(value);
+                    true
+                }
+                None => self.knows(name),
+            }),
+            Value::Array(elements) => {
+                if let Some(items) = self.items() {
+                    elements.iter_mut().for_each(|value| items.prune_beside_metadata(value));
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Drops null members of known fields, as decoding into Go's types does: there a null is the field's absence. Nulls in free-form objects
     /// stay. Writes quantities in their canonical form.
     pub fn canonicalize(&self, value: &mut Value) {

@@ -28,7 +28,29 @@ impl Schema {
         path: &Path,
         more: impl FnOnce() -> ErrorList,
     ) -> Findings {
-        let mut errors = self.structure(value, old, path);
+        let errors = self.structure(value, old, path);
+        self.judged(errors, (value, old), path, more)
+    }
+
+    /// As [`Schema::validate_with`] where only the status may have changed: what else the object lacks is not looked at, but for rules.
+    pub fn validate_status(&self, value: &Value, old: Option<&Value>) -> Findings {
+        const STATUS: &str = "status";
+        let mut errors = ErrorList::new();
+        if let (Some(schema), Some(status)) = (self.child(STATUS), value.get(STATUS)) {
+            let old = old.and_then(|old| old.get(STATUS));
+            schema.check(status, old, &Path::new(STATUS), &mut errors);
+        }
+        self.judged(errors, (value, old), &Path::root(), Vec::new)
+    }
+
+    /// What is wrong, with what is wrong by rules, too.
+    fn judged(
+        &self,
+        mut errors: ErrorList,
+        (value, old): (&Value, Option<&Value>),
+        path: &Path,
+        more: impl FnOnce() -> ErrorList,
+    ) -> Findings {
         let is_duplicate = |error: &Error| error.kind == ErrorType::Duplicate;
         // lists that had duplicates before may keep some
         if let Some(old) = old.filter(|_| errors.iter().any(is_duplicate))
@@ -54,7 +76,8 @@ impl Schema {
     /// All but the rules.
     fn structure(&self, value: &Value, old: Option<&Value>, path: &Path) -> ErrorList {
         let mut errors = ErrorList::new();
-        self.check(value, old, path, &mut errors);
+        // an object as a whole is never as it was, not even where nothing changes
+        self.check_changed(value, old, path, &mut errors);
         errors
     }
 
@@ -78,9 +101,13 @@ impl Schema {
 
     /// Adds what is wrong; tells how many of upstream's checks looked at the value and its parts.
     fn check(&self, value: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorList) -> usize {
-        if old.is_some_and(|old| same(value, old)) {
-            return 0;
+        match old.is_some_and(|old| same(value, old)) {
+            true => 0,
+            false => self.check_changed(value, old, path, errors),
         }
+    }
+
+    fn check_changed(&self, value: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorList) -> usize {
         if value.is_null() && (self.is_nullable() || self.kind() == Kind::Any) {
             return 1;
         }

@@ -17,7 +17,8 @@ use tokio_util::sync::CancellationToken;
 use crate::aggregation::Aggregation;
 use crate::authn::Authenticator;
 use crate::authz::{Attributes as AuthzAttributes, Authorizer, Decision};
-use crate::definition::{Admission, Definition, Kept, Lister, Which};
+use crate::crd::shapes::Shapes;
+use crate::definition::{Admission, Definition, Kept, Lister, Version, Which};
 use crate::elsewhere::Elsewhere;
 use crate::metrics::Metrics;
 use crate::object::{self, Head};
@@ -52,6 +53,28 @@ impl ResourceSet {
                 .map(|definition| ((definition.group.clone(), definition.plural.clone()), definition))
                 .collect(),
         }
+    }
+
+    /// The same resources, but for versions that are not to be served: `serves` is asked with a group, a version and a resource.
+    #[must_use]
+    pub fn only(&self, serves: impl Fn(&str, &str, &str) -> bool) -> Self {
+        let narrowed = self.iter().map(|definition| {
+            let served =
+                |version: &Version| version.served && serves(&definition.group, &version.name, &definition.plural);
+            if definition
+                .versions
+                .iter()
+                .all(|version| served(version) == version.served)
+            {
+                return Arc::clone(definition);
+            }
+            let mut narrowed = Definition::clone(definition);
+            for version in &mut narrowed.versions {
+                version.served = served(version);
+            }
+            Arc::new(narrowed)
+        });
+        Self::new(narrowed)
     }
 
     /// The definition of a resource.
@@ -94,6 +117,7 @@ pub struct LogicalCluster {
     shared: Shared,
     config: ClusterConfig,
     custom: ArcSwap<ResourceSet>,
+    shapes: Shapes,
     reloading: Mutex<()>,
     terminating: Mutex<BTreeSet<String>>,
     closed: CancellationToken,
@@ -122,6 +146,7 @@ impl LogicalCluster {
             shared,
             config,
             custom: ArcSwap::default(),
+            shapes: Shapes::default(),
             reloading: Mutex::default(),
             terminating: Mutex::default(),
             watch_end: Arc::new(WatchEnd::of(&closed)),
@@ -253,7 +278,9 @@ impl LogicalCluster {
 
     /// Whether the group has resources that no CustomResourceDefinition defines.
     pub(crate) fn is_built_in(&self, group: &str) -> bool {
-        self.config.resources.iter().any(|definition| definition.group == group)
+        let own = self.config.resources.iter();
+        let mut own = own.filter(|definition| definition.group == group);
+        own.any(|definition| definition.versions.iter().any(|version| version.served))
     }
 
     /// Names of all groups that are served.
@@ -279,6 +306,11 @@ impl LogicalCluster {
     /// Whether objects of this kind define custom resources of the cluster.
     pub(crate) fn defines_custom_resources(&self, definition: &Definition) -> bool {
         self.config.custom_resources && definition.group == crate::crd::GROUP && definition.plural == crate::crd::PLURAL
+    }
+
+    /// As what custom resources are served.
+    pub(crate) fn shapes(&self) -> &Shapes {
+        &self.shapes
     }
 
     /// Names of the CustomResourceDefinitions that are being ended.
@@ -352,7 +384,9 @@ impl LogicalCluster {
         let custom = definitions
             .into_iter()
             .filter_map(|definition| definition.downcast().ok());
-        self.custom.store(Arc::new(ResourceSet::new(custom)));
+        let custom = Arc::new(ResourceSet::new(custom));
+        self.custom.store(Arc::clone(&custom));
+        self.shapes.renew(custom.iter());
     }
 
     /// The CustomResourceDefinitions of a group. Those of others, which may be many and large, are not read for it.

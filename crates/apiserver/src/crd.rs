@@ -3,6 +3,7 @@
 pub(crate) mod embedded;
 pub(crate) mod names;
 pub(crate) mod scale;
+pub(crate) mod shapes;
 pub(crate) mod termination;
 
 use std::collections::BTreeMap;
@@ -40,6 +41,7 @@ pub(crate) const VERBS: [&str; 8] = [
 /// What custom resources add to the verbs: validation by schema.
 struct CustomStrategy {
     written: Option<u64>,
+    shape: u64,
     /// What is told of versions that are to go.
     deprecations: BTreeMap<String, String>,
     selectable: Vec<String>,
@@ -80,6 +82,10 @@ impl Strategy for CustomStrategy {
 
     fn schema_written(&self) -> Option<u64> {
         self.written
+    }
+
+    fn shape(&self) -> Option<u64> {
+        Some(self.shape)
     }
 
     fn conversion_webhook(&self) -> Option<&ConversionWebhook> {
@@ -235,6 +241,7 @@ pub fn definition(crd: &Value) -> Option<Definition> {
         verbs: VERBS.to_vec(),
         strategy: Arc::new(CustomStrategy {
             written: meta::resource_version(crd).parse().ok(),
+            shape: shapes::shape(crd),
             deprecations,
             selectable,
             conversion: spec.get("conversion").and_then(ConversionWebhook::of),

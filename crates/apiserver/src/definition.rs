@@ -22,6 +22,7 @@ use crate::user::UserInfo;
 use crate::webhooks::{ConversionWebhook, Reinvocation};
 
 /// One resource of an API: all its versions, stored together under one topic.
+#[derive(Clone)]
 pub struct Definition {
     /// API group; empty for the core group.
     pub group: String,
@@ -48,6 +49,7 @@ pub struct Definition {
 }
 
 /// One version of a resource.
+#[derive(Clone)]
 pub struct Version {
     /// `v1`, `v1beta1`.
     pub name: String,
@@ -499,6 +501,11 @@ pub trait Strategy: Send + Sync + 'static {
         None
     }
 
+    /// A number that is another one once objects are served as something else; none where that does not happen while the server runs.
+    fn shape(&self) -> Option<u64> {
+        None
+    }
+
     /// The webhook that converts objects in place of [`Strategy::convert`].
     fn conversion_webhook(&self) -> Option<&ConversionWebhook> {
         None
@@ -725,6 +732,14 @@ pub trait Subresource: Send + Sync + 'static {
 
     /// Brings what is posted into the form in which plugins see it first.
     fn receive(&self, namespace: &str, body: &mut Value) {}
+
+    /// Refuses what is posted for what it is, whether its parent is there or not.
+    ///
+    /// # Errors
+    /// What is wrong with it. `name` is that of the path.
+    fn examine(&self, name: &str, body: &Value) -> Result<(), ApiError> {
+        Ok(())
+    }
 
     /// Completes what is posted, after plugins changed it and before they judge it.
     ///

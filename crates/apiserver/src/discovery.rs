@@ -73,7 +73,12 @@ pub fn answer(
                 paths.extend(versions.iter().map(|version| format!("/apis/{group}/{version}")));
             }
             paths.extend(["/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
-            json!({"paths": paths})
+            // for people to read, whoever asks
+            let told = Accept {
+                pretty: true,
+                ..Accept::JSON
+            };
+            return Ok(Some(respond::value(StatusCode::OK, &json!({"paths": paths}), told)));
         }
         _ => return Ok(None),
     };
@@ -98,7 +103,8 @@ impl AggregatedForm {
         } else {
             "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
         };
-        let bytes = serde_json::to_vec(&list).unwrap_or_default();
+        let mut bytes = serde_json::to_vec(&list).unwrap_or_default();
+        bytes.push(respond::JSON_END);
         let mut response = respond::with_type(
             StatusCode::OK,
             respond::full(bytes),

@@ -413,7 +413,9 @@ impl Call {
         {
             return Ok(self.forward(&backend).await);
         }
-        if !path.beyond.is_empty() && path.subresource != "proxy" {
+        let is_custom = definition.as_ref().is_some_and(|definition| !definition.is_go_type());
+        // who serves custom resources does not look there
+        if !path.beyond.is_empty() && path.subresource != "proxy" && !is_custom {
             return Err(ApiError::no_such_path());
         }
         let definition = definition.filter(|definition| definition.version(&path.version).is_some());
@@ -430,10 +432,9 @@ impl Call {
         if self.cluster.name() == ALL_CLUSTERS && !matches!(verb, "list" | "watch") {
             return Err(ApiError::method_not_supported(&path.group, &path.resource, verb));
         }
-        let is_custom = !definition.is_go_type();
         let deprecation = definition.strategy.deprecation(&path.version).map(str::to_owned);
         let is_unheard = path.subresource.is_empty() && !definition.verbs.contains(&verb);
-        if verb.is_empty() || is_unheard || self.method == Method::HEAD {
+        if !is_custom && (verb.is_empty() || is_unheard || self.method == Method::HEAD) {
             return Err(ApiError::method_not_allowed());
         }
         let is_across = path.namespace.is_empty();
@@ -441,9 +442,20 @@ impl Call {
             return Ok(respond::page_not_found());
         }
         // upstream serves custom resources by another handler, which names what it does not do
-        let reads_or_changes = matches!(verb, "get" | "update" | "patch");
-        if is_custom && matches!(path.subresource.as_str(), "status" | "scale") && !reads_or_changes {
-            return Err(ApiError::method_not_supported(&path.group, &path.resource, verb));
+        if is_custom {
+            let version = definition.version(&path.version);
+            let verbs: &[&str] = match path.subresource.as_str() {
+                "" => &definition.verbs,
+                "status" if version.is_some_and(|own| own.status) => &["get", "update", "patch"],
+                "scale" if version.is_some_and(|own| own.scale.is_some()) => &["get", "update", "patch"],
+                _ => return Err(ApiError::not_found(&path.group, &path.resource, &path.name)),
+            };
+            if !verbs.contains(&verb) {
+                return Err(ApiError::method_not_supported(&path.group, &path.resource, verb));
+            }
+            if path.name.is_empty() && matches!(verb, "update" | "patch") {
+                return Err(ApiError::bad_request("name must be provided"));
+            }
         }
         let is_namespace = path.group.is_empty() && path.resource == "namespaces";
         if definition.namespaced && path.namespace.is_empty() && !matches!(verb, "list" | "watch") {
@@ -516,7 +528,10 @@ impl Call {
                 }
                 self.get(&scope).await
             }
-            "create" if scope.name.is_empty() => {
+            // a name in the path is not looked at where there is a handler for it
+            "create" if scope.name.is_empty() || !scope.definition.is_go_type() => {
+                let name = String::new();
+                let scope = Scope { name, ..scope };
                 let (decoded, options) = self.decoded_object(&scope)?;
                 let written = scope.create(decoded.value, &decoded.source, &options).await?;
                 self.written(written, &scope)
@@ -574,10 +589,10 @@ impl Call {
     /// The pod's `binding` that a binding is about which is posted to the collection of all: upstream's oldest way to bind.
     fn bound_by_list(&self, path: &ResourcePath) -> Result<Option<ResourcePath>, ApiError> {
         let is_core = path.group.is_empty() && path.version == "v1" && self.cluster.find("", "pods").is_some();
-        if !is_core || path.resource != "bindings" || !path.name.is_empty() {
+        if !is_core || path.resource != "bindings" || !path.name.is_empty() || path.namespace.is_empty() {
             return Ok(None);
         }
-        if self.method != Method::POST || path.namespace.is_empty() {
+        if self.method != Method::POST {
             return Err(ApiError::method_not_allowed());
         }
         Ok(Some(ResourcePath {
@@ -595,7 +610,7 @@ impl Call {
         }
         let entry = scope.entry()?;
         if let Some(bytes) = scope.plain(&entry, accept) {
-            return Ok(respond::raw(StatusCode::OK, bytes, accept));
+            return Ok(respond::stored(StatusCode::OK, &bytes));
         }
         if scope.is_stored_version()
             && let Some(kind) = scope.protobuf_kind(accept)
@@ -755,7 +770,7 @@ impl Call {
         let accept = self.accept(scope)?;
         let stored = written.entry.as_deref().and_then(|entry| scope.plain(entry, accept));
         let mut response = match stored {
-            Some(bytes) => respond::raw(code, bytes, accept),
+            Some(bytes) => respond::stored(code, &bytes),
             None => self.shown(code, written.object.into_json(), scope, accept)?,
         };
         respond::warn(&mut response, &written.warnings);

@@ -98,7 +98,7 @@ impl ListOf {
     /// The list with these elements.
     pub(crate) fn of(self, entries: Vec<Arc<Entry>>) -> Response<Body> {
         if entries.is_empty() {
-            let bytes = format!("{}{}}}", self.head, self.empty);
+            let bytes = format!("{}{}}}\n", self.head, self.empty);
             return respond::raw(StatusCode::OK, bytes, Accept::JSON);
         }
         let mut pieces = Pieces {
@@ -134,7 +134,7 @@ impl Iterator for Pieces {
         let mut piece = BytesMut::new();
         while piece.len() < PIECE {
             let Some(entry) = self.entries.next() else {
-                piece.put_slice(b"]}");
+                piece.put_slice(b"]}\n");
                 self.between.clear();
                 break;
             };

@@ -122,13 +122,11 @@ pub(crate) fn answer(
                 paths.insert(path, json!({"serverRelativeURL": url}));
             }
         }
-        return Ok(Some(respond::value(
-            StatusCode::OK,
-            &json!({"paths": paths}),
-            Accept::JSON,
-        )));
+        let bytes = json!({"paths": paths}).to_string();
+        return Ok(Some(respond::raw(StatusCode::OK, bytes, Accept::JSON)));
     }
-    let Some(bytes) = document(cluster, rest) else {
+    let served = served_paths(cluster).iter().any(|path| path == rest);
+    let Some(bytes) = served.then(|| document(cluster, rest)).flatten() else {
         return Ok(Some(respond::empty(StatusCode::NOT_FOUND)));
     };
     let hash = hash(cluster, rest);

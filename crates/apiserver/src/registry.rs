@@ -354,7 +354,10 @@ impl Scope {
         };
         let root = gardener_apimachinery::field::Path::root();
         let embedded = || crate::crd::embedded::validate(schema, object);
-        let found = schema.validate_with(object, old, &root, embedded);
+        let found = match self.subresource.as_str() {
+            "status" => schema.validate_status(object, old),
+            _ => schema.validate_with(object, old, &root, embedded),
+        };
         warnings.extend(found.still_broken.iter().map(ToString::to_string));
         let mut errors = found.errors;
         if self.subresource == "status" {

@@ -21,6 +21,9 @@ pub use warnings::{warn, warn_first};
 /// Above this many bytes answers are worth compressing.
 const COMPRESSED_FROM: u64 = 128 * 1024;
 
+/// What Go's encoder writes behind each document that is not indented: clients that read lines read the last one, too.
+pub const JSON_END: u8 = b'\n';
+
 /// An answer's body.
 pub type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 
@@ -47,12 +50,21 @@ pub fn value(code: StatusCode, body: &Value, accept: Accept) -> Response<Body> {
         },
         (Encoding::Json, _) if accept.pretty => serde_json::to_vec_pretty(body).unwrap_or_default(),
         (Encoding::Json | Encoding::Protobuf, _) => {
-            let bytes = serde_json::to_vec(body).unwrap_or_default();
+            let mut bytes = serde_json::to_vec(body).unwrap_or_default();
+            bytes.push(JSON_END);
             return raw(code, bytes, Accept::JSON);
         }
         (Encoding::Yaml, _) => serde_saphyr::to_string(body).unwrap_or_default().into_bytes(),
     };
     raw(code, bytes, accept)
+}
+
+/// An answer with an object as its JSON is stored.
+pub fn stored(code: StatusCode, json: &[u8]) -> Response<Body> {
+    let mut bytes = Vec::with_capacity(json.len() + 1);
+    bytes.extend_from_slice(json);
+    bytes.push(JSON_END);
+    raw(code, bytes, Accept::JSON)
 }
 
 /// An answer of bytes that are already encoded.

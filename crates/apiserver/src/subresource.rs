@@ -8,7 +8,7 @@ use http::{Response, StatusCode};
 use serde_json::Value;
 
 use crate::decode::{self, Decoded, Format, Source};
-use crate::definition::{Effect, Removal};
+use crate::definition::{Effect, Lister as _, Removal};
 use crate::handle::Call;
 use crate::posted::Posted;
 use crate::registry::{DeleteOptions, Deleted, PatchKind, Scope, WriteOptions, by_operations};
@@ -64,15 +64,23 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         }
     }
     let posted = verb == "create";
-    let mut unread = (posted && !call.body.is_empty()).then_some(source);
+    if posted && !call.body.is_empty() {
+        scope.check_posted(subresource.kind(), &sent)?;
+        let decoded = Decoded { value: sent, source };
+        sent = Posted::from(subresource.kind()).read(decoded, &options, &mut noted)?;
+    }
+    if posted {
+        if scope.definition.namespaced && call.cluster.namespace(&scope.namespace).is_none() {
+            return Err(ApiError::not_found("", "namespaces", &scope.namespace));
+        }
+        subresource.examine(&scope.name, &sent)?;
+    }
+    if scope.name.is_empty() {
+        return Err(ApiError::bad_request("Name parameter required."));
+    }
     for _ in 0..RETRIES {
         let entry = scope.entry()?;
         let parent = object::value_of(&entry);
-        if let Some(source) = unread.take() {
-            scope.check_posted(subresource.kind(), &sent)?;
-            let decoded = Decoded { value: sent, source };
-            sent = Posted::from(subresource.kind()).read(decoded, &options, &mut noted)?;
-        }
         let mut warnings = noted.clone();
         let body = match verb {
             "patch" => {

@@ -43,6 +43,8 @@ struct State {
     next_bookmark: Instant,
     bookmarked: Revision,
     closed: CancellationToken,
+    /// Cancelled when objects are no longer served as this watch shows them.
+    reshaped: Option<CancellationToken>,
     running: RunningWatch,
     /// Whether the server ends, and the watch with it; the deadline tells when.
     ending: bool,
@@ -97,6 +99,7 @@ pub fn start(
         None => DEFAULT_TIMEOUT + Duration::from_secs(scope.cluster.chance().below(DEFAULT_TIMEOUT.as_secs())),
     };
     let now = Instant::now();
+    let reshaped = scope.cluster.shapes().end_of(&scope.definition);
     let mut state = State {
         across_clusters: scope.cluster.name() == crate::server::ALL_CLUSTERS,
         scope: scope.clone(),
@@ -115,6 +118,7 @@ pub fn start(
         next_bookmark: now + BOOKMARK_INTERVAL,
         bookmarked: start,
         closed,
+        reshaped,
         running: RunningWatch::begin(scope.cluster.watch_end()),
         ending: false,
         over: false,
@@ -132,6 +136,14 @@ pub fn start(
     Ok(stream::unfold(state, |mut state| async move {
         state.next().await.map(|bytes| (bytes, state))
     }))
+}
+
+/// Waits for ever where there is nothing to cancel.
+async fn cancelled(token: Option<&CancellationToken>) {
+    match token {
+        Some(token) => token.cancelled().await,
+        None => std::future::pending().await,
+    }
 }
 
 impl State {
@@ -154,6 +166,10 @@ impl State {
                     continue;
                 }
             }
+            // all that happened before has been told
+            if self.reshaped.as_ref().is_some_and(CancellationToken::is_cancelled) {
+                return None;
+            }
             let wake = if self.bookmarks {
                 self.deadline.min(self.next_bookmark)
             } else {
@@ -169,6 +185,7 @@ impl State {
                     self.ending = true;
                     self.deadline = self.deadline.min(Instant::now() + rest);
                 }
+                () = cancelled(self.reshaped.as_ref()), if self.reshaped.is_some() => {}
                 event = self.watch.next() => match event {
                     Ok(event) => self.take(&event),
                     Err(error) => self.fail(error),

@@ -6,6 +6,7 @@ pub mod common;
 pub mod groups;
 pub mod line;
 mod others;
+mod runtime_config;
 
 use std::path::PathBuf;
 
@@ -16,6 +17,7 @@ use ipnet::IpNet;
 pub use authorization::AuthorizationFlags;
 pub use groups::{AdmissionFlags, CallerFlags, EndingFlags, EtcdFlags, NamedCertificate, ServingFlags};
 pub use line::{FlagError, Program, Switch};
+pub use runtime_config::RuntimeConfig;
 
 /// The flags that do something.
 #[derive(Args, Clone, Debug)]
@@ -57,6 +59,9 @@ pub struct Flags {
     /// Key (PEM) of the certificate to show to the servers behind APIServices.
     #[arg(long, value_name = "FILE")]
     pub proxy_client_key_file: Option<PathBuf>,
+    /// Which built-in APIs are served: <group>/<version>=false switches one off, api/beta=true and others name many. All that are there are served.
+    #[arg(long, value_delimiter = ',', value_name = "KEY=BOOL")]
+    pub runtime_config: Vec<String>,
     /// Issuer of service account tokens. More of them are issuers whose tokens are accepted, too.
     #[arg(long, value_name = "STRING")]
     pub service_account_issuer: Vec<String>,
@@ -179,7 +184,16 @@ impl Flags {
         errors.extend(self.authorization.errors());
         errors.extend(self.admission.errors(&ADMISSION_PLUGINS));
         errors.extend(self.callers.errors());
+        errors.extend(self.runtime_config().err().into_iter().flatten());
         errors
+    }
+
+    /// Which of the built-in APIs are served.
+    ///
+    /// # Errors
+    /// What is wrong with the flag.
+    pub fn runtime_config(&self) -> Result<RuntimeConfig, Vec<String>> {
+        RuntimeConfig::read(&self.runtime_config)
     }
 
     /// What to log, as `tracing` filters it.

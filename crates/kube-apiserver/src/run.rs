@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
+use gardener_apiserver::definition::Definition;
 use gardener_apiserver::kubernetes::{self, BootstrapError, EtcdLayout, RecordedError};
+
 use gardener_apiserver::{ClusterConfig, Server, Shared, UserInfo, aggregation};
 use gardener_landscape::embedded::EmbeddedKubernetes;
 use gardener_landscape::kubernetes_service;
@@ -74,6 +76,7 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     };
     let server = Server::new(shared);
     let mut config = with_flags(kubernetes.config(VERSION, settings), &flags);
+    narrow(&mut config, &flags);
     config.authorizer = authorization.authorizer();
     let cluster = server.open(CLUSTER, config);
     cluster.announce(flags.serving.external_address());
@@ -112,6 +115,22 @@ async fn open_store(flags: &Flags, kubernetes: &EmbeddedKubernetes) -> Result<Ar
         flags.event_ttl.to_std(),
     );
     storage::open(&flags.etcd, Arc::new(layout), encryption.unwrap_or_default()).await
+}
+
+/// Has the cluster serve no more than `--runtime-config` wants. (What is wrong with the flag was told when flags were read.)
+fn narrow(config: &mut ClusterConfig, flags: &Flags) {
+    let Ok(wanted) = flags.runtime_config() else { return };
+    for (group, version) in wanted.asked() {
+        let is_there =
+            |definition: &Arc<Definition>| definition.group == group && definition.version(version).is_some();
+        if !config.resources.iter().any(is_there) {
+            tracing::warn!(group, version, "--runtime-config: this version is not there yet");
+        }
+    }
+    let served = config
+        .resources
+        .only(|group, version, resource| wanted.serves(group, version, resource));
+    config.resources = Arc::new(served);
 }
 
 /// The cluster's setup as flags want it.

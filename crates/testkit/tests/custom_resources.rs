@@ -1,10 +1,11 @@
 //! Kinds that come while others come.
 #![allow(clippy::unwrap_used)] // memory does not refuse
 
+use futures::StreamExt;
 use gardener_testkit::seed::Seed;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
-use kube::api::{DynamicObject, ListParams, PostParams};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;
 
@@ -51,4 +52,42 @@ async fn definitions_that_come_at_once_are_all_served() {
             );
         }
     }
+}
+
+#[tokio::test]
+async fn a_watch_ends_when_its_kind_is_no_longer_what_it_was() {
+    let seed = Seed::with_groups(&[]).await;
+    let definitions: Api<CustomResourceDefinition> = Api::all(seed.client.clone());
+    definitions
+        .create(&PostParams::default(), &definition(0))
+        .await
+        .unwrap();
+    let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("example.com", "v1", "Thing0"), "things0");
+    let things: Api<DynamicObject> = Api::all_with(seed.client.clone(), &resource);
+    let watch = things.watch(&WatchParams::default(), "0").await.unwrap();
+    let added = watch.filter_map(|event| async move {
+        match event.unwrap() {
+            WatchEvent::Added(thing) => thing.metadata.name,
+            _ => None,
+        }
+    });
+    let mut added = Box::pin(added);
+    let change = async |change| {
+        let name = "things0.example.com";
+        definitions
+            .patch(name, &PatchParams::default(), &Patch::Merge(change))
+            .await
+            .unwrap();
+    };
+    // what is said of the definition does not matter to its objects
+    change(json!({"metadata": {"labels": {"a": "b"}}})).await;
+    for name in ["one", "two"] {
+        let thing = DynamicObject::new(name, &resource);
+        things.create(&PostParams::default(), &thing).await.unwrap();
+    }
+    assert_eq!(added.next().await.as_deref(), Some("one"));
+    change(json!({"spec": {"names": {"shortNames": ["th"]}}})).await;
+    // what came before is told first
+    assert_eq!(added.next().await.as_deref(), Some("two"));
+    assert_eq!(added.next().await, None);
 }

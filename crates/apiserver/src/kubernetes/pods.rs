@@ -314,22 +314,27 @@ impl Subresource for Binding {
         ("", "v1", "Binding")
     }
 
-    async fn call(&self, context: &Context<'_>, _: &str, pod: &Value, body: Value) -> Result<Effect, ApiError> {
-        let node = meta::text(&body, "/target/name");
-        check_name(&body, pod, "Binding")?;
+    fn examine(&self, name: &str, body: &Value) -> Result<(), ApiError> {
+        check_name(body, name, "Binding")?;
         let mut errors = Vec::new();
         let target = Path::new("target");
-        let kind = meta::text(&body, "/target/kind");
+        let kind = meta::text(body, "/target/kind");
         if !matches!(kind, "" | "Node") {
             errors.push(Error::not_supported(&target.child("kind"), kind, &["Node", "<empty>"]));
         }
-        if node.is_empty() {
+        if meta::text(body, "/target/name").is_empty() {
             errors.push(Error::required(&target.child("name"), ""));
         }
-        if !errors.is_empty() {
-            // upstream answers with what is wrong, but not as what is
-            return Err(ApiError::unclassified(field::aggregate(&errors)));
+        if errors.is_empty() {
+            return Ok(());
         }
+        // upstream answers with what is wrong, but not as what is
+        Err(ApiError::unclassified(field::aggregate(&errors)))
+    }
+
+    async fn call(&self, context: &Context<'_>, _: &str, pod: &Value, body: Value) -> Result<Effect, ApiError> {
+        let node = meta::text(&body, "/target/name");
+        check_preconditions(&body, pod)?;
         if meta::is_deleting(pod) {
             return Err(ApiError::conflict(
                 "",
@@ -375,14 +380,32 @@ impl Subresource for Binding {
 }
 
 /// Refuses a body that does not name the pod of the path.
-fn check_name(body: &Value, pod: &Value, kind: &str) -> Result<(), ApiError> {
-    let name = meta::name(body);
-    if name == meta::name(pod) {
+fn check_name(body: &Value, name: &str, kind: &str) -> Result<(), ApiError> {
+    if meta::name(body) == name {
         return Ok(());
     }
     Err(ApiError::bad_request(format!(
         "name in URL does not match name in {kind} object"
     )))
+}
+
+/// Refuses a binding that means another pod of the name, or the pod at another revision.
+fn check_preconditions(binding: &Value, pod: &Value) -> Result<(), ApiError> {
+    let wanted = ["UID", "ResourceVersion"]
+        .into_iter()
+        .zip(["/metadata/uid", "/metadata/resourceVersion"]);
+    for (called, at) in wanted {
+        let (wanted, found) = (meta::text(binding, at), meta::text(pod, at));
+        if wanted.is_empty() || wanted == found {
+            continue;
+        }
+        let (namespace, name) = (meta::namespace(pod), meta::name(pod));
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: /registry/pods/{namespace}/{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {called} in precondition: {wanted}, {called} in object meta: {found}"
+        );
+        return Err(ApiError::conflict("", "pods", name, &why));
+    }
+    Ok(())
 }
 
 fn set(object: &mut Value, path: &[&str], value: Value) {

@@ -215,6 +215,9 @@ fn bind(context: &Context<'_>, account: &Value, bound: &Value, claims: &mut Kube
             )));
         }
     };
+    if name.is_empty() {
+        return Err(ApiError::bad_request("Name parameter required."));
+    }
     let object = context.lister.get("", resource, namespace, name);
     let object = object.ok_or_else(|| ApiError::not_found("", resource, name))?;
     if kind == "Pod" && meta::text(&object, "/spec/serviceAccountName") != meta::name(account) {

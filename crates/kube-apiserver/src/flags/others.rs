@@ -53,7 +53,7 @@ const VALUES: [&str; 28] = [
 ];
 
 /// Not supported: what they ask for, clients or administrators would miss.
-const REFUSED: [&str; 16] = [
+const REFUSED: [&str; 15] = [
     "admission-control-config-file",
     "audit-log-path",
     "audit-policy-file",
@@ -66,7 +66,6 @@ const REFUSED: [&str; 16] = [
     "etcd-servers-overrides",
     "oidc-issuer-url",
     "oidc-client-id",
-    "runtime-config",
     "service-account-signing-endpoint",
     "service-account-jwks-uri",
     "admission-control",

@@ -134,7 +134,7 @@ impl Subresource for Eviction {
     }
 
     async fn call(&self, context: &Context<'_>, _: &str, pod: &Value, body: Value) -> Result<Effect, ApiError> {
-        check_name(&body, pod, "Eviction")?;
+        check_name(&body, meta::name(pod), "Eviction")?;
         let now = meta::rfc3339(context.now);
         let remove = |guarded: bool, noted: Option<Value>| {
             let condition = json!({

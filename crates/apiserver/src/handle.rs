@@ -291,7 +291,10 @@ impl Call {
         if let Some(answer) = oidc::answer(path, self.cluster.address(), || {
             self.cluster.config().authenticator.settings()
         }) {
-            return Ok(answer);
+            return match is_reading(&self.method) {
+                true => Ok(answer),
+                false => Err(ApiError::method_not_allowed()),
+            };
         }
         if let Some(answer) = health::answer(&self.cluster, path, &self.query).await {
             return Ok(answer);
@@ -300,8 +303,7 @@ impl Call {
             return Ok(answer);
         }
         match discovery::answer(&self.cluster, path, &self.headers, &self.wanted)? {
-            // of these documents only the list of groups is told whatever the method
-            Some(_) if !is_reading(&self.method) && path.trim_matches('/') != "apis" => {
+            Some(_) if self.method != Method::GET && !discovery::is_told_by_any_method(&self.cluster, path) => {
                 Err(ApiError::method_not_allowed())
             }
             Some(answer) => Ok(answer),

@@ -108,6 +108,7 @@ pub async fn answer(cluster: &LogicalCluster, path: &str, query: &Query) -> Opti
         None => (path.trim_matches('/'), None),
     };
     match (kind, name) {
+        ("healthz" | "livez" | "readyz", None) if path.ends_with('/') => None,
         ("healthz" | "livez" | "readyz", Some(name)) if checks(cluster, kind).contains(&name) => {
             Some(match check(cluster, name).await {
                 Ok(()) => respond::text(StatusCode::OK, "ok"),

@@ -15,6 +15,7 @@ pub mod run;
 pub mod running;
 pub mod serving;
 pub mod storage;
+mod token_tracking;
 mod upkeep;
 
 pub use flags::{FlagError, Flags};

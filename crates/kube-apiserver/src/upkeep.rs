@@ -22,6 +22,7 @@ use serde_json::json;
 use crate::CLUSTER;
 use crate::announced;
 use crate::flags::{CallerFlags, Flags};
+use crate::token_tracking;
 
 /// How often all is looked at again; as upstream.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -63,6 +64,9 @@ impl Upkeep {
         }
         if let Err(error) = announced::provide(&self.client, &self.callers, &self.clock).await {
             tracing::warn!(%error, "servers behind this one cannot be told whom to believe");
+        }
+        if let Err(error) = token_tracking::provide(&self.client, &self.clock).await {
+            tracing::warn!(%error, "it cannot be told since when uses of tokens are noted");
         }
         // an address that only this machine has leads nobody else here
         if self.endpoints && !self.address.is_loopback() {

@@ -97,11 +97,10 @@ impl Schema {
     pub fn decode_metadata(&self, object: &Value, kind: &str) -> Result<(), DecodeError> {
         match object.get("metadata") {
             // upstream reads it by itself, so that messages begin with its struct
-            Some(metadata @ Value::Object(_)) if self.kind() == Kind::Object => match self.field("metadata") {
+            Some(metadata) if self.kind() == Kind::Object => match self.field("metadata") {
                 Some(schema) => schema.decode_at(metadata, kind, None),
                 None => Ok(()),
             },
-            Some(metadata) if self.kind() == Kind::Object => self.decode_member("metadata", metadata, kind, None),
             _ => Ok(()),
         }
     }

@@ -1,5 +1,6 @@
-//! `resource.k8s.io`: devices, who offers them and who claims them. Of what upstream validates, this has what may not change; that selectors of
-//! devices compile and which fields go together is not judged.
+//! `resource.k8s.io`: devices, who offers them and who claims them.
+
+mod validation;
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::pointer::Pointed;
@@ -11,20 +12,33 @@ use crate::meta;
 
 /// Classes of devices.
 pub(super) fn classes(kind: Kind) -> Kind {
-    kind.generation()
+    let mut kind = kind.generation();
+    kind.validate = validation::class;
+    kind
 }
 
 /// Claims of devices.
 pub(super) fn claims(mut kind: Kind) -> Kind {
     kind.default = |claim| default_requests(claim, "/spec/devices/requests");
+    kind.validate_create = validation::claim;
     kind.validate_update = |claim, old| same_spec(claim, old, "resource.ResourceClaimSpec");
+    kind.validate_status = validation::status;
+    kind.authorize = |context, claim, old| match old {
+        None => validation::as_administrator("/spec/devices/requests", context, claim),
+        Some(_) => ErrorList::new(),
+    };
     kind
 }
 
 /// Templates of claims.
 pub(super) fn templates(mut kind: Kind) -> Kind {
     kind.default = |template| default_requests(template, "/spec/spec/devices/requests");
+    kind.validate_create = validation::template;
     kind.validate_update = |template, old| same_spec(template, old, "resource.ResourceClaimTemplateSpec");
+    kind.authorize = |context, template, old| match old {
+        None => validation::as_administrator("/spec/spec/devices/requests", context, template),
+        Some(_) => ErrorList::new(),
+    };
     kind
 }
 
@@ -40,22 +54,26 @@ pub(super) fn slices(kind: Kind) -> Kind {
             })
             .collect()
     };
-    kind.validate_update = |slice, old| {
-        let fixed = [
-            ("/spec/pool/name", ["pool", "name"].as_slice()),
-            ("/spec/driver", &["driver"]),
-            ("/spec/nodeName", &["nodeName"]),
-        ];
-        let changed = fixed.into_iter().filter(|(place, _)| slice.at(place) != old.at(place));
-        changed
-            .map(|(place, names)| {
-                let path = names.iter().fold(Path::new("spec"), |path, name| path.child(name));
-                let value = slice.at(place).cloned().unwrap_or_default();
-                Error::invalid(&path, value, "field is immutable")
-            })
-            .collect()
-    };
+    kind.validate_create = |slice| validation::slice(slice, None);
+    kind.validate_update = |slice, old| validation::slice(slice, Some(old));
     kind
+}
+
+/// What may not change in slices.
+fn fixed_in_slices(slice: &Value, old: &Value) -> ErrorList {
+    let fixed = [
+        ("/spec/pool/name", ["pool", "name"].as_slice()),
+        ("/spec/driver", &["driver"]),
+        ("/spec/nodeName", &["nodeName"]),
+    ];
+    let changed = fixed.into_iter().filter(|(place, _)| slice.at(place) != old.at(place));
+    changed
+        .map(|(place, names)| {
+            let path = names.iter().fold(Path::new("spec"), |path, name| path.child(name));
+            let value = slice.at(place).cloned().unwrap_or_default();
+            Error::invalid(&path, value, "field is immutable")
+        })
+        .collect()
 }
 
 /// A request for devices is for one of them, unless it says otherwise.

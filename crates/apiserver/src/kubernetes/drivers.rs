@@ -24,10 +24,15 @@ pub(super) fn driver_name(object: &Value, key: &str, path: &Path, errors: &mut E
         errors.push(Error::required(&at, ""));
         return;
     }
+    name_syntax(name, &at, errors);
+}
+
+/// A name of a driver.
+pub(super) fn name_syntax(name: &str, at: &Path, errors: &mut ErrorList) {
     if name.len() > NAME_MAX {
-        errors.push(Error::too_long(&at, NAME_MAX));
+        errors.push(Error::too_long(at, NAME_MAX));
     }
-    syntax(meta::dns1123_subdomain(&name.to_lowercase()), name, &at, errors);
+    syntax(meta::dns1123_subdomain(&name.to_lowercase()), name, at, errors);
 }
 
 fn validate_driver(driver: &Value) -> ErrorList {

@@ -450,8 +450,13 @@ pub(super) fn budgets(mut kind: Kind) -> Kind {
 
 /// Conditions in the form that newer kinds share: each with its time and a reason in one word.
 fn conditions(object: &Value, errors: &mut ErrorList) {
-    let path = Path::new("status").child("conditions");
-    let all = meta::elements(object, "/status/conditions");
+    let status = object.get("status").unwrap_or(&Value::Null);
+    conditions_in(status, &Path::new("status"), errors);
+}
+
+/// Those of a part of an object.
+pub(super) fn conditions_in(part: &Value, path: &Path, errors: &mut ErrorList) {
+    let (all, path) = (super::checks::list(part, "conditions"), path.child("conditions"));
     for (index, condition) in all.iter().enumerate() {
         let (own, at) = (text(condition, "type"), path.index(index));
         if all.iter().take(index).any(|other| text(other, "type") == own) {

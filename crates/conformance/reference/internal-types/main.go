@@ -163,6 +163,8 @@ func main() {
 		{reflect.TypeFor[apiextensions.CustomResourceDefinitionVersion](), reflect.TypeFor[apiextensionsv1.CustomResourceDefinitionVersion]()},
 		{reflect.TypeFor[admissionregistration.AuditAnnotation](), reflect.TypeFor[admissionregistrationv1.AuditAnnotation]()},
 		{reflect.TypeFor[resource.ResourceClaimSpec](), reflect.TypeFor[resourcev1.ResourceClaimSpec]()},
+		{reflect.TypeFor[resource.AllocationResult](), reflect.TypeFor[resourcev1.AllocationResult]()},
+		{reflect.TypeFor[resource.DeviceAttribute](), reflect.TypeFor[resourcev1.DeviceAttribute]()},
 		{reflect.TypeFor[resource.ResourceClaimTemplateSpec](), reflect.TypeFor[resourcev1.ResourceClaimTemplateSpec]()},
 	} {
 		describe(pair[0], pair[1])

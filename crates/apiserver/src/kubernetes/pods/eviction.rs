@@ -133,8 +133,11 @@ impl Subresource for Eviction {
         (GROUP, "v1", "Eviction")
     }
 
+    fn examine(&self, name: &str, body: &Value) -> Result<(), ApiError> {
+        check_name(body, name, "Eviction")
+    }
+
     async fn call(&self, context: &Context<'_>, _: &str, pod: &Value, body: Value) -> Result<Effect, ApiError> {
-        check_name(&body, meta::name(pod), "Eviction")?;
         let now = meta::rfc3339(context.now);
         let remove = |guarded: bool, noted: Option<Value>| {
             let condition = json!({

@@ -166,6 +166,20 @@ fn validate_source(volume: &Value, pod: Option<&str>, path: &Path, errors: &mut 
     }
 }
 
+/// The metadata of a template of claims, which has labels and annotations only.
+pub(in crate::kubernetes) fn template_metadata(metadata: &Value, path: &Path, errors: &mut ErrorList) {
+    for (key, _) in map(metadata, "annotations") {
+        let wrong = meta::qualified_name(&key.to_lowercase());
+        syntax(wrong, key, &path.child("annotations"), errors);
+    }
+    labels(metadata, "labels", path, errors);
+    for (key, _) in metadata.as_object().into_iter().flatten() {
+        if !matches!(key.as_str(), "annotations" | "labels" | "creationTimestamp") {
+            errors.push(Error::forbidden(&path.child(key), "cannot be set"));
+        }
+    }
+}
+
 /// A volume for which a claim is made with the pod.
 fn validate_ephemeral(source: &Value, volume: &str, pod: Option<&str>, path: &Path, errors: &mut ErrorList) {
     let at = path.child("ephemeral").child("volumeClaimTemplate");
@@ -173,17 +187,7 @@ fn validate_ephemeral(source: &Value, volume: &str, pod: Option<&str>, path: &Pa
         None => errors.push(Error::required(&at, "")),
         Some(template) => {
             let metadata = template.get("metadata").unwrap_or(&Value::Null);
-            let place = at.child("metadata");
-            for (key, _) in map(metadata, "annotations") {
-                let wrong = meta::qualified_name(&key.to_lowercase());
-                syntax(wrong, key, &place.child("annotations"), errors);
-            }
-            labels(metadata, "labels", &place, errors);
-            for (key, _) in metadata.as_object().into_iter().flatten() {
-                if !matches!(key.as_str(), "annotations" | "labels" | "creationTimestamp") {
-                    errors.push(Error::forbidden(&place.child(key), "cannot be set"));
-                }
-            }
+            template_metadata(metadata, &at.child("metadata"), errors);
             let spec = template.get("spec").unwrap_or(&Value::Null);
             claims::validate_spec(spec, &at.child("spec"), errors);
         }

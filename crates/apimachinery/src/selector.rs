@@ -226,19 +226,20 @@ impl LabelSelector {
 
     /// Whether an object with these labels is selected.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.matches_by(|key| labels.get(key).map(String::as_str))
+    }
+
+    /// Whether an object is selected of which `label` tells the labels.
+    pub fn matches_by<'l>(&self, label: impl Fn(&str) -> Option<&'l str>) -> bool {
+        let number = |key: &str| label(key).and_then(|value| value.parse::<i64>().ok());
+        let is_among = |values: &[String], value: &str| values.iter().any(|one| one == value);
         self.requirements.iter().all(|requirement| match requirement {
-            Requirement::Exists(key) => labels.contains_key(key),
-            Requirement::NotExists(key) => !labels.contains_key(key),
-            Requirement::In(key, values) => labels.get(key).is_some_and(|value| values.contains(value)),
-            Requirement::NotIn(key, values) => labels.get(key).is_none_or(|value| !values.contains(value)),
-            Requirement::GreaterThan(key, number) => labels
-                .get(key)
-                .and_then(|value| value.parse::<i64>().ok())
-                .is_some_and(|value| value > *number),
-            Requirement::LessThan(key, number) => labels
-                .get(key)
-                .and_then(|value| value.parse::<i64>().ok())
-                .is_some_and(|value| value < *number),
+            Requirement::Exists(key) => label(key).is_some(),
+            Requirement::NotExists(key) => label(key).is_none(),
+            Requirement::In(key, values) => label(key).is_some_and(|value| is_among(values, value)),
+            Requirement::NotIn(key, values) => label(key).is_none_or(|value| !is_among(values, value)),
+            Requirement::GreaterThan(key, bound) => number(key).is_some_and(|value| value > *bound),
+            Requirement::LessThan(key, bound) => number(key).is_some_and(|value| value < *bound),
         })
     }
 }

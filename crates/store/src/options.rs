@@ -21,9 +21,9 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             events_per_topic: 4096,
-            event_bytes: 32 << 20,
+            event_bytes: 24 << 20,
             max_value: 3 << 20,
-            disk_cache_bytes: 16 << 20,
+            disk_cache_bytes: 8 << 20,
             encryption: Encryption::default(),
         }
     }

@@ -240,7 +240,7 @@ fn in_selected_namespace(
         return Ok(constraints.namespaces.matches(&labels(attributes.object.as_deref())));
     }
     if let Some(head) = cluster.head("", "namespaces", "", name) {
-        return Ok(constraints.namespaces.matches(&head.labels));
+        return Ok(constraints.namespaces.matches_by(|key| head.label(key)));
     }
     // a copy of another server's namespaces may lag behind
     let found = cluster.namespace(name);

@@ -145,7 +145,7 @@ impl ListQuery {
             return true;
         }
         let head = Head::of(entry, definition);
-        self.labels.matches(&head.labels) && self.fields.matches(|path| head.field(path))
+        self.labels.matches_by(|key| head.label(key)) && self.fields.matches(|path| head.field(path))
     }
 }
 

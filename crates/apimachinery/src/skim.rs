@@ -61,43 +61,33 @@ type Step<'t> = Option<Option<(&'t [u8], &'t [u8])>>;
 impl<'t> Members<'t> {
     /// The next member. `like`: what the value of a key may be, itself a whole value; where it is that, its end need not be looked for.
     pub fn next_like<'l>(&mut self, like: impl FnOnce(&[u8]) -> Option<&'l [u8]>) -> Option<<Self as Iterator>::Item> {
-        let found = match self.next {
-            Next::Object => self.first(like),
-            Next::Another => self.another(like),
-            Next::Nothing => return None,
-        };
-        match found {
+        if matches!(self.next, Next::Nothing) {
+            return None;
+        }
+        match self.step(like) {
             Some(Some(member)) => {
                 self.next = Next::Another;
                 Some(Ok(member))
             }
-            Some(None) => {
+            end => {
                 self.next = Next::Nothing;
-                None
-            }
-            None => {
-                self.next = Next::Nothing;
-                Some(Err(NoObject { at: self.at }))
+                end.is_none().then_some(Err(NoObject { at: self.at }))
             }
         }
     }
 
-    fn first<'l>(&mut self, like: impl FnOnce(&[u8]) -> Option<&'l [u8]>) -> Step<'t> {
-        self.take(b'{')?;
-        match self.peek()? {
-            b'}' => self.end(),
-            _ => self.member(like).map(Some),
+    fn step<'l>(&mut self, like: impl FnOnce(&[u8]) -> Option<&'l [u8]>) -> Step<'t> {
+        let is_first = matches!(self.next, Next::Object);
+        if is_first {
+            self.take(b'{')?;
         }
-    }
-
-    fn another<'l>(&mut self, like: impl FnOnce(&[u8]) -> Option<&'l [u8]>) -> Step<'t> {
-        match self.peek()? {
-            b'}' => self.end(),
-            _ => {
-                self.take(b',')?;
-                self.member(like).map(Some)
-            }
+        if self.peek()? == b'}' {
+            return self.end();
         }
+        if !is_first {
+            self.take(b',')?;
+        }
+        self.member(like).map(Some)
     }
 
     fn end(&mut self) -> Step<'t> {

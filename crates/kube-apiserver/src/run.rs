@@ -6,7 +6,6 @@ use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
 use gardener_apiserver::definition::Definition;
 use gardener_apiserver::kubernetes::{self, BootstrapError, EtcdLayout, RecordedError};
-
 use gardener_apiserver::{ClusterConfig, Server, Shared, UserInfo, aggregation};
 use gardener_landscape::embedded::EmbeddedKubernetes;
 use gardener_landscape::kubernetes_service;

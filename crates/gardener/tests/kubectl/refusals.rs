@@ -100,7 +100,7 @@ fn status(garden: &Kubectl, patch: &Value) -> Value {
     let patch = patch.to_string();
     let arguments = [&Kubectl::shoot_patch(&patch)[..], &["-v=8"]].concat();
     let words = garden.refused(&arguments, "");
-    // the log line holds the body as it is, or as a quoted string: that differs with kubectl's version
+    // the log holds the body as it is, as a quoted string, or, for it ends with a newline, in lines of its own: that differs with kubectl's version
     let (_, line) = words
         .rsplit_once("Response Body")
         .unwrap_or_else(|| panic!("no body in\n{words}"));
@@ -109,6 +109,7 @@ fn status(garden: &Kubectl, patch: &Value) -> Value {
         values.next().expect("a value").expect("JSON")
     };
     match line.split_once(" body=") {
+        Some((_, lines)) if lines.starts_with('<') => first(lines.trim_start_matches('<')),
         Some((_, quoted)) => first(first(quoted).as_str().expect("a string")),
         None => first(line.trim_start_matches(": ")),
     }

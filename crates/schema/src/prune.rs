@@ -104,39 +104,29 @@ impl Schema {
 
     /// Drops the members that the schema does not know; an object where it wants something else loses all of them.
     pub fn prune(&self, value: &mut Value) {
-        match value {
-            Value::Object(members) => {
-                members.retain(|name, value| match self.child(name) {
-                    Some(child) => {
-                        child.prune(value);
-                        true
-                    }
-                    None => self.knows(name),
-                });
-            }
-            Value::Array(elements) => {
-                if let Some(items) = self.items() {
-                    elements.iter_mut().for_each(|value| items.prune(value));
-                }
-            }
-            _ => {}
-        }
+        self.prune_but(value, false);
     }
 
     /// Does so everywhere but in the metadata of objects within others.
     pub fn prune_beside_metadata(&self, value: &mut Value) {
+        self.prune_but(value, true);
+    }
+
+    fn prune_but(&self, value: &mut Value, spares_metadata: bool) {
         match value {
             Value::Object(members) => members.retain(|name, value| match self.child(name) {
-                Some(_) if name == "metadata" && self.is_embedded_resource() => true,
+                Some(_) if spares_metadata && name == "metadata" && self.is_embedded_resource() => true,
                 Some(child) => {
-                    child.prune_beside_metadata(value);
+                    child.prune_but(value, spares_metadata);
                     true
                 }
                 None => self.knows(name),
             }),
             Value::Array(elements) => {
                 if let Some(items) = self.items() {
-                    elements.iter_mut().for_each(|value| items.prune_beside_metadata(value));
+                    elements
+                        .iter_mut()
+                        .for_each(|value| items.prune_but(value, spares_metadata));
                 }
             }
             _ => {}

@@ -118,3 +118,16 @@ fn banned_crates_stay_out() {
         );
     }
 }
+
+/// The README's first command, `cargo run --release -- up`, names no program.
+#[test]
+fn cargo_run_runs_the_product() {
+    let metadata = metadata();
+    let default = metadata["workspace_default_members"].as_array().unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let chosen = packages.iter().filter(|package| default.contains(&package["id"]));
+    let targets = chosen.flat_map(|package| package["targets"].as_array().into_iter().flatten());
+    let programs = targets.filter(|target| target["kind"] == serde_json::json!(["bin"]));
+    let names: Vec<_> = programs.filter_map(|target| target["name"].as_str()).collect();
+    assert_eq!(names, ["gardener"]);
+}

@@ -8,6 +8,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod forecast;
 mod garden;
 mod kubeconfig;
+mod program;
 mod run;
 mod up;
 mod versions;

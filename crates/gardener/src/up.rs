@@ -21,6 +21,7 @@ use gardener_landscape::kubeconfig::write_private;
 use gardener_landscape::{Landscape, Options, Storage, apply, manifests};
 use tokio::net::TcpListener;
 
+use crate::program::{self, quoted};
 use progress::Progress;
 
 /// Arguments of `gardener up`.
@@ -182,22 +183,28 @@ fn summary(arguments: &Arguments, landscape: &Landscape, kubeconfig: &Path, data
     } else {
         data_dir.display().to_string()
     };
-    let shown = kubeconfig.display();
-    let seeds = manifests::seed_names(arguments.seeds).join(", ");
+    let (shown, gardener) = (quoted(kubeconfig), program::name());
+    let plain = kubeconfig.display();
+    let seeds = manifests::seed_names(arguments.seeds);
+    let (look, kind, name) = match (arguments.no_shoot, seeds.first()) {
+        (true, Some(seed)) => ("seeds,cloudprofiles,projects", "seed", seed.as_str()),
+        _ => ("shoots -A -o wide", "shoot", "garden-local/local"),
+    };
+    let seeds = seeds.join(", ");
     let url = landscape.url();
     format!(
         "
 The landscape is up at {url}.
   runs        garden, seeds ({seeds}), controller-manager, scheduler, gardenlets, provider-local, and the control planes of the shoots
   data        {data}
-  kubeconfig  {shown}
+  kubeconfig  {plain}
   simulated   nodes and the containers on them have states, addresses and leases, but no processes and no images
               (nodes carry the label gardener.cloud/simulated=true); the APIs of garden, seeds and shoots are real
 
 Try next:
   export KUBECONFIG={shown}
-  kubectl get shoots -A -o wide
-  gardener kubeconfig shoot garden-local/local --kubeconfig {shown} > shoot.yaml && kubectl --kubeconfig shoot.yaml get nodes,pods -A
+  kubectl get {look}
+  {gardener} kubeconfig {kind} {name} --kubeconfig {shown} --output {kind}.yaml && kubectl --kubeconfig {kind}.yaml get nodes,pods -A
 
 Ctrl-C stops it."
     )

@@ -11,6 +11,7 @@ mod file;
 mod folder;
 mod load;
 mod snapshot;
+mod sums;
 
 use std::path::Path;
 use std::sync::Arc;

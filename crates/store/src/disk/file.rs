@@ -12,6 +12,7 @@ use redb::{Builder, Database, DatabaseError, Durability, StorageError, TableDefi
 
 use super::OpenError;
 use super::folder::Folder;
+use super::sums;
 use crate::{Event, EventKind, Options};
 
 /// The format this program writes.
@@ -31,8 +32,20 @@ pub(super) const META_REVISION: &str = "revision";
 pub(super) struct StoreFile {
     pub(super) database: Database,
     path: PathBuf,
-    // let go when the database is closed
+    // after the database, so that it is closed before
     _folder: Option<Box<dyn Debug + Send + Sync>>,
+}
+
+/// A folder whose store file gets its sums when it is let go.
+#[derive(Debug)]
+struct Summed<F: Folder>(F);
+
+impl<F: Folder> Drop for Summed<F> {
+    fn drop(&mut self) {
+        if let Err(error) = sums::keep(&self.0) {
+            tracing::debug!(%error, "no sums of the store's file were kept: it will be checked when it is next opened");
+        }
+    }
 }
 
 /// Opens the store file of a folder; makes one where there is none.
@@ -55,12 +68,25 @@ pub(super) fn open<F: Folder + 'static>(folder: F, options: &Options) -> Result<
         folder.rename(NEW_FILE, FILE).map_err(unwritable(&path))?;
         folder.sync().map_err(unwritable(folder.path()))?;
     }
-    let database = existing(&folder, FILE, &path, options)?;
+    let check = match sums::unchanged(&folder) {
+        true => Check::Not,
+        false => Check::Pages,
+    };
+    let database = existing(&folder, FILE, &path, check, options)?;
     Ok(StoreFile {
         database,
         path,
-        _folder: Some(Box::new(folder)),
+        _folder: Some(Box::new(Summed(folder))),
     })
+}
+
+/// What of a file is checked before it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Check {
+    /// Every page. Everything is read at start anyway; unchecked, damage would show as a panic later.
+    Pages,
+    /// Nothing: its bytes are those that the database left.
+    Not,
 }
 
 /// The database in a file that is there; errors are told of `path`.
@@ -68,6 +94,7 @@ pub(super) fn existing<F: Folder>(
     folder: &F,
     name: &str,
     path: &Path,
+    check: Check,
     options: &Options,
 ) -> Result<Database, OpenError> {
     let unwritable = |source| OpenError::Unwritable {
@@ -80,8 +107,7 @@ pub(super) fn existing<F: Folder>(
     let file = folder.open(name).map_err(unwritable)?;
     let mut builder = Builder::new();
     builder.set_cache_size(options.disk_cache_bytes);
-    // Everything is read at start anyway; unchecked, damage would show as a panic later.
-    builder.set_check_integrity_on_open(true);
+    builder.set_check_integrity_on_open(check == Check::Pages);
     guarded(path, || {
         builder
             .create_with_backend(file)

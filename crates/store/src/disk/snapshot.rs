@@ -10,7 +10,7 @@ use redb::backends::FileBackend;
 use redb::{Builder, ReadableDatabase, ReadableTable};
 
 use super::OpenError;
-use super::file::{self, ENTRIES, FILE, FORMAT, META, META_FORMAT, META_REVISION, NEW_FILE, StoreFile};
+use super::file::{self, Check, ENTRIES, FILE, FORMAT, META, META_FORMAT, META_REVISION, NEW_FILE, StoreFile};
 use super::folder::{self, Directory, Folder};
 use crate::{Options, Revision};
 
@@ -118,30 +118,31 @@ pub(super) fn restore(snapshot: &Path, dir: &Path, advance: Revision) -> Result<
         to.sync_all()
     };
     copy().map_err(unwritable(snapshot))?;
-    let advanced = file::existing(&folder, NEW_FILE, snapshot, &Options::default()).and_then(|database| {
-        let done = || -> Result<Option<u64>, redb::Error> {
-            let change = database.begin_write()?;
-            let format = {
-                let mut meta = change.open_table(META)?;
-                let format = meta.get(META_FORMAT)?.map(|format| format.value());
-                let revision = meta.get(META_REVISION)?.map_or(0, |revision| revision.value());
-                meta.insert(META_REVISION, revision.saturating_add(advance))?;
-                format
+    let advanced =
+        file::existing(&folder, NEW_FILE, snapshot, Check::Pages, &Options::default()).and_then(|database| {
+            let done = || -> Result<Option<u64>, redb::Error> {
+                let change = database.begin_write()?;
+                let format = {
+                    let mut meta = change.open_table(META)?;
+                    let format = meta.get(META_FORMAT)?.map(|format| format.value());
+                    let revision = meta.get(META_REVISION)?.map_or(0, |revision| revision.value());
+                    meta.insert(META_REVISION, revision.saturating_add(advance))?;
+                    format
+                };
+                change.commit()?;
+                Ok(format)
             };
-            change.commit()?;
-            Ok(format)
-        };
-        match done() {
-            Ok(Some(format)) if format <= FORMAT => Ok(()),
-            Ok(Some(found)) => Err(OpenError::NewerFormat {
-                path: snapshot.to_owned(),
-                found,
-                supported: FORMAT,
-            }),
-            Ok(None) => Err(file::damaged(snapshot, "it is not a store of this program")),
-            Err(error) => Err(file::damaged(snapshot, error)),
-        }
-    });
+            match done() {
+                Ok(Some(format)) if format <= FORMAT => Ok(()),
+                Ok(Some(found)) => Err(OpenError::NewerFormat {
+                    path: snapshot.to_owned(),
+                    found,
+                    supported: FORMAT,
+                }),
+                Ok(None) => Err(file::damaged(snapshot, "it is not a store of this program")),
+                Err(error) => Err(file::damaged(snapshot, error)),
+            }
+        });
     if let Err(error) = advanced {
         // the first error is what matters
         folder.remove(NEW_FILE).ok();

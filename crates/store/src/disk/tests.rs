@@ -132,6 +132,30 @@ async fn damage_is_told_with_the_file() {
     assert_eq!(open(dir.path()).unwrap().count(&pods(), ""), 200);
 }
 
+/// Only a file that was closed, and that nobody touched since, is read without the database's check.
+#[tokio::test]
+async fn a_file_is_checked_unless_it_is_as_it_was_closed() {
+    let disk = Disk::new(3);
+    let open = || DiskStore::open_in(disk.clone(), stamp, small()).unwrap();
+    let store = open();
+    store.commit(put("c/n/a", Expect::Any, "v")).await.unwrap();
+    assert!(!sums::unchanged(&disk), "it is open for the first time");
+    store.close().await;
+    assert!(sums::unchanged(&disk), "it was closed");
+    let store = open();
+    store.commit(put("c/n/b", Expect::Any, "v")).await.unwrap();
+    assert!(!sums::unchanged(&disk), "it is open");
+    disk.lose_power();
+    // its process is gone, too
+    std::mem::forget(store);
+    assert!(!sums::unchanged(&disk), "it was not closed");
+    let store = open();
+    assert_eq!(store.count(&pods(), ""), 2);
+    store.close().await;
+    assert!(sums::unchanged(&disk), "it was closed again");
+    assert_eq!(open().count(&pods(), ""), 2);
+}
+
 #[test]
 fn a_newer_format_is_refused() {
     let dir = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use crate::accept::MEDIA_TYPES;
 use crate::decode::{self, Decoded, Format};
 use crate::handle::Call;
 use crate::protobuf;
-use crate::registry::{Found, PatchKind, Scope, WriteOptions, unreadable};
+use crate::registry::{Beside, PatchKind, Scope, WriteOptions, unreadable};
 use crate::unread::Unread;
 
 impl Call {
@@ -51,15 +51,15 @@ impl Call {
     }
 
     /// Of the body of a write to the status what has to be read beside what is stored, with that. None: the body is to be read as a whole.
-    pub(crate) fn decoded_beside(&self, scope: &Scope) -> Option<(Found, Decoded)> {
+    pub(crate) fn decoded_beside(&self, scope: &Scope) -> Option<(Beside, Decoded)> {
         if !scope.reads_status_alone() || !matches!(self.format(), Ok(Some(Format::Json))) {
             return None;
         }
-        let (read, sent) = Unread::take_apart(&self.body)?;
+        let (mut read, sent) = Unread::take_apart(&self.body)?;
         // most bodies that are not written as we write JSON are told by that, before anything is read
-        let found = scope.found_beside(&sent)?;
+        let beside = scope.found_beside(&sent, &mut read)?;
         let decoded = decode::members(&self.body, &read)?;
-        unreadable(&decoded.value).is_none().then_some((found, decoded))
+        unreadable(&decoded.value).is_none().then_some((beside, decoded))
     }
 
     /// The format of the body; none for protobuf.

@@ -542,11 +542,11 @@ impl Call {
                 Err(ApiError::no_such_path())
             }
             "update" if !scope.name.is_empty() => {
-                let (found, (decoded, options)) = match self.decoded_beside(&scope) {
-                    Some((found, decoded)) => (Some(found), (decoded, self.write_options()?)),
+                let (beside, (decoded, options)) = match self.decoded_beside(&scope) {
+                    Some((beside, decoded)) => (Some(beside), (decoded, self.write_options()?)),
                     None => (None, self.decoded_object(&scope)?),
                 };
-                let written = scope.update(decoded.value, &decoded.source, &options, found).await?;
+                let written = scope.update(decoded.value, &decoded.source, &options, beside).await?;
                 self.written(written, &scope)
             }
             "patch" if !scope.name.is_empty() => {

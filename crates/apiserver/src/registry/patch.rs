@@ -132,7 +132,17 @@ impl Scope {
                 }
                 PatchKind::Merge | PatchKind::Strategic => &decoded.source,
             };
+            // what the patch does not name is as it is stored: it fits
+            let metadata = match &mut patched {
+                Value::Object(members) if reads_little && decoded.value.get("metadata").is_none() => {
+                    members.remove("metadata")
+                }
+                _ => None,
+            };
             let accepted = self.accept(&context, &mut patched, options, source, &mut warnings);
+            if let (Value::Object(members), Some(metadata)) = (&mut patched, metadata) {
+                members.insert("metadata".to_owned(), metadata);
+            }
             match accepted {
                 // what does not fit is told with all of the object
                 Err(Misfit::Fields { .. }) if reads_little => {

@@ -49,7 +49,7 @@ impl Elsewhere {
 }
 
 impl Scope {
-    /// Replaces an object, or its status. `found`: what [`Self::found_beside`] found a moment ago, if `body` goes without what is not read of it.
+    /// Replaces an object, or its status. `beside`: what [`Self::found_beside`] found a moment ago, if `body` goes without what is there.
     ///
     /// # Errors
     /// 404 when there is none and the kind is not created on update, 409 when it changed meanwhile, 422 for invalid fields, whatever
@@ -59,22 +59,28 @@ impl Scope {
         body: Value,
         source: &Source,
         options: &WriteOptions,
-        found: Option<Found>,
+        beside: Option<Beside>,
     ) -> Result<Written, ApiError> {
         let now = self.cluster.clock().now();
         let context = self.context(now, options.dry_run);
         let mut warnings = Vec::new();
         let mut body = body;
-        let found = match self.keeps_all_but_status() && self.definition.is_go_type() && found.is_none() {
-            true => self.found().await,
-            false => found,
+        let beside = match beside {
+            None if self.keeps_all_but_status() && self.definition.is_go_type() => {
+                let found = self.found().await;
+                found.map(|found| {
+                    let sent_back = set_apart(&mut body, &found.object);
+                    Beside { found, sent_back }
+                })
+            }
+            beside => beside,
         };
-        let sent_back = match &found {
-            Some(found) if found.unread().is_none() => Some(set_apart(&mut body, &found.object)),
-            _ => None,
+        let (found, sent_back) = match beside {
+            Some(Beside { found, sent_back }) => (Some(found), sent_back),
+            None => (None, Map::new()),
         };
         self.accept(&context, &mut body, options, source, &mut warnings)?;
-        if let (Value::Object(members), Some(sent_back)) = (&mut body, sent_back) {
+        if let Value::Object(members) = &mut body {
             members.extend(sent_back);
         }
         let of_body = warnings.clone();
@@ -92,11 +98,24 @@ impl Scope {
         self.subresource == "status" && self.is_stored_version() && !self.cluster.webhooks().any(&self.cluster)
     }
 
-    /// What is stored now without reading more of it than [`Self::reads_status_alone`] needs, if all of these members are among the others.
-    pub(crate) fn found_beside(&self, sent: &Unread) -> Option<Found> {
+    /// What is stored now without reading more of it than [`Self::reads_status_alone`] needs, if all members that are not read of a body are among
+    /// the others. What is read of the body goes without its metadata where that is the stored one.
+    pub(crate) fn found_beside(&self, sent: &Unread, read: &mut BTreeMap<String, Bytes>) -> Option<Beside> {
         let entry = self.cluster.store().get(&self.key(&self.name))?;
-        let (read, stored) = sent.take_apart_with(&entry.value)?;
-        Found::of_parts(&entry, read, stored)
+        let (stored, unread) = sent.take_apart_with(&entry.value)?;
+        let found = Found::of_parts(&entry, &stored, unread)?;
+        let mut sent_back = Map::new();
+        let is_stored = |name: &str| read.get(name).is_some_and(|own| stored.get(name) == Some(own));
+        if let Some(metadata) = found
+            .object
+            .read_part()
+            .get("metadata")
+            .filter(|_| is_stored("metadata"))
+        {
+            sent_back.insert("metadata".to_owned(), metadata.clone());
+            read.remove("metadata");
+        }
+        Some(Beside { found, sent_back })
     }
 
     /// Whether this writes the status, and has to read no more than that.
@@ -605,13 +624,13 @@ impl Found {
     /// What an entry has, without reading more of it than a write to the status needs. None, if that cannot be read.
     pub(super) fn apart(entry: &Entry) -> Option<Self> {
         let (read, unread) = Unread::take_apart(&entry.value)?;
-        Self::of_parts(entry, read, unread)
+        Self::of_parts(entry, &read, unread)
     }
 
-    fn of_parts(entry: &Entry, read: BTreeMap<String, Bytes>, unread: Unread) -> Option<Self> {
+    fn of_parts(entry: &Entry, read: &BTreeMap<String, Bytes>, unread: Unread) -> Option<Self> {
         let mut members = Map::new();
         for (name, bytes) in read {
-            members.insert(name, serde_json::from_slice(&bytes).ok()?);
+            members.insert(name.clone(), serde_json::from_slice(bytes).ok()?);
         }
         Some(Self {
             revision: entry.mod_revision,
@@ -624,6 +643,13 @@ impl Found {
     pub(crate) fn unread(&self) -> Option<&Arc<Unread>> {
         self.object.unread()
     }
+}
+
+/// What is stored, and what of a body is the same: it need not be looked at, for it fits, and it stays.
+pub(crate) struct Beside {
+    found: Found,
+    /// Members that the body had and that it gets back when the rest of it is accepted.
+    sent_back: Map<String, Value>,
 }
 
 /// Why an attempt to write did not store anything.
@@ -658,7 +684,7 @@ fn copy_member(object: &mut Value, old: &Value, key: &str) {
     }
 }
 
-/// Takes out of the body of a write to the status what is as it is stored. It need not be looked at: it fits, and it stays.
+/// Takes out of the body of a write to the status what is as it is stored.
 fn set_apart(body: &mut Value, stored: &Value) -> Map<String, Value> {
     let mut apart = Map::new();
     if let Value::Object(members) = body {

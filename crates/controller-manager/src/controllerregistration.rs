@@ -206,6 +206,10 @@ fn hash(value: &impl Serialize) -> String {
         .collect()
 }
 
+fn borrowed<K>(objects: &[Arc<K>]) -> Vec<&K> {
+    objects.iter().map(Arc::as_ref).collect()
+}
+
 fn cloned<K: Watched + kube::Resource<DynamicType = ()>>(informer: &Informer<K>) -> Vec<K> {
     informer.list().iter().map(|object| (**object).clone()).collect()
 }
@@ -292,7 +296,8 @@ impl Reconciler {
                 self.installations(&ListParams::default().fields(&own)).await?
             }
         };
-        let (shoots, buckets, entries) = (cloned(&self.shoots), cloned(&self.buckets), cloned(&self.entries));
+        let (shoots, buckets, entries) = (self.shoots.list(), self.buckets.list(), self.entries.list());
+        let (shoots, buckets, entries) = (borrowed(&shoots), borrowed(&buckets), borrowed(&entries));
         let registrations = cloned(&self.registrations);
         let self_hosted = shoot.as_ref().map(|shoot| SelfHosted {
             shoot,
@@ -329,7 +334,8 @@ impl Reconciler {
             return Ok(Action::Done);
         };
         let installations = self.installations_of(&shoot).await?;
-        let (buckets, entries) = (cloned(&self.buckets), cloned(&self.entries));
+        let (buckets, entries) = (self.buckets.list(), self.entries.list());
+        let (buckets, entries) = (borrowed(&buckets), borrowed(&entries));
         let registrations = cloned(&self.registrations);
         let own = SelfHosted {
             shoot: &shoot,

@@ -106,11 +106,11 @@ pub struct Landscape<'a> {
     /// The seed.
     pub seed: &'a Seed,
     /// All shoots.
-    pub shoots: &'a [Shoot],
+    pub shoots: &'a [&'a Shoot],
     /// All backup buckets.
-    pub buckets: &'a [BackupBucket],
+    pub buckets: &'a [&'a BackupBucket],
     /// All backup entries.
-    pub entries: &'a [BackupEntry],
+    pub entries: &'a [&'a BackupEntry],
     /// All registrations.
     pub registrations: &'a [ControllerRegistration],
     /// The seed's installations.
@@ -229,12 +229,12 @@ impl Required {
     /// What buckets and entries need that belong to somebody. The type of an entry is its bucket's.
     fn backups<'a>(
         &mut self,
-        buckets: &'a [BackupBucket],
-        entries: &[BackupEntry],
+        buckets: &[&'a BackupBucket],
+        entries: &[&BackupEntry],
         (of_bucket, of_entry): (impl Fn(&BackupBucket) -> bool, impl Fn(&BackupEntry) -> bool),
     ) {
         let own: BTreeMap<&'a str, &'a BackupBucket> =
-            buckets.iter().map(|bucket| (name(&bucket.metadata), bucket)).collect();
+            buckets.iter().map(|bucket| (name(&bucket.metadata), *bucket)).collect();
         for bucket in buckets.iter().filter(|bucket| of_bucket(bucket)) {
             self.need("BackupBucket", &bucket.spec.provider.r#type);
         }
@@ -406,7 +406,7 @@ mod tests {
 
     fn landscape<'a>(
         seed: &'a Seed,
-        shoots: &'a [Shoot],
+        shoots: &'a [&'a Shoot],
         registrations: &'a [ControllerRegistration],
     ) -> Landscape<'a> {
         Landscape {
@@ -432,7 +432,7 @@ mod tests {
         .unwrap();
         shoot.spec.provider.workers = vec![worker];
         let seed = seed();
-        let needed = required(&landscape(&seed, std::slice::from_ref(&shoot), &[]));
+        let needed = required(&landscape(&seed, &[&shoot], &[]));
         for (kind, own_type) in [
             ("ControlPlane", "gcp"),
             ("ControlPlane", "aws"),
@@ -448,7 +448,7 @@ mod tests {
             );
         }
         assert!(
-            wanted(&landscape(&seed, std::slice::from_ref(&shoot), &[]))
+            wanted(&landscape(&seed, &[&shoot], &[]))
                 .unwrap_err()
                 .starts_with("need to install an extension controller for")
         );

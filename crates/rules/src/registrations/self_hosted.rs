@@ -15,9 +15,9 @@ pub struct SelfHosted<'a> {
     /// The shoot.
     pub shoot: &'a Shoot,
     /// All backup buckets.
-    pub buckets: &'a [BackupBucket],
+    pub buckets: &'a [&'a BackupBucket],
     /// All backup entries.
-    pub entries: &'a [BackupEntry],
+    pub entries: &'a [&'a BackupEntry],
     /// All registrations.
     pub registrations: &'a [ControllerRegistration],
     /// The shoot's installations.
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn gcm_31_what_a_self_hosted_shoot_wants() {
         let (mut shoot, registrations) = (shoot(), registrations());
-        let wanted = |shoot: &Shoot, registrations: &[ControllerRegistration], buckets: &[BackupBucket]| {
+        let wanted = |shoot: &Shoot, registrations: &[ControllerRegistration], buckets: &[&BackupBucket]| {
             let own = SelfHosted {
                 shoot,
                 buckets,
@@ -212,11 +212,11 @@ mod tests {
                 "spec": {"provider": {"type": "b", "region": "r"}, "shootRef": {"name": "self", "namespace": namespace}}}))
         };
         assert_eq!(
-            wanted(&shoot, &registrations, &[bucket("garden")]).unwrap(),
+            wanted(&shoot, &registrations, &[&bucket("garden")]).unwrap(),
             ["b", "with-shoots"]
         );
         assert_eq!(
-            wanted(&shoot, &registrations, &[bucket("else")]).unwrap(),
+            wanted(&shoot, &registrations, &[&bucket("else")]).unwrap(),
             ["with-shoots"]
         );
     }
@@ -229,8 +229,9 @@ mod tests {
         }
         let seed: Seed =
             read!(json!({"metadata": {"name": "self"}, "spec": {"provider": {"type": "p", "region": "r"}}}));
-        let buckets: [BackupBucket; 1] = [read!(json!({"metadata": {"name": "x"},
-            "spec": {"provider": {"type": "b", "region": "r"}, "seedName": "self"}}))];
+        let bucket: BackupBucket = read!(json!({"metadata": {"name": "x"},
+            "spec": {"provider": {"type": "b", "region": "r"}, "seedName": "self"}}));
+        let buckets = [&bucket];
         let own = SelfHosted {
             shoot: &shoot,
             buckets: &buckets,

@@ -4,15 +4,12 @@
 use std::collections::BTreeMap;
 
 use gardener_apimachinery::clock::Clock;
-use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::PostParams;
-use kube::{Api, Client};
+use kube::Client;
 
 use crate::flags::CallerFlags;
 use crate::serving::Bundles;
+use crate::system_map;
 
-const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
 const CLIENTS: &str = "client-ca-file";
 const FRONT_PROXIES: &str = "requestheader-client-ca-file";
@@ -20,7 +17,7 @@ const FRONT_PROXIES: &str = "requestheader-client-ca-file";
 /// Adds what is this server's, if it is not there.
 ///
 /// # Errors
-/// The API refuses. Of two servers that write at once one is refused (409), and does it again later.
+/// As [`system_map::revise`].
 pub(crate) async fn provide(client: &Client, flags: &CallerFlags, clock: &Clock) -> Result<(), kube::Error> {
     let bundles = match Bundles::read(flags) {
         Ok(bundles) => bundles,
@@ -29,31 +26,8 @@ pub(crate) async fn provide(client: &Client, flags: &CallerFlags, clock: &Clock)
             return Ok(());
         }
     };
-    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), NAMESPACE);
-    let found = maps.get_opt(NAME).await?;
-    let before = found.as_ref().and_then(|map| map.data.clone()).unwrap_or_default();
-    let wanted = told(&before, flags, &bundles, clock.now().as_second());
-    let parameters = PostParams::default();
-    match found {
-        // no map says as much as an empty one
-        _ if before == wanted => Ok(()),
-        Some(mut map) => {
-            map.data = Some(wanted);
-            maps.replace(NAME, &parameters, &map).await.map(drop)
-        }
-        None => {
-            let metadata = ObjectMeta {
-                name: Some(NAME.to_owned()),
-                ..ObjectMeta::default()
-            };
-            let map = ConfigMap {
-                metadata,
-                data: Some(wanted),
-                ..ConfigMap::default()
-            };
-            maps.create(&parameters, &map).await.map(drop)
-        }
-    }
+    let now = clock.now().as_second();
+    system_map::revise(client, NAME, |before| told(before, flags, &bundles, now)).await
 }
 
 /// What was told before, with what is this server's.

@@ -15,6 +15,7 @@ pub mod run;
 pub mod running;
 pub mod serving;
 pub mod storage;
+mod system_map;
 mod token_tracking;
 mod upkeep;
 

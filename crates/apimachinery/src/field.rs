@@ -237,7 +237,7 @@ impl Error {
             ErrorType::TooLong,
             path,
             Value::Null,
-            format!("may not be more than {max} bytes"),
+            format!("may not be more than {max} {}", if max == 1 { "byte" } else { "bytes" }),
         )
     }
 

@@ -6,6 +6,7 @@ use http::header::CONTENT_TYPE;
 use crate::accept::MEDIA_TYPES;
 use crate::decode::{self, Decoded, Format};
 use crate::handle::Call;
+use crate::media_type;
 use crate::protobuf;
 use crate::registry::{Beside, PatchKind, Scope, WriteOptions, unreadable};
 use crate::unread::Unread;
@@ -64,10 +65,14 @@ impl Call {
 
     /// The format of the body; none for protobuf.
     fn format(&self) -> Result<Option<Format>, ApiError> {
-        match self.content_type().split(';').next().unwrap_or_default().trim() {
-            "" | "application/json" => Ok(Some(Format::Json)),
-            "application/yaml" => Ok(Some(Format::Yaml)),
-            protobuf::CONTENT_TYPE => Ok(None),
+        let told = self.content_type();
+        if told.is_empty() {
+            return Ok(Some(Format::Json));
+        }
+        match media_type::parse(&told).as_deref() {
+            Some("application/json") => Ok(Some(Format::Json)),
+            Some("application/yaml") => Ok(Some(Format::Yaml)),
+            Some(protobuf::CONTENT_TYPE) => Ok(None),
             _ => Err(ApiError::unsupported_media_type(&MEDIA_TYPES)),
         }
     }

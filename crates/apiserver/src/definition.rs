@@ -210,6 +210,22 @@ impl Definition {
         }
     }
 
+    /// As [`Self::complete`], of what a write to the object or to its status changes.
+    pub(crate) fn complete_written(&self, object: &mut Value, subresource: &str) {
+        let version = self.stored_version().filter(|version| version.completes);
+        let Some(schema) = version.and_then(|version| version.schema.as_ref()) else {
+            return;
+        };
+        match subresource {
+            "status" => {
+                if let (Some(schema), Some(status)) = (schema.field("status"), object.get_mut("status")) {
+                    schema.complete_scalars(status);
+                }
+            }
+            _ => schema.complete_scalars(object),
+        }
+    }
+
     /// `<group>/<version>`, or `<version>` for the core group.
     pub fn api_version(&self, version: &str) -> String {
         if self.group.is_empty() {

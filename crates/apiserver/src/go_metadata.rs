@@ -34,11 +34,24 @@ const ENTRY: [&str; 7] = [
 
 /// An object's metadata as JSON.
 pub(crate) fn text(metadata: &Map<String, Value>) -> String {
-    in_order(metadata, &METADATA, |key, value| match key {
+    in_order(metadata, &METADATA, member)
+}
+
+/// An object's metadata as a patch leaves them that changed them: sorted, but for what it left alone in the lists of structs.
+pub(crate) fn patched_text(metadata: &Map<String, Value>, before: &Map<String, Value>) -> String {
+    let keys: Vec<&str> = metadata.keys().map(String::as_str).collect();
+    in_order(metadata, &keys, |key, value| match before.get(key) == Some(value) {
+        true => member(key, value),
+        false => value.to_string(),
+    })
+}
+
+fn member(key: &str, value: &Value) -> String {
+    match key {
         "managedFields" => list(value, &ENTRY),
         "ownerReferences" => list(value, &OWNER),
         _ => value.to_string(),
-    })
+    }
 }
 
 /// Members in this order, each shown by a function; others are left out.

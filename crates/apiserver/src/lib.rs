@@ -34,6 +34,7 @@ mod json_path;
 pub mod kubernetes;
 mod list;
 pub mod listen;
+mod media_type;
 pub mod meta;
 pub mod metrics;
 pub mod object;

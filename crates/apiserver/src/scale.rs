@@ -118,7 +118,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
                 "the namespace of the provided object does not match the namespace sent on the request",
             ));
         }
-        main.check_uid(&wanted, &parent)?;
+        main.check_uid(&wanted, &parent, options.dry_run)?;
         let context = scope.context(now, options.dry_run);
         let mut wanted = wanted;
         if verb == "update" || call.patch_kind()? != PatchKind::Apply {

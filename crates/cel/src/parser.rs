@@ -148,11 +148,20 @@ impl Parser {
         let _: Option<()> = self.fail(format!("{verb} input '{found}' expecting <EOF>"));
     }
 
+    /// Whether the sign stands behind what is next, so that that alone is too much.
+    fn next_is(&self, sign: &str) -> bool {
+        let next = self.tokens.get(self.at + 1).map(|token| &token.kind);
+        self.sign() != Some("end") && matches!(next, Some(Kind::Sign(own)) if *own == sign)
+    }
+
     fn expect(&mut self, sign: &'static str, expected: &str) -> Option<()> {
         if self.take(sign) {
             return Some(());
         }
         let found = self.shown();
+        if self.next_is(sign) {
+            return self.fail(format!("extraneous input '{found}' expecting '{sign}'"));
+        }
         self.fail(match sign {
             ")" => format!("missing ')' at '{found}'"),
             _ => format!("mismatched input '{found}' expecting {expected}"),
@@ -330,7 +339,10 @@ impl Parser {
             }
             if !self.take(",") {
                 let found = self.shown();
-                return self.fail(format!("mismatched input '{found}' expecting {expected}"));
+                return self.fail(match self.next_is(close) {
+                    true => format!("extraneous input '{found}' expecting '{close}'"),
+                    false => format!("mismatched input '{found}' expecting {expected}"),
+                });
             }
         }
     }

@@ -4,6 +4,7 @@
 //! set; resources here have the same fields in all their versions.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use gardener_apimachinery::ApiError;
@@ -93,13 +94,38 @@ pub enum ApplyError {
         /// What does not fit, each as `<path>: <why>`.
         found: Vec<String>,
     },
+    /// The live object, which has no entries, does not fit the schema, so that nobody can be noted as the owner of what it has.
+    #[error("failed to create manager for existing fields: failed to convert new object ({subject}) to smd typed: {}", detail(.found))]
+    LiveMalformed {
+        /// Which object.
+        subject: String,
+        /// What does not fit, each as `<path>: <why>`.
+        found: Vec<String>,
+    },
+    /// What was merged is no object of its Go type.
+    #[error(
+        "failed to convert new object ({subject}) to proper version: unable to convert unstructured object to {kind}: {why}"
+    )]
+    NoSuchType {
+        /// Which object.
+        subject: String,
+        /// The version and kind: `apps/v1, Kind=Deployment`.
+        kind: String,
+        /// What does not fit.
+        why: String,
+    },
 }
 
 /// What of a stored object is not as the schema has it, in upstream's words. Its lists may have an element twice.
 pub fn unreadable(object: &Value, schema: &Schema) -> Option<String> {
-    let mut found = typed::check(object, schema).err()?;
-    found.retain(|why| !why.contains(typed::TWICE));
+    let found = misfits(object, schema);
     (!found.is_empty()).then(|| detail(&found))
+}
+
+fn misfits(object: &Value, schema: &Schema) -> Vec<String> {
+    let mut found = typed::check(object, schema).err().unwrap_or_default();
+    found.retain(|why| !why.contains(typed::TWICE));
+    found
 }
 
 fn detail(found: &[String]) -> String {
@@ -144,7 +170,9 @@ impl From<ApplyError> for ApiError {
                 Self::new(409, "Conflict", message).with_causes(causes.collect())
             }
             ApplyError::ManagedFieldsSent => Self::bad_request(message),
-            ApplyError::Malformed { .. } => Self::unclassified(message),
+            ApplyError::Malformed { .. } | ApplyError::LiveMalformed { .. } | ApplyError::NoSuchType { .. } => {
+                Self::unclassified(message)
+            }
         }
     }
 }
@@ -187,6 +215,11 @@ pub fn apply(
     })?;
     let mut managed = Managed::of_stored(live.and_then(entries_of).map(Cow::Borrowed));
     if let (true, Some(live)) = (managed.entries.is_empty(), live) {
+        let found = misfits(live, schema);
+        if !found.is_empty() {
+            let subject = subject(live);
+            return Err(ApplyError::LiveMalformed { subject, found });
+        }
         let before = Manager {
             name: BEFORE_FIRST_APPLY,
             operation: Operation::Update,
@@ -221,6 +254,13 @@ pub fn apply(
         }
         (Err(conflicts), None) => return Err(refuse(conflicts)),
     };
+    if schema.definition_name().is_some() {
+        schema.convert(&object).map_err(|why| ApplyError::NoSuchType {
+            subject: subject(config),
+            kind: kind_of(config),
+            why: why.to_string(),
+        })?;
+    }
     if manager.name == KUBECTL {
         sync_last_applied(live, config, &mut object);
     }
@@ -241,7 +281,12 @@ fn refuse(conflicts: Vec<(Identity, Set)>) -> ApplyError {
 fn subject(config: &Value) -> String {
     let text = |pointer: &str| config.at(pointer).and_then(Value::as_str).unwrap_or_default();
     let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
-    format!("{namespace}/{name}; {}", go_kind(text("/apiVersion"), text("/kind")))
+    format!("{namespace}/{name}; {}", kind_of(config))
+}
+
+fn kind_of(object: &Value) -> String {
+    let text = |pointer: &str| object.at(pointer).and_then(Value::as_str).unwrap_or_default();
+    go_kind(text("/apiVersion"), text("/kind"))
 }
 
 struct Task<'a> {
@@ -268,7 +313,15 @@ impl<'a> Task<'a> {
         let comparison = compare(self.reset_fields);
         // what will be reset counts as a change, though nobody owns it
         let changed = !comparison.is_empty() || !self.reset_fields.is_empty() && !compare(&Set::new()).is_empty();
-        let conflicts = release(&mut managed, &comparison, &[]);
+        let others = match self.reset_fields.is_empty() || resets_in_all_versions(self.schema, self.manager) {
+            true => BTreeSet::new(),
+            false => managed.versions_but(self.manager.api_version),
+        };
+        let others: Vec<(&str, Comparison)> = others
+            .iter()
+            .map(|version| (version.as_str(), compare(&Set::new())))
+            .collect();
+        let conflicts = release(&mut managed, &comparison, &others);
         if !force && !conflicts.is_empty() {
             return Err(conflicts);
         }
@@ -425,12 +478,17 @@ pub fn update_across(
     if managed.entries.is_empty() && live.is_some() {
         return;
     }
+    let nothing = Set::new();
+    let reset_elsewhere = match resets_in_all_versions(schema, manager) {
+        true => reset_fields,
+        false => &nothing,
+    };
     let others: Vec<(&str, Comparison)> = others
         .iter()
         .map(|other| {
             (
                 other.api_version,
-                changes(other.live, other.new, other.schema, reset_fields),
+                changes(other.live, other.new, other.schema, reset_elsewhere),
             )
         })
         .collect();
@@ -474,6 +532,13 @@ fn changes_by(old: &Value, new: &Value, schema: &Schema, reset_fields: &Set, sen
         }
     }
     comparison
+}
+
+/// Whether what a write cannot change is left out of the change also for those who own fields in other versions. Upstream knows only the
+/// written version's such fields where a custom resource itself is written: owners in other versions lose what was sent, though it is not
+/// stored.
+fn resets_in_all_versions(schema: &Schema, manager: &Manager<'_>) -> bool {
+    schema.definition_name().is_some() || !manager.subresource.is_empty()
 }
 
 /// Takes changed fields from all managers and answers from whom which were taken because they were given another value. Who owns fields

@@ -3,7 +3,7 @@
 //! What becomes of the entries when an object changes is decided in `apply`.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -182,6 +182,12 @@ impl<'a> Managed<'a> {
         Ok(Managed {
             entries: entries.collect::<Result<_, _>>()?,
         })
+    }
+
+    /// The versions in which others own fields than those of `own`.
+    pub fn versions_but(&self, own: &str) -> BTreeSet<String> {
+        let versions = self.entries.values().map(|owner| &owner.api_version);
+        versions.filter(|version| *version != own).cloned().collect()
     }
 
     /// The entries that an object is stored with; none where they cannot be read.

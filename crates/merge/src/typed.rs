@@ -7,6 +7,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
+use gardener_apimachinery::field::go_quote;
 use gardener_apimachinery::pointer::Pointed;
 use gardener_schema::json::{go_syntax, go_text, same, type_of};
 use gardener_schema::{Kind, ListType, MapType, Schema};
@@ -187,8 +188,9 @@ impl<'a> Type<'a> {
             }
         }
         if found.is_empty() {
+            let keys = keys.iter().map(|key| go_quote(key)).collect::<Vec<_>>().join(" ");
             return Err(format!(
-                "associative list with keys has an element that omits all key fields {keys:?} (and doesn't have default values for any key fields)"
+                "associative list with keys has an element that omits all key fields [{keys}] (and doesn't have default values for any key fields)"
             ));
         }
         Ok(PathElement::key(&found))
@@ -705,12 +707,13 @@ fn check_at(kind: Type<'_>, value: &Value, path: &str, found: &mut Vec<String>) 
                     continue;
                 }
                 match kind.element(value) {
-                    Err(why) => found.push(format!("{path}: element {i}: {why}")),
+                    // what stands behind an element that cannot be told apart is not looked at
+                    Err(why) => return found.push(format!("{path}: element {i}: {why}")),
                     Ok(element) => {
-                        check_at(kind.items(), value, &format!("{path}{element}"), found);
                         if seen.contains(&element) {
                             found.push(format!("{path}{TWICE}{element}"));
                         }
+                        check_at(kind.items(), value, &format!("{path}{element}"), found);
                         seen.insert(element);
                     }
                 }

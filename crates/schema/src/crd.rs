@@ -46,6 +46,10 @@ pub fn validate(schema: &Value, path: &Path) -> ErrorList {
     checked.node(schema, &context, true, path);
     errors.append(&mut checked.schema);
     errors.append(&mut checked.rules);
+    // of what cannot be read that is told last, and only if nothing else is wrong
+    if errors.is_empty() && has_unsupported(schema) {
+        errors.push(Error::invalid(path, "", "OpenAPIV3Schema 'schema' is not supported"));
+    }
     checked.costs.judge(path, &mut errors);
     errors
 }
@@ -67,6 +71,7 @@ fn has_unsupported(schema: &Value) -> bool {
         .flat_map(|key| branches(schema, key));
     let single = ["items", "not", "additionalProperties"];
     UNSUPPORTED.iter().any(set)
+        || names_dialect(schema)
         || schema.get("items").is_some_and(Value::is_array)
         || lists.into_iter().any(has_unsupported)
         || single
@@ -74,6 +79,11 @@ fn has_unsupported(schema: &Value) -> bool {
             .filter_map(|key| child(schema, key))
             .any(has_unsupported)
         || properties(schema).any(|(_, property)| has_unsupported(property))
+}
+
+/// Whether a schema says by which dialect it is to be read.
+fn names_dialect(schema: &Value) -> bool {
+    !text(schema, "$schema").is_empty()
 }
 
 /// What is known of a node from those above.

@@ -85,9 +85,12 @@ impl Schema {
     ///
     /// # Errors
     /// The first misfit, worded as Go's decoder does: `json: cannot unmarshal string into Go struct field
-    /// CloudProfileSpec.spec.regions of type []v1beta1.Region`.
+    /// CloudProfileSpec.spec.regions of type []v1beta1.Region`. Types that read themselves (times, quantities, …) end the decoding when they
+    /// fail; of other misfits the first is told in the end.
     pub fn decode(&self, value: &Value, kind: &str) -> Result<(), DecodeError> {
-        self.decode_at(value, kind, None)
+        let mut first = None;
+        self.decode_at(value, kind, None, &mut first)?;
+        first.map_or(Ok(()), Err)
     }
 
     /// As [`Schema::decode`], of an object's metadata alone.
@@ -98,7 +101,7 @@ impl Schema {
         match object.get("metadata") {
             // upstream reads it by itself, so that messages begin with its struct
             Some(metadata) if self.kind() == Kind::Object => match self.field("metadata") {
-                Some(schema) => schema.decode_at(metadata, kind, None),
+                Some(schema) => schema.decode(metadata, kind),
                 None => Ok(()),
             },
             _ => Ok(()),
@@ -151,6 +154,7 @@ impl Schema {
         value: &Value,
         kind: &str,
         place: Option<&Place<'_>>,
+        first: &mut Option<DecodeError>,
     ) -> Result<(), DecodeError> {
         if let Some(child) = self.field(name) {
             let inner = Place {
@@ -159,25 +163,61 @@ impl Schema {
                 structure: self.definition_name().map_or(kind, short_name),
                 field: name,
             };
-            return child.decode_at(value, kind, Some(&inner));
+            return child.decode_at(value, kind, Some(&inner), first);
         }
         self.additional()
-            .map_or(Ok(()), |child| child.decode_at(value, kind, place))
+            .map_or(Ok(()), |child| child.decode_at(value, kind, place, first))
     }
 
-    fn decode_at(&self, value: &Value, kind: &str, place: Option<&Place<'_>>) -> Result<(), DecodeError> {
+    /// Answers what ends the decoding; what is told in the end is `first`.
+    fn decode_at(
+        &self,
+        value: &Value,
+        kind: &str,
+        place: Option<&Place<'_>>,
+        first: &mut Option<DecodeError>,
+    ) -> Result<(), DecodeError> {
         match (self.kind(), value) {
-            (_, Value::Null) | (Kind::Any, _) => Ok(()),
+            (_, Value::Null) => return Ok(()),
             (Kind::Object, Value::Object(members)) => {
                 let mut members = members.iter();
-                members.try_for_each(|(name, value)| self.decode_member(name, value, kind, place))
+                return members.try_for_each(|(name, value)| self.decode_member(name, value, kind, place, first));
             }
-            (Kind::Array, Value::Array(elements)) => match self.items() {
-                Some(items) => elements
-                    .iter()
-                    .try_for_each(|value| items.decode_at(value, kind, place)),
-                None => Ok(()),
-            },
+            (Kind::Array, Value::Array(elements)) => {
+                let Some(items) = self.items() else { return Ok(()) };
+                let mut elements = elements.iter();
+                return elements.try_for_each(|value| items.decode_at(value, kind, place, first));
+            }
+            _ => {}
+        }
+        match self.decode_leaf(value, kind, place) {
+            Err(why) if !self.reads_itself() => {
+                first.get_or_insert(why);
+                Ok(())
+            }
+            decoded => decoded,
+        }
+    }
+
+    /// Whether the Go type has a decoder of its own.
+    fn reads_itself(&self) -> bool {
+        matches!(self.kind(), Kind::Quantity | Kind::IntOrString)
+            || matches!(self.format(), Some("date-time" | "go-micro-time" | "go-duration"))
+            || self.is_schema_or_bool()
+    }
+
+    /// Whether the Go type is that of `additionalProperties` in definitions' schemas.
+    fn is_schema_or_bool(&self) -> bool {
+        self.definition_name()
+            .is_some_and(|name| name.ends_with(".JSONSchemaPropsOrBool"))
+    }
+
+    fn decode_leaf(&self, value: &Value, kind: &str, place: Option<&Place<'_>>) -> Result<(), DecodeError> {
+        match (self.kind(), value) {
+            (Kind::Any, Value::String(_) | Value::Number(_) | Value::Array(_)) if self.is_schema_or_bool() => {
+                Err(DecodeError("boolean or JSON schema expected".to_owned()))
+            }
+            (_, Value::Null) | (Kind::Any, _) => Ok(()),
             (Kind::String, Value::String(text)) => match self.format() {
                 Some("date-time") => formats::time(text).map_err(DecodeError),
                 Some("go-micro-time") => formats::micro_time(text).map_err(DecodeError),

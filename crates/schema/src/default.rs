@@ -176,11 +176,20 @@ impl Schema {
 
     /// Writes the members that Go always writes ([`Schema::zero_value`]) into an object of a built-in kind.
     pub fn complete(&self, value: &mut Value) {
+        self.complete_with(value, true);
+    }
+
+    /// As [`Schema::complete`], but leaves lists and maps as they are: whether they are empty or not there is still to be seen.
+    pub fn complete_scalars(&self, value: &mut Value) {
+        self.complete_with(value, false);
+    }
+
+    fn complete_with(&self, value: &mut Value, nulls: bool) {
         match value {
             Value::Object(members) => {
                 if self.definition_name().is_some() {
                     for (name, field) in self.fields() {
-                        if let Some(zero) = field.zero_default()
+                        if let Some(zero) = field.zero_default().filter(|zero| nulls || !zero.is_null())
                             && !members.contains_key(name)
                         {
                             members.insert(name.to_owned(), zero.clone());
@@ -189,9 +198,12 @@ impl Schema {
                 }
                 for (name, value) in members {
                     if let Some(child) = self.child(name) {
-                        child.complete(value);
+                        child.complete_with(value, nulls);
                         // what is stored as protobuf comes back without the difference between none and nothing
-                        if value.as_array().is_some_and(Vec::is_empty) && child.default_value() == Some(&Value::Null) {
+                        if nulls
+                            && value.as_array().is_some_and(Vec::is_empty)
+                            && child.default_value() == Some(&Value::Null)
+                        {
                             *value = Value::Null;
                         }
                     }
@@ -199,7 +211,7 @@ impl Schema {
             }
             Value::Array(elements) => {
                 let Some(items) = self.items() else { return };
-                elements.iter_mut().for_each(|value| items.complete(value));
+                elements.iter_mut().for_each(|value| items.complete_with(value, nulls));
             }
             _ => {}
         }

@@ -250,6 +250,10 @@ impl<'a> Reader<'a> {
             || node.fields.values().any(|child| child.has_rules)
             || node.additional.as_ref().is_some_and(|child| child.has_rules)
             || node.items.as_ref().is_some_and(|child| child.has_rules);
+        node.has_keyed_lists = matches!(node.list_type, Some(ListType::Set | ListType::Map))
+            || node.fields.values().any(|child| child.has_keyed_lists)
+            || node.additional.as_ref().is_some_and(|child| child.has_keyed_lists)
+            || node.items.as_ref().is_some_and(|child| child.has_keyed_lists);
         if self.slots.is_some() {
             // Go types without a schema of their own (RawExtension, JSON, FieldsV1): anything goes.
             let free = node.fields.is_empty() && node.additional.is_none() && node.reference.is_none();

@@ -154,6 +154,8 @@ pub struct Schema {
     pub(crate) constraints: Option<Box<Constraints>>,
     /// Whether there are CEL rules here or below.
     pub(crate) has_rules: bool,
+    /// Whether there are sets or maps among the lists here or below.
+    pub(crate) has_keyed_lists: bool,
 }
 
 impl Schema {

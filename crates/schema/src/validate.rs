@@ -1,6 +1,6 @@
 //! Structural validation of custom resources, with apiextensions' messages.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use gardener_apimachinery::field::{Error, ErrorList, ErrorType, Path};
 use serde_json::{Number, Value};
@@ -51,14 +51,17 @@ impl Schema {
         path: &Path,
         more: impl FnOnce() -> ErrorList,
     ) -> Findings {
-        let is_duplicate = |error: &Error| error.kind == ErrorType::Duplicate;
-        // lists that had duplicates before may keep some
-        if let Some(old) = old.filter(|_| errors.iter().any(is_duplicate))
-            && self.structure(old, None, path).iter().any(is_duplicate)
-        {
-            errors.retain(|error| !is_duplicate(error));
-        }
         errors.extend(more());
+        let lists = |value: &Value| {
+            let mut errors = ErrorList::new();
+            self.check_lists(value, path, &mut errors);
+            errors
+        };
+        // where lists were wrong before, they may stay so
+        let of_lists = lists(value);
+        if !of_lists.is_empty() && old.is_none_or(|old| lists(old).is_empty()) {
+            errors.extend(of_lists);
+        }
         let mut still_broken = ErrorList::new();
         if self.has_rules {
             if errors.iter().any(blocks_rules) {
@@ -121,6 +124,9 @@ impl Schema {
             };
             let why = format!("{} must be of type {expected}: \"{own}\"", place(path));
             errors.push(Error::type_invalid(path, own, why));
+            for constraints in self.constraints().filter(|_| !value.is_null()) {
+                checks += constraints.check_branches(value, path, errors);
+            }
             if self.kind() == Kind::Integer && value.is_number() {
                 let format = match self.format() {
                     Some(format @ ("int32" | "int64")) => format!("with format {format}"),
@@ -134,69 +140,67 @@ impl Schema {
             }
             return checks;
         }
+        // in the order in which upstream's validators look
         for constraints in self.constraints() {
-            checks += constraints.check(value, path, errors);
+            checks += constraints.check_branches(value, path, errors);
         }
-        if self.definition_name() == Some(OBJECT_META) {
-            // Metadata is decoded and validated for all kinds alike, not by the schema; only what the CRD adds counts.
-            return checks;
+        self.check_range(value, path, errors);
+        for constraints in self.constraints() {
+            constraints.check_scalar(value, path, errors);
         }
-        match value {
-            Value::Object(members) => {
-                for name in self.required() {
-                    if !members.contains_key(name) {
-                        errors.push(Error::required(&path.child(name), ""));
-                    }
-                }
-                for (name, value) in members {
-                    if let Some(child) = self.child(name) {
-                        let old = old.and_then(|old| old.get(name));
-                        checks += child.check(value, old, &path.child(name), errors);
-                    }
-                }
+        self.check_format(value, path, errors);
+        if let (Value::Array(elements), Some(items)) = (value, self.items()) {
+            for (i, value) in elements.iter().enumerate() {
+                let old = old.and_then(|old| self.counterpart(old, value));
+                checks += items.check(value, old, &path.index(i), errors);
             }
-            Value::Array(elements) => {
-                if let Some(items) = self.items() {
-                    for (i, value) in elements.iter().enumerate() {
-                        let old = old.and_then(|old| self.counterpart(old, value));
-                        checks += items.check(value, old, &path.index(i), errors);
-                    }
-                }
-                self.check_duplicates(elements, path, errors);
-            }
-            // Told without its value and on the object itself, as upstream does.
-            Value::Number(number) if self.format() == Some("int32") && !fits_int32(number) => {
-                let why = format!(
-                    "Checked value must be of type integer with format int32 in {}",
-                    path.as_str()
-                );
-                errors.push(Error::invalid(&Path::root(), "", why));
-            }
-            Value::Number(number)
-                if self.format() == Some("float")
-                    && number.as_f64().is_some_and(|number| number.abs() > f64::from(f32::MAX)) =>
-            {
-                let why = format!(
-                    "Checked value must be of type number with format float in {}",
-                    path.as_str()
-                );
-                errors.push(Error::invalid(&Path::root(), "", why));
-            }
-            Value::String(text) => {
-                if let Some(format) = self.format()
-                    && matches!(self.kind(), Kind::String | Kind::Any)
-                    && !formats::named::fits(format, text)
-                {
-                    errors.push(Error::type_invalid(
-                        path,
-                        text.as_str(),
-                        format!("{} must be of type {format}: {value}", place(path)),
-                    ));
+        }
+        for constraints in self.constraints() {
+            constraints.check_count(value, path, errors);
+        }
+        for constraints in self.constraints() {
+            constraints.check_enumeration(value, path, errors);
+        }
+        let Value::Object(members) = value else { return checks };
+        for constraints in self.constraints() {
+            constraints.check_size(members.len(), path, errors);
+        }
+        // Metadata is decoded and validated for all kinds alike, not by the schema; only what the CRD adds counts.
+        if self.definition_name() != Some(OBJECT_META) {
+            for (name, value) in members {
+                if let Some(child) = self.child(name) {
+                    let old = old.and_then(|old| old.get(name));
+                    checks += child.check(value, old, &path.child(name), errors);
                 }
             }
-            _ => {}
+            let missing = self.required().filter(|name| !members.contains_key(*name));
+            errors.extend(missing.map(|name| Error::required(&path.child(name), "")));
         }
         checks
+    }
+
+    /// Whether a number is one of its format. Told without its value and on the object itself, as upstream does.
+    fn check_range(&self, value: &Value, path: &Path, errors: &mut ErrorList) {
+        let Value::Number(number) = value else { return };
+        let wrong = match self.format() {
+            Some("int32") if !fits_int32(number) => "integer with format int32",
+            Some("float") if number.as_f64().is_some_and(|number| number.abs() > f64::from(f32::MAX)) => {
+                "number with format float"
+            }
+            _ => return,
+        };
+        let why = format!("Checked value must be of type {wrong} in {}", path.as_str());
+        errors.push(Error::invalid(&Path::root(), "", why));
+    }
+
+    fn check_format(&self, value: &Value, path: &Path, errors: &mut ErrorList) {
+        if let (Value::String(text), Some(format)) = (value, self.format())
+            && matches!(self.kind(), Kind::String | Kind::Any)
+            && !formats::named::fits(format, text)
+        {
+            let why = format!("{} must be of type {format}: {value}", place(path));
+            errors.push(Error::type_invalid(path, text.as_str(), why));
+        }
     }
 
     /// The element of the old list that is the same one: by keys in maps, by value in sets, else none is known.
@@ -213,26 +217,55 @@ impl Schema {
         }
     }
 
-    fn check_duplicates(&self, elements: &[Value], path: &Path, errors: &mut ErrorList) {
-        let mut seen = BTreeSet::new();
-        for (i, element) in elements.iter().enumerate() {
-            let key = match self.list_type() {
-                Some(ListType::Set) => element.to_string(),
-                Some(ListType::Map) if element.is_object() => {
-                    let key: serde_json::Map<String, Value> = self
-                        .list_map_keys()
-                        .filter_map(|key| Some((key.to_owned(), element.get(key)?.clone())))
-                        .collect();
-                    Value::Object(key).to_string()
-                }
-                _ => return,
-            };
-            if seen.contains(&key) {
-                let shown = serde_json::from_str(&key).unwrap_or(Value::Null);
-                errors.push(Error::duplicate(&path.index(i), shown));
-            }
-            seen.insert(key);
+    /// What is wrong with lists that are sets or maps: elements that are there twice (told of the second one), and those of maps that can have
+    /// no key.
+    fn check_lists(&self, value: &Value, path: &Path, errors: &mut ErrorList) {
+        if !self.has_keyed_lists {
+            return;
         }
+        match value {
+            Value::Object(members) => {
+                // what metadata are, definitions do not say
+                let is_resource = self.is_embedded_resource() || path.as_str().is_empty();
+                for (name, value) in members.iter().filter(|(name, _)| !(is_resource && *name == "metadata")) {
+                    if let Some(child) = self.child(name) {
+                        let at = match self.field(name) {
+                            Some(_) => path.child(name),
+                            None => path.key(name),
+                        };
+                        child.check_lists(value, &at, errors);
+                    }
+                }
+            }
+            Value::Array(elements) => {
+                match self.list_type() {
+                    Some(ListType::Set) => twice(elements.iter().cloned(), path, errors),
+                    Some(ListType::Map) => self.check_keys(elements, path, errors),
+                    Some(ListType::Atomic) | None => {}
+                }
+                if let Some(items) = self.items() {
+                    for (index, element) in elements.iter().enumerate() {
+                        items.check_lists(element, &path.index(index), errors);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn check_keys(&self, elements: &[Value], path: &Path, errors: &mut ErrorList) {
+        let mut keyless = elements.iter().enumerate();
+        if let Some((index, element)) = keyless.find(|(_, element)| !element.is_object() && !element.is_null()) {
+            let why = "must be an object for an array of list-type map";
+            return errors.push(Error::invalid(&path.index(index), element.clone(), why));
+        }
+        let keys = elements.iter().map(|element| {
+            let known = self
+                .list_map_keys()
+                .filter_map(|key| Some((key.to_owned(), element.get(key)?.clone())));
+            Value::Object(known.collect())
+        });
+        twice(keys, path, errors);
     }
 
     /// The expected type where the value's JSON type does not fit.
@@ -261,8 +294,7 @@ impl Schema {
 }
 
 impl Constraints {
-    /// As [`Schema::check`].
-    fn check(&self, value: &Value, path: &Path, errors: &mut ErrorList) -> usize {
+    fn check_scalar(&self, value: &Value, path: &Path, errors: &mut ErrorList) {
         let mut invalid =
             |why: String| errors.push(Error::invalid(path, value.clone(), format!("{} {why}", place(path))));
         match value {
@@ -302,50 +334,45 @@ impl Constraints {
                     ));
                 }
             }
-            Value::Array(elements) => {
-                let count = elements.len() as u64;
-                // what is shown is how many there are
-                if let Some(min) = self.min_items.filter(|min| count < *min) {
-                    let why = format!("{} should have at least {min} items", place(path));
-                    errors.push(Error::invalid(path, count, why));
-                }
-                if self.unique_items
-                    && (1..elements.len()).any(|i| elements.iter().take(i).any(|e| Some(e) == elements.get(i)))
-                {
-                    let why = format!("{} shouldn't contain duplicates", place(path));
-                    errors.push(Error::invalid(path, "", why));
-                }
-                if let Some(max) = self.max_items.filter(|max| count > *max) {
-                    errors.push(Error::too_many(
-                        path,
-                        elements.len(),
-                        usize::try_from(max).unwrap_or(usize::MAX),
-                    ));
-                }
-            }
-            Value::Object(members) => {
-                let count = members.len() as u64;
-                if let Some(min) = self.min_properties.filter(|min| count < *min) {
-                    let why = format!("{} should have at least {min} properties", place(path));
-                    errors.push(Error::invalid(path, count, why));
-                }
-                if let Some(max) = self.max_properties.filter(|max| count > *max) {
-                    errors.push(Error::too_many(
-                        path,
-                        members.len(),
-                        usize::try_from(max).unwrap_or(usize::MAX),
-                    ));
-                }
-            }
             _ => {}
         }
-        self.check_enumeration(value, path, errors);
-        self.check_branches(value, path, errors)
+    }
+
+    /// Whether a list is as long as it may be. What is shown is how long it is.
+    fn check_count(&self, value: &Value, path: &Path, errors: &mut ErrorList) {
+        let Value::Array(elements) = value else { return };
+        let count = elements.len() as u64;
+        if let Some(min) = self.min_items.filter(|min| count < *min) {
+            let why = format!("{} should have at least {min} items", place(path));
+            errors.push(Error::invalid(path, count, why));
+        }
+        if let Some(max) = self.max_items.filter(|max| count > *max) {
+            let max = usize::try_from(max).unwrap_or(usize::MAX);
+            errors.push(Error::too_many(path, elements.len(), max));
+        }
+        if self.unique_items && (1..elements.len()).any(|i| elements.iter().take(i).any(|e| Some(e) == elements.get(i)))
+        {
+            let why = format!("{} shouldn't contain duplicates", place(path));
+            errors.push(Error::invalid(path, "", why));
+        }
+    }
+
+    /// Whether an object has as many members as it may have.
+    fn check_size(&self, size: usize, path: &Path, errors: &mut ErrorList) {
+        let count = size as u64;
+        if let Some(min) = self.min_properties.filter(|min| count < *min) {
+            let why = format!("{} should have at least {min} properties", place(path));
+            errors.push(Error::invalid(path, count, why));
+        }
+        if let Some(max) = self.max_properties.filter(|max| count > *max) {
+            let max = usize::try_from(max).unwrap_or(usize::MAX);
+            errors.push(Error::too_many(path, size, max));
+        }
     }
 
     fn check_enumeration(&self, value: &Value, path: &Path, errors: &mut ErrorList) {
         if let Some(allowed) = &self.enumeration
-            && !allowed.iter().any(|one| same(one, value))
+            && !allowed.iter().any(|one| same(one, value) || is_truncated(one, value))
         {
             let shown: Vec<String> = allowed
                 .iter()
@@ -416,6 +443,26 @@ struct Judged {
     errors: ErrorList,
     /// How many checks looked at the value and its parts.
     checks: usize,
+}
+
+/// Whether a whole number that is allowed is what remains of a number without its fraction, which upstream takes for the same.
+fn is_truncated(allowed: &Value, value: &Value) -> bool {
+    match (allowed.as_i64(), value.as_f64()) {
+        (Some(allowed), Some(number)) if value.is_f64() && number.abs() < 9.0e15 => number.trunc() as i64 == allowed,
+        _ => false,
+    }
+}
+
+/// Tells of values that are there more than once, of each the second time.
+fn twice(values: impl Iterator<Item = Value>, path: &Path, errors: &mut ErrorList) {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for (index, value) in values.enumerate() {
+        let times = seen.entry(value.to_string()).or_default();
+        *times += 1;
+        if *times == 2 {
+            errors.push(Error::duplicate(&path.index(index), value));
+        }
+    }
 }
 
 /// Whether rules are not worth evaluating beside a finding.

@@ -226,7 +226,7 @@ fn validate(policy: &Value, old: Option<&Value>, validates: bool) -> ErrorList {
 
 /// Only what is created or updated can be changed.
 fn validate_mutated(resources: &Value, path: &Path, errors: &mut ErrorList) {
-    let known = ["*", "CREATE", "UPDATE"];
+    let known = ["*", "CONNECT", "CREATE", "UPDATE"];
     let rules = list(resources, "resourceRules").iter();
     let operations = rules
         .flat_map(|rule| list(rule, "operations"))

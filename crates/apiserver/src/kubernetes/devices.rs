@@ -34,7 +34,11 @@ pub(super) fn claims(mut kind: Kind) -> Kind {
 pub(super) fn templates(mut kind: Kind) -> Kind {
     kind.default = |template| default_requests(template, "/spec/spec/devices/requests");
     kind.validate_create = validation::template;
-    kind.validate_update = |template, old| same_spec(template, old, "resource.ResourceClaimTemplateSpec");
+    kind.validate_update = |template, old| {
+        let mut errors = validation::template(template);
+        errors.extend(same_spec(template, old, "resource.ResourceClaimTemplateSpec"));
+        errors
+    };
     kind.authorize = |context, template, old| match old {
         None => validation::as_administrator("/spec/spec/devices/requests", context, template),
         Some(_) => ErrorList::new(),
@@ -54,9 +58,44 @@ pub(super) fn slices(kind: Kind) -> Kind {
             })
             .collect()
     };
+    kind.prepare_create = |_, slice| {
+        drop_disabled(slice, None);
+        Ok(())
+    };
+    kind.prepare_update = |_, slice, old| {
+        drop_disabled(slice, Some(old));
+        Ok(())
+    };
     kind.validate_create = |slice| validation::slice(slice, None);
     kind.validate_update = |slice, old| validation::slice(slice, Some(old));
     kind
+}
+
+/// Fields of attributes that hold lists.
+const LISTS_OF_ATTRIBUTES: [&str; 4] = ["bools", "ints", "strings", "versions"];
+/// What a device takes of what its node has.
+const NODE_RESOURCES: &str = "nodeAllocatableResourceMappings";
+
+/// Drops what belongs to features that are off, unless the slice had it already.
+fn drop_disabled(slice: &mut Value, old: Option<&Value>) {
+    let had = |uses: fn(&Value) -> bool| old.is_some_and(|old| meta::elements(old, "/spec/devices").iter().any(uses));
+    let had_lists = had(|device| {
+        let attributes = device.get("attributes").and_then(Value::as_object);
+        let mut attributes = attributes.into_iter().flat_map(Map::values);
+        attributes.any(|attribute| LISTS_OF_ATTRIBUTES.iter().any(|key| attribute.get(*key).is_some()))
+    });
+    let had_resources = had(|device| device.get(NODE_RESOURCES).is_some());
+    let devices = slice.at_mut("/spec/devices").and_then(Value::as_array_mut);
+    for device in devices.into_iter().flatten().filter_map(Value::as_object_mut) {
+        if !had_resources {
+            device.remove(NODE_RESOURCES);
+        }
+        let attributes = device.get_mut("attributes").and_then(Value::as_object_mut);
+        let attributes = attributes.into_iter().flat_map(Map::values_mut);
+        for attribute in attributes.filter(|_| !had_lists).filter_map(Value::as_object_mut) {
+            attribute.retain(|key, _| !LISTS_OF_ATTRIBUTES.contains(&key.as_str()));
+        }
+    }
 }
 
 /// What may not change in slices.

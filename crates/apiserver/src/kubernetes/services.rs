@@ -488,7 +488,7 @@ fn allocate(context: &Context<'_>, service: &mut Value, old: Option<&Value>) -> 
         false => Vec::new(),
     };
     if names_ports {
-        check_node_ports(service, old, &others)?;
+        check_node_ports(context, service, old, &others)?;
     }
     let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else {
         return Ok(());
@@ -520,7 +520,12 @@ fn others_of(context: &Context<'_>, service: &Value) -> Vec<Arc<Value>> {
 }
 
 /// Refuses ports of nodes that are not for services, or another's. One number may serve several protocols of one service.
-fn check_node_ports(service: &Value, old: Option<&Value>, others: &[Arc<Value>]) -> Result<(), ApiError> {
+fn check_node_ports(
+    context: &Context<'_>,
+    service: &Value,
+    old: Option<&Value>,
+    others: &[Arc<Value>],
+) -> Result<(), ApiError> {
     if !matches!(meta::text(service, "/spec/type"), "NodePort" | "LoadBalancer") {
         return Ok(());
     }
@@ -541,7 +546,8 @@ fn check_node_ports(service: &Value, old: Option<&Value>, others: &[Arc<Value>])
             let why = "provided port is not in the valid range. The range of valid ports is 30000-32767";
             return refused(index, number, why);
         }
-        let is_twice = !own.insert((number, text(port, "protocol")));
+        // what is only tried takes no port, so that the second one is free, too
+        let is_twice = !own.insert((number, text(port, "protocol"))) && !context.dry_run;
         if is_twice || taken.contains(&number) && !kept.contains(&number) {
             return refused(index, number, "provided port is already allocated");
         }

@@ -687,13 +687,10 @@ pub(super) fn daemon_sets(mut kind: Kind) -> Kind {
         set_template_generation(set, 1);
         Ok(())
     };
+    // the annotation stands for a field of the specification
+    kind.prepare_status = |_, set, old| set_template_generation(set, template_generation(old));
     kind.prepare_update = |_, set, old| {
-        let generation = old
-            .at("/metadata/annotations")
-            .and_then(|own| own.get(TEMPLATE_GENERATION))
-            .and_then(Value::as_str)
-            .and_then(|text| text.parse().ok())
-            .unwrap_or(1);
+        let generation = template_generation(old);
         let changed = set.at("/spec/template") != old.at("/spec/template");
         set_template_generation(set, if changed { generation + 1 } else { generation });
         Ok(())
@@ -737,6 +734,15 @@ fn validate_daemon_strategy(spec: &Value, at: &Path, errors: &mut ErrorList) {
 const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
 /// How often a DaemonSet's template changed.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+fn template_generation(set: &Value) -> i64 {
+    let annotations = set.at("/metadata/annotations");
+    annotations
+        .and_then(|own| own.get(TEMPLATE_GENERATION))
+        .and_then(Value::as_str)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1)
+}
 
 fn set_template_generation(set: &mut Value, generation: i64) {
     let annotations = meta::metadata_mut(set)

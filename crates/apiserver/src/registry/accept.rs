@@ -280,9 +280,10 @@ impl Scope {
     }
 
     fn fill_defaults(&self, context: &Context<'_>, object: &mut Value, source: &Source) -> Result<(), ApiError> {
-        // what a write of the status does not change comes from what is stored
+        // what a write of the status does not change comes from what is stored; custom resources' has to be read all the same
         let kept = |key: &str| matches!(key, "apiVersion" | "kind" | "metadata" | "status");
         if self.keeps_all_but_status()
+            && self.definition.is_go_type()
             && let Value::Object(members) = object
         {
             members.retain(|key, _| kept(key));

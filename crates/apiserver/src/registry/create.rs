@@ -55,8 +55,13 @@ impl Scope {
             meta::set(&mut object, "resourceVersion", Some(revision.into()));
         }
         // admission sees the status that the client sent, but nobody owns it
+        let is_untold = self.is_unreadable_where_dropped(&object, None);
         let status = self.drop_status(&mut object);
-        self.own_fields(None, &mut object, options, context.now).await;
+        self.definition.complete_written(&mut object, "");
+        match is_untold {
+            true => meta::set(&mut object, "managedFields", None),
+            false => self.own_fields(None, &mut object, None, options, context.now).await,
+        }
         if let (Value::Object(members), Some(status)) = (&mut object, status) {
             members.insert("status".into(), status);
         }

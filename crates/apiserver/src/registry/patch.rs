@@ -151,6 +151,12 @@ impl Scope {
                 }
                 Err(Misfit::Fields { why, .. }) if kind != PatchKind::Apply => {
                     // the object as it was patched, which is gone: made again for the message
+                    let is_go_type = self.definition.is_go_type();
+                    // objects without a Go type are written with their members sorted
+                    let shown_object = |new: &Value, current: &Value| match is_go_type {
+                        true => shown_object(new, current),
+                        false => new.to_string(),
+                    };
                     let shown = match kind {
                         PatchKind::Merge => gardener_merge::merge_patch(&current, &decoded.value)
                             .map(|new| shown_object(&new, &current))
@@ -431,8 +437,10 @@ pub(crate) fn not_an_object(patched: String, why: String) -> ApiError {
 
 /// A patched object as upstream shows it: members that the patch left alone are in the order of Go's fields, others are sorted.
 pub(crate) fn shown_object(patched: &Value, before: &Value) -> String {
-    let of_object = |key: &str, value: &Value| match value.as_object().filter(|_| key == "metadata") {
-        Some(metadata) if before.get(key) == Some(value) => go_metadata::text(metadata),
+    let object = |value: Option<&Value>| value.and_then(Value::as_object).cloned();
+    let of_object = |key: &str, value: &Value| match (key, object(Some(value)), object(before.get(key))) {
+        ("metadata", Some(metadata), Some(before)) if metadata == before => go_metadata::text(&metadata),
+        ("metadata", Some(metadata), Some(before)) => go_metadata::patched_text(&metadata, &before),
         _ => value.to_string(),
     };
     let Some(members) = patched.as_object() else {

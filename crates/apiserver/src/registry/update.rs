@@ -171,7 +171,7 @@ impl Scope {
                 }
                 let mut object = body.clone();
                 // who tells a uid means an object that is there
-                self.check_uid(&object, &Value::Null)?;
+                self.check_uid(&object, &Value::Null, options.dry_run)?;
                 // storing gives it another one, without looking at this
                 if !options.dry_run {
                     meta::set(&mut object, "resourceVersion", None);
@@ -179,6 +179,11 @@ impl Scope {
                 self.to_stored(&mut object).await?;
                 return self.create_accepted(object, context, options, warnings).await;
             };
+            let found = match found.take().filter(|found| found.revision == entry.mod_revision) {
+                Some(found) => found,
+                None => self.found_in(&entry).await?,
+            };
+            self.check_uid(&body, found.object.read_part(), options.dry_run)?;
             if wanted.is_empty() && !self.definition.strategy.allow_unconditional_update() {
                 let at = Path::new("metadata").child("resourceVersion");
                 let error = Error::invalid(&at, json!(0), "must be specified for an update");
@@ -195,11 +200,6 @@ impl Scope {
                 false => std::mem::take(&mut body),
             };
             self.to_stored(&mut object).await?;
-            let found = match found.take().filter(|found| found.revision == entry.mod_revision) {
-                Some(found) => found,
-                None => self.found_in(&entry).await?,
-            };
-            self.check_uid(&object, found.object.read_part())?;
             match self
                 .replace(found, object, context, options, &mut warnings, !options.owned)
                 .await
@@ -244,9 +244,23 @@ impl Scope {
                 copy_member(object, old, "status");
             }
         };
+        let track_fields = track_fields && self.spec().is_ok_and(|version| version.schema.is_some());
+        let is_untold = track_fields && self.is_unreadable_where_dropped(&object, Some(old.read_part()));
+        // who owns the status in another version loses what is sent of it, though it is not stored
+        let is_seen_elsewhere = track_fields
+            && !self.definition.is_go_type()
+            && self.definition.versions.len() > 1
+            && self.subresource.is_empty()
+            && object.get("status") != old.read_part().get("status");
+        let shown_elsewhere = is_seen_elsewhere.then(|| object.clone());
         keep(&mut object, old.read_part());
-        if track_fields && self.spec().is_ok_and(|version| version.schema.is_some()) {
-            self.own_fields(Some(old.read_part()), &mut object, options, context.now)
+        if is_untold {
+            meta::set(&mut object, "managedFields", None);
+        } else if track_fields {
+            // what the type always has is owned by who sets it to nothing by leaving it out
+            self.definition.complete_written(&mut object, &self.subresource);
+            let before = Some(old.read_part());
+            self.own_fields(before, &mut object, shown_elsewhere, options, context.now)
                 .await;
         }
         if let Some(mut as_sent) = as_sent {
@@ -271,6 +285,9 @@ impl Scope {
         match object.unread() {
             Some(_) => keep(object.read_part_mut(), old.read_part()),
             None => keep(&mut object, old),
+        }
+        if is_untold {
+            meta::set(object.read_part_mut(), "managedFields", None);
         }
         let revision = found.revision.to_string();
         meta::set(object.read_part_mut(), "resourceVersion", Some(revision.into()));
@@ -401,12 +418,15 @@ impl Scope {
         match asked {
             Some(mut asked) => {
                 keep_server_metadata(&mut asked, old);
-                self.own_fields(Some(old), &mut asked, options, context.now).await;
+                self.own_fields(Some(old), &mut asked, None, options, context.now).await;
                 let managed = meta::take_managed_fields(&mut asked);
                 meta::set(&mut object, "managedFields", managed);
             }
             None if posted => {}
-            None => self.own_fields(Some(old), &mut object, options, context.now).await,
+            None => {
+                self.own_fields(Some(old), &mut object, None, options, context.now)
+                    .await
+            }
         }
         let mut warnings = Vec::new();
         let options_object = options.object("UpdateOptions");
@@ -475,34 +495,37 @@ impl Scope {
         ))
     }
 
-    /// The object's key in the etcd of a kube-apiserver, which some messages tell.
-    fn registry_path(&self) -> String {
+    /// The object's key in the etcd of a kube-apiserver, which some messages tell; what is only tried does not get as far as the prefix.
+    fn registry_path(&self, dry_run: bool) -> String {
         let Definition { group, plural, .. } = &*self.definition;
         let place = match self.definition.is_go_type() {
             true => place_of(group, plural),
             false => format!("{group}/{plural}"),
         };
-        let parts = ["/registry", &place, &self.namespace, &self.name];
-        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        parts.join("/")
+        let prefix = if dry_run { "" } else { "/registry" };
+        let parts = [&*place, &self.namespace, &self.name];
+        let parts = parts.into_iter().filter(|part| !part.is_empty());
+        parts.fold(prefix.to_owned(), |path, part| format!("{path}/{part}"))
     }
 
-    pub(crate) fn check_uid(&self, object: &Value, old: &Value) -> Result<(), ApiError> {
+    pub(crate) fn check_uid(&self, object: &Value, old: &Value, dry_run: bool) -> Result<(), ApiError> {
         let (new_uid, old_uid) = (meta::text(object, "/metadata/uid"), meta::text(old, "/metadata/uid"));
         if new_uid.is_empty() || new_uid == old_uid {
             return Ok(());
         }
         Err(self.conflict(&format!(
             "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {new_uid}, UID in object meta: {old_uid}",
-            self.registry_path()
+            self.registry_path(dry_run)
         )))
     }
 
-    /// Notes in managedFields who owns what was written, by the names of the version in which it was written.
+    /// Notes in managedFields who owns what was written, by the names of the version in which it was written. `shown_elsewhere`: the object as
+    /// owners in other versions see it, if that is not how it will be stored.
     pub(super) async fn own_fields(
         &self,
         old: Option<&Value>,
         object: &mut Value,
+        shown_elsewhere: Option<Value>,
         options: &WriteOptions,
         now: Timestamp,
     ) {
@@ -524,7 +547,8 @@ impl Scope {
         let time = meta::rfc3339(now);
         let reset = self.reset_fields();
         if is_plain {
-            let others = self.owners_elsewhere(old, object, &version.name).await;
+            let shown = shown_elsewhere.as_ref().unwrap_or(object);
+            let others = self.owners_elsewhere(old, shown, &version.name).await;
             if others.iter().any(Elsewhere::is_unreadable) {
                 meta::set(object, "managedFields", None);
                 return;
@@ -533,11 +557,12 @@ impl Scope {
             gardener_merge::update_across(old, object, schema, &manager, &time, &reset, &others);
             return;
         }
-        let (mut old, mut new) = (old.cloned(), object.clone());
-        let mut both: Vec<&mut Value> = old.iter_mut().chain([&mut new]).collect();
+        let (mut old, mut new, mut shown) = (old.cloned(), object.clone(), shown_elsewhere);
+        let mut all: Vec<&mut Value> = old.iter_mut().chain([&mut new]).chain(&mut shown).collect();
         // a conversion that fails leaves the objects as they are stored
-        let _ = conversion::convert(&self.cluster, &self.definition, &mut both, &stored.name, &version.name).await;
-        let others = self.owners_elsewhere(old.as_ref(), &new, &version.name).await;
+        let _ = conversion::convert(&self.cluster, &self.definition, &mut all, &stored.name, &version.name).await;
+        let shown = shown.as_ref().unwrap_or(&new);
+        let others = self.owners_elsewhere(old.as_ref(), shown, &version.name).await;
         if others.iter().any(Elsewhere::is_unreadable) {
             meta::set(object, "managedFields", None);
             return;
@@ -546,6 +571,29 @@ impl Scope {
         gardener_merge::update_across(old.as_ref(), &mut new, schema, &manager, &time, &reset, &others);
         let managed = new.at("/metadata/managedFields").cloned();
         meta::set(object, "managedFields", managed);
+    }
+
+    /// Whether a write sends something that it does not change, such as the status to the object's own path, and that is not as the schema
+    /// has it. Upstream looks at who owns what before it drops that, and forgets all owners of an object that it cannot read.
+    pub(super) fn is_unreadable_where_dropped(&self, sent: &Value, old: Option<&Value>) -> bool {
+        let (Value::Object(sent), false) = (sent, self.definition.is_go_type()) else {
+            return false;
+        };
+        let Some(schema) = self.spec().ok().and_then(|version| version.schema.as_ref()) else {
+            return false;
+        };
+        let has_status = self.definition.stored_version().is_some_and(|version| version.status);
+        let is_dropped = |name: &str| match self.subresource.as_str() {
+            "" => has_status && name == "status",
+            "status" => !matches!(name, "apiVersion" | "kind" | "metadata" | "status"),
+            _ => false,
+        };
+        let dropped: Map<String, Value> = sent
+            .iter()
+            .filter(|(name, value)| is_dropped(name) && old.and_then(|old| old.get(*name)) != Some(*value))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        !dropped.is_empty() && gardener_merge::unreadable(&Value::Object(dropped), schema).is_some()
     }
 
     /// A change as those versions show it in which somebody owns fields, but for the request's, which the change comes in. (As upstream,
@@ -590,6 +638,7 @@ impl Scope {
         let strategy = &self.definition.strategy;
         let of_all: &[&str] = match self.subresource.as_str() {
             "status" if strategy.status_update_keeps_labels() => &["spec", "metadata.labels"],
+            "status" if !self.definition.is_go_type() => &["spec", "metadata"],
             "status" => &["spec"],
             "" if has_status => &["status"],
             _ => &[],

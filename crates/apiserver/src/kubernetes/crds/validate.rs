@@ -170,7 +170,10 @@ fn versions(spec: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorLi
         errors.push(error("must have exactly one version marked as storage version"));
     }
     let Some(first) = versions.first() else { return };
-    label(meta::text(first, "/name"), &path.child("version"), errors);
+    match meta::text(first, "/name") {
+        "" => {}
+        name => label(name, &path.child("version"), errors),
+    }
     if at_top("schema") {
         schema(first, old, &path.child("validation"), errors);
     }

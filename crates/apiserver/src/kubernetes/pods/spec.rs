@@ -63,10 +63,10 @@ pub(in crate::kubernetes) fn validate(spec: &Value, pod: Option<&str>, path: &Pa
             errors,
         );
     }
-    if spec.get("preemptionPolicy").is_some_and(|policy| policy == "") {
-        errors.push(Error::required(&path.child("preemptionPolicy"), ""));
+    match spec.get("preemptionPolicy").is_some_and(|policy| policy == "") {
+        true => errors.push(Error::required(&path.child("preemptionPolicy"), "")),
+        false => one_of(spec, "preemptionPolicy", &PREEMPTION_POLICIES, path, errors),
     }
-    one_of(spec, "preemptionPolicy", &PREEMPTION_POLICIES, path, errors);
     if let Some(overhead) = spec.get("overhead") {
         let limits = json!({"limits": overhead});
         let at = path.child("overhead");

@@ -38,22 +38,23 @@ pub(super) fn follow_address(spec: &mut Map<String, Value>, old: Option<&Value>)
         return;
     };
     let before = text_of(old, "clusterIP");
+    let has_addresses = |spec: &Map<String, Value>| text_of(spec, "type") != "ExternalName";
+    let keeps_addresses = has_addresses(spec) && has_addresses(old);
+    if keeps_addresses && own.is_empty() {
+        spec.insert("clusterIP".to_owned(), before.into());
+    }
+    let own = text_of(spec, "clusterIP").to_owned();
+    if texts(spec, "clusterIPs").is_empty()
+        && (keeps_addresses || own == before)
+        && let Some(list) = old.get("clusterIPs")
+    {
+        spec.insert("clusterIPs".to_owned(), list.clone());
+    }
     if own != before && texts(spec, "clusterIPs") == texts(old, "clusterIPs") {
         match own.as_str() {
             "" => spec.remove("clusterIPs"),
             own => spec.insert("clusterIPs".to_owned(), json!([own])),
         };
-    }
-    let has_addresses = |spec: &Map<String, Value>| text_of(spec, "type") != "ExternalName";
-    if !has_addresses(spec) || !has_addresses(old) {
-        return;
-    }
-    if text_of(spec, "clusterIP").is_empty() && texts(spec, "clusterIPs").is_empty() {
-        spec.insert("clusterIP".to_owned(), before.into());
-    }
-    let list = old.get("clusterIPs").filter(|_| text_of(spec, "clusterIP") == before);
-    if let Some(list) = list.filter(|_| texts(spec, "clusterIPs").is_empty()) {
-        spec.insert("clusterIPs".to_owned(), list.clone());
     }
 }
 

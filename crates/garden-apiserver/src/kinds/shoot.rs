@@ -83,16 +83,18 @@ impl GardenKind for Shoot {
                 operation.r#type == "Migrate" && matches!(operation.state.as_str(), "Succeeded" | "Aborted")
             })
         };
-        let prepared = |shoot: &Self| {
+        let prepared = |shoot: &Self, completes: bool| {
             shoot
                 .status
                 .credentials
                 .as_ref()
                 .and_then(|credentials| credentials.rotation.as_ref())
                 .and_then(|rotation| rotation.etcd_encryption_key.as_ref())
-                .is_some_and(|key| key.phase == "Prepared" && key.auto_complete_after_prepared == Some(true))
+                .is_some_and(|key| {
+                    key.phase == "Prepared" && (!completes || key.auto_complete_after_prepared == Some(true))
+                })
         };
-        (migrated(self) && !migrated(old)) || (prepared(self) && !prepared(old))
+        (migrated(self) && !migrated(old)) || (prepared(self, true) && !prepared(old, false))
     }
 
     fn bumps(&mut self, old: &Self) -> bool {

@@ -38,11 +38,12 @@ pub fn default_project(project: &mut Project) {
     if spec.namespace.as_deref() == Some(GARDEN_NAMESPACE) {
         let tolerations = spec.tolerations.get_or_insert_default();
         for list in [&mut tolerations.whitelist, &mut tolerations.defaults] {
-            if !list.iter().any(|toleration| toleration.key == seed_taint::PROTECTED) {
-                list.push(Toleration {
-                    key: seed_taint::PROTECTED.into(),
-                    value: None,
-                });
+            let protected = Toleration {
+                key: seed_taint::PROTECTED.into(),
+                value: None,
+            };
+            if !list.contains(&protected) {
+                list.push(protected);
             }
         }
     }

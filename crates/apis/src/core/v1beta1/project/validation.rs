@@ -402,6 +402,16 @@ mod tests {
     }
 
     #[test]
+    fn def_41_the_gardens_project_tolerates_protection() {
+        let project = project(
+            serde_json::json!({"metadata": {"name": "garden"}, "spec": {"namespace": "garden",
+            "tolerations": {"defaults": [{"key": "seed.gardener.cloud/protected", "value": "x"}], "whitelist": [{"key": "seed.gardener.cloud/protected"}]}}}),
+        );
+        let both = project.spec.tolerations.unwrap();
+        assert_eq!((both.defaults.len(), both.whitelist.len()), (2, 1));
+    }
+
+    #[test]
     fn val_pr5_who_is_the_same_member() {
         let group = "rbac.authorization.k8s.io";
         let project = project(serde_json::json!({"metadata": {"name": "a"}, "spec": {"members": [

@@ -15,13 +15,16 @@ use crate::core::v1beta1::{
 };
 use crate::validation::{immutable, non_negative, object_meta, object_meta_update, shown};
 
-/// Fills in what the user left out; the templates stay as they are.
+/// Fills in what the user left out; of the templates, what gardenlets' deployments leave out.
 pub fn default_managed_seed_set(set: &mut ManagedSeedSet) {
     let spec = &mut set.spec;
     spec.replicas.get_or_insert(1);
     let strategy = spec.update_strategy.get_or_insert_default();
     strategy.r#type.get_or_insert_with(|| "RollingUpdate".into());
     spec.revision_history_limit.get_or_insert(10);
+    if let Some(deployment) = &mut spec.template.spec.gardenlet.deployment {
+        default_gardenlet_deployment(deployment);
+    }
     if spec.template.spec.gardenlet.config.is_some() {
         default_gardenlet_config(&mut spec.template.spec.gardenlet.config, false);
     }

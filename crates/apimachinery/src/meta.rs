@@ -130,6 +130,11 @@ pub fn validate_object_meta_update(new: &ObjectMeta, old: &ObjectMeta, path: &Pa
             ));
         }
     }
+    errors.extend(validate_labels(new.labels.iter().flatten(), &path.child("labels")));
+    errors.extend(validate_annotations(
+        new.annotations.iter().flatten(),
+        &path.child("annotations"),
+    ));
     errors
 }
 

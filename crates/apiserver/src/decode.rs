@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use bytes::Bytes;
-use gardener_apimachinery::ApiError;
+use gardener_apimachinery::{ApiError, go_json};
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
 use crate::registry::FieldValidation;
-use crate::{go_json, yaml};
+use crate::yaml;
 
 /// How deep objects and lists may nest; more is refused before it can exhaust the stack.
 const MAX_DEPTH: usize = 120;

@@ -24,7 +24,6 @@ pub mod elsewhere;
 pub mod encryption;
 mod flow_schemas;
 mod followed;
-mod go_json;
 mod go_metadata;
 pub mod handle;
 mod health;

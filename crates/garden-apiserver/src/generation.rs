@@ -42,22 +42,21 @@ fn remove_annotation(meta: &mut ObjectMeta, key: &str) {
     }
 }
 
-/// [GAPI-32]: `consumed` operations are removed and raise the generation; `kept` ones raise it when they are new.
-pub(crate) fn operation_bumps<K: Metadata<Ty = ObjectMeta>>(
-    new: &mut K,
-    old: &K,
-    consumed: &[&str],
-    kept: &[&str],
-) -> bool {
-    let Some(operation) = annotation_of(new.metadata(), annotation::OPERATION).map(str::to_owned) else {
-        return false;
-    };
-    if consumed.contains(&operation.as_str()) {
+/// [GAPI-32]: whether the operation annotation raises the generation. `consumed` operations are removed, `kept` ones stay and raise it with every
+/// update. Asked last: an update that raises the generation for another reason leaves the annotation to the next one.
+pub(crate) fn operation_bumps<K: Metadata<Ty = ObjectMeta>>(new: &mut K, consumed: &[&str], kept: &[&str]) -> bool {
+    let operation = annotation_of(new.metadata(), annotation::OPERATION).unwrap_or_default();
+    if consumed.contains(&operation) {
         remove_annotation(new.metadata_mut(), annotation::OPERATION);
         return true;
     }
-    kept.contains(&operation.as_str())
-        && annotation_of(old.metadata(), annotation::OPERATION) != Some(operation.as_str())
+    kept.contains(&operation)
+}
+
+/// Whether the operation annotation is another one than before.
+pub(crate) fn operation_changes<K: Metadata<Ty = ObjectMeta>>(new: &K, old: &K) -> bool {
+    let operation = |kind: &K| annotation_of(kind.metadata(), annotation::OPERATION).map(str::to_owned);
+    operation(new) != operation(old)
 }
 
 /// Whether a boolean annotation becomes true.
@@ -159,7 +158,9 @@ pub(crate) fn shoot_bumps(new: &mut Shoot, old: &Shoot) -> bool {
                     dropped.push(operation);
                 }
             }
-            op::MAINTAIN | op::RETRY | op::FORCE_IN_PLACE_UPDATE | "" => {}
+            // upstream forgets here what operations before it wanted
+            op::FORCE_IN_PLACE_UPDATE => bump = false,
+            op::MAINTAIN | op::RETRY | "" => {}
             other => {
                 let known = other.starts_with("rotate-") || other.starts_with(op::ROLLOUT_WORKERS);
                 bump |= known;
@@ -211,6 +212,12 @@ mod tests {
             ),
             ("rotate-ssh-keypair", "Succeeded", true, Some("rotate-ssh-keypair")),
             ("rollout-workers=w", "Succeeded", true, Some("rollout-workers=w")),
+            (
+                "reconcile;force-in-place-update",
+                "Succeeded",
+                false,
+                Some("force-in-place-update"),
+            ),
             (";", "Succeeded", false, None),
         ] {
             let mut new = shoot(operation, state);
@@ -218,6 +225,117 @@ mod tests {
             let old = shoot("", state);
             assert_eq!(shoot_bumps(&mut new, &old), bump, "{operation}");
             assert_eq!(new.annotation(annotation::OPERATION), left, "{operation}");
+        }
+    }
+
+    /// Whether an update with this operation raises the generation, once without and once with another change; and what is left of the operation.
+    fn operates<K: GardenKind>(before: &str, operation: &str) -> [(bool, Option<String>); 2] {
+        let object = |operation: &str, provider: &str| -> K {
+            let annotations = match operation {
+                "" => json!({}),
+                operation => json!({annotation::OPERATION: operation}),
+            };
+            let spec = json!({"provider": {"type": provider}, "bucketName": provider, "shoot": {"name": provider}, "revisionHistoryLimit": provider.len(),
+                "deployment": {"serviceAccountName": provider}});
+            serde_json::from_value(json!({"metadata": {"name": "a", "annotations": annotations}, "spec": spec}))
+                .unwrap()
+        };
+        let old = object(before, "local");
+        ["local", "another"].map(|provider| {
+            let mut new = object(operation, provider);
+            let rises = new.bumps(&old);
+            (
+                rises,
+                annotation_of(new.metadata(), annotation::OPERATION).map(str::to_owned),
+            )
+        })
+    }
+
+    #[test]
+    fn gapi_32_operations() {
+        use gardener_apis::core::v1beta1::{BackupBucket, BackupEntry, Seed};
+        use gardener_apis::seedmanagement::v1alpha1::{Gardenlet, ManagedSeed, ManagedSeedSet};
+        type Operates = fn(&str, &str) -> [(bool, Option<String>); 2];
+        let table: [(&str, Operates, &str, &str, bool, bool); 17] = [
+            ("BackupBucket", operates::<BackupBucket>, "", "reconcile", true, false),
+            ("BackupBucket", operates::<BackupBucket>, "", "migrate", false, true),
+            ("BackupEntry", operates::<BackupEntry>, "", "reconcile", true, false),
+            ("BackupEntry", operates::<BackupEntry>, "", "migrate", true, false),
+            ("BackupEntry", operates::<BackupEntry>, "", "restore", true, true),
+            (
+                "BackupEntry",
+                operates::<BackupEntry>,
+                "restore",
+                "restore",
+                false,
+                true,
+            ),
+            ("Seed", operates::<Seed>, "", "reconcile", true, false),
+            ("Seed", operates::<Seed>, "reconcile", "reconcile", false, true),
+            ("Seed", operates::<Seed>, "", "renew-kubeconfig", true, true),
+            (
+                "Seed",
+                operates::<Seed>,
+                "renew-kubeconfig",
+                "renew-kubeconfig",
+                false,
+                true,
+            ),
+            ("Gardenlet", operates::<Gardenlet>, "", "reconcile", true, false),
+            (
+                "Gardenlet",
+                operates::<Gardenlet>,
+                "force-redeploy",
+                "force-redeploy",
+                true,
+                true,
+            ),
+            (
+                "Gardenlet",
+                operates::<Gardenlet>,
+                "renew-kubeconfig",
+                "renew-kubeconfig",
+                true,
+                true,
+            ),
+            ("ManagedSeed", operates::<ManagedSeed>, "", "reconcile", true, false),
+            (
+                "ManagedSeed",
+                operates::<ManagedSeed>,
+                "renew-kubeconfig",
+                "renew-kubeconfig",
+                true,
+                true,
+            ),
+            (
+                "ManagedSeedSet",
+                operates::<ManagedSeedSet>,
+                "",
+                "reconcile",
+                true,
+                false,
+            ),
+            (
+                "ManagedSeedSet",
+                operates::<ManagedSeedSet>,
+                "",
+                "renew-kubeconfig",
+                false,
+                true,
+            ),
+        ];
+        for (kind, operates, before, operation, rises, stays) in table {
+            let [alone, beside] = operates(before, operation);
+            assert_eq!(
+                (alone.0, alone.1.is_some()),
+                (rises, stays),
+                "{kind}: {before} {operation}"
+            );
+            assert_eq!(
+                beside,
+                (true, Some(operation.to_owned())),
+                "{kind}: another change leaves {operation}"
+            );
         }
     }
 

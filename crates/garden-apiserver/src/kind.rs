@@ -228,12 +228,8 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
         let (Ok(kind), Ok(before)) = (object.typed::<K>(), old.typed::<K>()) else {
             return ErrorList::new();
         };
-        let mut errors = Self::beyond_metadata(kind.check_with(Some(&before), context, &self.features), object);
-        if !errors.is_empty() {
-            let own = meta::validate_update(object, old);
-            errors.retain(|error| !own.contains(error));
-        }
-        errors
+        // upstream tells what is wrong with the metadata here, too, behind what the machinery tells
+        kind.check_with(Some(&before), context, &self.features)
     }
 
     fn update_status(&self, context: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<ErrorList, ApiError> {

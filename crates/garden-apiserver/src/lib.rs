@@ -8,6 +8,7 @@ pub mod admission;
 pub mod authorization;
 mod definitions;
 mod features;
+mod gardenlet_configuration;
 mod generation;
 mod kind;
 mod kinds;

@@ -121,7 +121,10 @@ impl Schema {
     pub(crate) fn zero_default(&self) -> Option<&Value> {
         self.default_value().filter(|value| match value {
             Value::Object(members) => members.is_empty(),
-            Value::String(text) => text.is_empty() || self.kind() == crate::Kind::Quantity,
+            Value::String(text) => {
+                let is_no_time = || text == "0s" && self.format() == Some("go-duration");
+                text.is_empty() || self.kind() == crate::Kind::Quantity || is_no_time()
+            }
             Value::Number(number) => number.as_f64() == Some(0.0),
             Value::Bool(flag) => !flag,
             Value::Null => true,

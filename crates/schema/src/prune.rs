@@ -1,5 +1,6 @@
 //! Fields that the schema does not know: naming them, dropping them; and dropping nulls as Go's decoder does.
 
+use gardener_apimachinery::duration::Duration;
 use gardener_apimachinery::quantity::Amount;
 use serde_json::Value;
 
@@ -134,7 +135,7 @@ impl Schema {
     }
 
     /// Drops null members of known fields, as decoding into Go's types does: there a null is the field's absence. Nulls in free-form objects
-    /// stay. Writes quantities in their canonical form.
+    /// stay. Writes quantities and durations in their canonical form.
     pub fn canonicalize(&self, value: &mut Value) {
         match value {
             Value::Object(members) => members.retain(|name, value| match self.field(name) {
@@ -156,6 +157,11 @@ impl Schema {
                 }
             }
             Value::String(_) | Value::Number(_) if self.kind() == Kind::Quantity => canonicalize_quantity(value),
+            Value::String(text) if self.format() == Some("go-duration") => {
+                if let Ok(duration) = text.parse::<Duration>() {
+                    *text = duration.to_string();
+                }
+            }
             _ => {}
         }
     }

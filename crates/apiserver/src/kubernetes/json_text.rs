@@ -1,9 +1,8 @@
 //! JSON in texts, such as annotations, with the words of Go's decoder for what is none.
 
+use gardener_apimachinery::go_json;
 use gardener_schema::json::type_of;
 use serde_json::Value;
-
-use crate::go_json;
 
 /// The value of a text.
 pub(super) fn value(text: &str) -> Result<Value, String> {

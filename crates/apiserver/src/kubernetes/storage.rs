@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::go_json;
 use gardener_apimachinery::names::config_key;
 use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
@@ -85,17 +86,7 @@ pub(super) fn secrets(mut kind: Kind) -> Kind {
 fn no_json(secret: &Value, key: &str) -> Option<Error> {
     let encoded = secret.get("data")?.get(key)?.as_str()?;
     let bytes = STANDARD.decode(encoded).ok()?;
-    let error = serde_json::from_slice::<Value>(&bytes).err()?;
-    let why = match bytes.get(error.column().saturating_sub(1)) {
-        Some(first) if !error.is_eof() && error.line() == 1 && error.column() == 1 => {
-            format!(
-                "invalid character '{}' looking for beginning of value",
-                first.escape_ascii()
-            )
-        }
-        _ if error.is_eof() => "unexpected end of JSON input".to_owned(),
-        _ => error.to_string(),
-    };
+    let why = go_json::object_error(&bytes)?;
     let path = Path::new("data").key(key);
     Some(Error::invalid(&path, "<secret contents redacted>", why))
 }

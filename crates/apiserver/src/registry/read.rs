@@ -5,15 +5,14 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::alphabet::URL_SAFE;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, URL_SAFE_NO_PAD};
-use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path, go_quote};
 use gardener_apimachinery::selector::{FieldSelector, LabelSelector};
+use gardener_apimachinery::{ApiError, go_json};
 use gardener_store::{Entry, ListOptions, ReadError, Revision};
 use serde::{Deserialize, Serialize};
 
 use super::Scope;
 use crate::definition::Definition;
-use crate::go_json;
 use crate::object::Head;
 use crate::request::Query;
 

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::features::Features;
-use crate::generation::{becomes_true, content_changed, deletion_begins, operation_bumps};
+use crate::generation::{becomes_true, content_changed, deletion_begins, operation_bumps, operation_changes};
 use crate::kind::GardenKind;
 use crate::rows::{self, NONE, PENDING, UNKNOWN, age, or};
 
@@ -103,17 +103,14 @@ impl GardenKind for Seed {
         configs.chain(volume).collect()
     }
     fn bumps(&mut self, old: &Self) -> bool {
-        let operation = operation_bumps(
-            self,
-            old,
-            &[operation::RECONCILE],
-            &[
-                "renew-garden-access-secrets",
-                "renew-workload-identity-tokens",
-                "renew-kubeconfig",
-            ],
-        );
-        operation || content_changed(self, old) || deletion_begins(self, old)
+        let kept = [
+            "renew-garden-access-secrets",
+            "renew-workload-identity-tokens",
+            operation::RENEW_KUBECONFIG,
+        ];
+        content_changed(self, old)
+            || deletion_begins(self, old)
+            || (operation_changes(self, old) && operation_bumps(self, &[operation::RECONCILE], &kept))
     }
     fn check(&self, _: &Context<'_>) -> ErrorList {
         validate_seed(self)
@@ -229,8 +226,7 @@ impl GardenKind for BackupBucket {
     }
 
     fn bumps(&mut self, old: &Self) -> bool {
-        let operation = operation_bumps(self, old, &[operation::RECONCILE], &[]);
-        operation || content_changed(self, old) || deletion_begins(self, old)
+        content_changed(self, old) || deletion_begins(self, old) || operation_bumps(self, &[operation::RECONCILE], &[])
     }
     fn check(&self, _: &Context<'_>) -> ErrorList {
         validate_backup_bucket(self)
@@ -266,11 +262,11 @@ impl GardenKind for BackupEntry {
     }
 
     fn bumps(&mut self, old: &Self) -> bool {
-        let operation = operation_bumps(self, old, &[operation::RECONCILE], &[operation::RESTORE]);
-        operation
-            || content_changed(self, old)
+        content_changed(self, old)
             || deletion_begins(self, old)
             || becomes_true(self, old, annotation::BACKUP_ENTRY_FORCE_DELETION)
+            || operation_bumps(self, &[operation::RECONCILE, operation::MIGRATE], &[])
+            || (operation_changes(self, old) && operation_bumps(self, &[], &[operation::RESTORE]))
     }
     fn check(&self, _: &Context<'_>) -> ErrorList {
         validate_backup_entry(self)

@@ -16,6 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use crate::gardenlet_configuration;
 use crate::generation::{annotation_of, becomes_true, content_changed, deletion_begins, operation_bumps};
 use crate::kind::GardenKind;
 use crate::rows::{self, PENDING, age, or, since};
@@ -151,7 +152,7 @@ impl GardenKind for ManagedSeed {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
     fn decode_embedded(&self) -> Result<(), String> {
-        decode_gardenlet_config(self.spec.gardenlet.config.as_ref())
+        gardenlet_configuration::decode(self.spec.gardenlet.config.as_ref())
     }
     fn name_errors(name: &str) -> Vec<String> {
         names::dns_label(name)
@@ -159,16 +160,21 @@ impl GardenKind for ManagedSeed {
 
     fn set_defaults(&mut self, _: u64) {
         default_managed_seed(self);
+        gardenlet_configuration::normalize(self.spec.gardenlet.config.as_mut());
     }
     fn bumps(&mut self, old: &Self) -> bool {
-        let operation = operation_bumps(self, old, &[operation::RECONCILE], &["renew-kubeconfig"]);
-        operation || content_changed(self, old) || deletion_begins(self, old)
+        content_changed(self, old)
+            || deletion_begins(self, old)
+            || operation_bumps(self, &[operation::RECONCILE], &[operation::RENEW_KUBECONFIG])
     }
     fn check(&self, _: &Context<'_>) -> ErrorList {
         validate_managed_seed(self)
     }
     fn check_update(&self, old: &Self, _: &Context<'_>) -> ErrorList {
         validate_managed_seed_update(self, old)
+    }
+    fn check_status(&self, _: &Self, _: &Context<'_>) -> ErrorList {
+        validate_managed_seed_status_update(self)
     }
     fn fields(&self) -> Vec<(&'static str, String)> {
         vec![(
@@ -199,20 +205,23 @@ impl GardenKind for ManagedSeedSet {
     const UNCONDITIONAL: bool = false;
     const WARNS: bool = true;
     fn decode_embedded(&self) -> Result<(), String> {
-        decode_gardenlet_config(self.spec.template.spec.gardenlet.config.as_ref())
+        gardenlet_configuration::decode(self.spec.template.spec.gardenlet.config.as_ref())
     }
     fn set_defaults(&mut self, _: u64) {
         default_managed_seed_set(self);
+        gardenlet_configuration::normalize(self.spec.template.spec.gardenlet.config.as_mut());
     }
     fn bumps(&mut self, old: &Self) -> bool {
-        let operation = operation_bumps(self, old, &[operation::RECONCILE], &[]);
-        operation || content_changed(self, old) || deletion_begins(self, old)
+        content_changed(self, old) || deletion_begins(self, old) || operation_bumps(self, &[operation::RECONCILE], &[])
     }
     fn check(&self, _: &Context<'_>) -> ErrorList {
         validate_managed_seed_set(self)
     }
     fn check_update(&self, old: &Self, _: &Context<'_>) -> ErrorList {
         validate_managed_seed_set_update(self, old)
+    }
+    fn check_status(&self, old: &Self, _: &Context<'_>) -> ErrorList {
+        validate_managed_seed_set_status_update(self, old)
     }
     fn warn(&self, _: Option<&Self>, _: Timestamp, _: Duration) -> Vec<String> {
         spec_warnings(&self.spec.shoot_template.spec, &Path::new("spec.shootTemplate.spec"))
@@ -241,7 +250,7 @@ impl GardenKind for Gardenlet {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
     fn decode_embedded(&self) -> Result<(), String> {
-        decode_gardenlet_config(self.spec.config.as_ref())
+        gardenlet_configuration::decode(self.spec.config.as_ref())
     }
     fn name_errors(name: &str) -> Vec<String> {
         names::dns_label(name)
@@ -249,21 +258,22 @@ impl GardenKind for Gardenlet {
 
     fn set_defaults(&mut self, _: u64) {
         default_gardenlet(self);
+        gardenlet_configuration::normalize(self.spec.config.as_mut());
     }
     fn bumps(&mut self, old: &Self) -> bool {
-        let operation = operation_bumps(
-            self,
-            old,
-            &[operation::RECONCILE],
-            &["renew-kubeconfig", "force-redeploy"],
-        );
-        operation || content_changed(self, old) || deletion_begins(self, old)
+        let kept = [operation::RENEW_KUBECONFIG, "force-redeploy"];
+        content_changed(self, old)
+            || deletion_begins(self, old)
+            || operation_bumps(self, &[operation::RECONCILE], &kept)
     }
     fn check(&self, _: &Context<'_>) -> ErrorList {
         validate_gardenlet(self)
     }
     fn check_update(&self, old: &Self, _: &Context<'_>) -> ErrorList {
         validate_gardenlet_update(self, old)
+    }
+    fn check_status(&self, _: &Self, _: &Context<'_>) -> ErrorList {
+        validate_gardenlet_status_update(self)
     }
     fn cells(&self, now: Timestamp) -> Vec<Value> {
         let chart = &self.spec.deployment.helm.oci_repository;

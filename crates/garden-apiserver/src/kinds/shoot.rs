@@ -20,6 +20,15 @@ use crate::generation;
 use crate::kind::GardenKind;
 use crate::rows::{self, NONE, PENDING, UNKNOWN, or};
 
+/// Takes away the label of self-hosted shoots from others; who hosts itself gets it when it is stored.
+fn host_label(shoot: &mut Shoot, hosts_itself: impl FnOnce(&Shoot) -> bool) {
+    if !hosts_itself(shoot)
+        && let Some(labels) = &mut shoot.metadata.labels
+    {
+        labels.remove(label::SHOOT_SELF_HOSTED);
+    }
+}
+
 impl GardenKind for Shoot {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
@@ -57,7 +66,12 @@ impl GardenKind for Shoot {
             .collect()
     }
 
+    fn prepare_create(&mut self, _: &Context<'_>) {
+        host_label(self, |shoot| shoot.spec.is_self_hosted());
+    }
+
     fn prepare_update(&mut self, _: &Self, _: &Context<'_>) {
+        host_label(self, |shoot| shoot.spec.is_self_hosted());
         generation::normalize_operations(&mut self.metadata);
         // [GAPI-40]: from 1.34 on the reference alone is kept.
         let named_twice = self
@@ -73,8 +87,10 @@ impl GardenKind for Shoot {
 
     fn prepare_status(&mut self, old: &Self, _: &Context<'_>) -> bool {
         // whether a shoot hosts itself does not change, and its pools tell it, which are not read here
-        let own = old.metadata.labels.as_ref();
-        if own.is_some_and(|labels| labels.contains_key(label::SHOOT_SELF_HOSTED)) {
+        let before = old.metadata.labels.as_ref();
+        let was_told = before.is_some_and(|labels| labels.contains_key(label::SHOOT_SELF_HOSTED));
+        host_label(self, |_| was_told);
+        if was_told {
             let labels = self.metadata.labels.get_or_insert_default();
             labels.insert(label::SHOOT_SELF_HOSTED.into(), "true".into());
         }
@@ -83,16 +99,18 @@ impl GardenKind for Shoot {
                 operation.r#type == "Migrate" && matches!(operation.state.as_str(), "Succeeded" | "Aborted")
             })
         };
-        let prepared = |shoot: &Self| {
+        let prepared = |shoot: &Self, completes: bool| {
             shoot
                 .status
                 .credentials
                 .as_ref()
                 .and_then(|credentials| credentials.rotation.as_ref())
                 .and_then(|rotation| rotation.etcd_encryption_key.as_ref())
-                .is_some_and(|key| key.phase == "Prepared" && key.auto_complete_after_prepared == Some(true))
+                .is_some_and(|key| {
+                    key.phase == "Prepared" && (!completes || key.auto_complete_after_prepared == Some(true))
+                })
         };
-        (migrated(self) && !migrated(old)) || (prepared(self) && !prepared(old))
+        (migrated(self) && !migrated(old)) || (prepared(self, true) && !prepared(old, false))
     }
 
     fn bumps(&mut self, old: &Self) -> bool {
@@ -229,5 +247,22 @@ impl Subresource for Binding {
             }
         }
         Ok(Effect::Store(shoot))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn gapi_38_only_who_hosts_itself_is_told_so() {
+        let labels = json!({label::SHOOT_SELF_HOSTED: "true", "a": "b"});
+        let mut shoot: Shoot = serde_json::from_value(json!({"metadata": {"name": "a", "labels": labels}})).unwrap();
+        host_label(&mut shoot, |_| true);
+        assert_eq!(shoot.metadata.labels.as_ref().unwrap().len(), 2);
+        host_label(&mut shoot, |shoot| shoot.spec.is_self_hosted());
+        assert_eq!(shoot.metadata.labels.unwrap().into_keys().collect::<Vec<_>>(), ["a"]);
     }
 }

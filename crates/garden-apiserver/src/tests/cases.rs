@@ -1038,3 +1038,27 @@ async fn tol_16_who_may_choose_a_seed() {
     );
     assert!(garden.create(two(json!({}))).await.is_ok());
 }
+
+/// Upstream's strategies tell what is wrong with an update's metadata once as a change and once by itself, around what changes.
+#[tokio::test]
+async fn updates_tell_of_metadata_in_upstreams_order() {
+    let mut garden = Garden::new();
+    let installation = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerInstallation", "metadata": {"name": "i"},
+        "spec": {"registrationRef": {"name": "r"}, "seedRef": {"name": "s"}}});
+    garden.put("core.gardener.cloud", "controllerinstallations", installation);
+    let change = |object: &mut Value| {
+        object["metadata"]["labels"] = json!({"Bad Key": "x"});
+        object["spec"]["registrationRef"]["name"] = "other".into();
+    };
+    let refused = garden
+        .update(("ControllerInstallation", "", "i"), "", change)
+        .await
+        .unwrap_err();
+    let status = serde_json::to_value(refused.status()).unwrap();
+    let causes = status["details"]["causes"].as_array().unwrap();
+    let fields: Vec<&str> = causes.iter().filter_map(|cause| cause["field"].as_str()).collect();
+    assert_eq!(
+        fields,
+        ["metadata.labels", "spec.registrationRef.name", "metadata.labels"]
+    );
+}

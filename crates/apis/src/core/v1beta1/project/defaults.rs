@@ -38,11 +38,12 @@ pub fn default_project(project: &mut Project) {
     if spec.namespace.as_deref() == Some(GARDEN_NAMESPACE) {
         let tolerations = spec.tolerations.get_or_insert_default();
         for list in [&mut tolerations.whitelist, &mut tolerations.defaults] {
-            if !list.iter().any(|toleration| toleration.key == seed_taint::PROTECTED) {
-                list.push(Toleration {
-                    key: seed_taint::PROTECTED.into(),
-                    value: None,
-                });
+            let protected = Toleration {
+                key: seed_taint::PROTECTED.into(),
+                value: None,
+            };
+            if !list.contains(&protected) {
+                list.push(protected);
             }
         }
     }
@@ -92,18 +93,6 @@ impl ProjectMember {
 
 /// How the names of service accounts begin, as users.
 pub(super) const SERVICE_ACCOUNTS: &str = "system:serviceaccount:";
-
-/// What makes two subjects the same: a User `system:serviceaccount:<namespace>:<name>` is that ServiceAccount, [VAL-PR4].
-pub(super) fn subject_key(kind: &str, name: &str, namespace: Option<&str>) -> (String, String) {
-    if kind == "ServiceAccount" {
-        (
-            "User".into(),
-            format!("{SERVICE_ACCOUNTS}{}:{name}", namespace.unwrap_or_default()),
-        )
-    } else {
-        (kind.into(), name.into())
-    }
-}
 
 /// The form in which a project is stored, after validation: only the owner has the role `owner`, [GAPI-38].
 pub fn canonicalize_project(project: &mut Project) {

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use gardener_apimachinery::{meta, names};
 use k8s_openapi::api::rbac::v1::Subject;
 use serde_json::Value;
 
-use super::defaults::subject_key;
 use super::*;
 use crate::constants::{GARDEN_NAMESPACE, PROJECT_NAMESPACE_PREFIX};
 use crate::validation::{
@@ -202,6 +201,22 @@ fn as_go(member: &ProjectMember) -> String {
     go_struct(&members)
 }
 
+/// What makes two members the same: group, kind, namespace and name, where a User `system:serviceaccount:<namespace>:<name>` is that ServiceAccount.
+fn identity(member: &ProjectMember) -> (&str, &str, &str, &str) {
+    let account = || {
+        let name = member.name.strip_prefix(defaults::SERVICE_ACCOUNTS)?;
+        let mut parts = name.split(':');
+        Some(("", "ServiceAccount", parts.next()?, parts.next()?))
+    };
+    let own = (
+        member.api_group.as_deref().unwrap_or_default(),
+        member.kind.as_str(),
+        member.namespace.as_deref().unwrap_or_default(),
+        member.name.as_str(),
+    );
+    (member.kind == "User").then(account).flatten().unwrap_or(own)
+}
+
 /// [VAL-PR5].
 fn members(spec: &ProjectSpec, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
@@ -213,11 +228,11 @@ fn members(spec: &ProjectSpec, path: &Path) -> ErrorList {
             && member.name.starts_with(defaults::SERVICE_ACCOUNTS)
             && member.name.split(':').count() < 4
         {
-            let why = format!("unsupported service account user name: {:?}", member.name);
+            let why = format!("unsupported service account user name: {}", go_quote(&member.name));
             errors.push(Error::invalid(&at.child("name"), member.name.as_str(), why));
             continue;
         }
-        if !seen.insert(subject_key(&member.kind, &member.name, member.namespace.as_deref())) {
+        if !seen.insert(identity(member)) {
             let mut error = Error::duplicate(&at, shown(member));
             error.show_as(as_go(member));
             errors.push(error);
@@ -237,24 +252,31 @@ fn members(spec: &ProjectSpec, path: &Path) -> ErrorList {
             if roles.iter().take(j).any(|earlier| earlier == role) {
                 errors.push(Error::duplicate(&at, role.as_str()));
             }
-            if role == defaults::ROLE_OWNER {
-                owners += 1;
-                if owners > 1 {
-                    errors.push(Error::forbidden(
-                        &at,
-                        "cannot have more than one member having the owner role",
-                    ));
-                }
-            }
             if let Some(name) = role.strip_prefix("extension:") {
                 if name.len() > EXTENSION_ROLE_MAX {
                     errors.push(Error::too_long(&at, EXTENSION_ROLE_MAX));
                 }
-                errors.extend(invalid_each(&at, role, names::path_segment(name)));
+                let wrong = names::path_segment(name);
+                if !wrong.is_empty() {
+                    errors.push(Error::invalid(&at, role.as_str(), wrong.join(", ")));
+                }
             } else if !ROLES.contains(&role.as_str()) {
                 let mut supported: Vec<&str> = ROLES.to_vec();
                 supported.push("extension:*");
                 errors.push(Error::not_supported(&at, role.as_str(), &supported));
+            }
+        }
+        let owning = roles
+            .iter()
+            .enumerate()
+            .filter(|(_, role)| *role == defaults::ROLE_OWNER);
+        for (j, _) in owning {
+            owners += 1;
+            if owners > 1 {
+                errors.push(Error::forbidden(
+                    &at.child("roles").index(j),
+                    "cannot have more than one member having the owner role",
+                ));
             }
         }
     }
@@ -375,6 +397,38 @@ mod tests {
             [
                 "spec.namespace: Invalid value: \"garden-b\": field is immutable",
                 "spec.owner: Invalid value: null: owner cannot be reset"
+            ]
+        );
+    }
+
+    #[test]
+    fn def_41_the_gardens_project_tolerates_protection() {
+        let project = project(
+            serde_json::json!({"metadata": {"name": "garden"}, "spec": {"namespace": "garden",
+            "tolerations": {"defaults": [{"key": "seed.gardener.cloud/protected", "value": "x"}], "whitelist": [{"key": "seed.gardener.cloud/protected"}]}}}),
+        );
+        let both = project.spec.tolerations.unwrap();
+        assert_eq!((both.defaults.len(), both.whitelist.len()), (2, 1));
+    }
+
+    #[test]
+    fn val_pr5_who_is_the_same_member() {
+        let group = "rbac.authorization.k8s.io";
+        let project = project(serde_json::json!({"metadata": {"name": "a"}, "spec": {"members": [
+            {"kind": "User", "apiGroup": group, "name": "u", "role": "owner"},
+            {"kind": "User", "apiGroup": "other", "name": "u", "roles": ["owner", "boss"]},
+            {"kind": "ServiceAccount", "name": "s", "namespace": "n", "role": "admin"},
+            {"kind": "User", "apiGroup": group, "name": "system:serviceaccount:n:s", "role": "extension:a/b%c"}]}}));
+        let found = validate_project(&project, None);
+        let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "spec.members[1].apiGroup: Unsupported value: \"other\": supported values: \"rbac.authorization.k8s.io\"",
+                "spec.members[1].roles[1]: Unsupported value: \"boss\": supported values: \"admin\", \"owner\", \"serviceaccountmanager\", \"uam\", \"viewer\", \"extension:*\"",
+                "spec.members[1].roles[0]: Forbidden: cannot have more than one member having the owner role",
+                "spec.members[3]: Duplicate value: {\"kind\":\"User\",\"apiGroup\":\"rbac.authorization.k8s.io\",\"name\":\"system:serviceaccount:n:s\",\"Roles\":[\"extension:a/b%c\"]}",
+                "spec.members[3].roles[0]: Invalid value: \"extension:a/b%c\": may not contain '/', may not contain '%'",
             ]
         );
     }

@@ -44,9 +44,7 @@ pub fn default_seed(seed: &mut Seed) {
         .load_balancer_services
         .get_or_insert_default()
         .zonal_ingress
-        .get_or_insert_default()
-        .enabled
-        .get_or_insert(true);
+        .get_or_insert(SeedSettingLoadBalancerServicesZonalIngress { enabled: Some(true) });
 }
 
 /// The form in which a seed is stored, after validation.

@@ -33,16 +33,12 @@ pub fn default_shoot(shoot: &mut Shoot, chance: u64) {
     let has_workers = !spec.is_workerless();
     default_cloud_profile(spec);
     default(&mut spec.purpose, "evaluation".to_owned());
-    if in_garden
-        && !spec
-            .tolerations
-            .iter()
-            .any(|toleration| toleration.key == seed_taint::PROTECTED)
-    {
-        spec.tolerations.push(Toleration {
-            key: seed_taint::PROTECTED.into(),
-            value: None,
-        });
+    let protected = Toleration {
+        key: seed_taint::PROTECTED.into(),
+        value: None,
+    };
+    if in_garden && !spec.tolerations.contains(&protected) {
+        spec.tolerations.push(protected);
     }
     default(&mut spec.scheduler_name, DEFAULT_SCHEDULER_NAME.to_owned());
     let networking = spec.networking.get_or_insert_default();

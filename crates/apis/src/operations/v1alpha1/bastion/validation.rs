@@ -2,32 +2,10 @@
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 
+use super::ssh_key::is_authorized_key;
 use super::*;
 use crate::constants::annotation::CREATED_BY;
 use crate::validation::{cidr, immutable, object_meta, object_meta_update};
-
-/// Whether a text is a public key as OpenSSH writes it: type, base64, perhaps a comment.
-fn is_public_key(text: &str) -> bool {
-    const TYPES: [&str; 7] = [
-        "ssh-rsa",
-        "ssh-ed25519",
-        "ecdsa-sha2-nistp256",
-        "ecdsa-sha2-nistp384",
-        "ecdsa-sha2-nistp521",
-        "sk-ssh-ed25519@openssh.com",
-        "sk-ecdsa-sha2-nistp256@openssh.com",
-    ];
-    let mut parts = text.split_whitespace();
-    let (Some(kind), Some(body)) = (parts.next(), parts.next()) else {
-        return false;
-    };
-    TYPES.contains(&kind)
-        && body.len() % 4 == 0
-        && body
-            .trim_end_matches('=')
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || c == '+' || c == '/')
-}
 
 /// Checks a bastion that is to be created or stored again.
 pub fn validate_bastion(bastion: &Bastion) -> ErrorList {
@@ -44,7 +22,7 @@ pub fn validate_bastion(bastion: &Bastion) -> ErrorList {
     let at = path.child("sshPublicKey");
     if spec.ssh_public_key.is_empty() {
         errors.push(Error::invalid(&at, "", "sshPublicKey must not be empty"));
-    } else if !is_public_key(&spec.ssh_public_key) {
+    } else if !is_authorized_key(&spec.ssh_public_key) {
         errors.push(Error::invalid(
             &at,
             spec.ssh_public_key.as_str(),
@@ -132,8 +110,5 @@ mod tests {
                 "spec.ingress: Invalid value: \"1.2.3.4\": invalid CIDR"
             ]
         );
-        assert!(is_public_key(
-            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOtPn9OLsSAbv2BI/keck83ql19gEhaoHIeZVwm0q9Gw user"
-        ));
     }
 }

@@ -1,6 +1,8 @@
 //! Defaults and validation of the gardenlet configuration inside ManagedSeeds, ManagedSeedSets and Gardenlets,
 //! [DEF-45], [VAL-MS1]. The configuration stays JSON; only its seed template is read as a type.
 
+mod settings;
+
 use std::collections::BTreeMap;
 
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
@@ -162,8 +164,7 @@ pub fn validate_gardenlet_deployment(
     errors
 }
 
-/// Checks a gardenlet configuration, whose seed may leave out what the gardenlet finds out. What it says about the gardenlet's own controllers
-/// is for the gardenlet to check. `bootstrap` says how it gets its identity, `merges` whether it may take over its parent's configuration.
+/// Checks a gardenlet configuration, whose seed may leave out what the gardenlet finds out. `bootstrap` says how it gets its identity, `merges` whether it may take over its parent's configuration.
 pub fn validate_gardenlet_config(config: &Value, bootstrap: &str, merges: bool, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let seed = config.get("seedConfig").unwrap_or(&Value::Null);
@@ -175,6 +176,9 @@ pub fn validate_gardenlet_config(config: &Value, bootstrap: &str, merges: bool, 
     {
         errors.push(Error::forbidden(&at.child("metadata.name"), "seed name is forbidden"));
     }
+    errors.extend(settings::connections(config, path));
+    errors.extend(settings::leader_election(config));
+    errors.extend(settings::controllers(config, path));
     for (name, known) in [
         ("logLevel", &["debug", "info", "error"][..]),
         ("logFormat", &["json", "text"]),
@@ -196,6 +200,9 @@ pub fn validate_gardenlet_config(config: &Value, bootstrap: &str, merges: bool, 
         }
     }
     errors.extend(reserved(config, &path.child("resources.reserved")));
+    errors.extend(settings::sni(config.get("sni"), &path.child("sni")));
+    errors.extend(settings::exposure_class_handlers(config, path));
+    errors.extend(settings::node_toleration(config, path));
     if let Some(connection) = config.get("gardenClientConnection").filter(|own| own.is_object()) {
         let at = path.child("gardenClientConnection");
         errors.extend(client_connection(connection, bootstrap, merges, &at));
@@ -233,6 +240,11 @@ fn client_connection(connection: &Value, bootstrap: &str, merges: bool, path: &P
         _ => {}
     }
     errors
+}
+
+/// The generation that a status is about.
+pub(in crate::seedmanagement::v1alpha1) fn observed_generation(generation: Option<i64>) -> ErrorList {
+    non_negative(generation.unwrap_or_default(), &Path::new("status.observedGeneration"))
 }
 
 /// Labels and annotations of a template.

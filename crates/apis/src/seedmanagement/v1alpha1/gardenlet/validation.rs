@@ -50,6 +50,11 @@ pub fn validate_gardenlet(gardenlet: &Gardenlet) -> ErrorList {
     errors
 }
 
+/// Checks a change of a gardenlet's status.
+pub fn validate_gardenlet_status_update(new: &Gardenlet) -> ErrorList {
+    observed_generation(new.status.observed_generation)
+}
+
 /// Checks a change of a gardenlet.
 pub fn validate_gardenlet_update(new: &Gardenlet, old: &Gardenlet) -> ErrorList {
     let mut errors = object_meta_update(&new.metadata, &old.metadata);

@@ -94,6 +94,11 @@ pub fn validate_managed_seed_update(new: &ManagedSeed, old: &ManagedSeed) -> Err
     errors
 }
 
+/// Checks a change of a managed seed's status.
+pub fn validate_managed_seed_status_update(new: &ManagedSeed) -> ErrorList {
+    observed_generation(new.status.observed_generation)
+}
+
 /// Checks a change of a managed seed's spec, of its own or of a template's.
 pub fn validate_managed_seed_spec_update(new: &ManagedSeedSpec, old: &ManagedSeedSpec, path: &Path) -> ErrorList {
     let shown = |shoot: &Shoot| go_struct(&[("Name", shoot.name.as_str().into())]);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::selector;
 
-use super::super::common::{map_in, template_metadata};
+use super::super::common::{map_in, observed_generation, template_metadata};
 use super::super::managed_seed::validate_managed_seed_gardenlet as gardenlet_rules;
 use super::super::managed_seed::validate_managed_seed_spec_update;
 use super::*;
@@ -15,13 +15,16 @@ use crate::core::v1beta1::{
 };
 use crate::validation::{immutable, non_negative, object_meta, object_meta_update, shown};
 
-/// Fills in what the user left out; the templates stay as they are.
+/// Fills in what the user left out; of the templates, what gardenlets' deployments leave out.
 pub fn default_managed_seed_set(set: &mut ManagedSeedSet) {
     let spec = &mut set.spec;
     spec.replicas.get_or_insert(1);
     let strategy = spec.update_strategy.get_or_insert_default();
     strategy.r#type.get_or_insert_with(|| "RollingUpdate".into());
     spec.revision_history_limit.get_or_insert(10);
+    if let Some(deployment) = &mut spec.template.spec.gardenlet.deployment {
+        default_gardenlet_deployment(deployment);
+    }
     if spec.template.spec.gardenlet.config.is_some() {
         default_gardenlet_config(&mut spec.template.spec.gardenlet.config, false);
     }
@@ -186,6 +189,86 @@ pub fn validate_managed_seed_set_update(new: &ManagedSeedSet, old: &ManagedSeedS
     errors
 }
 
+/// Checks a change of a managed seed set's status.
+pub fn validate_managed_seed_set_status_update(new: &ManagedSeedSet, old: &ManagedSeedSet) -> ErrorList {
+    let (status, before) = (&new.status, &old.status);
+    let path = Path::new("status");
+    let mut errors = observed_generation(status.observed_generation);
+    let count = |count: Option<i32>| count.unwrap_or_default();
+    let running = [
+        ("readyReplicas", count(status.ready_replicas)),
+        ("currentReplicas", count(status.current_replicas)),
+        ("updatedReplicas", count(status.updated_replicas)),
+    ];
+    let next = count(status.next_replica_number);
+    errors.extend(non_negative(status.replicas, &path.child("replicas")));
+    for (name, value) in running.into_iter().chain([("nextReplicaNumber", next)]) {
+        errors.extend(non_negative(value, &path.child(name)));
+    }
+    if let Some(collisions) = status.collision_count {
+        errors.extend(non_negative(collisions, &path.child("collisionCount")));
+    }
+    for (name, value) in running {
+        if value > status.replicas {
+            errors.push(Error::invalid(
+                &path.child(name),
+                value,
+                "cannot be greater than status.replicas",
+            ));
+        }
+    }
+    if let Some(pending) = &status.pending_replica {
+        let own = new.metadata.name.as_deref().unwrap_or_default();
+        errors.extend(pending_replica(pending, own, &path.child("pendingReplica")));
+    }
+    let decremented = "cannot be decremented";
+    if next < count(before.next_replica_number) {
+        errors.push(Error::invalid(&path.child("nextReplicaNumber"), next, decremented));
+    }
+    if before.collision_count.is_some() && status.collision_count < before.collision_count {
+        let now = count(status.collision_count);
+        errors.push(Error::invalid(&path.child("collisionCount"), now, decremented));
+    }
+    errors
+}
+
+/// What a replica can be pending for.
+const REASONS: [&str; 8] = [
+    "ShootReconciling",
+    "ShootDeleting",
+    "ShootReconcileFailed",
+    "ShootDeleteFailed",
+    "ManagedSeedPreparing",
+    "ManagedSeedDeleting",
+    "SeedNotReady",
+    "ShootNotHealthy",
+];
+
+/// The replica that a set of this name waits for.
+fn pending_replica(pending: &PendingReplica, set: &str, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let is_ordinal = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<i32>().is_ok();
+    let parent = pending.name.rsplit_once('-').filter(|(_, ordinal)| is_ordinal(ordinal));
+    if parent.is_none_or(|(parent, _)| parent != set) {
+        errors.push(Error::invalid(
+            &path.child("name"),
+            pending.name.as_str(),
+            "must contain the parent name and a valid ordinal",
+        ));
+    }
+    if !REASONS.contains(&pending.reason.as_str()) {
+        errors.push(Error::not_supported(
+            &path.child("reason"),
+            pending.reason.as_str(),
+            &REASONS,
+        ));
+    }
+    if let Some(retries) = pending.retries {
+        errors.extend(non_negative(retries, &path.child("retries")));
+    }
+    errors
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,6 +303,53 @@ mod tests {
                 "spec.shootTemplate.spec.networking.nodes: Invalid value: \"10.2.0.0/16\": field is immutable",
             ]
         );
+    }
+
+    #[test]
+    fn val_ms2_status() {
+        let set = |status: serde_json::Value| -> ManagedSeedSet {
+            serde_json::from_value(
+                serde_json::json!({"metadata": {"name": "m-1", "namespace": "garden"}, "status": status}),
+            )
+            .unwrap()
+        };
+        let old = set(serde_json::json!({"replicas": 1, "nextReplicaNumber": 3, "collisionCount": 2}));
+        let pending = |name: &str, reason: &str| {
+            serde_json::json!({"replicas": 1, "nextReplicaNumber": 3, "collisionCount": 2,
+            "pendingReplica": {"name": name, "reason": reason, "retries": -1}})
+        };
+        for (status, wanted) in [
+            (
+                serde_json::json!({"replicas": 2, "nextReplicaNumber": 4, "collisionCount": 2}),
+                vec![],
+            ),
+            (
+                serde_json::json!({"observedGeneration": -1, "replicas": 1, "readyReplicas": 2, "updatedReplicas": -1, "nextReplicaNumber": 2}),
+                vec![
+                    "status.observedGeneration: Invalid value: -1: must be greater than or equal to 0",
+                    "status.updatedReplicas: Invalid value: -1: must be greater than or equal to 0",
+                    "status.readyReplicas: Invalid value: 2: cannot be greater than status.replicas",
+                    "status.nextReplicaNumber: Invalid value: 2: cannot be decremented",
+                    "status.collisionCount: Invalid value: 0: cannot be decremented",
+                ],
+            ),
+            (
+                pending("m-1-x", "Boredom"),
+                vec![
+                    "status.pendingReplica.name: Invalid value: \"m-1-x\": must contain the parent name and a valid ordinal",
+                    "status.pendingReplica.reason: Unsupported value: \"Boredom\": supported values: \"ShootReconciling\", \"ShootDeleting\", \"ShootReconcileFailed\", \"ShootDeleteFailed\", \"ManagedSeedPreparing\", \"ManagedSeedDeleting\", \"SeedNotReady\", \"ShootNotHealthy\"",
+                    "status.pendingReplica.retries: Invalid value: -1: must be greater than or equal to 0",
+                ],
+            ),
+            (
+                pending("m-1-7", "SeedNotReady"),
+                vec!["status.pendingReplica.retries: Invalid value: -1: must be greater than or equal to 0"],
+            ),
+        ] {
+            let found = validate_managed_seed_set_status_update(&set(status), &old);
+            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+            assert_eq!(found, wanted);
+        }
     }
 
     #[test]

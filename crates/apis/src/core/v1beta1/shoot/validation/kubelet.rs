@@ -236,7 +236,7 @@ fn swap(config: &KubeletConfig, path: &Path) -> ErrorList {
         errors.push(Error::not_supported(
             &path.child("swapBehavior"),
             behavior.as_str(),
-            &["LimitedSwap", "NoSwap"],
+            &["NoSwap", "LimitedSwap"],
         ));
     }
     errors

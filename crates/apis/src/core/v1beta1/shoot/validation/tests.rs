@@ -726,3 +726,50 @@ fn val_u21_status() {
     old.technical_id.clear();
     assert!(update::status_update(&new, &old).is_empty());
 }
+
+#[test]
+fn val_u21_advertised_urls() {
+    let status = |addresses: serde_json::Value| -> Shoot {
+        serde_json::from_value(
+            serde_json::json!({"metadata": {"name": "a"}, "status": {"advertisedAddresses": addresses}}),
+        )
+        .unwrap()
+    };
+    let old = status(serde_json::json!([]));
+    let refusals = |addresses: serde_json::Value| -> Vec<String> {
+        let found = super::validate_shoot_status_update(&status(addresses), &old);
+        found.iter().map(ToString::to_string).collect()
+    };
+    let form = "desired format: https://host[:port]";
+    assert!(refusals(serde_json::json!([{"name": "a", "url": "https://api.example.org:443"}])).is_empty());
+    assert_eq!(
+        refusals(serde_json::json!([{"name": "", "url": "foo"}])),
+        ["status.advertisedAddresses[0].name: Required value: field must not be empty"]
+    );
+    assert_eq!(
+        refusals(serde_json::json!([{"name": "a", "url": ""}])),
+        [
+            format!(
+                "status.advertisedAddresses[0].url: Invalid value: \"\": 'https' is the only allowed URL scheme; {form}"
+            ),
+            format!("status.advertisedAddresses[0].url: Invalid value: \"\": host must be provided; {form}"),
+        ]
+    );
+    assert_eq!(
+        refusals(serde_json::json!([{"name": "a", "url": "http://u@h/x?y#z"}])),
+        [
+            format!(
+                "status.advertisedAddresses[0].url: Invalid value: \"http\": 'https' is the only allowed URL scheme; {form}"
+            ),
+            format!(
+                "status.advertisedAddresses[0].url: Invalid value: \"u\": user information is not permitted in the URL; {form}"
+            ),
+            format!(
+                "status.advertisedAddresses[0].url: Invalid value: \"z\": fragments are not permitted in the URL; {form}"
+            ),
+            format!(
+                "status.advertisedAddresses[0].url: Invalid value: \"y\": query parameters are not permitted in the URL; {form}"
+            ),
+        ]
+    );
+}

@@ -598,6 +598,47 @@ fn node_local_dns(spec: &ShootSpec, before: &ShootSpec, path: &Path) -> ErrorLis
     }
 }
 
+/// The URL of a shoot's API server: upstream shows the part that is wrong.
+fn advertised_url(url: &str, path: &Path) -> ErrorList {
+    let (rest, fragment) = url.split_once('#').unwrap_or((url, ""));
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let is_scheme = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_alphabetic())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    };
+    let (scheme, rest) = rest
+        .split_once(':')
+        .filter(|(own, _)| is_scheme(own))
+        .unwrap_or(("", rest));
+    let authority = rest.strip_prefix("//").unwrap_or_default();
+    let authority = authority.split('/').next().unwrap_or_default();
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let scheme = scheme.to_ascii_lowercase();
+    let found = [
+        (
+            scheme != "https",
+            scheme.as_str(),
+            "'https' is the only allowed URL scheme",
+        ),
+        (host.is_empty(), host, "host must be provided"),
+        (
+            authority.contains('@'),
+            user,
+            "user information is not permitted in the URL",
+        ),
+        (!fragment.is_empty(), fragment, "fragments are not permitted in the URL"),
+        (
+            !query.is_empty(),
+            query,
+            "query parameters are not permitted in the URL",
+        ),
+    ];
+    let found = found.into_iter().filter(|(is_wrong, _, _)| *is_wrong);
+    found
+        .map(|(_, shown, why)| Error::invalid(path, shown, format!("{why}; desired format: https://host[:port]")))
+        .collect()
+}
+
 /// [VAL-U21].
 pub(super) fn status_update(new: &ShootStatus, old: &ShootStatus) -> ErrorList {
     let path = Path::new("status");
@@ -630,18 +671,8 @@ pub(super) fn status_update(new: &ShootStatus, old: &ShootStatus) -> ErrorList {
             .any(|earlier| earlier.name == address.name)
         {
             errors.push(Error::duplicate(&at.child("name"), address.name.as_str()));
-        }
-        let authority = address
-            .url
-            .strip_prefix("https://")
-            .map(|rest| rest.split('/').next().unwrap_or_default())
-            .unwrap_or_default();
-        if authority.is_empty() || address.url.contains(['?', '#', '@']) {
-            errors.push(Error::invalid(
-                &at.child("url"),
-                address.url.as_str(),
-                "url must be of the form https://<host>[:<port>] without user info, query or fragment",
-            ));
+        } else {
+            errors.extend(advertised_url(&address.url, &at.child("url")));
         }
     }
     if let Some(networking) = &new.networking {

@@ -422,7 +422,10 @@ fn machine_settings(settings: &MachineControllerManagerSettings, worker: &Worker
         ("machineHealthTimeout", settings.machine_health_timeout),
         ("machineCreationTimeout", settings.machine_creation_timeout),
         ("machinePreserveTimeout", settings.machine_preserve_timeout),
-        ("inPlaceUpdateTimeout", settings.in_place_update_timeout),
+        (
+            "inPlaceUpdateTimeout",
+            settings.in_place_update_timeout.filter(|_| worker.is_in_place()),
+        ),
     ] {
         errors.extend(duration(value, &path.child(name)));
     }

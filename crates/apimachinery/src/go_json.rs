@@ -1,9 +1,26 @@
 //! What Go's `encoding/json` says of a text that is no JSON. Only read once another parser has refused the text.
 
+use serde_json::Value;
+
 /// Why `bytes` are no JSON value, in Go's words; None when they are one.
-pub(crate) fn syntax_error(bytes: &[u8]) -> Option<String> {
+pub fn syntax_error(bytes: &[u8]) -> Option<String> {
     let mut scanner = Scanner { bytes, at: 0 };
     scanner.value().and_then(|()| scanner.end()).err()
+}
+
+/// Why `bytes` are no JSON object, in Go's words; None when they are one, or null.
+pub fn object_error(bytes: &[u8]) -> Option<String> {
+    let found = match serde_json::from_slice(bytes) {
+        Ok(Value::Object(_) | Value::Null) => return None,
+        Ok(Value::Bool(_)) => "bool",
+        Ok(Value::Number(_)) => "number",
+        Ok(Value::String(_)) => "string",
+        Ok(Value::Array(_)) => "array",
+        Err(_) => return syntax_error(bytes),
+    };
+    Some(format!(
+        "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+    ))
 }
 
 /// How deep Go's scanner goes.
@@ -205,7 +222,7 @@ fn quoted(byte: u8) -> String {
         // a byte is taken for a character
         0x80..=0xa0 | 0xad => format!("'\\u00{byte:02x}'"),
         byte => {
-            let text = gardener_apimachinery::field::go_quote(&char::from(byte).to_string());
+            let text = crate::field::go_quote(&char::from(byte).to_string());
             format!("'{}'", text.trim_matches('"'))
         }
     }

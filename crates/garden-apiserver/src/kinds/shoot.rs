@@ -26,6 +26,8 @@ fn host_label(shoot: &mut Shoot, hosts_itself: impl FnOnce(&Shoot) -> bool) {
         && let Some(labels) = &mut shoot.metadata.labels
     {
         labels.remove(label::SHOOT_SELF_HOSTED);
+        // Go leaves out empty maps
+        shoot.metadata.labels = shoot.metadata.labels.take().filter(|labels| !labels.is_empty());
     }
 }
 
@@ -263,6 +265,13 @@ mod tests {
         host_label(&mut shoot, |_| true);
         assert_eq!(shoot.metadata.labels.as_ref().unwrap().len(), 2);
         host_label(&mut shoot, |shoot| shoot.spec.is_self_hosted());
-        assert_eq!(shoot.metadata.labels.unwrap().into_keys().collect::<Vec<_>>(), ["a"]);
+        assert_eq!(
+            shoot.metadata.labels.as_ref().unwrap().keys().collect::<Vec<_>>(),
+            ["a"]
+        );
+        let own = [(label::SHOOT_SELF_HOSTED.to_owned(), "true".to_owned())];
+        shoot.metadata.labels = Some(own.into());
+        host_label(&mut shoot, |_| false);
+        assert_eq!(shoot.metadata.labels, None);
     }
 }

@@ -74,7 +74,7 @@ fn sums(file: &impl StorageBackend, length: u64, wanted: Option<&[u32]>) -> io::
     let blocks = usize::try_from(length.div_ceil(BLOCK as u64)).map_err(io::Error::other)?;
     let threads = available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
     let other = AtomicBool::new(wanted.is_some_and(|wanted| wanted.len() != blocks));
-    // each thread takes every so-manieth block, so that the first ones, where a database that was not closed tells so, are looked at first
+    // with n threads each takes every n-th block, so that the first ones, where a database that was not closed tells so, are looked at first
     let work = |first: usize| -> io::Result<Vec<u32>> {
         let mut buffer = vec![0; BLOCK.min(usize::try_from(length).unwrap_or(BLOCK))];
         let mut found = Vec::new();

@@ -8,7 +8,7 @@ pub struct Link {
     scheme: String,
     /// What follows a scheme without slashes.
     opaque: String,
-    user: String,
+    user: Option<String>,
     host: String,
     /// As it is written.
     path: String,
@@ -122,7 +122,7 @@ impl Link {
             if !user.bytes().all(may) {
                 return Err("net/url: invalid userinfo".to_owned());
             }
-            self.user = unescaped(user, false)?;
+            self.user = Some(unescaped(user, false)?);
         }
         Ok(())
     }
@@ -147,9 +147,9 @@ impl Link {
         (bare.unwrap_or(host), port)
     }
 
-    /// Who asks, as `name` or `name:password`.
-    pub fn user(&self) -> &str {
-        &self.user
+    /// Who asks, as `name` or `name:password`; empty, if the URL has only the sign behind it.
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
     }
 
     /// The query as it is written.

@@ -347,8 +347,14 @@ fn webhook_url(text: &str, path: &Path) -> ErrorList {
     if parts.host().is_empty() {
         errors.push(Error::invalid(path, "", format!("host must be specified{FORM}")));
     }
+    if let Some(user) = parts.user() {
+        errors.push(Error::invalid(
+            path,
+            user,
+            "user information is not permitted in the URL",
+        ));
+    }
     for (part, why) in [
-        (parts.user(), "user information is not permitted in the URL"),
         (parts.fragment(), "fragments are not permitted in the URL"),
         (parts.query(), "query parameters are not permitted in the URL"),
     ] {

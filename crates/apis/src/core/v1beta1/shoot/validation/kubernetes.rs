@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
+use gardener_apimachinery::link::Link;
 use gardener_apimachinery::names;
 use gardener_apimachinery::quantity::Amount;
 
@@ -324,43 +325,23 @@ fn service_accounts(config: &KubeAPIServerConfig, path: &Path) -> ErrorList {
 
 /// [VAL-K9].
 fn issuer(url: &str, path: &Path) -> ErrorList {
-    let mut errors = ErrorList::new();
-    let (rest, fragment) = url.split_once('#').unwrap_or((url, ""));
-    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let is_scheme = |text: &str| {
-        text.starts_with(|c: char| c.is_ascii_alphabetic())
-            && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
-    };
-    let (scheme, rest) = rest
-        .split_once(':')
-        .filter(|(own, _)| is_scheme(own))
-        .unwrap_or(("", rest));
-    let authority = rest.strip_prefix("//").unwrap_or_default();
-    let authority = authority.split('/').next().unwrap_or_default();
-    let (user, host) = match authority.rsplit_once('@') {
-        Some((user, host)) => (Some(user), host),
-        None => (None, authority),
-    };
-    let unreadable = rest.starts_with(':')
-        || host.contains(char::is_whitespace)
-        || url.contains(char::is_control)
-        || (scheme.is_empty() && rest.split('/').next().unwrap_or_default().contains(':'));
-    let mut say = |is_so: bool, why: &str| {
-        if is_so {
-            errors.push(Error::invalid(path, url, why));
-        }
-    };
-    say(
-        unreadable || host.is_empty(),
-        "must be a valid URL and have https scheme",
-    );
-    if !unreadable {
-        say(!fragment.is_empty(), "must not contain a fragment");
-        say(user.is_some(), "must not contain a username or password");
-        say(!query.is_empty(), "must not contain a query");
-        say(!scheme.eq_ignore_ascii_case("https"), "must have https scheme");
-    }
-    errors
+    let link = Link::parse(url).ok();
+    let is = |which: fn(&Link) -> bool| link.as_ref().is_some_and(which);
+    let found = [
+        (
+            !is(|link| !link.host().is_empty()),
+            "must be a valid URL and have https scheme",
+        ),
+        (is(|link| !link.fragment().is_empty()), "must not contain a fragment"),
+        (
+            is(|link| link.user().is_some()),
+            "must not contain a username or password",
+        ),
+        (is(|link| !link.query().is_empty()), "must not contain a query"),
+        (is(|link| link.scheme() != "https"), "must have https scheme"),
+    ];
+    let found = found.into_iter().filter(|(is_wrong, _)| *is_wrong);
+    found.map(|(_, why)| Error::invalid(path, url, why)).collect()
 }
 
 /// [VAL-K15], [VAL-K16].

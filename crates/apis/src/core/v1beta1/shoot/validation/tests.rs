@@ -772,4 +772,18 @@ fn val_u21_advertised_urls() {
             ),
         ]
     );
+    let url = |url: &str| refusals(serde_json::json!([{"name": "a", "url": url}]));
+    let refused = |why: &str| format!("status.advertisedAddresses[0].url: {why}; {form}");
+    assert_eq!(
+        url("https://@h"),
+        [refused(
+            "Invalid value: \"\": user information is not permitted in the URL"
+        )]
+    );
+    assert_eq!(
+        url("https://h h"),
+        [refused(
+            "Required value: url must be a valid URL: parse \"https://h h\": invalid character \" \" in host name"
+        )]
+    );
 }

@@ -1,6 +1,7 @@
 //! Changes of shoots, [VAL-U1] – [VAL-U21].
 
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
+use gardener_apimachinery::link::Link;
 use serde_json::Value;
 
 use super::super::{KubeletConfig, Shoot, ShootSpec, ShootStatus, Worker};
@@ -600,43 +601,34 @@ fn node_local_dns(spec: &ShootSpec, before: &ShootSpec, path: &Path) -> ErrorLis
 
 /// The URL of a shoot's API server: upstream shows the part that is wrong.
 fn advertised_url(url: &str, path: &Path) -> ErrorList {
-    let (rest, fragment) = url.split_once('#').unwrap_or((url, ""));
-    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let is_scheme = |text: &str| {
-        text.starts_with(|c: char| c.is_ascii_alphabetic())
-            && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    const FORM: &str = "; desired format: https://host[:port]";
+    let link = match Link::parse(url) {
+        Ok(link) => link,
+        Err(why) => return vec![Error::required(path, format!("url must be a valid URL: {why}{FORM}"))],
     };
-    let (scheme, rest) = rest
-        .split_once(':')
-        .filter(|(own, _)| is_scheme(own))
-        .unwrap_or(("", rest));
-    let authority = rest.strip_prefix("//").unwrap_or_default();
-    let authority = authority.split('/').next().unwrap_or_default();
-    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    let scheme = scheme.to_ascii_lowercase();
+    let part =
+        |is_wrong: bool, part: &str, why: &str| is_wrong.then(|| Error::invalid(path, part, format!("{why}{FORM}")));
+    let (user, fragment, query) = (link.user(), link.fragment(), link.query());
     let found = [
-        (
-            scheme != "https",
-            scheme.as_str(),
+        part(
+            link.scheme() != "https",
+            link.scheme(),
             "'https' is the only allowed URL scheme",
         ),
-        (host.is_empty(), host, "host must be provided"),
-        (
-            authority.contains('@'),
-            user,
+        part(link.host().is_empty(), "", "host must be provided"),
+        part(
+            user.is_some(),
+            user.unwrap_or_default(),
             "user information is not permitted in the URL",
         ),
-        (!fragment.is_empty(), fragment, "fragments are not permitted in the URL"),
-        (
+        part(!fragment.is_empty(), fragment, "fragments are not permitted in the URL"),
+        part(
             !query.is_empty(),
             query,
             "query parameters are not permitted in the URL",
         ),
     ];
-    let found = found.into_iter().filter(|(is_wrong, _, _)| *is_wrong);
-    found
-        .map(|(_, shown, why)| Error::invalid(path, shown, format!("{why}; desired format: https://host[:port]")))
-        .collect()
+    found.into_iter().flatten().collect()
 }
 
 /// [VAL-U21].

@@ -1,7 +1,8 @@
 //! `bench api`: the same load on our API server and on the real kube-apiserver with etcd, in one run, printed as ratios.
 //!
-//! Both keep every acknowledged write on disk, both are reached by TLS from this process. Ours is the garden of a `gardener up` without shoots:
-//! all components of a landscape run beside it. The real one is built and run by the conformance crate, and needs Go the first time.
+//! Both keep every acknowledged write on disk, both are reached by TLS from this process. Like is compared with like: ours is
+//! `gardener run apiserver`, an API server and its store without controllers, as theirs is. The real one is built and run by the conformance
+//! crate, and needs Go the first time.
 //! [`verbs`] are the requests, [`fanout`] watches.
 
 mod fanout;
@@ -14,7 +15,6 @@ use clap::Args;
 use gardener_conformance::reference::{self, Reference};
 
 use crate::Figure;
-use crate::landscape::prepared;
 use crate::load::{self, Outcome, Server};
 use crate::running::Gardener;
 use fanout::Lag;
@@ -55,12 +55,11 @@ struct Measured {
 
 /// Measures ours, then the other.
 pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec<Figure>> {
-    let mut landscape = Gardener::up(binary, None)?;
-    let client = landscape.client().await?;
-    prepared(&client).await?;
-    let config = landscape.config().await?;
-    let ours = on_server(&Server::new(config, vec![landscape.pid()?]), arguments).await?;
-    landscape.kill().await?;
+    let mut gardener = Gardener::apiserver(binary, None)?;
+    gardener.client().await?;
+    let config = gardener.config().await?;
+    let ours = on_server(&Server::new(config, vec![gardener.pid()?]), arguments).await?;
+    gardener.kill().await?;
     let theirs = match arguments.alone {
         true => None,
         false => {

@@ -21,6 +21,8 @@ mod seed;
 mod shoot;
 #[path = "kubectl/standalone.rs"]
 mod standalone;
+#[path = "kubectl/upstream_examples.rs"]
+mod upstream_examples;
 #[path = "kubectl/workload.rs"]
 mod workload;
 
@@ -85,6 +87,18 @@ fn a_garden_alone_answers_kubectl() {
     if let Some(etcd) = process::program() {
         alone::in_etcd(&etcd);
     }
+}
+
+/// A garden without anything of its own.
+#[test]
+fn upstreams_examples_get_their_answers() {
+    if !harness::kubectl_exists() {
+        println!("skipped: there is no kubectl on PATH");
+        return;
+    }
+    let dir = tempfile::tempdir().expect("folder");
+    let server = alone::Server::start(&dir, "garden", &["--memory".to_owned()]);
+    upstream_examples::all(&server.kubectl);
 }
 
 /// What goes by the schemas of the API, which versions of `kubectl` read in different forms.

@@ -180,7 +180,12 @@ impl Checker {
                     self.wrong(field.at, why);
                 }
                 None => {
-                    self.wrong(field.at, format!("undefined field '{}'", field.name));
+                    // it is known, but of no type
+                    let why = format!(
+                        "expected type of field '{}' is '' but provided type is '{found}'",
+                        field.name
+                    );
+                    self.wrong(field.at, why);
                 }
             }
         }
@@ -210,6 +215,7 @@ impl Checker {
             "type" => Some(Type::Of(Box::new(Type::Dyn))),
             "dyn" => Some(Type::Dyn),
             "timestamp" | "duration" => None,
+            name if self.patches && made::is_known(name) => Some(Type::Made(name.into())),
             name => library::simple(name),
         };
         match named {

@@ -38,7 +38,7 @@ pub(crate) fn field(name: &str, field: &str) -> Option<Type> {
         (PATCH, "op" | "path" | "from") => Some(STRING),
         (PATCH, "value") => Some(Type::Dyn),
         (PATCH, _) => None,
-        _ => Some(Type::Dyn),
+        (_, _) => Some(Type::Dyn),
     }
 }
 
@@ -114,10 +114,11 @@ fn well_named(value: &Value<'_>, root: &str) -> Result<(), String> {
     }
 }
 
-/// A value as JSON.
-fn json(value: &Value<'_>) -> Result<Json, String> {
+/// A value as JSON. `null` tells what stands for one that the expression says.
+fn json(value: &Value<'_>, null: &Json) -> Result<Json, String> {
+    let json = |value: &Value<'_>| json(value, null);
     Ok(match value {
-        Value::Null => Json::Null,
+        Value::Null => null.clone(),
         Value::Bool(value) => (*value).into(),
         Value::Int(value) => (*value).into(),
         Value::Uint(value) => (*value).into(),
@@ -160,7 +161,8 @@ impl Value<'_> {
     /// Parts of it are named after other fields than those in which they stand, or cannot be told in JSON.
     pub fn configuration(&self) -> Result<Json, String> {
         well_named(self, OBJECT)?;
-        json(self).map_err(|_| format!("invalid return type: {}", self.go_type()))
+        // such a null is the number of an enumeration in Go, of whose values it is the first
+        json(self, &0.into()).map_err(|_| format!("invalid return type: {}", self.go_type()))
     }
 
     /// The JSON patch that a list of operations is.
@@ -189,7 +191,7 @@ impl Value<'_> {
                 if let Value::Made(object) = value {
                     well_named(value, &object.name)?;
                 }
-                let value = json(value).map_err(|why| format!("{NO_JSON}: {why}"))?;
+                let value = json(value, &Json::Null).map_err(|why| format!("{NO_JSON}: {why}"))?;
                 members.insert("value".to_owned(), value);
             }
             Ok(members.into())

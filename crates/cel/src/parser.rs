@@ -298,7 +298,7 @@ impl Parser {
             } else if self.sign() == Some("{")
                 && let Some(name) = qualified(&expr)
             {
-                return self.structure(at, name);
+                expr = self.structure(at, name)?;
             } else {
                 return Some(expr);
             }
@@ -315,7 +315,7 @@ impl Parser {
                 _ => {
                     let found = self.shown();
                     return self.fail(format!(
-                        "mismatched input '{found}' expecting {{'}}', ',', '?', IDENTIFIER}}"
+                        "mismatched input '{found}' expecting {{'}}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}}"
                     ));
                 }
             };

@@ -276,6 +276,13 @@ impl ApiError {
         self
     }
 
+    /// The same error with another message.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.0.message = Some(message.into());
+        self
+    }
+
     /// The same error with a text before its message.
     #[must_use]
     pub fn prefixed(mut self, text: &str) -> Self {

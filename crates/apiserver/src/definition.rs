@@ -749,12 +749,17 @@ pub trait Subresource: Send + Sync + 'static {
     /// Brings what is posted into the form in which plugins see it first.
     fn receive(&self, namespace: &str, body: &mut Value) {}
 
-    /// Refuses what is posted for what it is, whether its parent is there or not.
+    /// Refuses or completes what is posted for what it is, whether its parent is there or not, after plugins changed it.
     ///
     /// # Errors
     /// What is wrong with it. `name` is that of the path.
-    fn examine(&self, name: &str, body: &Value) -> Result<(), ApiError> {
+    fn examine(&self, context: &Context<'_>, name: &str, body: &mut Value) -> Result<(), ApiError> {
         Ok(())
+    }
+
+    /// Whether plugins judge what is posted before the parent is looked for.
+    fn is_judged_first(&self) -> bool {
+        true
     }
 
     /// Completes what is posted, after plugins changed it and before they judge it.

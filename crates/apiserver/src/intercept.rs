@@ -5,4 +5,5 @@ pub(crate) mod conditions;
 pub(crate) mod expressions;
 pub(crate) mod form;
 pub(crate) mod matching;
+pub(crate) mod reinvocation;
 pub(crate) mod request;

@@ -19,6 +19,7 @@ static DEFINITIONS: LazyLock<Option<Definitions>> = LazyLock::new(|| {
     let of_groups = [
         "apis/authentication.k8s.io/v1",
         "apis/authorization.k8s.io/v1",
+        "apis/policy/v1",
         "api/v1",
     ];
     let documents = kubernetes::recorded_documents().filter(|(path, _)| of_groups.contains(&path.as_str()));
@@ -90,7 +91,10 @@ impl Posted {
         let manager = gardener_merge::Manager {
             name: &options.field_manager,
             operation: gardener_merge::Operation::Update,
-            api_version: &format!("{}/{}", self.group, self.version),
+            api_version: &match self.group {
+                "" => self.version.to_owned(),
+                group => format!("{group}/{}", self.version),
+            },
             subresource,
         };
         let now = meta::rfc3339(call.cluster.clock().now());

@@ -459,7 +459,7 @@ impl Scope {
     fn prune_changed(&self, object: &mut Draft) {
         let custom = self.definition.strategy.validates_schema() && self.subresource != "scale";
         if custom
-            && !self.cluster.webhooks().mutating(&self.cluster).is_empty()
+            && self.cluster.mutates_by_rules()
             && let Some(version) = self.definition.stored_version().filter(|version| version.prunes)
             && let Some(schema) = &version.schema
         {

@@ -69,25 +69,47 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         let decoded = Decoded { value: sent, source };
         sent = Posted::from(subresource.kind()).read(decoded, &options, &mut noted)?;
     }
-    if posted {
-        if scope.definition.namespaced && call.cluster.namespace(&scope.namespace).is_none() {
-            return Err(ApiError::not_found("", "namespaces", &scope.namespace));
-        }
-        subresource.examine(&scope.name, &sent)?;
+    if posted && scope.definition.namespaced && call.cluster.namespace(&scope.namespace).is_none() {
+        return Err(ApiError::not_found("", "namespaces", &scope.namespace));
     }
     if scope.name.is_empty() {
         return Err(ApiError::bad_request("Name parameter required."));
     }
     for _ in 0..RETRIES {
-        let entry = scope.entry()?;
-        let parent = object::value_of(&entry);
         let mut warnings = noted.clone();
+        let context = scope.context(call.cluster.clock().now(), options.dry_run);
+        let received = |mut body: Value| {
+            subresource.receive(&scope.namespace, &mut body);
+            if subresource.notes_author() {
+                Posted::from(subresource.kind()).note_author(call, &options, &scope.subresource, &mut body);
+            }
+            body
+        };
+        let entry = match scope.entry() {
+            Ok(entry) => entry,
+            // plugins see it all the same
+            Err(missing) if posted => {
+                let prepare = |body: &mut Value| {
+                    subresource.examine(&context, &scope.name, body)?;
+                    match subresource.is_judged_first() {
+                        true => Ok(()),
+                        false => Err(missing.clone()),
+                    }
+                };
+                let body = received(sent.clone());
+                let admitted = scope.admit_body(&context, &options, body, None, prepare, &mut warnings);
+                admitted.await?;
+                return Err(missing);
+            }
+            Err(missing) => return Err(missing),
+        };
+        let parent = object::value_of(&entry);
         let body = match verb {
             "patch" => {
                 let patch = decode::decode(&call.body, Format::Yaml)?.value;
                 let mut current = parent.clone();
                 scope.to_requested(&mut current).await?;
-                match call.patch_kind()? {
+                let mut patched = match call.patch_kind()? {
                     PatchKind::Json => by_operations(&current, &patch, &options)?,
                     PatchKind::Strategic => match &scope.spec()?.schema {
                         Some(schema) => gardener_merge::strategic(&current, &patch, schema).map_err(ApiError::from)?,
@@ -96,21 +118,24 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
                     PatchKind::Merge | PatchKind::Apply => {
                         gardener_merge::merge_patch(&current, &patch).map_err(ApiError::from)?
                     }
+                };
+                if subresource.takes_parent()
+                    && let Some(schema) = &scope.spec()?.schema
+                {
+                    schema.drop_empty(&mut patched);
                 }
+                patched
             }
             _ => sent.clone(),
         };
-        let context = scope.context(call.cluster.clock().now(), options.dry_run);
         // what is posted goes through admission itself, not as a change of its parent
         let body = match posted {
             true => {
-                let mut body = body;
-                subresource.receive(&scope.namespace, &mut body);
-                if subresource.notes_author() {
-                    Posted::from(subresource.kind()).note_author(call, &options, &scope.subresource, &mut body);
-                }
-                let prepare = |body: &mut Value| subresource.prepare(&context, &parent, body);
-                let admitted = scope.admit_body(&context, &options, body, None, prepare, &mut warnings);
+                let prepare = |body: &mut Value| {
+                    subresource.examine(&context, &scope.name, body)?;
+                    subresource.prepare(&context, &parent, body)
+                };
+                let admitted = scope.admit_body(&context, &options, received(body), None, prepare, &mut warnings);
                 admitted.await?
             }
             false => body,

@@ -12,7 +12,6 @@ pub(crate) mod conversion;
 mod http;
 mod kubeconfig;
 mod registered;
-mod reinvocation;
 mod review;
 pub(crate) mod service;
 
@@ -20,13 +19,13 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+pub use crate::intercept::reinvocation::Reinvocation;
 pub use admission::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
 pub use call::{Answer, Authorization, Credentials, Endpoint, ServiceReference, Transport};
 pub(crate) use call::{Unanswered, ask};
 pub use conversion::ConversionWebhook;
 pub use http::HttpTransport;
 pub use kubeconfig::KubeconfigError;
-pub use reinvocation::Reinvocation;
 pub(crate) use review::check_kind;
 pub use review::refusal;
 pub use service::{EndpointResolver, ServiceResolver};

@@ -12,7 +12,8 @@ pub(crate) struct Expr {
 impl Expr {
     pub(crate) fn new(at: usize, node: Node) -> Self {
         let deepest = match &node {
-            Node::Literal(_) | Node::Ident(_) | Node::Struct(_) => 0,
+            Node::Literal(_) | Node::Ident(_) => 0,
+            Node::Struct { fields, .. } => fields.iter().map(|field| field.value.depth).max().unwrap_or(0),
             Node::Select { operand, .. } | Node::Has { operand, .. } => operand.depth,
             Node::Call { target, args, .. } => {
                 let all = target
@@ -79,9 +80,22 @@ pub(crate) enum Node {
     /// Elements, and whether each is one only if it has a value.
     List(Vec<(bool, Expr)>),
     Map(Vec<(bool, Expr, Expr)>),
-    /// `Name{field: value}`: no such type can be made.
-    Struct(String),
+    /// `Name{field: value}`.
+    Struct {
+        name: String,
+        fields: Vec<Init>,
+    },
     Fold(Box<Fold>),
+}
+
+/// A field of an object that an expression makes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Init {
+    pub(crate) at: usize,
+    pub(crate) name: String,
+    /// Whether it is there only if it has a value.
+    pub(crate) optional: bool,
+    pub(crate) value: Expr,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

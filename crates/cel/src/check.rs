@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::ast::{Expr, Fold, FoldKind, Literal, Node};
+use crate::ast::{Expr, Fold, FoldKind, Init, Literal, Node};
 use crate::declared::Declared;
 use crate::errors::Finding;
 use crate::functions;
 use crate::instant::Instant;
 use crate::library::{self, Overload};
 use crate::literals::mixed;
+use crate::made;
 use crate::parser::qualified;
 use crate::templates::unformattable;
 use crate::types::{BOOL, Bindings, INT, STRING, Type};
@@ -30,8 +31,14 @@ impl Types {
 }
 
 /// Finds the types of an expression, in which these variables are known, and of its parts.
-pub(crate) fn check(expr: &Expr, variables: &BTreeMap<String, Arc<Declared>>) -> Result<(Type, Types), Vec<Finding>> {
+/// `patches` tells whether it may make objects that change others.
+pub(crate) fn check(
+    expr: &Expr,
+    variables: &BTreeMap<String, Arc<Declared>>,
+    patches: bool,
+) -> Result<(Type, Types), Vec<Finding>> {
     let mut checker = Checker {
+        patches,
         scopes: vec![
             variables
                 .iter()
@@ -55,6 +62,8 @@ pub(crate) fn check(expr: &Expr, variables: &BTreeMap<String, Arc<Declared>>) ->
 }
 
 struct Checker {
+    /// Whether there are types of objects that change others, and what goes with them.
+    patches: bool,
     scopes: Vec<BTreeMap<String, Type>>,
     findings: Vec<Finding>,
     /// What is wrong with values that are written down.
@@ -130,7 +139,7 @@ impl Checker {
                         None => found,
                     });
                 }
-                Type::List(Box::new(joined.unwrap_or(Type::Dyn)))
+                Type::List(Box::new(joined.unwrap_or(Type::Open)))
             }
             Node::Map(entries) => {
                 let mut joined: Option<(Type, Type)> = None;
@@ -142,12 +151,45 @@ impl Checker {
                         None => (key, value),
                     });
                 }
-                let (key, value) = joined.unwrap_or((Type::Dyn, Type::Dyn));
+                let (key, value) = joined.unwrap_or((Type::Open, Type::Open));
                 Type::Map(Box::new(key), Box::new(value))
             }
-            Node::Struct(name) => self.wrong(expr.at, format!("undeclared reference to '{name}' (in container '')")),
+            Node::Struct { name, fields } => self.made(expr.at, name, fields),
             Node::Fold(fold) => self.fold(expr.at, fold),
         }
+    }
+
+    /// The type of an object that the expression makes.
+    fn made(&mut self, at: usize, name: &str, fields: &[Init]) -> Type {
+        if !(self.patches && made::is_known(name)) {
+            return match self.variable(name) {
+                Some(found) => self.wrong(at, format!("'{}' is not a type", found.runtime_name())),
+                None if library::simple(name).is_some() => self.wrong(at, format!("'{name}' is not a message type")),
+                None => self.wrong(at, format!("undeclared reference to '{name}' (in container '')")),
+            };
+        }
+        for field in fields {
+            let found = self.entry(field.optional, &field.value);
+            match made::field(name, &field.name) {
+                Some(wanted) if Bindings::default().fits(&wanted, &found) => {}
+                Some(wanted) => {
+                    let why = format!(
+                        "expected type of field '{}' is '{wanted}' but provided type is '{found}'",
+                        field.name
+                    );
+                    self.wrong(field.at, why);
+                }
+                None => {
+                    // it is known, but of no type
+                    let why = format!(
+                        "expected type of field '{}' is '' but provided type is '{found}'",
+                        field.name
+                    );
+                    self.wrong(field.at, why);
+                }
+            }
+        }
+        Type::Made(name.into())
     }
 
     /// The type of an element, which may be one only if it has a value.
@@ -173,6 +215,7 @@ impl Checker {
             "type" => Some(Type::Of(Box::new(Type::Dyn))),
             "dyn" => Some(Type::Dyn),
             "timestamp" | "duration" => None,
+            name if self.patches && made::is_known(name) => Some(Type::Made(name.into())),
             name => library::simple(name),
         };
         match named {
@@ -183,10 +226,14 @@ impl Checker {
 
     fn select(&mut self, at: usize, operand: &Type, field: &str) -> Type {
         match operand {
-            Type::Dyn | Type::Error => operand.clone(),
+            Type::Dyn | Type::Open | Type::Error => operand.clone(),
             Type::Map(_, value) => (**value).clone(),
             Type::Object(declared) => match declared.field(field) {
                 Some(field) => Type::of(&field.declared),
+                None => self.wrong(at, format!("undefined field '{field}'")),
+            },
+            Type::Made(name) => match made::field(name, field) {
+                Some(found) => found,
                 None => self.wrong(at, format!("undefined field '{field}'")),
             },
             Type::Optional(inner) => match self.select(at, inner, field) {
@@ -203,7 +250,7 @@ impl Checker {
         let global = target
             .and_then(qualified)
             .map(|space| format!("{space}.{name}"))
-            .filter(|name| library::is_global(name));
+            .filter(|name| library::is_global(name) && (self.patches || name != library::ESCAPE_KEY));
         let (name, target) = match &global {
             Some(name) => (name.as_str(), None),
             None => (name, target),
@@ -271,7 +318,7 @@ impl Checker {
         let range = self.of(&fold.range);
         let optional = matches!(fold.kind, FoldKind::OptMap | FoldKind::OptFlatMap);
         let bound = match (&range, optional) {
-            (Type::Dyn | Type::Error, _) => [range.clone(), range.clone()],
+            (Type::Dyn | Type::Open | Type::Error, _) => [range.clone(), range.clone()],
             (Type::Optional(inner), true) => [(**inner).clone(), Type::Error],
             (Type::List(element), false) if fold.names.len() == 1 => [(**element).clone(), Type::Error],
             (Type::List(element), false) => [INT, (**element).clone()],
@@ -336,7 +383,7 @@ impl Checker {
                 Type::Map(Box::new(key), Box::new(body))
             }
             FoldKind::TransformMapEntry => match body {
-                body @ (Type::Map(..) | Type::Dyn | Type::Error) => body,
+                body @ (Type::Map(..) | Type::Dyn | Type::Open | Type::Error) => body,
                 body => {
                     let open = Type::Map(Box::new(Type::Dyn), Box::new(Type::Dyn));
                     self.mismatch(at, "cel.@mapInsert", false, &[open, body])
@@ -344,7 +391,7 @@ impl Checker {
             },
             FoldKind::OptMap => Type::Optional(Box::new(body)),
             FoldKind::OptFlatMap => match body {
-                body @ (Type::Optional(_) | Type::Dyn | Type::Error) => body,
+                body @ (Type::Optional(_) | Type::Dyn | Type::Open | Type::Error) => body,
                 body => self.mismatch(
                     at,
                     "_?_:_",

@@ -217,7 +217,11 @@ impl Estimator<'_> {
                     ..self.node(expr, cost, Vec::new())
                 }
             }
-            Node::Struct(_) => self.node(expr, Range::exactly(40), Vec::new()),
+            Node::Struct { fields, .. } => {
+                let costs = fields.iter().map(|field| self.of(&field.value).cost);
+                let cost = costs.fold(Range::exactly(40), Range::plus);
+                self.node(expr, cost, Vec::new())
+            }
             Node::Call { name, target, args } => self.call(expr, name, target.as_deref(), args),
             Node::Fold(fold) => match fold.kind {
                 FoldKind::OptMap | FoldKind::OptFlatMap => self.optional(expr, fold),

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::ast::{Expr, Fold, FoldKind, Literal, Node};
+use crate::ast::{Expr, Fold, FoldKind, Init, Literal, Node};
 use crate::declared::Elements;
 use crate::functions;
 use crate::library;
+use crate::made;
 use crate::parser::qualified;
 use crate::value::{Key, Value};
 
@@ -158,7 +159,7 @@ impl Evaluation<'_> {
             Node::Logic { and, args } => self.logic(*and, args, scope),
             Node::List(elements) => self.list(elements, scope),
             Node::Map(entries) => self.map(entries, scope),
-            Node::Struct(name) => Err(EvalError::new(format!("unknown type: {name}"))),
+            Node::Struct { name, fields } => self.object(name, fields, scope),
             Node::Fold(fold) => self.fold(fold, scope),
         }
     }
@@ -188,6 +189,31 @@ impl Evaluation<'_> {
             }
         }
         Ok(Value::List(Arc::new(list)))
+    }
+
+    fn object<'s, 'a>(&mut self, name: &str, fields: &'s [Init], scope: &Scope<'s, 'a>) -> Found<'a> {
+        let mut made = BTreeMap::new();
+        for field in fields {
+            let value = match (field.optional, self.eval(&field.value, scope)?) {
+                (true, Value::Optional(Some(inner))) => *inner,
+                (true, Value::Optional(None)) => {
+                    made.remove(&field.name);
+                    continue;
+                }
+                (true, other) => {
+                    let why = format!(
+                        "cannot initialize optional entry '{}' from non-optional value {}",
+                        field.name,
+                        other.type_name()
+                    );
+                    return Err(EvalError::new(why));
+                }
+                (false, value) => value,
+            };
+            made.insert(field.name.clone(), value);
+        }
+        self.pay(40)?;
+        made::make(name, made)
     }
 
     fn map<'s, 'a>(&mut self, entries: &'s [(bool, Expr, Expr)], scope: &Scope<'s, 'a>) -> Found<'a> {

@@ -19,6 +19,7 @@ mod instant;
 mod lexer;
 mod library;
 mod literals;
+mod made;
 mod parser;
 mod plan;
 mod program;
@@ -31,6 +32,7 @@ mod value;
 pub use declared::{Declared, Elements, Field, REQUEST_SIZE, Shape, escape, is_identifier};
 pub use eval::{Authorizer, Check, EvalError, Lazy};
 pub use instant::Instant;
+pub use made::{Made, OBJECT, PATCH};
 pub use program::{Compiled, Environment, Evaluated, Program};
 pub use value::Value;
 

@@ -52,6 +52,7 @@ string.lastIndexOf(string,int)->int; string.lowerAscii()->string; string.upperAs
 string.replace(string,string)->string; string.replace(string,string,int)->string; string.split(string)->list(string)
 string.split(string,int)->list(string); string.substring(int)->string; string.substring(int,int)->string
 list(string).join()->string; list(string).join(string)->string; string.format(list(dyn))->string; strings.quote(string)->string
+jsonpatch.escapeKey(string)->string
 string.find(string)->string; string.findAll(string)->list(string); string.findAll(string,int)->list(string)
 list(int).isSorted()->bool; list(uint).isSorted()->bool; list(double).isSorted()->bool; list(bool).isSorted()->bool
 list(string).isSorted()->bool; list(bytes).isSorted()->bool; list(timestamp).isSorted()->bool; list(duration).isSorted()->bool
@@ -98,8 +99,11 @@ resourcecheck.check(string)->decision; decision.allowed()->bool; decision.reason
 ";
 
 /// Functions whose names have a dot: what stands before it is no value.
-const NAMESPACES: [&str; 6] = ["optional", "sets", "lists", "strings", "format", "ip"];
-const GLOBAL: [&str; 24] = [
+const NAMESPACES: [&str; 7] = ["optional", "sets", "lists", "strings", "format", "ip", "jsonpatch"];
+/// A function that only expressions know that change objects.
+pub(crate) const ESCAPE_KEY: &str = "jsonpatch.escapeKey";
+const GLOBAL: [&str; 25] = [
+    ESCAPE_KEY,
     "optional.none",
     "optional.of",
     "optional.ofNonZeroValue",

@@ -15,7 +15,8 @@ pub(crate) fn mixed(expr: &Expr, types: &Types) -> Vec<Finding> {
 fn visit(expr: &Expr, types: &Types, findings: &mut Vec<Finding>) {
     let mut inner = |expr: &Expr| visit(expr, types, findings);
     match &expr.node {
-        Node::Literal(_) | Node::Ident(_) | Node::Struct(_) => {}
+        Node::Literal(_) | Node::Ident(_) => {}
+        Node::Struct { fields, .. } => fields.iter().for_each(|field| inner(&field.value)),
         Node::Select { operand, .. } | Node::Has { operand, .. } => inner(operand),
         // whatever stands in what is formatted
         Node::Call { name, .. } if name == "format" => {}

@@ -1,6 +1,6 @@
 //! From tokens to trees.
 
-use crate::ast::{Expr, Fold, FoldKind, Literal, Node};
+use crate::ast::{Expr, Fold, FoldKind, Init, Literal, Node};
 use crate::errors::Finding;
 use crate::lexer::{Kind, Token, tokens};
 
@@ -298,7 +298,7 @@ impl Parser {
             } else if self.sign() == Some("{")
                 && let Some(name) = qualified(&expr)
             {
-                return self.structure(at, name);
+                expr = self.structure(at, name)?;
             } else {
                 return Some(expr);
             }
@@ -307,24 +307,32 @@ impl Parser {
 
     fn structure(&mut self, at: usize, name: String) -> Option<Expr> {
         self.at += 1;
+        let mut fields = Vec::new();
         while !self.take("}") {
-            self.take("?");
-            match self.token().map(|token| token.kind.clone()) {
-                Some(Kind::Ident(_) | Kind::Quoted(_)) => self.at += 1,
+            let optional = self.take("?");
+            let field = match self.token().map(|token| token.kind.clone()) {
+                Some(Kind::Ident(name) | Kind::Quoted(name)) => name,
                 _ => {
                     let found = self.shown();
                     return self.fail(format!(
-                        "mismatched input '{found}' expecting {{'}}', ',', '?', IDENTIFIER}}"
+                        "mismatched input '{found}' expecting {{'}}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}}"
                     ));
                 }
-            }
+            };
+            self.at += 1;
+            let colon = self.place();
             self.expect(":", "':'")?;
-            self.expression()?;
+            fields.push(Init {
+                at: colon,
+                name: field,
+                optional,
+                value: self.expression()?,
+            });
             if !self.take(",") && self.sign() != Some("}") {
                 return self.expect("}", "{'}', ','}").and(None);
             }
         }
-        Some(Expr::new(at, Node::Struct(name)))
+        Some(Expr::new(at, Node::Struct { name, fields }))
     }
 
     fn arguments(&mut self, close: &'static str, expected: &str) -> Option<Vec<Expr>> {
@@ -499,7 +507,7 @@ impl Parser {
         range: Expr,
         args: Vec<Expr>,
     ) -> Option<Expr> {
-        if kind == FoldKind::SortBy && matches!(range.node, Node::Literal(_) | Node::Map(_) | Node::Struct(_)) {
+        if kind == FoldKind::SortBy && matches!(range.node, Node::Literal(_) | Node::Map(_) | Node::Struct { .. }) {
             let why = "sortBy can only be applied to a list, identifier, comprehension, call or select expression";
             self.findings.push(Finding::new(range.at, why));
             return None;

@@ -20,7 +20,14 @@ pub(crate) fn unusable(expr: &Expr) -> Option<String> {
 fn constant(expr: &Expr) -> Result<Constant, EvalError> {
     match &expr.node {
         Node::Literal(literal) => Ok(Some(of_literal(literal))),
-        Node::Ident(_) | Node::Struct(_) => Ok(None),
+        Node::Ident(_) => Ok(None),
+        Node::Struct { fields, .. } => {
+            let values = fields.iter().map(|field| &field.value);
+            values
+                .map(constant)
+                .try_for_each(|value| value.map(drop))
+                .map(|()| None)
+        }
         Node::Select { operand, .. } | Node::Has { operand, .. } => constant(operand).map(|_| None),
         Node::Logic { args, .. } => args.iter().try_for_each(|arg| constant(arg).map(drop)).map(|()| None),
         Node::List(elements) => {

@@ -19,6 +19,7 @@ use crate::value::Value;
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     variables: BTreeMap<String, Arc<Declared>>,
+    patches: bool,
 }
 
 /// What an expression's value is.
@@ -68,6 +69,7 @@ impl Environment {
             .map(|(name, declared)| (name.to_owned(), declared));
         Self {
             variables: variables.collect(),
+            patches: false,
         }
     }
 
@@ -75,6 +77,13 @@ impl Environment {
     #[must_use]
     pub fn with(mut self, name: &str, declared: Arc<Declared>) -> Self {
         self.variables.insert(name.to_owned(), declared);
+        self
+    }
+
+    /// The same for expressions that may make objects that change others.
+    #[must_use]
+    pub fn with_patches(mut self) -> Self {
+        self.patches = true;
         self
     }
 
@@ -97,7 +106,7 @@ impl Environment {
     pub fn compile(&self, source: &str) -> Result<Program, String> {
         let mut expr = parse(source).map_err(|findings| shown(source, findings))?;
         qualified::resolve(&mut expr, &self.variables);
-        let (found, types) = check(&expr, &self.variables).map_err(|findings| shown(source, findings))?;
+        let (found, types) = check(&expr, &self.variables, self.patches).map_err(|findings| shown(source, findings))?;
         Ok(Program {
             source: source.to_owned(),
             output: found.runtime_name(),
@@ -132,7 +141,8 @@ impl Program {
         while let Some(expr) = open.pop() {
             match &expr.node {
                 Node::Ident(name) if name == variable => return true,
-                Node::Literal(_) | Node::Ident(_) | Node::Struct(_) => {}
+                Node::Literal(_) | Node::Ident(_) => {}
+                Node::Struct { fields, .. } => open.extend(fields.iter().map(|field| &field.value)),
                 Node::Select { operand, .. } | Node::Has { operand, .. } => open.push(operand),
                 Node::Call { target, args, .. } => open.extend(target.iter().map(|target| &**target).chain(args)),
                 Node::Logic { args, .. } => open.extend(args),
@@ -324,6 +334,54 @@ mod tests {
         ] {
             assert_eq!(run(source), Err(expected.to_owned()), "{source}");
         }
+    }
+
+    #[test]
+    fn objects_that_change_others() {
+        let environment = Environment::new([("self", declared())]).with_patches();
+        let run = |source: &str| {
+            let program = environment.compile(source).map_err(|why| why.to_string())?;
+            let evaluated = program.run(Vec::new(), None, crate::CALL_LIMIT);
+            Ok::<_, String>((
+                program.output,
+                evaluated.value.map_err(|why| why.to_string())?,
+                evaluated.cost,
+            ))
+        };
+        let source =
+            "Object{spec: Object.spec{replicas: 3, ?paused: optional.none(), list: [Object.spec.list{name: 'a'}]}}";
+        let (output, value, cost) = run(source).expect("it is an object");
+        let expected = json!({"spec": {"replicas": 3, "list": [{"name": "a"}]}});
+        assert_eq!((output.as_str(), value.configuration()), ("Object", Ok(expected)));
+        assert_eq!(cost, 40 * 3 + 10 + 1);
+        let (_, value, _) = run("Object{spec: Object.metadata{}}").expect("it is one");
+        let why = value.configuration().expect_err("it is misnamed");
+        assert_eq!(
+            why,
+            "type mismatch: unexpected type name \"Object.metadata\", expected \"Object.spec\", which matches field name path from root Object type"
+        );
+        let source =
+            "true ? [] : [JSONPatch{op: 'add', path: '/' + jsonpatch.escapeKey('a/b~c'), value: Object.x{y: 1.0}}]";
+        assert_eq!(run(source).map(|found| found.0), Ok("list(JSONPatch)".to_owned()));
+        let (_, value, _) = run(&source.replace("true", "false")).expect("it is a patch");
+        let expected = json!([{"op": "add", "path": "/a~1b~0c", "value": {"y": 1}}]);
+        assert_eq!(value.json_patch(), Ok(expected));
+        for (source, expected) in [
+            (
+                "JSONPatch{op: 1}",
+                "expected type of field 'op' is 'string' but provided type is 'int'",
+            ),
+            ("Other{}", "undeclared reference to 'Other' (in container '')"),
+            ("string{}", "'string' is not a message type"),
+            ("self{}", "'object' is not a type"),
+        ] {
+            let why = run(source).expect_err(source);
+            assert!(why.contains(expected), "{source}: {why}");
+        }
+        let unknown = Environment::default()
+            .compile("Object{}")
+            .expect_err("it is no such expression");
+        assert!(unknown.contains("undeclared reference to 'Object'"), "{unknown}");
     }
 
     #[test]

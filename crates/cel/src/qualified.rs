@@ -39,7 +39,8 @@ impl Resolver<'_> {
             return;
         }
         match &mut expr.node {
-            Node::Literal(_) | Node::Ident(_) | Node::Struct(_) => {}
+            Node::Literal(_) | Node::Ident(_) => {}
+            Node::Struct { fields, .. } => fields.iter_mut().for_each(|field| self.visit(&mut field.value)),
             Node::Select { operand, .. } | Node::Has { operand, .. } => self.visit(operand),
             Node::Call { target, args, .. } => {
                 target.iter_mut().for_each(|target| self.visit(target));

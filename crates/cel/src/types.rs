@@ -10,6 +10,8 @@ use crate::declared::{Declared, Shape};
 pub(crate) enum Type {
     /// Checked when evaluated.
     Dyn,
+    /// Whatever the place wants: of the elements of an empty list.
+    Open,
     /// What is wrong was reported already.
     Error,
     Null,
@@ -23,6 +25,8 @@ pub(crate) enum Type {
     /// Types of libraries, by their full name.
     Abstract(&'static str),
     Object(Arc<Declared>),
+    /// Of an object that an expression makes, by its name.
+    Made(Arc<str>),
     /// A type parameter of a function.
     Param(char),
 }
@@ -34,7 +38,7 @@ pub(crate) const STRING: Type = Type::Simple("string");
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Dyn => f.write_str("dyn"),
+            Self::Dyn | Self::Open => f.write_str("dyn"),
             Self::Error => f.write_str("!error!"),
             Self::Null => f.write_str("null"),
             Self::Simple(name) | Self::Abstract(name) => f.write_str(name),
@@ -43,6 +47,7 @@ impl fmt::Display for Type {
             Self::Optional(inner) => write!(f, "optional_type({inner})"),
             Self::Of(inner) => write!(f, "type({inner})"),
             Self::Object(declared) => f.write_str(declared.object_name()),
+            Self::Made(name) => f.write_str(name),
             Self::Param(name) => write!(f, "{name}"),
         }
     }
@@ -104,7 +109,7 @@ impl Type {
     /// The name of the type without that of its parts.
     pub(crate) fn name(&self) -> &str {
         match self {
-            Self::Dyn => "dyn",
+            Self::Dyn | Self::Open => "dyn",
             Self::Error => "!error!",
             Self::Null => "null_type",
             Self::Simple("timestamp") => "google.protobuf.Timestamp",
@@ -115,24 +120,28 @@ impl Type {
             Self::Optional(_) => "optional_type",
             Self::Of(_) => "type",
             Self::Object(declared) => declared.object_name(),
+            Self::Made(name) => name,
             Self::Param(_) => "",
         }
     }
 
     pub(crate) fn is_dyn(&self) -> bool {
-        matches!(self, Self::Dyn | Self::Error)
+        matches!(self, Self::Dyn | Self::Open | Self::Error)
     }
 
     /// Whether nothing tells the two apart.
     pub(crate) fn is(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Dyn, Self::Dyn) | (Self::Error, Self::Error) | (Self::Null, Self::Null) => true,
+            (Self::Dyn | Self::Open, Self::Dyn | Self::Open)
+            | (Self::Error, Self::Error)
+            | (Self::Null, Self::Null) => true,
             (Self::Simple(a), Self::Simple(b)) | (Self::Abstract(a), Self::Abstract(b)) => a == b,
             (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => a.is(b),
             // types of types are one type
             (Self::Of(_), Self::Of(_)) => true,
             (Self::Map(ak, av), Self::Map(bk, bv)) => ak.is(bk) && av.is(bv),
             (Self::Object(a), Self::Object(b)) => Arc::ptr_eq(a, b),
+            (Self::Made(a), Self::Made(b)) => a == b,
             (Self::Param(a), Self::Param(b)) => a == b,
             _ => false,
         }
@@ -144,16 +153,31 @@ impl Type {
             Self::Null
                 | Self::Abstract(_)
                 | Self::Object(_)
+                | Self::Made(_)
                 | Self::Optional(_)
                 | Self::Simple("timestamp" | "duration")
         )
+    }
+
+    /// The type with what is open in it as another one has it, which it fits.
+    fn closed_by(&self, other: &Self) -> Self {
+        let closed = |own: &Self, other: &Self| Box::new(own.closed_by(other));
+        match (self, other) {
+            (Self::Open, other) => other.clone(),
+            (Self::List(own), Self::List(other)) => Self::List(closed(own, other)),
+            (Self::Optional(own), Self::Optional(other)) => Self::Optional(closed(own, other)),
+            (Self::Map(key, value), Self::Map(other_key, other_value)) => {
+                Self::Map(closed(key, other_key), closed(value, other_value))
+            }
+            _ => self.clone(),
+        }
     }
 
     /// The type of both; `dyn` where they have none in common.
     pub(crate) fn join(self, other: Self) -> Self {
         let mut bound = Bindings::default();
         if bound.fits(&self, &other) {
-            return if other.is_dyn() { other } else { self };
+            return if other.is_dyn() { other } else { self.closed_by(&other) };
         }
         match Bindings::default().fits(&other, &self) {
             true => other,
@@ -175,14 +199,16 @@ impl Bindings {
                 return true;
             };
             let fits = self.fits(&known, actual) || self.fits(actual, &known);
-            // the wider one counts
-            if fits && (actual.is_dyn() || matches!(known, Type::Null)) {
-                self.0.insert(*name, actual.clone());
+            if fits {
+                // the wider one counts
+                let wider = actual.is_dyn() && !matches!(actual, Type::Open) || matches!(known, Type::Null);
+                let bound = if wider { actual.clone() } else { known.closed_by(actual) };
+                self.0.insert(*name, bound);
             }
             return fits;
         }
         match (formal, actual) {
-            (Type::Dyn | Type::Error, _) | (_, Type::Dyn | Type::Error) => true,
+            (Type::Dyn | Type::Open | Type::Error, _) | (_, Type::Dyn | Type::Open | Type::Error) => true,
             (formal, Type::Null) => formal.is_nullable(),
             (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => self.fits(a, b),
             (Type::Map(ak, av), Type::Map(bk, bv)) => self.fits(ak, bk) && self.fits(av, bv),
@@ -195,7 +221,7 @@ impl Bindings {
     pub(crate) fn filled(&self, formal: &Type) -> Type {
         let boxed = |inner: &Type| Box::new(self.filled(inner));
         match formal {
-            Type::Param(name) => self.0.get(name).cloned().unwrap_or(Type::Dyn),
+            Type::Param(name) => self.0.get(name).cloned().unwrap_or(Type::Open),
             Type::List(inner) => Type::List(boxed(inner)),
             Type::Optional(inner) => Type::Optional(boxed(inner)),
             Type::Of(inner) => Type::Of(boxed(inner)),

@@ -14,6 +14,7 @@ use crate::declared::{Declared, Elements, Shape};
 use crate::eval::Check;
 use crate::functions;
 use crate::instant::Instant;
+use crate::made::{self, Made};
 use gardener_apimachinery::link::Link;
 
 /// A value.
@@ -37,6 +38,8 @@ pub enum Value<'a> {
     List(Arc<Vec<Value<'a>>>),
     /// A map that an expression made.
     Map(Arc<BTreeMap<Key, Value<'a>>>),
+    /// An object that an expression made.
+    Made(Arc<Made<'a>>),
     /// A list or an object of JSON, and what is declared of it.
     Json(&'a Json, Option<&'a Declared>),
     /// A time.
@@ -128,6 +131,8 @@ impl<'a> Value<'a> {
             Self::Bytes(_) => "bytes",
             Self::List(_) | Self::Json(Json::Array(_), _) => "list",
             Self::Map(_) | Self::Json(..) => "map",
+            Self::Made(made) if *made.name == *made::PATCH => made::PATCH,
+            Self::Made(_) => made::OBJECT,
             Self::Timestamp(_) => "google.protobuf.Timestamp",
             Self::Duration(_) => "google.protobuf.Duration",
             Self::Type(_) => "type",
@@ -154,6 +159,8 @@ impl<'a> Value<'a> {
             Self::Bytes(_) => "types.Bytes",
             Self::List(_) => "*types.baseList",
             Self::Map(_) => "*types.baseMap",
+            Self::Made(made) if *made.name == *made::PATCH => "*mutation.JSONPatchVal",
+            Self::Made(_) => "*dynamic.ObjectVal",
             Self::Json(Json::Array(_), Some(_)) => "*common.unstructuredList",
             Self::Json(_, Some(_)) => "*common.unstructuredMap",
             Self::Json(Json::Array(_), None) => "[]interface {}",
@@ -233,6 +240,7 @@ impl<'a> Value<'a> {
     pub(crate) fn member(&self, key: &Key) -> Option<Value<'a>> {
         match (self, key) {
             (Self::Map(map), key) => map.get(key).cloned(),
+            (Self::Made(made), Key::Text(name)) => made.fields.get(name).cloned(),
             (Self::Json(Json::Object(members), declared), Key::Text(name)) => {
                 let declared: Option<&'a Declared> = *declared;
                 match declared.map(|declared| (&declared.shape, declared)) {
@@ -306,6 +314,10 @@ impl<'a> Value<'a> {
             (Self::Cidr(a), Self::Cidr(b)) => a == b,
             (Self::Semver(a), Self::Semver(b)) => a.cmp_precedence(b) == Ordering::Equal,
             (Self::Check(a), Self::Check(b)) => a == b,
+            (Self::Made(a), Self::Made(b)) => {
+                let same = |(name, value): (&String, &Value<'_>)| b.fields.get(name).is_some_and(|own| value.same(own));
+                a.name == b.name && a.fields.len() == b.fields.len() && a.fields.iter().all(same)
+            }
             _ => self.same_parts(other),
         }
     }

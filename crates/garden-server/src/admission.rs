@@ -213,6 +213,8 @@ mod tests {
         let missing: Vec<_> = all.iter().filter(|name| !left.contains(name)).collect();
         assert_eq!(missing, [&"ShootDNS", &"ShootValidator", &"ValidatingAdmissionWebhook"]);
         assert!(!all.contains(&"ShootDNSRewriting") && names("ShootDNSRewriting", "").contains(&"ShootDNSRewriting"));
+        let enabled = names("MutatingAdmissionPolicy", "");
+        assert!(!all.contains(&"MutatingAdmissionPolicy") && enabled.contains(&"MutatingAdmissionPolicy"));
         // those that upstream has, too, run in its order
         let order: Vec<_> = KNOWN.into_iter().filter(|name| all.contains(name)).collect();
         assert_eq!(

@@ -8,7 +8,7 @@ use gardener_apiserver::definition::Admission;
 use gardener_apiserver::kubernetes::resource_quota::ResourceQuota;
 use gardener_apiserver::kubernetes::{self, NamespaceLifecycle};
 use gardener_apiserver::openapi::Documents;
-use gardener_apiserver::policies::ValidatingAdmissionPolicy;
+use gardener_apiserver::policies::{MutatingAdmissionPolicy, ValidatingAdmissionPolicy};
 use gardener_apiserver::rbac::Rbac;
 use gardener_apiserver::webhooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
 use gardener_apiserver::{ClusterConfig, LogicalCluster, ResourceSet, Server};
@@ -46,6 +46,7 @@ pub fn admission_plugins(configuration: &admission::Configuration) -> Vec<Arc<dy
     let mut plugins: Vec<Arc<dyn Admission>> = vec![Arc::new(NamespaceLifecycle)];
     plugins.extend(admission::plugins(configuration));
     plugins.extend(admission::webhooks::plugins(configuration.resource_size()));
+    plugins.push(Arc::new(MutatingAdmissionPolicy));
     plugins.push(Arc::new(MutatingAdmissionWebhook));
     plugins.push(Arc::new(ValidatingAdmissionPolicy));
     plugins.push(Arc::new(ValidatingAdmissionWebhook));

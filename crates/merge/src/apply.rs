@@ -122,6 +122,26 @@ pub fn unreadable(object: &Value, schema: &Schema) -> Option<String> {
     (!found.is_empty()).then(|| detail(&found))
 }
 
+/// Merges a configuration into an object without regard to who owns what.
+///
+/// # Errors
+/// Either does not fit the schema, or the configuration has lists or maps that it would replace as a whole.
+pub fn overlay(object: &Value, config: &Value, schema: &Schema) -> Result<Value, String> {
+    typed::check(config, schema)
+        .map_err(|found| format!("failed to convert patch object to typed object: {}", detail(&found)))?;
+    let atomics = typed::atomics(config, schema);
+    if !atomics.is_empty() {
+        return Err(format!(
+            "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {}",
+            atomics.join(", ")
+        ));
+    }
+    if let Some(why) = unreadable(object, schema) {
+        return Err(format!("failed to convert original object to typed object: {why}"));
+    }
+    Ok(typed::merge(object, config, schema))
+}
+
 fn misfits(object: &Value, schema: &Schema) -> Vec<String> {
     let mut found = typed::check(object, schema).err().unwrap_or_default();
     found.retain(|why| !why.contains(typed::TWICE));

@@ -24,6 +24,9 @@ const MAX_DEPTH: usize = 120;
 /// What is wrong with paths that lead nowhere.
 const MISSING: &str = "missing value";
 
+/// How it ends what is said of a `test` that fails.
+const TEST_FAILED: &str = ": test failed";
+
 /// A list of operations.
 pub struct JsonPatch<'p> {
     operations: Vec<Operation<'p>>,
@@ -127,7 +130,10 @@ impl<'p> JsonPatch<'p> {
                 "copy" => operation.copy(&mut patched, &mut copied),
                 other => Err(format!("Unexpected kind: {other}")),
             };
-            done.map_err(PatchError::DoesNotApply)?;
+            done.map_err(|why| match why.ends_with(TEST_FAILED) {
+                true => PatchError::TestFailed(why),
+                false => PatchError::DoesNotApply(why),
+            })?;
         }
         Ok(patched)
     }
@@ -250,7 +256,7 @@ impl Operation<'_> {
         };
         match *found == self.value() {
             true => Ok(()),
-            false => Err(format!("testing value {path} failed: test failed")),
+            false => Err(format!("testing value {path} failed{TEST_FAILED}")),
         }
     }
 

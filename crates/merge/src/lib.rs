@@ -16,7 +16,7 @@ pub mod scale;
 pub mod strategic;
 pub mod typed;
 
-pub use apply::{ApplyError, Conflict, InVersion, Manager, apply, unreadable, update, update_across};
+pub use apply::{ApplyError, Conflict, InVersion, Manager, apply, overlay, unreadable, update, update_across};
 pub use json_patch::JsonPatch;
 pub use managed::Operation;
 pub use patch::{PatchError, merge_patch};

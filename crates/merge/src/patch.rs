@@ -18,9 +18,12 @@ pub enum PatchError {
     /// The patch has more operations than an API server takes.
     #[error("The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {0}")]
     TooManyOperations(usize),
-    /// The patch does not fit the object: a `test` fails, a path leads nowhere.
+    /// The patch does not fit the object: a path leads nowhere.
     #[error("{0}")]
     DoesNotApply(String),
+    /// A `test` of the patch fails.
+    #[error("{0}")]
+    TestFailed(String),
     /// The patch is none, or a directive has another form than it must.
     #[error("{0}")]
     Format(String),
@@ -37,7 +40,7 @@ impl From<PatchError> for ApiError {
             }
             PatchError::TooManyOperations(_) => Self::new(413, "RequestEntityTooLarge", error.to_string()),
             // The API server tells no more than this.
-            PatchError::DoesNotApply(_) => Self::new(
+            PatchError::DoesNotApply(_) | PatchError::TestFailed(_) => Self::new(
                 422,
                 "Invalid",
                 "the server rejected our request due to an error in our request",

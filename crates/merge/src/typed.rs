@@ -650,6 +650,38 @@ pub fn check(value: &Value, schema: &Schema) -> Result<(), Vec<String>> {
     if found.is_empty() { Ok(()) } else { Err(found) }
 }
 
+/// The paths of lists and maps in a value that are one field each: a change of them replaces them.
+pub fn atomics(value: &Value, schema: &Schema) -> Vec<String> {
+    let mut found = Vec::new();
+    atomics_at(Type::from(schema), value, "", &mut found);
+    found
+}
+
+fn atomics_at(kind: Type<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
+    match (value, kind.schema.map_or(Kind::Any, Schema::kind)) {
+        (Value::Object(members), Kind::Any | Kind::Object) => {
+            if !kind.is_walked() {
+                found.push(path.to_owned());
+            }
+            for (name, value) in members {
+                // what has no field of its own is not looked at
+                if let (child, true) = kind.member(name) {
+                    atomics_at(child, value, &format!("{path}.{name}"), found);
+                }
+            }
+        }
+        (Value::Array(elements), Kind::Any | Kind::Array) => {
+            if kind.relation() == Relation::Atomic {
+                found.push(path.to_owned());
+            }
+            for (at, element) in elements.iter().enumerate() {
+                atomics_at(kind.items(), element, &format!("{path}[{at}]"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
 /// A value of a wrong type, as upstream shows it where it expected something.
 fn got(expected: &str, value: &Value) -> String {
     match (expected, value) {

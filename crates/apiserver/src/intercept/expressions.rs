@@ -128,6 +128,11 @@ pub(crate) fn environment(known: Known) -> Environment {
     environment
 }
 
+/// The type of what says what an object shall have.
+const CONFIGURATION: &str = gardener_cel::OBJECT;
+/// The type of a JSON patch.
+const JSON_PATCH: &str = "list(JSONPatch)";
+
 /// What an expression's value must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Returns {
@@ -137,6 +142,10 @@ pub(crate) enum Returns {
     Text,
     /// A text, or nothing.
     TextOrNull,
+    /// What an object shall have.
+    Configuration,
+    /// Operations of a JSON patch.
+    Patch,
     /// Anything.
     Any,
 }
@@ -150,6 +159,8 @@ impl Returns {
                 matches!(program.result, Compiled::Text | Compiled::Null),
                 "one of [string null_type]",
             ),
+            Self::Configuration => (program.output == CONFIGURATION, CONFIGURATION),
+            Self::Patch => (program.output == JSON_PATCH, JSON_PATCH),
             Self::Any => (true, ""),
         };
         match fits {

@@ -37,6 +37,25 @@ impl Form {
     }
 }
 
+impl Form {
+    /// The object in the form in which it is stored.
+    ///
+    /// # Errors
+    /// It cannot be converted.
+    pub(crate) async fn to_stored(
+        cluster: &LogicalCluster,
+        attributes: &Attributes<'_>,
+        invocation: &Invocation,
+        mut object: Value,
+    ) -> Result<Value, ApiError> {
+        if is_main_kind(attributes) {
+            let own = attributes.definition;
+            conversion::convert(cluster, own, &mut [&mut object], &invocation.version, stored(own)).await?;
+        }
+        Ok(object)
+    }
+}
+
 /// A request's objects in every form that somebody asked for, each made once.
 #[derive(Default)]
 pub(crate) struct Forms(Vec<(Invocation, Form)>);
@@ -63,6 +82,12 @@ impl Forms {
         };
         let form = self.0.get(at).map(|(_, form)| form);
         form.ok_or_else(|| ApiError::internal("a form that was just made is gone"))
+    }
+
+    /// The object in a form that was made, to change it.
+    pub(crate) fn object_mut(&mut self, invocation: &Invocation) -> Option<&mut Option<Value>> {
+        let form = self.0.iter_mut().find(|(known, _)| known.is_same_form(invocation));
+        form.map(|(_, form)| &mut form.object)
     }
 
     /// The objects in a form that was made.
@@ -109,4 +134,57 @@ pub(crate) fn stored(definition: &Definition) -> &str {
 /// A version, whether it is served or not.
 pub(crate) fn known<'a>(definition: &'a Definition, version: &str) -> Option<&'a Version> {
     definition.versions.iter().find(|own| own.name == version)
+}
+
+/// Brings what a patch made into the form of its version: types, known fields, defaults.
+///
+/// # Errors
+/// It is none of its kind.
+pub(crate) fn shape(
+    definition: &Definition,
+    invocation: &Invocation,
+    attributes: &Attributes<'_>,
+    object: &mut Value,
+) -> Result<(), String> {
+    let Some(version) = known(definition, &invocation.version) else {
+        return Ok(());
+    };
+    if definition.is_go_type() {
+        keeps_kind(definition, version, object)?;
+    }
+    if let Some(schema) = &version.schema {
+        schema.canonicalize(object);
+        schema
+            .decode(object, &version.kind)
+            .map_err(|error| error.to_string())?;
+        // what is unknown of custom resources stays until they are stored
+        if version.prunes && !definition.strategy.validates_schema() {
+            schema.prune(object);
+        }
+        if version.completes {
+            schema.drop_empty(object);
+        }
+        if definition.strategy.validates_schema() {
+            schema.apply_defaults(object);
+        }
+    }
+    definition.strategy.default(attributes.context, object);
+    Ok(())
+}
+
+/// Refuses an object that a patch made one of another kind.
+fn keeps_kind(definition: &Definition, version: &Version, object: &Value) -> Result<(), String> {
+    let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (group, own_version) = text("apiVersion").rsplit_once('/').unwrap_or(("", text("apiVersion")));
+    if (group, own_version, text("kind")) == (&definition.group, &version.name, &version.kind) {
+        return Ok(());
+    }
+    let package = match definition.group.split('.').next() {
+        None | Some("") => "core",
+        Some(first) => first,
+    };
+    let (own, kind) = (text("kind"), &version.kind);
+    Err(format!(
+        "converting ({own_version}.{own}) to ({package}.{kind}): unknown conversion"
+    ))
 }

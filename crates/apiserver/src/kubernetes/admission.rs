@@ -14,7 +14,7 @@ use super::runtime_class::{RuntimeClass, unaskable};
 use super::topology_labels::PodTopologyLabels;
 use crate::definition::{Admission, Attributes, Context, Operation};
 use crate::meta;
-use crate::policies::ValidatingAdmissionPolicy;
+use crate::policies::{MutatingAdmissionPolicy, ValidatingAdmissionPolicy};
 use crate::user::MASTERS;
 use crate::webhooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
 
@@ -33,6 +33,7 @@ pub fn plugins(mounts_tokens: bool) -> Vec<Arc<dyn Admission>> {
         Arc::new(CertificateSubjectRestriction),
         Arc::new(DefaultIngressClass),
         Arc::new(PodTopologyLabels),
+        Arc::new(MutatingAdmissionPolicy),
         Arc::new(MutatingAdmissionWebhook),
         Arc::new(ValidatingAdmissionPolicy),
         Arc::new(ValidatingAdmissionWebhook),

@@ -215,7 +215,10 @@ fn validate_validation(
 /// What is wrong with a policy, and what with the rest of one that validates.
 fn validate(policy: &Value, old: Option<&Value>, validates: bool) -> ErrorList {
     let spec = spec_of(policy);
-    let mut compiler = Compiler::new(spec.get("paramKind").is_some(), !list(spec, "variables").is_empty());
+    let mut compiler = Compiler::new(
+        spec.get("paramKind").is_some(),
+        !validates || !list(spec, "variables").is_empty(),
+    );
     let mut errors = validate_policy(policy, old, validates, &mut compiler);
     errors.extend(match validates {
         true => validate_validations(policy, &compiler),
@@ -248,7 +251,7 @@ fn validate_mutations(spec: &Value, compiler: &Compiler) -> ErrorList {
         let why = "mutations must contain at least one item";
         errors.push(Error::required(&path.child("mutations"), why));
     }
-    let environment = compiler.full();
+    let environment = compiler.patches();
     for (index, mutation) in mutations.iter().enumerate() {
         validate_mutation(
             mutation,
@@ -268,16 +271,19 @@ fn validate_mutations(spec: &Value, compiler: &Compiler) -> ErrorList {
 }
 
 fn validate_mutation(mutation: &Value, environment: &Environment, path: &Path, errors: &mut ErrorList) {
-    const FORMS: [(&str, &str); 2] = [("ApplyConfiguration", "applyConfiguration"), ("JSONPatch", "jsonPatch")];
+    const FORMS: [(&str, &str, Returns); 2] = [
+        ("ApplyConfiguration", "applyConfiguration", Returns::Configuration),
+        ("JSONPatch", "jsonPatch", Returns::Patch),
+    ];
     let own = text(mutation, "patchType");
     if own.is_empty() {
         return errors.push(Error::required(&path.child("patchType"), ""));
     }
-    let Some((_, wanted)) = FORMS.iter().find(|(form, _)| *form == own) else {
+    let Some((_, wanted, returns)) = FORMS.iter().find(|(form, ..)| *form == own) else {
         return errors.push(Error::not_supported(
             &path.child("patchType"),
             own,
-            &FORMS.map(|(form, _)| form),
+            &FORMS.map(|(form, ..)| form),
         ));
     };
     match mutation.get(*wanted) {
@@ -285,28 +291,20 @@ fn validate_mutation(mutation: &Value, environment: &Environment, path: &Path, e
             let why = format!("must be specified when patchType is {own}");
             errors.push(Error::required(&path.child(wanted), why));
         }
-        Some(patch) => validate_patch(patch, environment, &path.child(wanted).child("expression"), errors),
+        Some(patch) => {
+            let (told, at) = (text(patch, "expression"), path.child(wanted).child("expression"));
+            match told.trim() {
+                "" => errors.push(Error::required(&at, "")),
+                source => validate_expression(source, source, environment, *returns, &at, errors),
+            }
+        }
     }
-    for (_, other) in FORMS
+    for (_, other, _) in FORMS
         .iter()
-        .filter(|(form, key)| *form != own && mutation.get(*key).is_some())
+        .filter(|(form, key, _)| *form != own && mutation.get(*key).is_some())
     {
         let why = format!("must not be specified when patchType is {own}");
         errors.push(Error::invalid(&path.child(other), format!("{{{other}}}"), why));
-    }
-}
-
-fn validate_patch(patch: &Value, environment: &Environment, path: &Path, errors: &mut ErrorList) {
-    let told = text(patch, "expression");
-    let source = told.trim();
-    if source.is_empty() {
-        return errors.push(Error::required(path, ""));
-    }
-    // the types that patches are made of are not known here, so that only what is no expression at all is refused
-    if let Err(why) = environment.compile(source)
-        && why.to_string().contains("Syntax error:")
-    {
-        errors.push(Error::invalid(path, source, format!("compilation failed: {why}")));
     }
 }
 

@@ -7,14 +7,17 @@ use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
+use x509_parser::certificate::X509Certificate;
 use x509_parser::certification_request::X509CertificationRequest;
-use x509_parser::pem::parse_x509_pem;
+use x509_parser::pem::{Pem, parse_x509_pem};
 use x509_parser::prelude::FromDer;
 
 use super::checks::{list, number, text};
 use super::strategy::Kind;
 use crate::definition::{Context, Effect, Subresource};
 use crate::meta;
+
+const GROUP: &str = "certificates.k8s.io";
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.name = meta::path_segment;
@@ -46,6 +49,11 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         Ok(())
     };
     kind.validate = validate;
+    kind.prepare_status = |context, request, old| {
+        keep_decisions(request, old);
+        note_times(request, old, &meta::rfc3339(context.now));
+    };
+    kind.validate_status = |request, old| validate_change(request, old, Part::Status);
     kind.whole_first = true;
     kind.left_alone = |subresource| match subresource {
         "" => &["spec"],
@@ -218,13 +226,182 @@ fn validate(request: &Value) -> ErrorList {
     errors
 }
 
+/// Conditions that are what they are when they are there.
+const DECIDED: [&str; 3] = ["Approved", "Denied", "Failed"];
+/// Conditions that only an approval sets.
+const DECISIONS: [&str; 2] = ["Approved", "Denied"];
+
+/// What of a request a change is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Status,
+    Approval,
+}
+
+fn conditions(request: &Value) -> &[Value] {
+    meta::elements(request, "/status/conditions")
+}
+
+fn of_type<'a>(request: &'a Value, own: &str) -> Vec<&'a Value> {
+    let all = conditions(request).iter();
+    all.filter(|condition| text(condition, "type") == own).collect()
+}
+
+/// Leaves decisions as they were, where as many are there as before.
+fn keep_decisions(request: &mut Value, old: &Value) {
+    for own in DECISIONS {
+        let before = of_type(old, own);
+        if before.len() != of_type(request, own).len() {
+            continue;
+        }
+        let list = request.at_mut("/status/conditions").and_then(Value::as_array_mut);
+        let now = list
+            .into_iter()
+            .flatten()
+            .filter(|condition| text(condition, "type") == own);
+        for (now, before) in now.zip(before) {
+            *now = before.clone();
+        }
+    }
+}
+
+/// Notes when conditions were told, and since when they are what they are.
+fn note_times(request: &mut Value, old: &Value, now: &str) {
+    let list = request.at_mut("/status/conditions").and_then(Value::as_array_mut);
+    for condition in list.into_iter().flatten() {
+        let is_same = |before: &&Value| {
+            ["type", "status"]
+                .iter()
+                .all(|key| text(before, key) == text(condition, key))
+                && !text(before, "lastTransitionTime").is_empty()
+        };
+        let since = conditions(old).iter().find(is_same);
+        let since = since
+            .map_or(now, |before| text(before, "lastTransitionTime"))
+            .to_owned();
+        let Some(members) = condition.as_object_mut() else {
+            continue;
+        };
+        for (key, time) in [("lastUpdateTime", now), ("lastTransitionTime", since.as_str())] {
+            if members.get(key).is_none_or(Value::is_null) {
+                members.insert(key.to_owned(), time.into());
+            }
+        }
+        members.retain(|key, value| !matches!(key.as_str(), "reason" | "message") || value != "");
+    }
+}
+
+/// What is wrong with a change of a request's status. What was wrong before may stay so.
+fn validate_change(request: &Value, old: &Value, part: Part) -> ErrorList {
+    let mut errors = validate_conditions(request, old);
+    let path = Path::new("status");
+    let at = path.child("conditions");
+    let (own, before) = (
+        meta::text(request, "/status/certificate"),
+        meta::text(old, "/status/certificate"),
+    );
+    if own != before
+        && wrong_certificate(before).is_none()
+        && let Some(why) = wrong_certificate(own)
+    {
+        errors.push(Error::invalid(&path.child("certificate"), "<certificate data>", why));
+    }
+    for own in DECIDED {
+        if of_type(request, own).len() < of_type(old, own).len() {
+            let why = format!("updates may not remove a condition of type {}", go_quote(own));
+            errors.push(Error::forbidden(&at, why));
+        }
+    }
+    for own in DECISIONS {
+        if part != Part::Approval && of_type(request, own).len() > of_type(old, own).len() {
+            let why = format!("updates may not add a condition of type {}", go_quote(own));
+            errors.push(Error::forbidden(&at, why));
+        }
+    }
+    if own != before {
+        let at = path.child("certificate");
+        match part {
+            Part::Approval => errors.push(Error::forbidden(&at, "updates may not set certificate content")),
+            Part::Status if !before.is_empty() => {
+                errors.push(Error::forbidden(
+                    &at,
+                    "updates may not modify existing certificate content",
+                ));
+            }
+            Part::Status => {}
+        }
+    }
+    errors
+}
+
+fn validate_conditions(request: &Value, old: &Value) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let path = Path::new("status").child("conditions");
+    let types = |request| {
+        conditions(request)
+            .iter()
+            .map(|condition| text(condition, "type"))
+            .collect::<Vec<_>>()
+    };
+    let (own, before) = (types(request), types(old));
+    let repeats =
+        |types: &[&str]| (0..types.len()).any(|at| types.iter().take(at).any(|own| types.get(at) == Some(own)));
+    let had_both = DECISIONS.iter().all(|decision| before.contains(decision));
+    for (index, condition) in conditions(request).iter().enumerate() {
+        let (ty, status, at) = (text(condition, "type"), text(condition, "status"), path.index(index));
+        if ty.is_empty() && !before.contains(&"") {
+            errors.push(Error::required(&at.child("type"), ""));
+        }
+        let allowed: &[&str] = match DECIDED.contains(&ty) {
+            true => &["True"],
+            false => &["False", "True", "Unknown"],
+        };
+        if status.is_empty() {
+            errors.push(Error::required(&at.child("status"), ""));
+        } else if !allowed.contains(&status) {
+            errors.push(Error::not_supported(&at.child("status"), status, allowed));
+        }
+        let others: Vec<&str> = own.iter().take(index).copied().collect();
+        let opposite = DECISIONS.iter().find(|other| **other != ty);
+        if !had_both && DECISIONS.contains(&ty) && opposite.is_some_and(|other| others.contains(other)) {
+            let why = "Approved and Denied conditions are mutually exclusive";
+            errors.push(Error::invalid(&path, ty, why));
+        }
+        if !repeats(&before) && others.contains(&ty) {
+            errors.push(Error::duplicate(&at.child("type"), ty));
+        }
+    }
+    errors
+}
+
+/// What is wrong with certificates in PEM, if anything.
+fn wrong_certificate(encoded: &str) -> Option<String> {
+    if encoded.is_empty() {
+        return None;
+    }
+    let pem = STANDARD.decode(encoded).unwrap_or_default();
+    let mut blocks = 0;
+    for block in Pem::iter_from_buffer(&pem) {
+        let Ok(block) = block else { break };
+        if block.label != "CERTIFICATE" {
+            let label = go_quote(&block.label);
+            return Some(format!("only CERTIFICATE PEM blocks are allowed, found {label}"));
+        }
+        blocks += 1;
+        if X509Certificate::from_der(&block.contents).is_err() {
+            return Some("x509: malformed certificate".to_owned());
+        }
+    }
+    (blocks == 0).then(|| "must contain at least one CERTIFICATE PEM block".to_owned())
+}
+
 /// `certificatesigningrequests/approval`: changes the conditions `Approved` and `Denied`.
 pub(super) struct Approval;
 
 #[async_trait]
 impl Subresource for Approval {
     fn kind(&self) -> (&'static str, &'static str, &'static str) {
-        ("certificates.k8s.io", "v1", "CertificateSigningRequest")
+        (GROUP, "v1", "CertificateSigningRequest")
     }
 
     fn verbs(&self) -> &'static [&'static str] {
@@ -235,38 +412,38 @@ impl Subresource for Approval {
         if verb == "get" {
             return Ok(Effect::Answer(request.clone()));
         }
+        let mut changed = request.clone();
+        let sent = body.at("/status/conditions").filter(|sent| !sent.is_null());
+        if let Some(status) = changed
+            .as_object_mut()
+            .map(|members| members.entry("status").or_insert_with(|| json!({})))
+            && let Some(status) = status.as_object_mut()
+        {
+            match sent.filter(|sent| sent.as_array().is_none_or(|sent| !sent.is_empty())) {
+                Some(sent) => status.insert("conditions".into(), sent.clone()),
+                None => status.remove("conditions"),
+            };
+        }
+        note_times(&mut changed, request, &meta::rfc3339(context.now));
+        let errors = validate_change(&changed, request, Part::Approval);
+        if !errors.is_empty() {
+            return Err(ApiError::invalid(
+                GROUP,
+                "CertificateSigningRequest",
+                meta::name(request),
+                &errors,
+            ));
+        }
         let signer = meta::text(request, "/spec/signerName");
-        let group = "certificates.k8s.io";
         if !context.user.is_master() && !super::admission::may_for_signer(context, "approve", signer) {
             return Err(ApiError::forbidden(
-                group,
+                GROUP,
                 "certificatesigningrequests",
                 meta::name(request),
                 &format!("user not permitted to approve requests with signerName {signer:?}"),
             ));
         }
-        let mut conditions = body
-            .at("/status/conditions")
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default();
-        for condition in conditions.iter_mut().filter_map(Value::as_object_mut) {
-            for key in ["lastUpdateTime", "lastTransitionTime"] {
-                if condition.get(key).is_none_or(Value::is_null) {
-                    condition.insert(key.into(), meta::rfc3339(context.now).into());
-                }
-            }
-            condition.entry("status").or_insert_with(|| json!("True"));
-        }
-        let mut request = request.clone();
-        if let Some(status) = request
-            .as_object_mut()
-            .map(|members| members.entry("status").or_insert_with(|| json!({})))
-            && let Some(status) = status.as_object_mut()
-        {
-            status.insert("conditions".into(), json!(conditions));
-        }
-        Ok(Effect::Store(request))
+        Ok(Effect::Store(changed))
     }
 }
 

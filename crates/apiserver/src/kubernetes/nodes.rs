@@ -1,6 +1,6 @@
 //! Nodes keep the status they register with.
 
-use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
@@ -73,6 +73,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         validate_annotations(node, &mut errors);
         validate_taints(meta::elements(node, "/spec/taints"), &taints(), &mut errors);
         validate_amounts(node, &mut errors);
+        validate_features(node, &mut errors);
         validate_ranges(node, &mut errors);
         errors
     };
@@ -213,6 +214,39 @@ fn validate_amounts(node: &Value, errors: &mut ErrorList) {
     }
 }
 
+/// What a node says that it can: names in order, each once.
+fn validate_features(node: &Value, errors: &mut ErrorList) {
+    let path = Path::new("status").child("declaredFeatures");
+    let features = meta::elements(node, "/status/declaredFeatures");
+    let features: Vec<&str> = features.iter().filter_map(Value::as_str).collect();
+    for (index, feature) in features.iter().enumerate() {
+        if !is_feature(feature) {
+            let why = format!(
+                "invalid feature name {}: must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes",
+                go_quote(feature)
+            );
+            errors.push(Error::invalid(&path.index(index), *feature, why));
+        }
+        let Some(next) = features.get(index + 1) else { continue };
+        match feature.cmp(next) {
+            std::cmp::Ordering::Less => {}
+            std::cmp::Ordering::Equal => errors.push(Error::duplicate(&path.index(index + 1), *next)),
+            std::cmp::Ordering::Greater => {
+                let why = "list must be sorted alphabetically";
+                errors.push(Error::invalid(&path.index(index + 1), *next, why));
+            }
+        }
+    }
+}
+
+fn is_feature(name: &str) -> bool {
+    let begins_large = name.starts_with(|c: char| c.is_ascii_uppercase());
+    let is_segment = |segment: &str| {
+        segment.starts_with(|c: char| c.is_ascii_alphabetic()) && segment.chars().all(|c| c.is_ascii_alphanumeric())
+    };
+    begins_large && name.split('/').all(is_segment)
+}
+
 fn validate_ranges(node: &Value, errors: &mut ErrorList) {
     let at = Path::new("spec").child("podCIDRs");
     let ranges: Vec<&str> = meta::elements(node, "/spec/podCIDRs")
@@ -250,6 +284,7 @@ fn validate_update(node: &Value, old: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     validate_annotations(node, &mut errors);
     validate_amounts(node, &mut errors);
+    validate_features(node, &mut errors);
     let addresses = meta::elements(node, "/status/addresses");
     for (index, address) in addresses.iter().enumerate() {
         let own = [text(address, "type"), text(address, "address")];

@@ -314,7 +314,15 @@ impl Subresource for Binding {
         ("", "v1", "Binding")
     }
 
-    fn examine(&self, name: &str, body: &Value) -> Result<(), ApiError> {
+    fn notes_author(&self) -> bool {
+        true
+    }
+
+    fn receive(&self, namespace: &str, body: &mut Value) {
+        meta::set(body, "namespace", Some(namespace.into()));
+    }
+
+    fn examine(&self, _: &Context<'_>, name: &str, body: &mut Value) -> Result<(), ApiError> {
         check_name(body, name, "Binding")?;
         let mut errors = Vec::new();
         let target = Path::new("target");

@@ -87,6 +87,10 @@ impl Subresource for Token {
         }
     }
 
+    fn is_judged_first(&self) -> bool {
+        false
+    }
+
     fn prepare(&self, context: &Context<'_>, account: &Value, request: &mut Value) -> Result<(), ApiError> {
         let name = meta::name(account);
         let named = meta::name(request);

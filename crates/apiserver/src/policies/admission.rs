@@ -7,9 +7,9 @@ use gardener_apimachinery::ApiError;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusCause;
 use serde_json::{Value, json};
 
-use super::params::Parameters;
+use super::params::{Parameters, occasions};
 use super::registered::{Action, Binding, Policy};
-use super::rules::Denial;
+use super::rules::{Denial, Rules};
 use crate::cluster::LogicalCluster;
 use crate::definition::{Admission, Attributes, Lister};
 use crate::intercept::expressions::Subject;
@@ -64,7 +64,7 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    async fn policy(&mut self, policy: &Policy, bindings: &[Binding]) -> Result<(), ApiError> {
+    async fn policy(&mut self, policy: &Policy<Rules>, bindings: &[Binding]) -> Result<(), ApiError> {
         let invocation = match matching::invocation(self.cluster, &policy.constraints, self.attributes) {
             Ok(None) => return Ok(()),
             Ok(Some(invocation)) => invocation,
@@ -97,35 +97,18 @@ impl Round<'_> {
 
     async fn binding(
         &mut self,
-        policy: &Policy,
+        policy: &Policy<Rules>,
         binding: &Binding,
         invocation: &Invocation,
         parameters: Option<&Parameters>,
         annotations: &mut BTreeMap<String, Vec<String>>,
     ) -> Result<(), ApiError> {
-        if let Some(constraints) = &binding.constraints {
-            match matching::invocation(self.cluster, constraints, self.attributes) {
-                Ok(Some(_)) => {}
-                Ok(None) => return Ok(()),
-                Err(error) => {
-                    self.unconfigured(policy, Some(binding), error.message());
-                    return Ok(());
-                }
+        let params = match occasions(self.cluster, binding, parameters, self.attributes).await {
+            Ok(params) => params,
+            Err(why) => {
+                self.unconfigured(policy, Some(binding), &why);
+                return Ok(());
             }
-        }
-        let params = match (parameters, &binding.params) {
-            (Some(parameters), Some(reference)) => {
-                let namespace = matching::namespace(self.attributes);
-                match parameters.referred(self.cluster, reference, namespace).await {
-                    Ok(found) => found.into_iter().map(Some).collect(),
-                    Err(why) => {
-                        self.unconfigured(policy, Some(binding), &why);
-                        return Ok(());
-                    }
-                }
-            }
-            // a policy without parameters, or a binding that gives none
-            _ => vec![None],
         };
         if params.is_empty() {
             return Ok(());
@@ -135,7 +118,9 @@ impl Round<'_> {
             self.unconfigured(policy, Some(binding), &why);
             return Ok(());
         }
-        self.read_namespace()?;
+        if self.namespace.is_none() {
+            self.namespace = namespace_of(self.cluster, self.attributes)?;
+        }
         for params in &params {
             self.judge(policy, binding, invocation, params.as_ref(), annotations);
         }
@@ -145,7 +130,7 @@ impl Round<'_> {
     /// Has a policy judge with one set of parameters, and does what the binding wants.
     fn judge(
         &mut self,
-        policy: &Policy,
+        policy: &Policy<Rules>,
         binding: &Binding,
         invocation: &Invocation,
         params: Option<&Value>,
@@ -195,7 +180,7 @@ impl Round<'_> {
     }
 
     /// A policy or its binding cannot be followed.
-    fn unconfigured(&mut self, policy: &Policy, binding: Option<&Binding>, why: &str) {
+    fn unconfigured(&mut self, policy: &Policy<Rules>, binding: Option<&Binding>, why: &str) {
         if !policy.rules.fails_closed {
             return;
         }
@@ -207,7 +192,7 @@ impl Round<'_> {
         );
     }
 
-    fn refuse(&mut self, policy: &Policy, binding: Option<&Binding>, denial: &Denial) {
+    fn refuse(&mut self, policy: &Policy<Rules>, binding: Option<&Binding>, denial: &Denial) {
         let bound = binding.map_or_else(String::new, |binding| format!(" with binding '{}'", binding.name));
         let message = format!(
             "ValidatingAdmissionPolicy '{}'{bound} denied request: {}",
@@ -239,22 +224,21 @@ impl Round<'_> {
         let refusal = refusal.with_causes(vec![cause]);
         self.refusals.push(refusal.with_reason(code, reason));
     }
+}
 
-    /// Reads the namespace of the request, once.
-    ///
-    /// # Errors
-    /// 404 when it does not exist.
-    fn read_namespace(&mut self) -> Result<(), ApiError> {
-        // a namespace is in none
-        if self.namespace.is_some() || self.attributes.is("", "namespaces") || self.attributes.namespace.is_empty() {
-            return Ok(());
-        }
-        let name = self.attributes.namespace;
-        let found = self.cluster.namespace(name);
-        let found = found.ok_or_else(|| ApiError::not_found("", "namespaces", name))?;
-        self.namespace = Some(shown(&found));
-        Ok(())
+/// The namespace of a request as expressions see it; none where there is none.
+///
+/// # Errors
+/// 404 when it does not exist.
+pub(super) fn namespace_of(cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Result<Option<Value>, ApiError> {
+    // a namespace is in none
+    if attributes.is("", "namespaces") || attributes.namespace.is_empty() {
+        return Ok(None);
     }
+    let name = attributes.namespace;
+    let found = cluster.namespace(name);
+    let found = found.ok_or_else(|| ApiError::not_found("", "namespaces", name))?;
+    Ok(Some(shown(&found)))
 }
 
 /// What expressions see of a namespace.

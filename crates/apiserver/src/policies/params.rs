@@ -10,10 +10,12 @@ use kube::api::ApiResource;
 use kube::core::Selector;
 use serde_json::Value;
 
+use super::registered::Binding;
 use crate::cluster::LogicalCluster;
-use crate::definition::{Definition, Lister};
+use crate::definition::{Attributes, Definition, Lister};
 use crate::elsewhere::Elsewhere;
 use crate::intercept::form::stored;
+use crate::intercept::matching;
 use crate::meta;
 use crate::webhooks::conversion;
 
@@ -133,4 +135,32 @@ async fn own(
         found.push(object);
     }
     Ok(found)
+}
+
+/// The parameters with which a binding has a policy act on a request, each of which may be none; nothing where it does not act.
+///
+/// # Errors
+/// The binding cannot be followed.
+pub(super) async fn occasions(
+    cluster: &LogicalCluster,
+    binding: &Binding,
+    parameters: Option<&Parameters>,
+    attributes: &Attributes<'_>,
+) -> Result<Vec<Option<Value>>, String> {
+    if let Some(constraints) = &binding.constraints {
+        match matching::invocation(cluster, constraints, attributes) {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(Vec::new()),
+            Err(error) => return Err(error.message().to_owned()),
+        }
+    }
+    match (parameters, &binding.params) {
+        (Some(parameters), Some(reference)) => {
+            let namespace = matching::namespace(attributes);
+            let found = parameters.referred(cluster, reference, namespace).await?;
+            Ok(found.into_iter().map(Some).collect())
+        }
+        // a policy without parameters, or a binding that gives none
+        _ => Ok(vec![None]),
+    }
 }

@@ -104,6 +104,16 @@ impl Compiler {
         self.extended(&self.full)
     }
 
+    /// What patches know.
+    pub(crate) fn patches(&self) -> Environment {
+        self.full().with_patches()
+    }
+
+    /// The variables of the policy.
+    pub(super) fn into_variables(self) -> Option<Variables> {
+        self.variables
+    }
+
     /// What messages know.
     pub(crate) fn messages(&self) -> Environment {
         self.extended(&self.messages)

@@ -1,7 +1,7 @@
 //! From a decoded body to an object of the resource's kind: right kind, known fields only, the schema's and the kind's defaults.
 
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::{Error, Path};
+use gardener_apimachinery::field::{Error, Path, go_quote};
 use gardener_apimachinery::pointer::Pointed;
 use gardener_schema::Schema;
 use gardener_schema::json::type_of;
@@ -85,6 +85,9 @@ pub(crate) fn unreadable(object: &Value) -> Option<String> {
     let api_version = meta::text(object, "/apiVersion");
     (api_version.matches('/').count() > 1).then(|| format!("unexpected GroupVersion string: {api_version}"))
 }
+
+/// Kinds that are posted to subresources, and versions besides the newest in which upstream reads them.
+const IN_SCHEME: [(&str, &str); 1] = [("Eviction", "v1beta1")];
 
 impl Scope {
     /// The body that should tell a custom resource, but names no kind, and what is said of it. Nothing else tells of what kind a custom resource is.
@@ -252,6 +255,22 @@ impl Scope {
                 expected.2
             )));
         }
+        // what is not told is what is expected
+        let (found_group, found_version) = match api_version {
+            "" => (expected.0, expected.1),
+            _ => (group, version),
+        };
+        let found_kind = if kind.is_empty() { expected.2 } else { kind };
+        let is_older =
+            found_group == expected.0 && found_kind == expected.2 && IN_SCHEME.contains(&(found_kind, found_version));
+        if (found_group, found_version, found_kind) != expected && !is_older {
+            let slash = if found_group.is_empty() { "" } else { "/" };
+            return Err(ApiError::bad_request(format!(
+                "{found_kind} in version \"{found_version}\" cannot be handled as a {}: no kind {} is registered for version \"{found_group}{slash}{found_version}\" in scheme \"pkg/runtime/scheme.go:111\"",
+                expected.2,
+                go_quote(found_kind)
+            )));
+        }
         let namespace = meta::namespace(body);
         if !namespace.is_empty() && namespace != self.namespace {
             return Err(ApiError::bad_request(
@@ -261,7 +280,7 @@ impl Scope {
         Ok(())
     }
 
-    /// Whether upstream reads objects of a kind.
+    /// Whether upstream reads objects of a kind that resources have.
     fn is_registered(&self, group: &str, version: &str, kind: &str) -> bool {
         let kind = kind.strip_suffix("List").unwrap_or(kind);
         let definitions = self.cluster.config().resources.iter();

@@ -95,7 +95,7 @@ impl Scope {
 
     /// Whether a write changes only the status, and nobody is shown the rest of what was sent.
     pub(super) fn keeps_all_but_status(&self) -> bool {
-        self.subresource == "status" && self.is_stored_version() && !self.cluster.webhooks().any(&self.cluster)
+        self.subresource == "status" && self.is_stored_version() && !self.cluster.has_judges()
     }
 
     /// What is stored now without reading more of it than [`Self::reads_status_alone`] needs, if all members that are not read of a body are among
@@ -231,8 +231,8 @@ impl Scope {
         let has_status = self.definition.stored_version().is_some_and(|version| version.status);
         let status_update = self.subresource == "status";
         let options_object = options.object("UpdateOptions");
-        // webhooks see the object as it came, also the parts that it does not change
-        let as_sent = self.cluster.webhooks().any(&self.cluster).then(|| object.clone());
+        // webhooks and policies see the object as it came, also the parts that it does not change
+        let as_sent = self.cluster.has_judges().then(|| object.clone());
         let keep = |object: &mut Value, old: &Value| {
             keep_server_metadata(object, old);
             if status_update {

@@ -5,17 +5,17 @@ use futures::future::join_all;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
 use gardener_merge::JsonPatch;
-use serde_json::Value;
 
 use super::registered::Hook;
 use super::review::{self, Unusable, Verdict};
 use super::{call, conversion};
 use crate::cluster::LogicalCluster;
 use crate::decode::{self, Format};
-use crate::definition::{Admission, Attributes, Definition};
+use crate::definition::{Admission, Attributes};
 use crate::intercept::conditions;
-use crate::intercept::form::{Form, Forms, is_main_kind, known, stored};
+use crate::intercept::form::{Form, Forms, is_main_kind, known, shape, stored};
 use crate::intercept::matching::{self, Invocation};
+use crate::intercept::reinvocation::Who;
 use crate::intercept::request;
 
 /// Lets webhooks change objects, one after the other.
@@ -63,24 +63,28 @@ impl Admission for MutatingAdmissionWebhook {
         if hooks.is_empty() || matching::is_exempt(attributes) {
             return Ok(());
         }
-        attributes.reinvocation.turn(attributes.object.as_deref());
+        attributes
+            .reinvocation
+            .turn(Who::Webhooks, attributes.object.as_deref());
         for hook in hooks.iter() {
             let Some(invocation) = concerned(cluster, hook, attributes).await? else {
                 continue;
             };
-            if attributes.reinvocation.is_second() && !attributes.reinvocation.is_required(&hook.uid) {
+            if attributes.reinvocation.leaves_out(Who::Webhooks, &hook.uid) {
                 continue;
             }
             match mutate(cluster, hook, &invocation, attributes).await {
                 Ok(false) => {}
-                Ok(true) => attributes.reinvocation.changed(),
+                Ok(true) => attributes.reinvocation.changed(Who::Webhooks),
                 Err(failed) => failed.judged(hook)?,
             }
             if hook.reinvocable {
-                attributes.reinvocation.asked(&hook.uid);
+                attributes.reinvocation.acted(Who::Webhooks, &hook.uid);
             }
         }
-        attributes.reinvocation.leave(attributes.object.as_deref());
+        attributes
+            .reinvocation
+            .leave(Who::Webhooks, attributes.object.as_deref());
         Ok(())
     }
 }
@@ -235,7 +239,8 @@ async fn mutate(
     let mut patched = patch.apply(&before).map_err(|error| internal(&error))?;
     if is_main_kind(attributes) {
         let definition = invocation.definition(attributes);
-        shape(definition, invocation, attributes, &mut patched)?;
+        shape(definition, invocation, attributes, &mut patched)
+            .map_err(|why| Failed::Refused(ApiError::internal(why)))?;
         let stored = stored(attributes.definition).to_owned();
         let mut completed = patched.clone();
         if let Some(version) = known(definition, &invocation.version).filter(|version| version.completes)
@@ -254,34 +259,4 @@ async fn mutate(
     let changed = patched != before;
     attributes.object = Some(patched.into());
     Ok(changed)
-}
-
-/// Brings what a patch made into the form of its version: types, known fields, defaults.
-fn shape(
-    definition: &Definition,
-    invocation: &Invocation,
-    attributes: &Attributes<'_>,
-    object: &mut Value,
-) -> Result<(), Failed> {
-    let Some(version) = known(definition, &invocation.version) else {
-        return Ok(());
-    };
-    if let Some(schema) = &version.schema {
-        schema.canonicalize(object);
-        schema
-            .decode(object, &version.kind)
-            .map_err(|error| Failed::Refused(ApiError::internal(error)))?;
-        // what is unknown of custom resources stays until they are stored
-        if version.prunes && !definition.strategy.validates_schema() {
-            schema.prune(object);
-        }
-        if version.completes {
-            schema.drop_empty(object);
-        }
-        if definition.strategy.validates_schema() {
-            schema.apply_defaults(object);
-        }
-    }
-    definition.strategy.default(attributes.context, object);
-    Ok(())
 }

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::cluster::LogicalCluster;
 use crate::decode::{self, Format};
+use crate::registry::unreadable;
 
 /// Longest part of an answer that messages show.
 const SHOWN: usize = 2048;
@@ -209,8 +210,8 @@ pub(crate) async fn ask(
 }
 
 fn read(answer: &Answer) -> Result<Value, Unanswered> {
-    let decoded = decode::decode(&answer.body, Format::Json);
-    let refusal = decoded.as_ref().ok().and_then(|decoded| refused(&decoded.value));
+    let decoded = decoded(&answer.body);
+    let refusal = decoded.as_ref().ok().and_then(refused);
     if !(200..=206).contains(&answer.status) {
         return Err(refusal.unwrap_or_else(|| Unanswered {
             why: unstructured(answer),
@@ -225,8 +226,22 @@ fn read(answer: &Answer) -> Result<Value, Unanswered> {
     }
     match (decoded, refusal) {
         (_, Some(refusal)) => Err(refusal),
-        (Ok(decoded), None) => Ok(decoded.value),
-        (Err(error), None) => Err(Unanswered::lasting(error.message())),
+        (Ok(decoded), None) => Ok(decoded),
+        (Err(why), None) => Err(Unanswered::lasting(why)),
+    }
+}
+
+/// An answer as JSON. What does not begin as JSON is YAML, whatever its content type.
+fn decoded(body: &Bytes) -> Result<Value, String> {
+    let is_json = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    let value = match is_json {
+        true => decode::decode(body, Format::Json)
+            .map_err(|error| format!("couldn't get version/kind; json parse error: {}", error.message()))?,
+        false => decode::decode(body, Format::Yaml).map_err(|error| error.message().to_owned())?,
+    };
+    match unreadable(&value.value) {
+        Some(why) => Err(why),
+        None => Ok(value.value),
     }
 }
 

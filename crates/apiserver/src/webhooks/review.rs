@@ -1,9 +1,12 @@
 //! AdmissionReviews: what a webhook is asked, and what its answer must be.
 
+use std::sync::LazyLock;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
+use gardener_schema::Definitions;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -64,6 +67,50 @@ struct Response {
     audit_annotations: Option<std::collections::BTreeMap<String, String>>,
 }
 
+/// The types of reviews in Go, as far as answers have them.
+static TYPES: LazyLock<Definitions> = LazyLock::new(|| {
+    const API: &str = "io.k8s.api.admission";
+    const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
+    let (text, count) = (json!({"type": "string"}), json!({"type": "integer", "format": "int32"}));
+    let texts = json!({"type": "object", "additionalProperties": text});
+    let of = |name: String| json!({"$ref": format!("#/components/schemas/{name}")});
+    let object = |properties: Value| json!({"type": "object", "properties": properties});
+    let mut schemas = serde_json::Map::new();
+    for version in ["v1", "v1beta1"] {
+        let name = |kind: &str| format!("{API}.{version}.{kind}");
+        let review = json!({
+            "type": "object",
+            "properties": {"apiVersion": text, "kind": text, "response": of(name("AdmissionResponse"))},
+            "x-kubernetes-group-version-kind": [{"group": GROUP, "version": version, "kind": "AdmissionReview"}],
+        });
+        schemas.insert(name("AdmissionReview"), review);
+        let response = json!({
+            "uid": text, "allowed": {"type": "boolean"}, "status": of(format!("{META}.Status")),
+            "patch": {"type": "string", "format": "byte"}, "patchType": text, "auditAnnotations": texts,
+            "warnings": {"type": "array", "items": text},
+        });
+        schemas.insert(name("AdmissionResponse"), object(response));
+    }
+    let metadata = json!({"selfLink": text, "resourceVersion": text, "continue": text, "remainingItemCount": {"type": "integer", "format": "int64"}});
+    let status = json!({
+        "apiVersion": text, "kind": text, "metadata": of(format!("{META}.ListMeta")), "status": text, "message": text,
+        "reason": text, "code": count, "details": of(format!("{META}.StatusDetails")),
+    });
+    let details = json!({
+        "name": text, "group": text, "kind": text, "uid": text, "retryAfterSeconds": count,
+        "causes": {"type": "array", "items": of(format!("{META}.StatusCause"))},
+    });
+    for (name, properties) in [
+        ("ListMeta", metadata),
+        ("Status", status),
+        ("StatusDetails", details),
+        ("StatusCause", json!({"reason": text, "message": text, "field": text})),
+    ] {
+        schemas.insert(format!("{META}.{name}"), object(properties));
+    }
+    Definitions::from_openapi([&json!({"components": {"schemas": schemas}})]).unwrap_or_default()
+});
+
 /// Why an answer is none.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unusable {
@@ -81,6 +128,10 @@ pub(super) fn verdict(version: &str, uid: &str, mutating: bool, review: Value) -
     let response: Option<Response> = match review.get("response") {
         None | Some(Value::Null) => None,
         Some(response) => {
+            let types = TYPES.for_kind(GROUP, version, "AdmissionReview");
+            if let Some(Err(why)) = types.map(|types| types.decode(&review, &format!("{version}.AdmissionReview"))) {
+                return Err(Unusable::Undecodable(why.to_string()));
+            }
             Some(Response::deserialize(response).map_err(|why| Unusable::Undecodable(format!("json: {why}")))?)
         }
     };
@@ -92,7 +143,7 @@ pub(super) fn verdict(version: &str, uid: &str, mutating: bool, review: Value) -
         None => Vec::new(),
         Some(text) => STANDARD
             .decode(text)
-            .map_err(|_| Unusable::Undecodable(format!("illegal base64 data at input byte {}", illegal(text))))?,
+            .map_err(|why| Unusable::Undecodable(why.to_string()))?,
     };
     let mut patch_type = response.patch_type.clone().unwrap_or_default();
     if version == "v1" {
@@ -168,12 +219,6 @@ pub(crate) fn check_kind(
             go_quote(api_version)
         ),
     })
-}
-
-/// Position of the first character that is no base64.
-fn illegal(text: &str) -> usize {
-    let is_base64 = |c: &u8| c.is_ascii_alphanumeric() || matches!(c, b'+' | b'/' | b'=');
-    text.bytes().position(|c| !is_base64(&c)).unwrap_or(text.len())
 }
 
 /// The refusal of a webhook, as the client gets it: what it answered, or nothing but that it refuses.

@@ -8,6 +8,7 @@ use super::conversions::shown;
 use super::format::formatted;
 use super::{Found, failed, pattern};
 use crate::eval::Evaluation;
+use crate::library::ESCAPE_KEY;
 use crate::value::Value;
 
 /// Where a position in characters is in bytes.
@@ -63,6 +64,7 @@ pub(super) fn texts<'a>(evaluation: &mut Evaluation<'_>, name: &str, args: &[Val
         }),
         ("findAll", [Value::Text(own)]) => with_pattern(name, own, |regex| all(&regex, text, -1)),
         ("findAll", [Value::Text(own), Value::Int(most)]) => with_pattern(name, own, |regex| all(&regex, text, *most)),
+        (ESCAPE_KEY, []) => Ok(Value::text(text.replace('~', "~0").replace('/', "~1"))),
         ("charAt", [Value::Int(position)]) => match at(text, *position) {
             Some(at) => {
                 let found = text.get(at..).and_then(|tail| tail.chars().next());

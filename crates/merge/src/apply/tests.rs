@@ -631,3 +631,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_is_laid_over_an_object_keeps_the_rest_but_replaces_nothing_whole() {
+    let live = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {
+        "replicas": 1, "selector": {"matchLabels": {"a": "b"}},
+        "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}},
+    }});
+    let over = |spec: Value| overlay(&live, &json!({"spec": spec}), &DEPLOYMENT);
+    let merged =
+        over(json!({"replicas": 2, "template": {"spec": {"containers": [{"name": "c", "tty": true}]}}})).unwrap();
+    assert_eq!(merged["spec"]["replicas"], json!(2));
+    let container = json!([{"name": "c", "image": "i", "tty": true}]);
+    assert_eq!(merged["spec"]["template"]["spec"]["containers"], container);
+    assert_eq!(merged["spec"]["selector"], live["spec"]["selector"]);
+    let why = "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .spec.selector";
+    assert_eq!(
+        over(json!({"selector": {"matchLabels": {"c": "d"}}})),
+        Err(why.to_owned())
+    );
+    let why = "failed to convert patch object to typed object: .spec.none: field not declared in schema";
+    assert_eq!(over(json!({"none": 1})), Err(why.to_owned()));
+}

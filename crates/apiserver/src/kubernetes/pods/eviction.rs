@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::{Error, Path};
 use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::selector::LabelSelector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector as SelectorObject, StatusCause};
@@ -133,8 +134,49 @@ impl Subresource for Eviction {
         (GROUP, "v1", "Eviction")
     }
 
-    fn examine(&self, name: &str, body: &Value) -> Result<(), ApiError> {
-        check_name(body, name, "Eviction")
+    fn notes_author(&self) -> bool {
+        true
+    }
+
+    fn receive(&self, namespace: &str, body: &mut Value) {
+        meta::set(body, "namespace", Some(namespace.into()));
+    }
+
+    fn examine(&self, context: &Context<'_>, name: &str, body: &mut Value) -> Result<(), ApiError> {
+        check_name(body, name, "Eviction")?;
+        const LEFT_OUT: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
+        if body.at("/deleteOptions").and_then(|own| own.get(LEFT_OUT)) == Some(&Value::Bool(true)) {
+            let path = Path::new("deleteOptions").child(LEFT_OUT);
+            let why = "can not be set for pod eviction, try after removing the option";
+            let errors = [Error::invalid(&path, true, why)];
+            return Err(ApiError::invalid(GROUP, "Eviction", name, &errors));
+        }
+        let asked = if context.dry_run { vec!["All"] } else { Vec::new() };
+        let options = match context.dry_run {
+            true => body
+                .as_object_mut()
+                .map(|body| body.entry("deleteOptions").or_insert_with(|| json!({}))),
+            false => body.get_mut("deleteOptions"),
+        };
+        let Some(options) = options.filter(|options| options.is_object()) else {
+            return Ok(());
+        };
+        let own: Vec<&str> = meta::elements(options, "/dryRun")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        match (own.is_empty(), asked.is_empty()) {
+            (true, false) => options["dryRun"] = json!(asked),
+            (false, false) if own != asked => {
+                return Err(ApiError::unclassified(format!(
+                    "Non-matching dry-run options in request and content: [{}] and [{}]",
+                    asked.join(" "),
+                    own.join(" ")
+                )));
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     async fn call(&self, context: &Context<'_>, _: &str, pod: &Value, body: Value) -> Result<Effect, ApiError> {

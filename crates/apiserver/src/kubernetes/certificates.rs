@@ -1,5 +1,7 @@
 //! Certificate signing requests: who asked is noted, and approval is a subresource of its own.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -337,19 +339,17 @@ fn validate_change(request: &Value, old: &Value, part: Part) -> ErrorList {
 fn validate_conditions(request: &Value, old: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let path = Path::new("status").child("conditions");
-    let types = |request| {
-        conditions(request)
-            .iter()
-            .map(|condition| text(condition, "type"))
-            .collect::<Vec<_>>()
-    };
-    let (own, before) = (types(request), types(old));
-    let repeats =
-        |types: &[&str]| (0..types.len()).any(|at| types.iter().take(at).any(|own| types.get(at) == Some(own)));
-    let had_both = DECISIONS.iter().all(|decision| before.contains(decision));
+    let before: Vec<&str> = conditions(old)
+        .iter()
+        .map(|condition| text(condition, "type"))
+        .collect();
+    let known: BTreeSet<&str> = before.iter().copied().collect();
+    let repeated_before = known.len() < before.len();
+    let had_both = DECISIONS.iter().all(|decision| known.contains(decision));
+    let mut others = BTreeSet::new();
     for (index, condition) in conditions(request).iter().enumerate() {
         let (ty, status, at) = (text(condition, "type"), text(condition, "status"), path.index(index));
-        if ty.is_empty() && !before.contains(&"") {
+        if ty.is_empty() && !known.contains("") {
             errors.push(Error::required(&at.child("type"), ""));
         }
         let allowed: &[&str] = match DECIDED.contains(&ty) {
@@ -361,13 +361,12 @@ fn validate_conditions(request: &Value, old: &Value) -> ErrorList {
         } else if !allowed.contains(&status) {
             errors.push(Error::not_supported(&at.child("status"), status, allowed));
         }
-        let others: Vec<&str> = own.iter().take(index).copied().collect();
         let opposite = DECISIONS.iter().find(|other| **other != ty);
-        if !had_both && DECISIONS.contains(&ty) && opposite.is_some_and(|other| others.contains(other)) {
+        if !had_both && DECISIONS.contains(&ty) && opposite.is_some_and(|other| others.contains(*other)) {
             let why = "Approved and Denied conditions are mutually exclusive";
             errors.push(Error::invalid(&path, ty, why));
         }
-        if !repeats(&before) && others.contains(&ty) {
+        if !others.insert(ty) && !repeated_before {
             errors.push(Error::duplicate(&at.child("type"), ty));
         }
     }

@@ -86,6 +86,20 @@ pub(crate) fn unreadable(object: &Value) -> Option<String> {
     (api_version.matches('/').count() > 1).then(|| format!("unexpected GroupVersion string: {api_version}"))
 }
 
+/// Whether upstream reads this version of a group, though it does not serve it.
+fn is_older(group: &str, version: &str) -> bool {
+    let mut known = NOT_SERVED.iter();
+    known.any(|(own, versions)| *own == group && versions.contains(&version))
+}
+
+/// A body that is no object of the kind at all.
+pub(crate) fn unrecognized(kind: &str, why: &str, body: &[u8]) -> ApiError {
+    let shown = decode::summary(body);
+    ApiError::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({shown})"
+    ))
+}
+
 impl Scope {
     /// The body that should tell a custom resource, but names no kind, and what is said of it. Nothing else tells of what kind a custom resource is.
     pub(crate) fn kindless(&self, object: &Value) -> Option<(String, String)> {
@@ -96,15 +110,6 @@ impl Scope {
         let body = object.to_string();
         let why = format!("Object 'Kind' is missing in '{body}'");
         Some((body, why))
-    }
-
-    /// A body that is no object of the kind at all.
-    pub(crate) fn unrecognized(&self, why: &str, body: &[u8]) -> ApiError {
-        let kind = self.spec().map_or("", |version| version.kind.as_str());
-        let shown = decode::summary(body);
-        ApiError::bad_request(format!(
-            "the object provided is unrecognized (must be of type {kind}): {why} ({shown})"
-        ))
     }
 
     /// Brings a decoded body into shape. `source` tells what the value does not tell of the body.
@@ -118,13 +123,13 @@ impl Scope {
     ) -> Result<(), Misfit> {
         let version = self.spec()?;
         if let Some((body, why)) = self.kindless(object) {
-            return Err(self.unrecognized(&why, body.as_bytes()).into());
+            return Err(unrecognized(&version.kind, &why, body.as_bytes()).into());
         }
         if object.is_null() {
             *object = Value::Object(Map::new());
         }
         if let Some(why) = unreadable(object) {
-            return Err(self.unrecognized(&why, object.to_string().as_bytes()).into());
+            return Err(unrecognized(&version.kind, &why, object.to_string().as_bytes()).into());
         }
         self.check_kind(object, version)?;
         if let Value::Object(members) = object {
@@ -244,7 +249,16 @@ impl Scope {
     pub(crate) fn check_posted(&self, expected: (&str, &str, &str), body: &Value) -> Result<(), ApiError> {
         let (api_version, kind) = (meta::text(body, "/apiVersion"), meta::text(body, "/kind"));
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-        if !kind.is_empty() && !version.is_empty() && kind != expected.2 && self.is_registered(group, version, kind) {
+        let is_named = !kind.is_empty() && !version.is_empty();
+        let is_expected =
+            kind == expected.2 && (group == expected.0 && version == expected.1 || is_older(group, version));
+        if is_named && !is_expected && !self.is_registered(group, version, kind) {
+            return Err(ApiError::bad_request(format!(
+                "{kind} in version \"{version}\" cannot be handled as a {}: no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\"",
+                expected.2
+            )));
+        }
+        if is_named && kind != expected.2 {
             return Err(ApiError::bad_request(format!(
                 "{kind} in version \"{version}\" cannot be handled as a {}: converting ({version}.{kind}) to ({}.{}): unknown conversion",
                 expected.2,
@@ -270,13 +284,9 @@ impl Scope {
             let mut versions = definition.versions.iter();
             versions.any(|own| own.name == version && own.kind == kind)
         });
-        let is_older = |own: &str| {
-            let mut known = NOT_SERVED.iter();
-            known.any(|(group, versions)| *group == own && versions.contains(&version))
-        };
         let same_kind = self.spec().is_ok_and(|own| own.kind == kind);
         let moved = group == "extensions" && matches!(self.definition.group.as_str(), "apps" | "networking.k8s.io");
-        is_served || same_kind && is_older(group) && (group == self.definition.group || moved)
+        is_served || same_kind && is_older(group, version) && (group == self.definition.group || moved)
     }
 
     fn fill_defaults(&self, context: &Context<'_>, object: &mut Value, source: &Source) -> Result<(), ApiError> {
@@ -284,6 +294,7 @@ impl Scope {
         let kept = |key: &str| matches!(key, "apiVersion" | "kind" | "metadata" | "status");
         if self.keeps_all_but_status()
             && self.definition.is_go_type()
+            && !self.definition.strategy.owns_all_sent()
             && let Value::Object(members) = object
         {
             members.retain(|key, _| kept(key));

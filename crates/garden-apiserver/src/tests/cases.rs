@@ -1064,3 +1064,58 @@ async fn updates_tell_of_metadata_in_upstreams_order() {
         ["metadata.labels", "spec.registrationRef.name", "metadata.labels"]
     );
 }
+
+/// As a real gardener-apiserver answered.
+#[tokio::test]
+async fn shoots_and_registrations_are_refused_as_upstream() {
+    let named = |name: &str, more: Value| {
+        let mut one = shoot(more);
+        one["metadata"]["name"] = name.into();
+        one
+    };
+    // a default domain is the shoot's own, also before it has a seed
+    let mut garden = garden().await;
+    let domain = |domain: &str| json!({"spec": {"dns": {"domain": domain}}});
+    let secret = json!({"metadata": {
+        "name": "default-domain", "namespace": "garden", "labels": {"gardener.cloud/role": "default-domain"},
+        "annotations": {"dns.gardener.cloud/domain": "default.org", "dns.gardener.cloud/provider": "local"},
+    }});
+    garden.put("", "secrets", secret);
+    refused(
+        garden.create(named("two", domain("two.default.org"))).await,
+        422,
+        "shoot uses a default domain but does not match expected scheme: <shoot-name>.<project-name>.<default-domain> (expected 'two.dev.default.org', but got 'two.default.org')",
+    );
+    // a profile has one name
+    for version in ["1.33.5", "1.34.1"] {
+        let twice = json!({"spec": {"cloudProfileName": "local", "kubernetes": {"version": version}}});
+        let told = garden.create(named("three", twice)).await.unwrap_err();
+        assert_eq!(
+            (told.code(), told.reason(), told.message()),
+            (
+                500,
+                "",
+                "new shoot can only specify either cloudProfileName or cloudProfile reference"
+            )
+        );
+    }
+    // of each kind of extension the type that is found last counts
+    let registration = |name: &str, types: &[&str]| {
+        let resources: Vec<Value> = types
+            .iter()
+            .map(|own| json!({"kind": "Extension", "type": own}))
+            .collect();
+        core(
+            "ControllerRegistration",
+            ("", name),
+            json!({"spec": {"resources": resources}}),
+        )
+    };
+    garden.put(CORE, "controllerregistrations", registration("z1", &["a", "b"]));
+    refused(
+        garden.create(registration("z2", &["b"])).await,
+        403,
+        "another ControllerRegistration resource already exists that controls resource Extension/b primarily",
+    );
+    assert!(garden.create(registration("z3", &["a"])).await.is_ok());
+}

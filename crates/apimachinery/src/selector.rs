@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::names;
+
 /// One condition on labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Requirement {
@@ -264,25 +266,14 @@ impl From<&k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector> for La
 }
 
 fn check_key(key: &str) -> Result<(), ParseSelectorError> {
-    let (prefix, name) = key
-        .split_once('/')
-        .map_or((None, key), |(prefix, name)| (Some(prefix), name));
-    let valid = !name.is_empty()
-        && name.len() <= 63
-        && is_label_text(name)
-        && prefix.is_none_or(|prefix| {
-            !prefix.is_empty()
-                && prefix.len() <= 253
-                && prefix.split('.').all(|part| {
-                    !part.is_empty() && is_label_text(part) && !part.contains('_') && part.to_lowercase() == part
-                })
-        });
-    if valid {
+    let wrong = names::qualified_name(key);
+    if wrong.is_empty() {
         return Ok(());
     }
     Err(ParseSelectorError(format!(
-        "unable to parse requirement: <nil>: Invalid value: {}: name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
-        crate::field::go_quote(key)
+        "unable to parse requirement: <nil>: Invalid value: {}: {}",
+        crate::field::go_quote(key),
+        wrong.join("; ")
     )))
 }
 

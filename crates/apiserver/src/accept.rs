@@ -73,8 +73,10 @@ pub struct Wanted {
 pub struct Offer {
     /// Whether what it answers has a protobuf form.
     pub protobuf: bool,
-    /// Whether it answers tables and metadata too.
+    /// Whether it answers metadata too.
     pub shapes: bool,
+    /// Whether it answers tables too.
+    pub tables: bool,
 }
 
 impl Offer {
@@ -82,6 +84,7 @@ impl Offer {
     pub const ONE_SHAPE: Self = Self {
         protobuf: true,
         shapes: false,
+        tables: false,
     };
 }
 
@@ -242,7 +245,7 @@ impl Clause<'_> {
         let shape = match kind {
             _ if !transforms => Shape::Object,
             _ if !offer.shapes || group != "meta.k8s.io" || !matches!(version, "v1" | "v1beta1") => return None,
-            Some("Table") if encoding != Encoding::Protobuf => Shape::Table,
+            Some("Table") if offer.tables && encoding != Encoding::Protobuf => Shape::Table,
             Some("PartialObjectMetadata") => Shape::Metadata,
             Some("PartialObjectMetadataList") => Shape::MetadataList,
             _ => return None,
@@ -306,10 +309,15 @@ mod tests {
     const BUILT_IN: Offer = Offer {
         protobuf: true,
         shapes: true,
+        tables: true,
     };
     const CUSTOM: Offer = Offer {
         protobuf: false,
-        shapes: true,
+        ..BUILT_IN
+    };
+    const PART: Offer = Offer {
+        tables: false,
+        ..BUILT_IN
     };
 
     fn chosen(text: &'static str, offer: Offer) -> Result<(Shape, Encoding), u16> {
@@ -328,6 +336,8 @@ mod tests {
         for (text, offer, expected) in [
             (KUBECTL, BUILT_IN, Ok((Table, Json))),
             (KUBECTL, Offer::ONE_SHAPE, Ok((Object, Json))),
+            (KUBECTL, PART, Ok((Object, Json))),
+            ("application/json;as=Table;v=v1;g=meta.k8s.io", PART, Err(406)),
             (
                 "application/vnd.kubernetes.protobuf,application/json",
                 BUILT_IN,

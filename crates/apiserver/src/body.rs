@@ -8,7 +8,7 @@ use crate::decode::{self, Decoded, Format};
 use crate::handle::Call;
 use crate::media_type;
 use crate::protobuf;
-use crate::registry::{Beside, PatchKind, Scope, WriteOptions, unreadable};
+use crate::registry::{Beside, PatchKind, Scope, WriteOptions, unreadable, unrecognized};
 use crate::unread::Unread;
 
 impl Call {
@@ -29,25 +29,37 @@ impl Call {
 
     /// The body as an object that the resource may have, and the options beside it.
     pub(crate) fn decoded_object(&self, scope: &Scope) -> Result<(Decoded, WriteOptions), ApiError> {
-        let format = self.format()?;
+        // what the body is written in is told before what is asked for with it
+        self.format()?;
         let options = self.write_options()?;
+        let kind = scope.spec().map_or("", |version| version.kind.as_str());
+        Ok((self.decoded_kind(kind)?, options))
+    }
+
+    /// The body, which should be an object of this kind.
+    pub(crate) fn decoded_kind(&self, kind: &str) -> Result<Decoded, ApiError> {
+        self.decoded_or(|why| unrecognized(kind, why, &self.body))
+    }
+
+    /// The body, which should be an object; `refuse` tells of one that is none.
+    pub(crate) fn decoded_or(&self, refuse: impl Fn(&str) -> ApiError) -> Result<Decoded, ApiError> {
+        let format = self.format()?;
         let decoded = match format {
             None => self.decoded().map_err(|error| match error.code() {
-                400 => scope.unrecognized(error.message(), &self.body),
+                400 => refuse(error.message()),
                 _ => error,
             })?,
             Some(format) => decode::decode(&self.body, format).map_err(|error| {
                 let why = error.message();
-                let why = match format {
-                    Format::Json => format!("couldn't get version/kind; json parse error: {why}"),
-                    Format::Yaml => why.to_owned(),
-                };
-                scope.unrecognized(&why, &self.body)
+                match format {
+                    Format::Json => refuse(&format!("couldn't get version/kind; json parse error: {why}")),
+                    Format::Yaml => refuse(why),
+                }
             })?,
         };
         match unreadable(&decoded.value) {
-            Some(why) => Err(scope.unrecognized(&why, &self.body)),
-            None => Ok((decoded, options)),
+            Some(why) => Err(refuse(&why)),
+            None => Ok(decoded),
         }
     }
 

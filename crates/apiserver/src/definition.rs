@@ -354,6 +354,19 @@ pub trait Strategy: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Subresources besides the status that are the object itself: read and written as it is, but for [`Self::prepare_view`].
+    fn views(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Prepares a change that comes through one of [`Self::views`], in place of [`Self::prepare_for_update`]. The status is as it was sent.
+    ///
+    /// # Errors
+    /// Refuses what cannot be prepared.
+    fn prepare_view(&self, context: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<(), ApiError> {
+        self.prepare_for_update(context, object, old)
+    }
+
     /// Finds what is wrong with a change of the main resource.
     fn validate_update(&self, context: &Context<'_>, object: &Draft, old: &Draft) -> ErrorList {
         Vec::new()
@@ -406,6 +419,22 @@ pub trait Strategy: Send + Sync + 'static {
     /// Whether a change of the status leaves labels alone.
     fn status_update_keeps_labels(&self) -> bool {
         false
+    }
+
+    /// Whether who writes owns all that was sent, and plugins see it, also what the write then leaves alone: the status sent to the object's own
+    /// path, and the rest sent to the status. Then what is applied to a subresource makes the object, too, if there is none.
+    fn owns_all_sent(&self) -> bool {
+        false
+    }
+
+    /// Below what upstream's server keeps objects in etcd, by groups, if that is not kube-apiserver; some messages tell it.
+    fn registry(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether what subresources answer can be shown as a table.
+    fn has_tables_of_subresources(&self) -> bool {
+        true
     }
 
     /// Fields that writes to the object (no name) or to a subresource leave alone, besides what is another endpoint's for all kinds.
@@ -734,6 +763,11 @@ pub trait Subresource: Send + Sync + 'static {
     /// Verbs: `create`, `update`, `get`, `patch`.
     fn verbs(&self) -> &'static [&'static str] {
         &["create"]
+    }
+
+    /// What is known of the body's kind, unless it is one of Kubernetes'.
+    fn schema(&self) -> Option<Arc<Schema>> {
+        None
     }
 
     /// Whether what an update sends is the parent, and read as it is.

@@ -244,9 +244,10 @@ pub(crate) fn subresources(definition: &Definition, version: &Version) -> Vec<Su
             verbs: own(&["get", "patch", "update"]),
         });
     }
-    if version.status {
+    let views = definition.strategy.views().iter().copied();
+    for name in views.chain(version.status.then_some("status")) {
         found.push(SubresourceInfo {
-            name: "status".into(),
+            name: name.to_owned(),
             group: definition.group.clone(),
             version: version.name.clone(),
             kind: version.kind.clone(),

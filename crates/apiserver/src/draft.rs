@@ -74,6 +74,11 @@ impl Draft {
         }
     }
 
+    /// Whether a part of the object is not read: the write is one to the status, and leaves it as it is stored.
+    pub fn is_apart(&self) -> bool {
+        self.apart.is_some()
+    }
+
     /// What is not read of the object, if something is not.
     pub(crate) fn unread(&self) -> Option<&Arc<Unread>> {
         self.apart.as_ref().map(|(_, unread)| unread)

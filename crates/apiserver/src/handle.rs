@@ -202,14 +202,16 @@ impl Call {
                 && self.cluster.name() != ALL_CLUSTERS
                 && protobuf::knows(&scope.definition.group, &scope.version, &scope.spec()?.kind),
             shapes: true,
+            tables: scope.subresource.is_empty() || scope.definition.strategy.has_tables_of_subresources(),
         })
     }
 
     /// The form of answers that may be tables or metadata, too, and are the same for all kinds.
-    pub(crate) fn accept_shapes(&self) -> Result<Accept, ApiError> {
+    pub(crate) fn accept_shapes(&self, scope: &Scope) -> Result<Accept, ApiError> {
         self.wanted.check_route(false)?;
         let offer = Offer {
             shapes: true,
+            tables: scope.definition.strategy.has_tables_of_subresources(),
             ..Offer::ONE_SHAPE
         };
         Accept::choose(&self.wanted, offer)
@@ -486,7 +488,7 @@ impl Call {
             with_collection: false,
             refused_with: Arc::default(),
         };
-        if matches!(path.subresource.as_str(), "" | "status") {
+        if matches!(path.subresource.as_str(), "" | "status") || scope.is_view() {
             // a write must not happen when its answer cannot be given
             self.accept(&scope)?;
         }
@@ -523,7 +525,9 @@ impl Call {
         match verb {
             "watch" => self.watch(scope, path),
             "list" => self.list(&scope).await,
-            _ if !scope.subresource.is_empty() && scope.subresource != "status" => self.subresource(&scope, verb).await,
+            _ if !scope.subresource.is_empty() && scope.subresource != "status" && !scope.is_view() => {
+                self.subresource(&scope, verb).await
+            }
             "get" => {
                 if scope.subresource == "status" && !scope.spec()?.status {
                     return Err(ApiError::no_such_path());
@@ -555,6 +559,7 @@ impl Call {
             }
             "delete" if scope.subresource.is_empty() => self.delete(&scope).await,
             "deletecollection" => self.delete_collection(&scope).await,
+            _ if scope.subresource == "status" && !scope.spec()?.status => Err(ApiError::no_such_path()),
             _ => Err(ApiError::method_not_allowed()),
         }
     }

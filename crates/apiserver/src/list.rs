@@ -62,7 +62,10 @@ impl ListOf {
             let metadata = Head::of(entry, &definition);
             table::put_metadata(out, &definition, metadata.metadata(entry), meta_version);
         });
-        Self::items(&format!("{PARTIAL}List"), meta_version, list_meta, put)
+        Self {
+            empty: "null",
+            ..Self::items(&format!("{PARTIAL}List"), meta_version, list_meta, put)
+        }
     }
 
     /// A table of objects. Each row is written as it is made: all objects at once, parsed, would take a multiple of their bytes.

@@ -107,7 +107,7 @@ impl Call {
         let options = if self.body.is_empty() {
             self.delete_options_of_query()?
         } else {
-            delete_options_of(self.decoded()?.value)?
+            delete_options_of(self.decoded_or(|why| ApiError::bad_request(why))?.value)?
         };
         options.validate()?;
         Ok(options)
@@ -139,7 +139,7 @@ fn delete_options_of(body: Value) -> Result<DeleteOptions, ApiError> {
     let text = |key: &str| body.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let kind = text("kind").unwrap_or("DeleteOptions");
     if kind != "DeleteOptions" {
-        let version = text("apiVersion").unwrap_or("v1");
+        let version = text("apiVersion").unwrap_or("meta.k8s.io/v1");
         return Err(ApiError::bad_request(format!(
             "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
         )));

@@ -9,6 +9,7 @@ use gardener_schema::{Definitions, Schema};
 use serde_json::Value;
 
 use crate::decode::{Decoded, Unknown};
+use crate::definition::Subresource;
 use crate::handle::Call;
 use crate::kubernetes;
 use crate::meta;
@@ -30,7 +31,6 @@ static DEFINITIONS: LazyLock<Option<Definitions>> = LazyLock::new(|| {
 });
 
 /// A kind that is posted: its group, version and name.
-#[derive(Clone, Copy)]
 pub(crate) struct Posted {
     /// Its group.
     pub(crate) group: &'static str,
@@ -38,18 +38,36 @@ pub(crate) struct Posted {
     pub(crate) version: &'static str,
     /// Its name.
     pub(crate) kind: &'static str,
+    /// What is known of it, if it is none of Kubernetes'.
+    known: Option<Arc<Schema>>,
 }
 
 impl From<(&'static str, &'static str, &'static str)> for Posted {
     fn from((group, version, kind): (&'static str, &'static str, &'static str)) -> Self {
-        Self { group, version, kind }
+        Self {
+            group,
+            version,
+            kind,
+            known: None,
+        }
+    }
+}
+
+impl From<&dyn Subresource> for Posted {
+    fn from(subresource: &dyn Subresource) -> Self {
+        let known = subresource.schema();
+        Self {
+            known,
+            ..subresource.kind().into()
+        }
     }
 }
 
 impl Posted {
     /// What is known of the kind.
     fn schema(&self) -> Option<Arc<Schema>> {
-        DEFINITIONS.as_ref()?.for_kind(self.group, self.version, self.kind)
+        let known = || DEFINITIONS.as_ref()?.for_kind(self.group, self.version, self.kind);
+        self.known.clone().or_else(known)
     }
 
     /// An object of the kind from what was decoded: fields of the right types, and no others.

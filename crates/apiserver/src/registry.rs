@@ -10,7 +10,7 @@ mod patch;
 mod read;
 mod update;
 
-pub(crate) use accept::unreadable;
+pub(crate) use accept::{unreadable, unrecognized};
 pub use delete::{DeleteOptions, Deleted, Preconditions};
 pub use patch::PatchKind;
 pub(crate) use patch::{by_operations, not_an_object, not_of_this_type, shown_object};
@@ -207,6 +207,11 @@ impl Scope {
 
     pub(crate) fn key(&self, name: &str) -> Key {
         self.cluster.key(&self.definition, &self.namespace, name)
+    }
+
+    /// Whether this is the object itself under another name.
+    pub(crate) fn is_view(&self) -> bool {
+        self.definition.strategy.views().contains(&self.subresource.as_str())
     }
 
     pub(crate) fn not_found(&self) -> ApiError {

@@ -40,7 +40,7 @@ static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| {
 /// Serves `get`, `update` and `patch` of an object's scale.
 pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
     let paths = scope.spec()?.scale.clone().ok_or_else(ApiError::no_such_path)?;
-    let accept = call.accept_shapes()?;
+    let accept = call.accept_shapes(scope)?;
     if !matches!(verb, "get" | "update" | "patch") {
         return Err(ApiError::method_not_allowed());
     }
@@ -103,6 +103,9 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             )));
         }
         let asked_revision = meta::resource_version(&wanted).to_owned();
+        if asked_revision.is_empty() && scope.definition.is_go_type() {
+            main.may_be_unconditional()?;
+        }
         if !asked_revision.is_empty() && asked_revision != entry.mod_revision.to_string() {
             return Err(ApiError::conflict(
                 &scope.definition.group,

@@ -25,6 +25,18 @@ const MANAGER: &str = "kube-apiserver";
 
 /// Serves a call to a subresource.
 pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
+    let mut noted = Vec::new();
+    let answered = serve(call, scope, verb, &mut noted).await;
+    // what is to say of the body is said in any case; it may be among what was said before
+    answered.inspect_err(|_| {
+        if scope.refused_with.is_empty() {
+            scope.refused_with.extend(noted);
+        }
+    })
+}
+
+/// Serves a call; `noted` takes what is to say of the body.
+async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
     let name = scope.subresource.as_str();
     let mut connects = connect::of(&scope.definition.group, &scope.definition.plural).iter();
     if let Some(connect) = connects.find(|own| own.name == name) {
@@ -48,13 +60,11 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         "get" => Decoded::from(serde_json::to_value(call.query.pairs()).unwrap_or(Value::Null)),
         // a patch is read when there is something to patch
         "patch" => Decoded::from(Value::Null),
-        _ if call.body.is_empty() => Decoded::from(Value::Null),
-        _ => call.decoded()?,
+        _ => call.decoded_kind(subresource.kind().2)?,
     };
-    let mut noted = Vec::new();
     if verb == "update" && subresource.takes_parent() {
         let context = scope.context(call.cluster.clock().now(), options.dry_run);
-        scope.accept(&context, &mut sent, &options, &source, &mut noted)?;
+        scope.accept(&context, &mut sent, &options, &source, noted)?;
     }
     if verb == "update" {
         match meta::name(&sent) {
@@ -64,10 +74,10 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         }
     }
     let posted = verb == "create";
-    if posted && !call.body.is_empty() {
+    if posted {
         scope.check_posted(subresource.kind(), &sent)?;
         let decoded = Decoded { value: sent, source };
-        sent = Posted::from(subresource.kind()).read(decoded, &options, &mut noted)?;
+        sent = Posted::from(&*subresource).read(decoded, &options, noted)?;
     }
     if posted && scope.definition.namespaced && call.cluster.namespace(&scope.namespace).is_none() {
         return Err(ApiError::not_found("", "namespaces", &scope.namespace));
@@ -81,7 +91,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         let received = |mut body: Value| {
             subresource.receive(&scope.namespace, &mut body);
             if subresource.notes_author() {
-                Posted::from(subresource.kind()).note_author(call, &options, &scope.subresource, &mut body);
+                Posted::from(&*subresource).note_author(call, &options, &scope.subresource, &mut body);
             }
             body
         };

@@ -19,7 +19,6 @@ use serde_json::Value;
 
 use crate::features::Features;
 use crate::kind::TypedStrategy;
-use crate::kinds::Binding;
 use crate::kubeconfig::{Access, EntryPoint, Kubeconfig};
 use crate::workload_identity_tokens::{Token, TokenIssuer};
 
@@ -169,14 +168,18 @@ fn strategy(resource: &str, options: &Options) -> Option<Arc<dyn Strategy>> {
     })
 }
 
-fn subresources(resource: &str, options: &Options) -> BTreeMap<&'static str, Arc<dyn Subresource>> {
+fn subresources(
+    resource: &str,
+    options: &Options,
+    schemas: &Definitions,
+) -> BTreeMap<&'static str, Arc<dyn Subresource>> {
     let mut own: BTreeMap<&'static str, Arc<dyn Subresource>> = BTreeMap::new();
     if resource == "workloadidentities" {
         let issuer = options.workload_identities.clone();
-        own.insert("token", Arc::new(Token { issuer }));
+        let schema = schemas.for_kind("security.gardener.cloud", "v1alpha1", "TokenRequest");
+        own.insert("token", Arc::new(Token { issuer, schema }));
     }
     if resource == "shoots" {
-        own.insert("binding", Arc::new(Binding));
         for (name, access, longest) in [
             ("adminkubeconfig", Access::Admin, options.admin_kubeconfig_max),
             ("viewerkubeconfig", Access::Viewer, options.viewer_kubeconfig_max),
@@ -185,6 +188,7 @@ fn subresources(resource: &str, options: &Options) -> BTreeMap<&'static str, Arc
                 name,
                 Arc::new(Kubeconfig {
                     access,
+                    schema: schemas.for_kind("authentication.gardener.cloud", "v1alpha1", access.kind()),
                     longest,
                     entry_point: options.entry_point.clone(),
                 }),
@@ -250,7 +254,7 @@ pub fn definitions(options: &Options) -> Result<Vec<Arc<Definition>>, RecordedEr
                     key,
                     Definition {
                         group: group_name.clone(),
-                        subresources: subresources(&resource.resource, options),
+                        subresources: subresources(&resource.resource, options, &schemas),
                         strategy,
                         singular: resource.singular_resource,
                         short_names: resource.short_names,

@@ -34,9 +34,13 @@ pub trait GardenKind:
     /// [`Self::canonicalize`] look at, and write to metadata or status. None: all. Kinds whose specification is large and whose status is written
     /// often say it.
     const SPEC_FOR_STATUS: Option<&'static [&'static str]> = None;
+    /// Subresources besides the status that are the object itself.
+    const VIEWS: &'static [&'static str] = &[];
     /// Whether [`Self::warn`] has anything to say.
     const WARNS: bool = false;
 
+    /// Whether a new object keeps the status that it comes with.
+    const KEEPS_STATUS: bool = false;
     /// Whether an object that comes without a name, and without the beginning of one, is given a name.
     const NAMES_NAMELESS: bool = false;
 
@@ -57,6 +61,10 @@ pub trait GardenKind:
     fn prepare_create(&mut self, context: &Context<'_>) {}
     /// Changes an updated object before validation.
     fn prepare_update(&mut self, old: &Self, context: &Context<'_>) {}
+    /// Changes an object that is updated through one of [`Self::VIEWS`] before validation; true: the generation rises.
+    fn prepare_view(&mut self, old: &Self, context: &Context<'_>) -> bool {
+        false
+    }
     /// Changes an updated status before validation; true: the generation rises, [GAPI-36].
     fn prepare_status(&mut self, old: &Self, context: &Context<'_>) -> bool {
         false
@@ -190,6 +198,10 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
         }
     }
 
+    fn keeps_status_on_create(&self) -> bool {
+        K::KEEPS_STATUS
+    }
+
     fn names_nameless(&self) -> bool {
         K::NAMES_NAMELESS
     }
@@ -198,7 +210,9 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
         let mut kind = take::<K>(object)?;
         complete(&mut kind, context.chance);
         kind.prepare_create(context);
-        kind.metadata_mut().generation = K::GENERATION.then_some(1);
+        if K::GENERATION {
+            kind.metadata_mut().generation = Some(1);
+        }
         object.set(Arc::new(kind));
         Ok(())
     }
@@ -222,6 +236,33 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
         }
         object.set(Arc::new(kind));
         Ok(())
+    }
+
+    fn views(&self) -> &'static [&'static str] {
+        K::VIEWS
+    }
+
+    fn prepare_view(&self, context: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<(), ApiError> {
+        let mut kind = take::<K>(object)?;
+        let before = old.typed::<K>().map_err(unfit::<K>)?;
+        complete(&mut kind, context.chance);
+        let bump = kind.prepare_view(&before, context);
+        let generation = before.metadata().generation.unwrap_or_default() + i64::from(bump);
+        kind.metadata_mut().generation = Some(generation);
+        object.set(Arc::new(kind));
+        Ok(())
+    }
+
+    fn owns_all_sent(&self) -> bool {
+        true
+    }
+
+    fn registry(&self) -> Option<&'static str> {
+        Some("/registry-gardener")
+    }
+
+    fn has_tables_of_subresources(&self) -> bool {
+        false
     }
 
     fn validate_update(&self, context: &Context<'_>, object: &Draft, old: &Draft) -> ErrorList {

@@ -3,6 +3,3 @@
 mod core;
 mod others;
 mod shoot;
-
-/// The Shoot's subresource `binding`.
-pub(crate) use shoot::Binding;

@@ -1,5 +1,6 @@
 //! `shoots/adminkubeconfig` and `shoots/viewerkubeconfig`, [GAPI-60] – [GAPI-63]: short-lived client certificates for a shoot's API.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,6 +13,7 @@ use gardener_apis::constants::{advertised_address, group};
 use gardener_apis::core::v1beta1::{InternalSecret, Shoot};
 use gardener_apiserver::definition::{Context, Effect, Subresource};
 use gardener_apiserver::{UserInfo, meta};
+use gardener_schema::Schema;
 use k8s_openapi::jiff::Timestamp;
 use rcgen::{CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair, KeyUsagePurpose};
 use serde::Deserialize;
@@ -51,7 +53,8 @@ pub enum Access {
 }
 
 impl Access {
-    fn kind(self) -> &'static str {
+    /// The kind of the request for it.
+    pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::Admin => "AdminKubeconfigRequest",
             Self::Viewer => "ViewerKubeconfigRequest",
@@ -85,10 +88,20 @@ impl Access {
 pub struct Kubeconfig {
     /// What the kubeconfig allows.
     pub access: Access,
+    /// What is known of the request's kind.
+    pub schema: Option<Arc<Schema>>,
     /// The longest validity that is granted; longer wishes are cut.
     pub longest: Duration,
     /// Used instead of the advertised address' own host when there is one.
     pub entry_point: Option<EntryPoint>,
+}
+
+impl Kubeconfig {
+    /// The validity in seconds that is granted to a request.
+    fn granted(&self, request: &Value) -> Result<i64, ApiError> {
+        let wish = request.at("/spec/expirationSeconds").and_then(Value::as_i64);
+        granted_seconds(self.access, wish, self.longest)
+    }
 }
 
 fn invalid(access: Access, name: &str, error: Error) -> ApiError {
@@ -239,12 +252,16 @@ impl Subresource for Kubeconfig {
         ("authentication.gardener.cloud", "v1alpha1", self.access.kind())
     }
 
+    fn schema(&self) -> Option<Arc<Schema>> {
+        self.schema.clone()
+    }
+
+    fn examine(&self, _: &Context<'_>, _: &str, body: &mut Value) -> Result<(), ApiError> {
+        self.granted(body).map(drop)
+    }
+
     async fn call(&self, context: &Context<'_>, _: &str, parent: &Value, body: Value) -> Result<Effect, ApiError> {
-        let seconds = granted_seconds(
-            self.access,
-            body.at("/spec/expirationSeconds").and_then(Value::as_i64),
-            self.longest,
-        )?;
+        let seconds = self.granted(&body)?;
         let shoot = Shoot::deserialize(parent).map_err(ApiError::internal)?;
         if !shoot
             .status

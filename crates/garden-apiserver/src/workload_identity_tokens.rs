@@ -14,6 +14,7 @@ use gardener_apis::validation::{go_kind, invalid_each};
 use gardener_apiserver::definition::{Context, Effect, Subresource};
 use gardener_apiserver::meta;
 use gardener_apiserver::tokens::SigningKey;
+use gardener_schema::Schema;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,27 @@ impl std::fmt::Debug for TokenIssuer {
 pub(crate) struct Token {
     /// None: tokens are not issued here.
     pub(crate) issuer: Option<Arc<TokenIssuer>>,
+    /// What is known of the request's kind.
+    pub(crate) schema: Option<Arc<Schema>>,
+}
+
+impl Token {
+    fn issuer(&self) -> Result<&TokenIssuer, ApiError> {
+        let issuer = self.issuer.as_deref();
+        issuer.ok_or_else(|| failed("TokenIssuer is not set, WorkloadIdentity tokens cannot be issued"))
+    }
+}
+
+/// Refuses a request that tells another name than the path. (That it is of the path's namespace is looked at for all objects.)
+fn same_name(request: &TokenRequest, name: &str) -> Result<(), ApiError> {
+    match request.metadata.name.as_deref() {
+        Some(own) if !own.is_empty() && own != name => {
+            let why = format!("TokenRequest name does not match WorkloadIdentity name: {name}");
+            let wrong = Error::invalid(&Path::new("metadata").child("name"), own, why);
+            Err(ApiError::invalid(GROUP, "TokenRequest", own, &[wrong]))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What a token says.
@@ -264,27 +286,22 @@ impl Subresource for Token {
         (GROUP, "v1alpha1", "TokenRequest")
     }
 
+    fn schema(&self) -> Option<Arc<Schema>> {
+        self.schema.clone()
+    }
+
+    fn examine(&self, _: &Context<'_>, name: &str, body: &mut Value) -> Result<(), ApiError> {
+        self.issuer()?;
+        let request = TokenRequest::deserialize(&*body).map_err(|why| ApiError::bad_request(why.to_string()))?;
+        same_name(&request, name)
+    }
+
     async fn call(&self, context: &Context<'_>, _: &str, parent: &Value, body: Value) -> Result<Effect, ApiError> {
-        let issuer = self
-            .issuer
-            .as_ref()
-            .ok_or_else(|| failed("TokenIssuer is not set, WorkloadIdentity tokens cannot be issued"))?;
+        let issuer = self.issuer()?;
         let mut request = TokenRequest::deserialize(&body).map_err(|why| ApiError::bad_request(why.to_string()))?;
-        for (key, place) in [
-            ("name", &mut request.metadata.name),
-            ("namespace", &mut request.metadata.namespace),
-        ] {
-            let wanted = meta::text(parent, &format!("/metadata/{key}"));
-            match place.as_deref() {
-                None | Some("") => *place = Some(wanted.to_owned()),
-                Some(own) if own != wanted => {
-                    let why = format!("TokenRequest {key} does not match WorkloadIdentity {key}: {wanted}");
-                    let wrong = Error::invalid(&Path::new("metadata").child(key), own, why);
-                    return Err(ApiError::invalid(GROUP, "TokenRequest", own, &[wrong]));
-                }
-                Some(_) => {}
-            }
-        }
+        let own = |key: &str| Some(meta::text(parent, key).to_owned());
+        request.metadata.name = own("/metadata/name");
+        request.metadata.namespace = own("/metadata/namespace");
         let errors = validate(&request);
         if !errors.is_empty() {
             return Err(ApiError::invalid(GROUP, "TokenRequest", "", &errors));
@@ -353,6 +370,7 @@ mod tests {
                 issuer: "https://issuer.example.org".into(),
                 validity: (hour, 48 * hour),
             })),
+            schema: None,
         }
     }
 
@@ -389,12 +407,13 @@ mod tests {
         garden
     }
 
-    async fn ask(garden: &Garden, token: &Token, body: Value) -> Result<Value, ApiError> {
+    async fn ask(garden: &Garden, token: &Token, mut body: Value) -> Result<Value, ApiError> {
         let parent = json!({
             "metadata": {"name": "i", "namespace": "garden-p", "uid": "9"},
             "spec": {"audiences": ["cloud"], "targetSystem": {"type": "x"}},
             "status": {"sub": "gardener.cloud:workloadidentity:garden-p:i:9"},
         });
+        token.examine(&garden.context(), "i", &mut body)?;
         match token.call(&garden.context(), "create", &parent, body).await? {
             Effect::Answer(answer) => Ok(answer),
             _ => panic!("nothing is stored"),
@@ -487,7 +506,16 @@ mod tests {
                 .contains("TokenRequest name does not match WorkloadIdentity name: i"),
             "{error}"
         );
-        let error = ask(&garden, &Token { issuer: None }, json!({})).await.unwrap_err();
+        let error = ask(
+            &garden,
+            &Token {
+                issuer: None,
+                schema: None,
+            },
+            json!({}),
+        )
+        .await
+        .unwrap_err();
         assert_eq!(error.code(), 500);
         assert_eq!(
             error.to_string(),

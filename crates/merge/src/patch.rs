@@ -27,6 +27,9 @@ pub enum PatchError {
     /// The patch is none, or a directive has another form than it must.
     #[error("{0}")]
     Format(String),
+    /// The patch merges what is kept as it came: how the field is merged is not known.
+    #[error("unable to find api field in struct RawExtension for the json field {0:?}")]
+    Unstructured(String),
     /// The patch uses a directive of strategic merge patch wrongly.
     #[error("{0}")]
     Directive(String),
@@ -38,6 +41,7 @@ impl From<PatchError> for ApiError {
             PatchError::Malformed(_) | PatchError::Format(_) | PatchError::Nothing => {
                 Self::bad_request(error.to_string())
             }
+            PatchError::Unstructured(_) => Self::unclassified(error.to_string()),
             PatchError::TooManyOperations(_) => Self::new(413, "RequestEntityTooLarge", error.to_string()),
             // The API server tells no more than this.
             PatchError::DoesNotApply(_) | PatchError::TestFailed(_) => Self::new(

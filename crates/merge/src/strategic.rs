@@ -87,6 +87,13 @@ fn merge_map(mut original: Object, patch: &Object, schema: Option<&Schema>) -> R
             continue;
         }
         let field = field_of(schema, name);
+        let is_merged = matches!(
+            (original.get(name), change),
+            (Some(Value::Object(_)), Value::Object(_)) | (Some(Value::Array(_)), Value::Array(_))
+        );
+        if is_merged && schema.is_some_and(is_raw) {
+            return Err(PatchError::Unstructured(name.clone()));
+        }
         let merged = match (original.remove(name), change) {
             (Some(Value::Object(live)), Value::Object(change)) => {
                 Some(if field.is_some_and(|field| field.has_patch_strategy("replace")) {
@@ -103,6 +110,12 @@ fn merge_map(mut original: Object, patch: &Object, schema: Option<&Schema>) -> R
         }
     }
     Ok(original)
+}
+
+/// Whether Go keeps what the schema describes as it came, and so knows no fields of it.
+fn is_raw(schema: &Schema) -> bool {
+    let name = schema.definition_name();
+    name.is_some_and(|name| name.ends_with(".pkg.runtime.RawExtension"))
 }
 
 fn field_of<'a>(schema: Option<&'a Schema>, name: &str) -> Option<&'a Schema> {

@@ -89,6 +89,20 @@ pub(crate) fn unreadable(object: &Value) -> Option<String> {
 /// Kinds that are posted to subresources, and versions besides the newest in which upstream reads them.
 const IN_SCHEME: [(&str, &str); 1] = [("Eviction", "v1beta1")];
 
+/// Whether upstream reads this version of a group, though it does not serve it.
+fn is_older(group: &str, version: &str) -> bool {
+    let mut known = NOT_SERVED.iter();
+    known.any(|(own, versions)| *own == group && versions.contains(&version))
+}
+
+/// A body that is no object of the kind at all.
+pub(crate) fn unrecognized(kind: &str, why: &str, body: &[u8]) -> ApiError {
+    let shown = decode::summary(body);
+    ApiError::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({shown})"
+    ))
+}
+
 impl Scope {
     /// The body that should tell a custom resource, but names no kind, and what is said of it. Nothing else tells of what kind a custom resource is.
     pub(crate) fn kindless(&self, object: &Value) -> Option<(String, String)> {
@@ -99,15 +113,6 @@ impl Scope {
         let body = object.to_string();
         let why = format!("Object 'Kind' is missing in '{body}'");
         Some((body, why))
-    }
-
-    /// A body that is no object of the kind at all.
-    pub(crate) fn unrecognized(&self, why: &str, body: &[u8]) -> ApiError {
-        let kind = self.spec().map_or("", |version| version.kind.as_str());
-        let shown = decode::summary(body);
-        ApiError::bad_request(format!(
-            "the object provided is unrecognized (must be of type {kind}): {why} ({shown})"
-        ))
     }
 
     /// Brings a decoded body into shape. `source` tells what the value does not tell of the body.
@@ -121,13 +126,13 @@ impl Scope {
     ) -> Result<(), Misfit> {
         let version = self.spec()?;
         if let Some((body, why)) = self.kindless(object) {
-            return Err(self.unrecognized(&why, body.as_bytes()).into());
+            return Err(unrecognized(&version.kind, &why, body.as_bytes()).into());
         }
         if object.is_null() {
             *object = Value::Object(Map::new());
         }
         if let Some(why) = unreadable(object) {
-            return Err(self.unrecognized(&why, object.to_string().as_bytes()).into());
+            return Err(unrecognized(&version.kind, &why, object.to_string().as_bytes()).into());
         }
         self.check_kind(object, version)?;
         if let Value::Object(members) = object {
@@ -289,13 +294,9 @@ impl Scope {
             let mut versions = definition.versions.iter();
             versions.any(|own| own.name == version && own.kind == kind)
         });
-        let is_older = |own: &str| {
-            let mut known = NOT_SERVED.iter();
-            known.any(|(group, versions)| *group == own && versions.contains(&version))
-        };
         let same_kind = self.spec().is_ok_and(|own| own.kind == kind);
         let moved = group == "extensions" && matches!(self.definition.group.as_str(), "apps" | "networking.k8s.io");
-        is_served || same_kind && is_older(group) && (group == self.definition.group || moved)
+        is_served || same_kind && is_older(group, version) && (group == self.definition.group || moved)
     }
 
     fn fill_defaults(&self, context: &Context<'_>, object: &mut Value, source: &Source) -> Result<(), ApiError> {
@@ -303,6 +304,7 @@ impl Scope {
         let kept = |key: &str| matches!(key, "apiVersion" | "kind" | "metadata" | "status");
         if self.keeps_all_but_status()
             && self.definition.is_go_type()
+            && !self.definition.strategy.owns_all_sent()
             && let Value::Object(members) = object
         {
             members.retain(|key, _| kept(key));

@@ -54,9 +54,12 @@ impl Scope {
         if !revision.is_empty() {
             meta::set(&mut object, "resourceVersion", Some(revision.into()));
         }
-        // admission sees the status that the client sent, but nobody owns it
+        // admission sees the status that the client sent, but nobody owns it where that is the status' matter
         let is_untold = self.is_unreadable_where_dropped(&object, None);
-        let status = self.drop_status(&mut object);
+        let status = match self.definition.strategy.owns_all_sent() {
+            true => None,
+            false => self.drop_status(&mut object),
+        };
         self.definition.complete_written(&mut object, "");
         match is_untold {
             true => meta::set(&mut object, "managedFields", None),

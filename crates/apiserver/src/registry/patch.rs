@@ -86,7 +86,8 @@ impl Scope {
         for _ in 0..RETRIES {
             let mut warnings = Vec::new();
             let Some(entry) = self.cluster.store().get(&self.key(&self.name)) else {
-                if kind != PatchKind::Apply || !self.subresource.is_empty() {
+                let makes = self.subresource.is_empty() || self.definition.strategy.owns_all_sent();
+                if kind != PatchKind::Apply || !makes {
                     return Err(self.not_found());
                 }
                 return self.apply_new(decoded, &context, options).await;
@@ -104,8 +105,21 @@ impl Scope {
                     self.check_owners(&current).await?;
                     self.applied(Some(&current), &decoded.value, options, &context)?
                 }
-                PatchKind::Strategic => gardener_merge::strategic(&current, &decoded.value, &*self.strategic_schema()?)
-                    .map_err(ApiError::from)?,
+                PatchKind::Strategic => {
+                    let schema = self.strategic_schema()?;
+                    let patched = gardener_merge::strategic(&current, &decoded.value, &schema);
+                    let mut patched = patched.map_err(ApiError::from)?;
+                    // it is read as the kind that it was, whatever it says of that
+                    if let (Value::Object(patched), Some(current)) = (&mut patched, current.as_object()) {
+                        for key in ["apiVersion", "kind"] {
+                            let is_text = patched.get(key).is_none_or(|own| own.is_string() || own.is_null());
+                            if let Some(own) = current.get(key).filter(|_| is_text) {
+                                patched.insert(key.to_owned(), own.clone());
+                            }
+                        }
+                    }
+                    patched
+                }
                 PatchKind::Merge => gardener_merge::merge_patch(&current, &decoded.value).map_err(ApiError::from)?,
                 PatchKind::Json => by_operations(&current, &decoded.value, options)?,
             };

@@ -38,7 +38,12 @@ pub struct ListQuery {
 }
 
 /// Kinds without a namespace that upstream does not even select by an empty one; of others it does not matter.
-const WITHOUT_NAMESPACE: [&str; 3] = ["certificatesigningrequests", "namespaces", "nodes"];
+const WITHOUT_NAMESPACE: [&str; 4] = [
+    "certificatesigningrequests",
+    "controllerinstallations",
+    "namespaces",
+    "nodes",
+];
 
 impl ListQuery {
     /// Reads a query string.

@@ -184,12 +184,8 @@ impl Scope {
                 None => self.found_in(&entry).await?,
             };
             self.check_uid(&body, found.object.read_part(), options.dry_run)?;
-            if wanted.is_empty() && !self.definition.strategy.allow_unconditional_update() {
-                let at = Path::new("metadata").child("resourceVersion");
-                let error = Error::invalid(&at, json!(0), "must be specified for an update");
-                // upstream names the resource here where others name the kind
-                let Definition { group, plural, .. } = &*self.definition;
-                return Err(ApiError::invalid(group, plural, &self.name, &[error]));
+            if wanted.is_empty() {
+                self.may_be_unconditional()?;
             }
             if !wanted.is_empty() && wanted != entry.mod_revision.to_string() {
                 return Err(self.modified());
@@ -233,6 +229,7 @@ impl Scope {
         let options_object = options.object("UpdateOptions");
         // webhooks and policies see the object as it came, also the parts that it does not change
         let as_sent = self.cluster.has_judges().then(|| object.clone());
+        let is_view = self.is_view();
         let keep = |object: &mut Value, old: &Value| {
             keep_server_metadata(object, old);
             if status_update {
@@ -240,7 +237,7 @@ impl Scope {
                 if strategy.status_update_keeps_labels() {
                     meta::set(object, "labels", old.at("/metadata/labels").cloned());
                 }
-            } else if has_status {
+            } else if has_status && !is_view {
                 copy_member(object, old, "status");
             }
         };
@@ -253,7 +250,11 @@ impl Scope {
             && self.subresource.is_empty()
             && object.get("status") != old.read_part().get("status");
         let shown_elsewhere = is_seen_elsewhere.then(|| object.clone());
-        keep(&mut object, old.read_part());
+        // what is not read is as it is stored
+        match strategy.owns_all_sent() && old.unread().is_none() {
+            true => keep_server_metadata(&mut object, old.read_part()),
+            false => keep(&mut object, old.read_part()),
+        }
         if is_untold {
             meta::set(&mut object, "managedFields", None);
         } else if track_fields {
@@ -301,7 +302,10 @@ impl Scope {
             if strategy.has_generation() {
                 bump_generation(&mut object, old, has_status);
             }
-            strategy.prepare_for_update(context, &mut object, old)?;
+            match is_view {
+                true => strategy.prepare_view(context, &mut object, old)?,
+                false => strategy.prepare_for_update(context, &mut object, old)?,
+            }
         }
         let mut errors = meta::validate(object.read_part(), meta::path_segment);
         let of_change = meta::validate_update(object.read_part(), old.read_part());
@@ -324,7 +328,9 @@ impl Scope {
         if status_update {
             self.definition.complete(&mut object);
         } else {
-            warnings.extend(strategy.warnings(context, &object, Some(old)));
+            if !is_view {
+                warnings.extend(strategy.warnings(context, &object, Some(old)));
+            }
             self.definition.canonicalize(&mut object);
         }
         let object = self
@@ -495,14 +501,27 @@ impl Scope {
         ))
     }
 
+    /// Refuses a change that names no revision, of a kind of which each must.
+    pub(crate) fn may_be_unconditional(&self) -> Result<(), ApiError> {
+        if self.definition.strategy.allow_unconditional_update() {
+            return Ok(());
+        }
+        let at = Path::new("metadata").child("resourceVersion");
+        let error = Error::invalid(&at, json!(0), "must be specified for an update");
+        // upstream names the resource here where others name the kind
+        let Definition { group, plural, .. } = &*self.definition;
+        Err(ApiError::invalid(group, plural, &self.name, &[error]))
+    }
+
     /// The object's key in the etcd of a kube-apiserver, which some messages tell; what is only tried does not get as far as the prefix.
     fn registry_path(&self, dry_run: bool) -> String {
         let Definition { group, plural, .. } = &*self.definition;
-        let place = match self.definition.is_go_type() {
+        let own_prefix = self.definition.strategy.registry();
+        let place = match self.definition.is_go_type() && own_prefix.is_none() {
             true => place_of(group, plural),
             false => format!("{group}/{plural}"),
         };
-        let prefix = if dry_run { "" } else { "/registry" };
+        let prefix = if dry_run { "" } else { own_prefix.unwrap_or("/registry") };
         let parts = [&*place, &self.namespace, &self.name];
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         parts.fold(prefix.to_owned(), |path, part| format!("{path}/{part}"))
@@ -637,6 +656,7 @@ impl Scope {
         let has_status = self.definition.stored_version().is_some_and(|version| version.status);
         let strategy = &self.definition.strategy;
         let of_all: &[&str] = match self.subresource.as_str() {
+            _ if strategy.owns_all_sent() => &[],
             "status" if strategy.status_update_keeps_labels() => &["spec", "metadata.labels"],
             "status" if !self.definition.is_go_type() => &["spec", "metadata"],
             "status" => &["spec"],

@@ -13,7 +13,7 @@ use gardener_apiserver::meta;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as Wanted;
 use serde_json::{Value, json};
 
-use super::typed;
+use super::{errors_occurred, typed};
 use crate::lookup;
 
 const GROUP: &str = "core.gardener.cloud";
@@ -34,6 +34,56 @@ fn is_confirmed(annotations: &BTreeMap<String, String>) -> bool {
 fn selects(selector: &Wanted, object: &Value) -> bool {
     gardener_apimachinery::selector::LabelSelector::from(selector)
         .matches(&meta::string_map(object.at("/metadata/labels")))
+}
+
+/// Whether somebody who may has confirmed that an object goes.
+fn may_go(attributes: &Attributes<'_>, object: &Value) -> Result<(), ApiError> {
+    let forbid = |why: &str| ApiError::forbidden(GROUP, &attributes.definition.plural, meta::name(object), why);
+    if !confirmed(object) {
+        return Err(forbid(&format!(
+            "must have a \"{}\" annotation to delete",
+            annotation::CONFIRMATION_DELETION
+        )));
+    }
+    if attributes.definition.plural != "shoots" {
+        return Ok(());
+    }
+    let user = attributes.context.user;
+    let confirmer = meta::string_map(object.at("/metadata/annotations"))
+        .get(annotation::DELETION_CONFIRMED_BY)
+        .cloned()
+        .unwrap_or_default();
+    let project = lookup::project_of(attributes.context.lister, attributes.namespace);
+    let four_eyes = project
+        .iter()
+        .flat_map(|project| &project.spec.dual_approval_for_deletion)
+        .any(|approval| {
+            approval.resource == "shoots"
+                && selects(&approval.selector, object)
+                && (approval.include_service_accounts.unwrap_or(true)
+                    || !user.name.starts_with("system:serviceaccount:"))
+        });
+    if four_eyes && confirmer == user.name {
+        return Err(forbid(
+            "you are not allowed to both confirm the deletion and send the actual DELETE request - another subject must perform the deletion",
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses the deletion of a collection of which not every object may go, whichever of them are chosen.
+fn all_are_confirmed(attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    let namespace = Some(attributes.namespace).filter(|_| attributes.definition.namespaced);
+    let all = attributes
+        .context
+        .lister
+        .list(GROUP, &attributes.definition.plural, namespace);
+    let refusals = all.iter().filter_map(|object| may_go(attributes, object).err());
+    let refusals: Vec<String> = refusals.map(|refusal| refusal.to_string()).collect();
+    match refusals.is_empty() {
+        true => Ok(()),
+        false => Err(ApiError::unclassified(errors_occurred(&refusals))),
+    }
 }
 
 #[async_trait]
@@ -80,36 +130,10 @@ impl Admission for DeletionConfirmation {
             return Ok(());
         }
         let Some(old) = attributes.old else { return Ok(()) };
-        if !confirmed(old) {
-            return Err(attributes.forbidden(&format!(
-                "must have a \"{}\" annotation to delete",
-                annotation::CONFIRMATION_DELETION
-            )));
+        if attributes.with_collection {
+            return all_are_confirmed(attributes);
         }
-        if attributes.definition.plural != "shoots" {
-            return Ok(());
-        }
-        let user = attributes.context.user;
-        let confirmer = meta::string_map(old.at("/metadata/annotations"))
-            .get(annotation::DELETION_CONFIRMED_BY)
-            .cloned()
-            .unwrap_or_default();
-        let project = lookup::project_of(attributes.context.lister, attributes.namespace);
-        let four_eyes = project
-            .iter()
-            .flat_map(|project| &project.spec.dual_approval_for_deletion)
-            .any(|approval| {
-                approval.resource == "shoots"
-                    && selects(&approval.selector, old)
-                    && (approval.include_service_accounts.unwrap_or(true)
-                        || !user.name.starts_with("system:serviceaccount:"))
-            });
-        if four_eyes && confirmer == user.name {
-            return Err(attributes.forbidden(
-                "you are not allowed to both confirm the deletion and send the actual DELETE request - another subject must perform the deletion",
-            ));
-        }
-        Ok(())
+        may_go(attributes, old)
     }
 }
 

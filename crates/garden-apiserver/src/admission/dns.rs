@@ -56,12 +56,11 @@ pub(super) fn global_domains(lister: &dyn Lister) -> Vec<GlobalDomain> {
     found.into_iter().map(|(_, domain)| domain).collect()
 }
 
-/// The default domains of a seed, first the one that new shoots get.
-fn default_domains(lister: &dyn Lister, seed: &Seed) -> Vec<String> {
-    let own = &seed.spec.dns.defaults;
-    match own.is_empty() {
-        false => own.iter().map(|config| config.domain.clone()).collect(),
-        true => global_domains(lister).into_iter().map(|global| global.domain).collect(),
+/// The default domains of a seed, or of shoots that have none yet; first the one that new shoots get.
+fn default_domains(lister: &dyn Lister, seed: Option<&Seed>) -> Vec<String> {
+    match seed.map(|seed| &seed.spec.dns.defaults).filter(|own| !own.is_empty()) {
+        Some(own) => own.iter().map(|config| config.domain.clone()).collect(),
+        None => global_domains(lister).into_iter().map(|global| global.domain).collect(),
     }
 }
 
@@ -75,6 +74,28 @@ fn seed_of(attributes: &Attributes<'_>, shoot: &Shoot) -> Result<Option<Seed>, A
             "error retrieving default domains: Internal error occurred: could not get seed {name}: seed.core.gardener.cloud {name:?} not found"
         ))),
     }
+}
+
+/// What is wrong with a domain below a default domain: each project and each shoot has its own place there.
+fn misnamed(shoot: &Shoot, own: &str, project: &str, domain: &str) -> Option<Error> {
+    let stem = shoot.metadata.generate_name.as_deref().unwrap_or_default();
+    let is_generated = !stem.is_empty() && (shoot.own_name().is_empty() || shoot.own_name().starts_with(stem));
+    let why = if is_generated {
+        let expected = format!(".{project}.{domain}");
+        (!own.ends_with(&expected)).then(|| {
+            format!(
+                "shoot with 'metadata.generateName' uses a default domain but does not match expected scheme: <random-subdomain>.<project-name>.<default-domain> (expected '{expected}' to be a suffix of '{own}')"
+            )
+        })
+    } else {
+        let expected = format!("{}.{project}.{domain}", shoot.own_name());
+        (own != expected).then(|| {
+            format!(
+                "shoot uses a default domain but does not match expected scheme: <shoot-name>.<project-name>.<default-domain> (expected '{expected}', but got '{own}')"
+            )
+        })
+    };
+    why.map(|why| Error::invalid(&Path::new("spec.dns.domain"), own, why))
 }
 
 /// The shoot, if this plugin is asked about it.
@@ -116,7 +137,7 @@ impl Admission for ShootDns {
             put(attributes, shoot);
             return Ok(());
         };
-        let domains = default_domains(attributes.context.lister, &seed);
+        let domains = default_domains(attributes.context.lister, Some(&seed));
         let unmanaged = shoot
             .spec
             .dns
@@ -154,37 +175,16 @@ impl Admission for ShootDns {
         let Some(shoot) = concerned(attributes) else {
             return Ok(());
         };
-        let Some(seed) = seed_of(attributes, &shoot)? else {
-            return Ok(());
-        };
+        let seed = seed_of(attributes, &shoot)?;
         let Some(dns) = &shoot.spec.dns else { return Ok(()) };
         let Some(own) = dns.domain.as_deref() else {
             return Ok(());
         };
-        let domains = default_domains(attributes.context.lister, &seed);
+        let domains = default_domains(attributes.context.lister, seed.as_ref());
         let Some(domain) = domains.iter().find(|domain| own.ends_with(&format!(".{domain}"))) else {
             return Ok(());
         };
-        let project = lookup::project_of(attributes.context.lister, attributes.namespace)
-            .and_then(|project| project.metadata.name.clone())
-            .unwrap_or_default();
         let mut errors = Vec::new();
-        let expected = format!("{}.{project}.{domain}", shoot.own_name());
-        let generated = shoot
-            .metadata
-            .generate_name
-            .as_deref()
-            .is_some_and(|prefix| !prefix.is_empty());
-        let fits = own == expected || (generated && own.ends_with(&format!(".{project}.{domain}")));
-        if !fits {
-            errors.push(Error::invalid(
-                &Path::new("spec.dns.domain"),
-                own,
-                format!(
-                    "shoot uses a default domain but does not match expected scheme: <shoot-name>.<project-name>.<default-domain> (expected '{expected}', but got '{own}')"
-                ),
-            ));
-        }
         for (i, provider) in dns.providers.iter().enumerate() {
             if provider.primary == Some(true) {
                 errors.push(Error::invalid(
@@ -193,6 +193,19 @@ impl Admission for ShootDns {
                     "primary dns provider must not be set when default domain is used",
                 ));
             }
+        }
+        let primary = shoot.spec.primary_dns_provider();
+        let is_unmanaged = primary.is_some_and(|primary| primary.r#type.as_deref() == Some("unmanaged"));
+        // shoots that got their domain long ago keep it
+        let is_new = typed_old::<Shoot>(attributes).is_none_or(|old| {
+            let had_domain = old.spec.dns.as_ref().is_some_and(|dns| dns.domain.is_some());
+            old.spec.seed_name.is_none() || !had_domain
+        });
+        if is_new && !is_unmanaged {
+            let project = lookup::project_of(attributes.context.lister, attributes.namespace)
+                .and_then(|project| project.metadata.name.clone())
+                .unwrap_or_default();
+            errors.extend(misnamed(&shoot, own, &project, domain));
         }
         if errors.is_empty() {
             Ok(())

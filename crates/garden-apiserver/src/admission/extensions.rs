@@ -1,10 +1,11 @@
 //! Only registered extension types may be used, and each has one primary controller, [ADM-34], [ADM-45].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
-use gardener_apis::core::v1beta1::{BackupBucket, ControllerRegistration, Seed, Shoot};
+use gardener_apis::core::v1beta1::{BackupBucket, ControllerRegistration, ControllerResource, Seed, Shoot};
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
 use gardener_rules::registrations::{Need, needs_of_shoot};
 
@@ -160,24 +161,17 @@ impl Admission for ControllerRegistrationResources {
         let Some(own) = typed::<ControllerRegistration>(attributes) else {
             return Ok(());
         };
-        let others = lookup::registrations(attributes.context.lister);
-        for resource in own
-            .spec
-            .resources
-            .iter()
-            .filter(|resource| resource.primary != Some(false))
-        {
-            let taken = others
-                .iter()
-                .filter(|other| other.metadata.name != own.metadata.name)
-                .any(|other| {
-                    other.spec.resources.iter().any(|theirs| {
-                        theirs.kind == resource.kind
-                            && theirs.r#type == resource.r#type
-                            && theirs.primary != Some(false)
-                    })
-                });
-            if taken {
+        let is_primary = |resource: &&ControllerResource| resource.primary != Some(false);
+        // as upstream, which remembers of each kind but the type that it finds last
+        let mut taken = BTreeMap::new();
+        for other in lookup::registrations(attributes.context.lister) {
+            if other.metadata.name != own.metadata.name {
+                let resources = other.spec.resources.iter().filter(is_primary);
+                taken.extend(resources.map(|resource| (resource.kind.clone(), resource.r#type.clone())));
+            }
+        }
+        for resource in own.spec.resources.iter().filter(is_primary) {
+            if taken.get(&resource.kind) == Some(&resource.r#type) {
                 return Err(attributes.forbidden(&format!(
                     "another ControllerRegistration resource already exists that controls resource {}/{} primarily",
                     resource.kind, resource.r#type

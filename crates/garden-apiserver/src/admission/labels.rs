@@ -13,9 +13,9 @@ use gardener_apis::constants::label::{
 };
 use gardener_apis::core::v1beta1::*;
 use gardener_apis::security::v1alpha1::{CredentialsBinding, WorkloadIdentity};
-use gardener_apiserver::definition::{Admission, Attributes, Lister, Operation};
+use gardener_apiserver::definition::{Admission, Attributes, Draft, Lister, Operation};
 use gardener_apiserver::meta;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::typed;
 use crate::lookup;
@@ -172,6 +172,15 @@ fn wanted(attributes: &Attributes<'_>) -> Result<Option<BTreeSet<String>>, ApiEr
     Ok(None)
 }
 
+/// Whether an object has its labels without a look at its specification: that is as it was when it got them. Only the image of a shoot's nodes
+/// may have been chosen behind that, and waits for the next write.
+fn is_labelled(object: &Draft) -> bool {
+    let labels = meta::string_map(object.read_part().at("/metadata/labels")).into_iter();
+    let kind = object.read_part().get("kind").and_then(Value::as_str);
+    let mut image = labels.filter(|(key, _)| key.starts_with(EXTENSION_OPERATING_SYSTEM_CONFIG_PREFIX));
+    object.is_apart() && (kind != Some("Shoot") || image.next().is_some())
+}
+
 /// [ADM-33].
 pub(super) struct ExtensionLabels;
 
@@ -182,8 +191,11 @@ impl Admission for ExtensionLabels {
     }
 
     async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
-        if !matches!(attributes.operation, Operation::Create | Operation::Update) || !attributes.subresource.is_empty()
-        {
+        let is_parent = matches!(attributes.subresource, "" | "status" | "binding");
+        if !matches!(attributes.operation, Operation::Create | Operation::Update) || !is_parent {
+            return Ok(());
+        }
+        if attributes.object.as_ref().is_some_and(is_labelled) {
             return Ok(());
         }
         // the server alone writes that an object is in deletion

@@ -15,7 +15,7 @@ use gardener_apis::seedmanagement::v1alpha1::{ManagedSeed, seed_spec_of};
 use gardener_apis::validation::shown;
 use gardener_apiserver::definition::{Admission, Attributes, Lister, Operation};
 use k8s_openapi::api::core::v1::ObjectReference;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::dns::global_domains;
 use super::seeds::{changed_default_domains, changes_internal_domain, removed_zones, users};
@@ -191,7 +191,14 @@ impl Admission for ManagedSeedPlugin {
             }
             if let Some(why) = why {
                 let path = Path::new("spec.gardenlet.config.seedConfig.spec.ingress");
-                return Err(attributes.invalid(&[Error::invalid(&path, shown(&spec.ingress), why)]));
+                // as Go shows its internal form, which has not the names of JSON
+                let ingress = spec.ingress.unwrap_or_default();
+                let controller = json!({
+                    "Kind": ingress.controller.kind,
+                    "ProviderConfig": ingress.controller.provider_config,
+                });
+                let ingress = json!({"Domain": ingress.domain, "Controller": controller});
+                return Err(attributes.invalid(&[Error::invalid(&path, ingress, why)]));
             }
         }
         maintain_seed_labels(&mut managed.metadata, &[shoot.spec.seed_name.as_deref()]);

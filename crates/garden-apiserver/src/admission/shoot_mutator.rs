@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path, go_quote};
+use gardener_apis::Duration;
 use gardener_apis::constants::{annotation, operation, task};
 use gardener_apis::core::v1beta1::*;
 use gardener_apis::validation::{cidr, family};
-use gardener_apis::{Duration, versions::at_least};
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
 use gardener_rules::versions::{self, Listed, Wish};
 use k8s_openapi::jiff::Timestamp;
@@ -37,14 +37,9 @@ impl Admission for ShootMutator {
         let context = attributes.context;
         let named = shoot.spec.cloud_profile_name.as_deref();
         if old.is_none() && named.is_some_and(|name| !name.is_empty()) && shoot.spec.cloud_profile.is_some() {
-            let same = shoot.spec.cloud_profile.as_ref().map(|reference| &reference.name)
-                == shoot.spec.cloud_profile_name.as_ref();
-            // Below 1.34 the defaults have written both forms of one name.
-            if !same || at_least(shoot.spec.kubernetes_version(), 34) {
-                return Err(ApiError::unclassified(
-                    "new shoot can only specify either cloudProfileName or cloudProfile reference",
-                ));
-            }
+            return Err(ApiError::unclassified(
+                "new shoot can only specify either cloudProfileName or cloudProfile reference",
+            ));
         }
         let Some(reference) = shoot.spec.cloud_profile_reference() else {
             // the validation says what is missing
@@ -216,9 +211,11 @@ fn complete_machine(
         _ => {}
     }
     if profile.machine_images.is_empty() {
+        let wish = worker.machine.image.as_ref();
+        let wish = wish.map(|image| format!("{}@{}", image.name, image.version.as_deref().unwrap_or_default()));
         return Err(Error::invalid(
             &path,
-            worker.name.as_str(),
+            wish.unwrap_or_default(),
             "the cloud profile does not contain any machine image - cannot create shoot cluster",
         ));
     }

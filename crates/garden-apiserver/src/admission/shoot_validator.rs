@@ -63,7 +63,7 @@ impl Admission for ShootValidator {
         let old = typed_old::<Shoot>(attributes);
         if let Some(old) = &old {
             if attributes.subresource == "binding" && old.spec.seed_name == shoot.spec.seed_name {
-                return Err(ApiError::internal(
+                return Err(ApiError::unclassified(
                     "update of binding rejected, shoot is already assigned to the same seed",
                 ));
             }

@@ -375,6 +375,14 @@ impl GardenKind for v1::ControllerDeployment {
         names::dns_label(name)
     }
 
+    fn bumps(&mut self, old: &Self) -> bool {
+        // who is given the garden's kubeconfig does not count
+        let counted = Self {
+            inject_garden_kubeconfig: old.inject_garden_kubeconfig,
+            ..self.clone()
+        };
+        content_changed(&counted, old) || deletion_begins(self, old)
+    }
     fn check(&self, _: &Context<'_>) -> ErrorList {
         v1::validate_controller_deployment(self)
     }

@@ -93,6 +93,7 @@ fn keep_alive(bastion: &mut Bastion, now: Timestamp) {
 
 impl GardenKind for Bastion {
     const GENERATION: bool = true;
+    const KEEPS_STATUS: bool = true;
     const UNCONDITIONAL: bool = false;
     fn name_errors(name: &str) -> Vec<String> {
         names::dns_label(name)
@@ -248,6 +249,7 @@ impl GardenKind for ManagedSeedSet {
 
 impl GardenKind for Gardenlet {
     const GENERATION: bool = true;
+    const KEEPS_STATUS: bool = true;
     const UNCONDITIONAL: bool = false;
     fn decode_embedded(&self) -> Result<(), String> {
         gardenlet_configuration::decode(self.spec.config.as_ref())

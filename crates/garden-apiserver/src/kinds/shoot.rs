@@ -2,15 +2,11 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
-use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::ErrorList;
 use gardener_apimachinery::names;
-use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::constants::label;
 use gardener_apis::core::v1beta1::*;
-use gardener_apis::versions;
-use gardener_apiserver::definition::{Context, Effect, Subresource};
+use gardener_apiserver::definition::Context;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
@@ -70,21 +66,26 @@ impl GardenKind for Shoot {
 
     fn prepare_create(&mut self, _: &Context<'_>) {
         host_label(self, |shoot| shoot.spec.is_self_hosted());
+        sync_cloud_profile(self, None);
     }
 
-    fn prepare_update(&mut self, _: &Self, _: &Context<'_>) {
+    fn prepare_update(&mut self, old: &Self, _: &Context<'_>) {
         host_label(self, |shoot| shoot.spec.is_self_hosted());
         generation::normalize_operations(&mut self.metadata);
-        // [GAPI-40]: from 1.34 on the reference alone is kept.
-        let named_twice = self
-            .spec
-            .cloud_profile
-            .as_ref()
-            .map(|reference| reference.name.as_str())
-            == self.spec.cloud_profile_name.as_deref();
-        if versions::at_least(self.spec.kubernetes_version(), 34) && named_twice {
-            self.spec.cloud_profile_name = None;
+        sync_cloud_profile(self, Some(old));
+    }
+
+    /// `binding` moves a shoot to a seed, [GAPI-66].
+    const VIEWS: &'static [&'static str] = &["binding"];
+
+    fn prepare_view(&mut self, old: &Self, _: &Context<'_>) -> bool {
+        self.status = old.status.clone();
+        // [GAPI-36]: a shoot that waited for its seed starts afresh.
+        let waits = |operation: &LastOperation| operation.r#type == "Create" && operation.state == "Pending";
+        if old.spec.seed_name.is_none() && self.spec.seed_name.is_some() {
+            self.status.last_operation = self.status.last_operation.take().filter(|own| !waits(own));
         }
+        self.spec != old.spec
     }
 
     fn prepare_status(&mut self, old: &Self, _: &Context<'_>) -> bool {
@@ -204,51 +205,6 @@ impl GardenKind for Shoot {
 
     fn name_errors(name: &str) -> Vec<String> {
         names::dns_label(name)
-    }
-}
-
-/// `shoots/binding`: moves a shoot to a seed, [GAPI-66].
-pub(crate) struct Binding;
-
-#[async_trait]
-impl Subresource for Binding {
-    fn kind(&self) -> (&'static str, &'static str, &'static str) {
-        ("core.gardener.cloud", "v1beta1", "Shoot")
-    }
-
-    fn verbs(&self) -> &'static [&'static str] {
-        &["update", "patch"]
-    }
-
-    fn validates_as_update(&self) -> bool {
-        true
-    }
-
-    async fn call(&self, _: &Context<'_>, _: &str, parent: &Value, body: Value) -> Result<Effect, ApiError> {
-        let mut shoot = body;
-        if let Some(fields) = shoot.as_object_mut() {
-            // [GAPI-36]: a shoot that waited for its seed starts afresh.
-            let waiting = parent.at("/status/lastOperation/type").and_then(Value::as_str) == Some("Create")
-                && parent.at("/status/lastOperation/state").and_then(Value::as_str) == Some("Pending");
-            let unbound = parent.at("/spec/seedName").is_none();
-            let bound = fields.get("spec").and_then(|spec| spec.get("seedName")).is_some();
-            match parent.get("status").cloned() {
-                Some(mut status) => {
-                    if waiting
-                        && unbound
-                        && bound
-                        && let Some(status) = status.as_object_mut()
-                    {
-                        status.remove("lastOperation");
-                    }
-                    fields.insert("status".into(), status);
-                }
-                None => {
-                    fields.remove("status");
-                }
-            }
-        }
-        Ok(Effect::Store(shoot))
     }
 }
 

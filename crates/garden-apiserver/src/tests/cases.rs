@@ -326,16 +326,24 @@ async fn gapi_36_38_a_status_changes_labels_and_generation_but_no_specification(
         garden
     };
     let place = ("Shoot", "garden-dev", "one");
-    let named = json!({"name.seed.gardener.cloud/s1": "true", "own": "a"});
+    let following = json!({
+        "name.seed.gardener.cloud/s1": "true", "networking.extensions.gardener.cloud/calico": "true",
+        "operatingsystemconfig.extensions.gardener.cloud/linux": "true", "provider.extensions.gardener.cloud/local": "true",
+    });
+    let with = |key: &str| {
+        let mut labels = following.clone();
+        labels[key] = "true".into();
+        labels
+    };
+    let named = json!({"name.seed.gardener.cloud/s1": "true", "own": "true"});
     let own = garden(named.clone()).await;
     let moved = own
         .update(place, "status", change(json!({"status": {"seedName": "s2"}})))
         .await
         .unwrap();
-    assert_eq!(
-        moved["metadata"]["labels"],
-        json!({"name.seed.gardener.cloud/s1": "true", "name.seed.gardener.cloud/s2": "true", "own": "a"})
-    );
+    let mut both = with("own");
+    both["name.seed.gardener.cloud/s2"] = "true".into();
+    assert_eq!(moved["metadata"]["labels"], both);
     assert_eq!(
         moved["spec"],
         own.stored("core.gardener.cloud", "shoots", "garden-dev", "one")["spec"]
@@ -347,19 +355,13 @@ async fn gapi_36_38_a_status_changes_labels_and_generation_but_no_specification(
     let succeeded = change(json!({"status": {"lastOperation": {"state": "Succeeded", "progress": 100}}}));
     let migrated = own.update(place, "status", succeeded).await.unwrap();
     assert_eq!(migrated["metadata"]["generation"], 4);
-    // labels that follow from the specification cannot be taken away
+    // labels that follow from the specification cannot be taken away, and come when they are not there yet, [ADM-33]
     let none = || change(json!({"metadata": {"labels": null}, "status": {"technicalID": "t"}}));
     let kept = own.update(place, "status", none()).await.unwrap();
-    assert_eq!(
-        kept["metadata"]["labels"],
-        json!({"name.seed.gardener.cloud/s1": "true"})
-    );
+    assert_eq!(kept["metadata"]["labels"], following);
     let own = garden(json!({"name.seed.gardener.cloud/s1": "true", "shoot.gardener.cloud/self-hosted": "true"})).await;
     let kept = own.update(place, "status", none()).await.unwrap();
-    assert_eq!(
-        kept["metadata"]["labels"],
-        json!({"name.seed.gardener.cloud/s1": "true", "shoot.gardener.cloud/self-hosted": "true"})
-    );
+    assert_eq!(kept["metadata"]["labels"], with("shoot.gardener.cloud/self-hosted"));
 }
 
 #[tokio::test]
@@ -1061,4 +1063,59 @@ async fn updates_tell_of_metadata_in_upstreams_order() {
         fields,
         ["metadata.labels", "spec.registrationRef.name", "metadata.labels"]
     );
+}
+
+/// As a real gardener-apiserver answered.
+#[tokio::test]
+async fn shoots_and_registrations_are_refused_as_upstream() {
+    let named = |name: &str, more: Value| {
+        let mut one = shoot(more);
+        one["metadata"]["name"] = name.into();
+        one
+    };
+    // a default domain is the shoot's own, also before it has a seed
+    let mut garden = garden().await;
+    let domain = |domain: &str| json!({"spec": {"dns": {"domain": domain}}});
+    let secret = json!({"metadata": {
+        "name": "default-domain", "namespace": "garden", "labels": {"gardener.cloud/role": "default-domain"},
+        "annotations": {"dns.gardener.cloud/domain": "default.org", "dns.gardener.cloud/provider": "local"},
+    }});
+    garden.put("", "secrets", secret);
+    refused(
+        garden.create(named("two", domain("two.default.org"))).await,
+        422,
+        "shoot uses a default domain but does not match expected scheme: <shoot-name>.<project-name>.<default-domain> (expected 'two.dev.default.org', but got 'two.default.org')",
+    );
+    // a profile has one name
+    for version in ["1.33.5", "1.34.1"] {
+        let twice = json!({"spec": {"cloudProfileName": "local", "kubernetes": {"version": version}}});
+        let told = garden.create(named("three", twice)).await.unwrap_err();
+        assert_eq!(
+            (told.code(), told.reason(), told.message()),
+            (
+                500,
+                "",
+                "new shoot can only specify either cloudProfileName or cloudProfile reference"
+            )
+        );
+    }
+    // of each kind of extension the type that is found last counts
+    let registration = |name: &str, types: &[&str]| {
+        let resources: Vec<Value> = types
+            .iter()
+            .map(|own| json!({"kind": "Extension", "type": own}))
+            .collect();
+        core(
+            "ControllerRegistration",
+            ("", name),
+            json!({"spec": {"resources": resources}}),
+        )
+    };
+    garden.put(CORE, "controllerregistrations", registration("z1", &["a", "b"]));
+    refused(
+        garden.create(registration("z2", &["b"])).await,
+        403,
+        "another ControllerRegistration resource already exists that controls resource Extension/b primarily",
+    );
+    assert!(garden.create(registration("z3", &["a"])).await.is_ok());
 }

@@ -1,5 +1,7 @@
 //! A server behind a kube-apiserver, both in this process: who comes in, who may do what, and what admission reads where it is served.
 
+mod subresources;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apiserver::authn::{FrontProxies, Settings};
 use gardener_apiserver::authz::{Attributes, Authorizer, Decision, Union};
 use gardener_apiserver::elsewhere::Elsewhere;

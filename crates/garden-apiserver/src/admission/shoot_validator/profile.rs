@@ -45,19 +45,19 @@ pub(super) fn change(
             "CloudProfile" => format!("{:?}", reference.name),
             _ => format!("{:?} (root: {root:?})", reference.name),
         };
-        return Err(ApiError::internal(format!(
+        return Err(ApiError::unclassified(format!(
             "cloud profile reference change is invalid: cannot change from {} to {}. The cloud profile reference must remain within the same hierarchy",
             told(from, &old_root),
             told(to, &new_root)
         )));
     }
     let before = lookup::cloud_profile(lister, namespace, Some(from)).map_err(|why| {
-        ApiError::internal(format!(
+        ApiError::unclassified(format!(
             "could not find cloudProfileSpec from the shoot cloudProfile reference: {why}"
         ))
     })?;
     match missing(shoot, profile, &before) {
-        Some(missing) => Err(ApiError::internal(format!(
+        Some(missing) => Err(ApiError::unclassified(format!(
             "newly referenced cloud profile does not contain the {missing}"
         ))),
         None => Ok(()),

@@ -33,6 +33,21 @@ fn name(seed: &Seed) -> &str {
     seed.metadata.name.as_deref().unwrap_or_default()
 }
 
+/// A selector as Go shows its internal form, of which only a part has the names of JSON.
+fn shown_selector(selector: &SeedSelector) -> serde_json::Value {
+    let mut members = serde_json::Map::new();
+    if !selector.match_labels.is_empty() {
+        members.insert("matchLabels".into(), shown(&selector.match_labels));
+    }
+    if !selector.match_expressions.is_empty() {
+        let expressions = shown(&selector.match_expressions);
+        members.insert("matchExpressions".into(), expressions);
+    }
+    let types = (!selector.provider_types.is_empty()).then_some(&selector.provider_types);
+    members.insert("ProviderTypes".into(), shown(&types));
+    members.into()
+}
+
 impl Check<'_> {
     fn forbid(&self, why: impl AsRef<str>) -> Result<(), ApiError> {
         Err(self.attributes.forbidden(why.as_ref()))
@@ -259,7 +274,7 @@ impl Check<'_> {
         };
         let mut errors = ErrorList::new();
         if !has_labels(seed, selector) {
-            errors.push(Error::invalid(&path, shown(selector), why("labels")));
+            errors.push(Error::invalid(&path, shown_selector(selector), why("labels")));
         }
         let types = &selector.provider_types;
         if !types.is_empty() && !types.contains(&seed.spec.provider.r#type) {

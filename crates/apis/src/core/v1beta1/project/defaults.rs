@@ -52,12 +52,11 @@ pub fn default_project(project: &mut Project) {
 impl ProjectMember {
     /// All roles: `role`, then `roles` without further mention of it, [GAPI-43].
     pub fn all_roles(&self) -> Vec<String> {
-        let mut roles = Vec::new();
-        if !self.role.is_empty() {
-            roles.push(self.role.clone());
+        if self.role.is_empty() {
+            return self.roles.clone();
         }
-        roles.extend(self.roles.iter().filter(|role| **role != self.role).cloned());
-        roles
+        let others = self.roles.iter().filter(|role| **role != self.role);
+        std::iter::once(&self.role).chain(others).cloned().collect()
     }
 
     /// Writes a list of roles back: the first as `role`, the rest as `roles`.

@@ -31,7 +31,6 @@ pub fn default_shoot(shoot: &mut Shoot, chance: u64) {
     let in_garden = shoot.project_namespace() == GARDEN_NAMESPACE;
     let spec = &mut shoot.spec;
     let has_workers = !spec.is_workerless();
-    default_cloud_profile(spec);
     default(&mut spec.purpose, "evaluation".to_owned());
     let protected = Toleration {
         key: seed_taint::PROTECTED.into(),
@@ -94,18 +93,20 @@ pub fn default_shoot(shoot: &mut Shoot, chance: u64) {
     }
 }
 
-/// [GAPI-40]: the reference is the leading form of the cloud profile's name.
-fn default_cloud_profile(spec: &mut ShootSpec) {
-    let version = spec.kubernetes_version().to_owned();
-    if !version.is_empty() && !versions::at_least(&version, 34) && spec.cloud_profile.is_none() {
-        spec.cloud_profile = spec
-            .cloud_profile_name
-            .as_ref()
-            .filter(|name| !name.is_empty())
-            .map(|name| CloudProfileReference {
-                kind: "CloudProfile".into(),
-                name: name.clone(),
-            });
+/// [GAPI-40]: the reference is the leading form of the cloud profile's name. `old`: what the shoot was before an update.
+pub fn sync_cloud_profile(shoot: &mut Shoot, old: Option<&Shoot>) {
+    if shoot.metadata.deletion_timestamp.is_some() {
+        return;
+    }
+    let version = shoot.spec.kubernetes_version().to_owned();
+    let spec = &mut shoot.spec;
+    let is_at_least = |minor| versions::at_least(&version, minor);
+    let given = spec.cloud_profile_name.clone();
+    if spec.cloud_profile.is_none() && !is_at_least(34) {
+        spec.cloud_profile = given.clone().map(|name| CloudProfileReference {
+            kind: String::new(),
+            name,
+        });
     }
     let Some(reference) = &mut spec.cloud_profile else {
         return;
@@ -113,18 +114,16 @@ fn default_cloud_profile(spec: &mut ShootSpec) {
     if reference.kind.is_empty() {
         reference.kind = "CloudProfile".into();
     }
-    if version.is_empty() || versions::at_least(&version, 34) {
-        return;
-    }
-    match reference.kind.as_str() {
-        "NamespacedCloudProfile" => spec.cloud_profile_name = None,
-        "CloudProfile" => {
-            let named = spec.cloud_profile_name.as_deref().is_some_and(|name| !name.is_empty());
-            if !versions::at_least(&version, 33) || named {
-                spec.cloud_profile_name = Some(reference.name.clone());
-            }
-        }
-        _ => {}
+    let is_profile = reference.kind == "CloudProfile";
+    let is_same = given.as_ref() == Some(&reference.name);
+    if is_at_least(34) {
+        let was = old.and_then(|old| old.spec.cloud_profile_name.clone());
+        let is_kept = old.is_some() && is_profile && is_same && was.unwrap_or_default() == reference.name;
+        spec.cloud_profile_name = given.filter(|_| !is_kept);
+    } else if !is_profile {
+        spec.cloud_profile_name = None;
+    } else if !is_at_least(33) || given.is_some_and(|name| !name.is_empty()) {
+        spec.cloud_profile_name = Some(reference.name.clone());
     }
 }
 
@@ -434,7 +433,7 @@ mod tests {
                 kind: kind.into(),
                 name: name.into(),
             });
-            default_shoot(&mut one, 0);
+            sync_cloud_profile(&mut one, None);
             (
                 one.spec.cloud_profile_name,
                 one.spec.cloud_profile.map(|r| format!("{}/{}", r.kind, r.name)),

@@ -66,7 +66,7 @@ pub fn shoot_warnings(shoot: &Shoot, old: Option<&Shoot>, now: Timestamp, interv
     );
     let ipvs = |shoot: &Shoot| {
         let proxy = shoot.spec.kubernetes.kube_proxy.as_ref();
-        proxy.and_then(|proxy| proxy.mode.as_deref()) == Some("IPVS")
+        proxy.is_some_and(|proxy| proxy.enabled == Some(true) && proxy.mode.as_deref() == Some("IPVS"))
     };
     if ipvs(shoot) {
         let deprecated = at_least(version, 35);
@@ -319,7 +319,7 @@ mod tests {
             ("1.33.0", json!({"addons": {}}), "spec.addons field"),
             (
                 "1.35.0",
-                json!({"kubernetes": {"kubeProxy": {"mode": "IPVS"}}}),
+                json!({"kubernetes": {"kubeProxy": {"enabled": true, "mode": "IPVS"}}}),
                 "you are using IPVS mode",
             ),
             (

@@ -161,6 +161,17 @@ pub(super) fn validate_kubelet(config: &KubeletConfig, version: &str, path: &Pat
         ));
     }
     errors.extend(swap(config, &path.child("memorySwap")));
+    if let Some(pulls) = config.max_parallel_image_pulls {
+        let at = path.child("maxParallelImagePulls");
+        if pulls < 1 {
+            errors.push(Error::invalid(&at, pulls, "value must be >= 1"));
+        } else if pulls > 1 && config.serialize_image_pulls == Some(true) {
+            errors.push(Error::forbidden(
+                &at,
+                "maxParallelImagePulls cannot be larger than 1 when serializeImagePulls is set to true",
+            ));
+        }
+    }
     errors.extend(verification(config, version, path));
     errors
 }
@@ -198,17 +209,6 @@ fn images(config: &KubeletConfig, path: &Path) -> ErrorList {
     ] {
         if let Some(value) = value {
             errors.extend(non_negative(value, &path.child(name)));
-        }
-    }
-    if let Some(pulls) = config.max_parallel_image_pulls {
-        let at = path.child("maxParallelImagePulls");
-        if pulls < 1 {
-            errors.push(Error::invalid(&at, pulls, "value must be >= 1"));
-        } else if pulls > 1 && config.serialize_image_pulls == Some(true) {
-            errors.push(Error::forbidden(
-                &at,
-                "maxParallelImagePulls cannot be larger than 1 when serializeImagePulls is set to true",
-            ));
         }
     }
     errors

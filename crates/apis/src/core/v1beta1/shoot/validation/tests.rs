@@ -5,14 +5,14 @@ mod words;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::core::v1beta1::shoot::default_shoot;
+use crate::core::v1beta1::shoot::{default_shoot, sync_cloud_profile};
 
 /// A complete shoot with nodes, without defaults.
 pub(crate) fn good() -> Value {
     json!({
         "metadata": {"name": "one", "namespace": "garden-local"},
         "spec": {
-            "cloudProfile": {"name": "local"},
+            "cloudProfile": {"kind": "CloudProfile", "name": "local"},
             "credentialsBindingName": "local",
             "region": "local",
             "kubernetes": {"version": "1.35.0"},
@@ -52,6 +52,7 @@ fn shoot_with(patches: &[Value]) -> Shoot {
     }
     let mut shoot: Shoot = serde_json::from_value(value).unwrap();
     default_shoot(&mut shoot, 3);
+    sync_cloud_profile(&mut shoot, None);
     shoot
 }
 
@@ -81,6 +82,7 @@ fn a_good_shoot_has_no_findings() {
         "cloudProfile": {"name": "local"}, "region": "local", "kubernetes": {"version": "1.35.0"}, "provider": {"type": "local"}}});
     let mut workerless: Shoot = serde_json::from_value(workerless).unwrap();
     default_shoot(&mut workerless, 0);
+    sync_cloud_profile(&mut workerless, None);
     assert_eq!(texts(&validate_shoot_creation(&workerless)), Vec::<String>::new());
 }
 

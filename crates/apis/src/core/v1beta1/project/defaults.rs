@@ -59,11 +59,11 @@ impl ProjectMember {
         std::iter::once(&self.role).chain(others).cloned().collect()
     }
 
-    /// Writes a list of roles back: the first as `role`, the rest as `roles`.
+    /// Writes a list of roles back: the first as `role`, the rest as `roles`. An empty one, which is none, stays where it is found.
     pub fn set_roles(&mut self, roles: Vec<String>) {
-        let mut roles = roles.into_iter();
-        self.role = roles.next().unwrap_or_default();
-        self.roles = roles.collect();
+        let mut others = roles.into_iter().peekable();
+        self.role = others.next_if(|first| !first.is_empty()).unwrap_or_default();
+        self.roles = others.collect();
     }
 
     /// Whether the member is this subject.
@@ -124,6 +124,9 @@ mod tests {
         let one =
             member(serde_json::json!({"kind": "User", "name": "a", "role": "viewer", "roles": ["viewer", "uam"]}));
         assert_eq!(one.all_roles(), ["viewer", "uam"]);
+        let mut wrong = member(serde_json::json!({"kind": "User", "name": "a", "roles": ["", "uam"]}));
+        wrong.set_roles(wrong.all_roles());
+        assert_eq!(wrong.all_roles(), ["", "uam"]);
     }
 
     #[test]

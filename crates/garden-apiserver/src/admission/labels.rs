@@ -117,11 +117,21 @@ fn seed_labels(seed: &Seed, lister: &dyn Lister) -> BTreeSet<String> {
     labels
 }
 
+/// The shoot of a write, if it is one to a shoot; of one that leaves the specification unread, with what labels are made of.
+fn shoot_of(attributes: &Attributes<'_>) -> Option<Arc<Shoot>> {
+    const LABELLED: &[&str] = &["dns", "extensions", "networking", "provider"];
+    let apart = attributes.object.as_ref().filter(|object| object.is_apart());
+    match apart.filter(|_| attributes.is("core.gardener.cloud", "shoots")) {
+        Some(object) => object.read_with(Some(LABELLED)).ok().map(Arc::new),
+        None => typed(attributes),
+    }
+}
+
 /// The labels that the object of a write must have; none when its kind has no such labels.
 fn wanted(attributes: &Attributes<'_>) -> Result<Option<BTreeSet<String>>, ApiError> {
     let lister = attributes.context.lister;
     let provider = |kind: &str| Ok(Some(BTreeSet::from([format!("{EXTENSION_PROVIDER_PREFIX}{kind}")])));
-    if let Some(shoot) = typed::<Shoot>(attributes) {
+    if let Some(shoot) = shoot_of(attributes) {
         return Ok(Some(shoot_labels(&shoot, lister)));
     }
     if let Some(seed) = typed::<Seed>(attributes) {
@@ -199,7 +209,7 @@ impl Admission for ExtensionLabels {
             return Ok(());
         }
         // the server alone writes that an object is in deletion
-        if attributes.old_json().is_some_and(meta::is_deleting) {
+        if attributes.old.is_some_and(|old| meta::is_deleting(old.read_part())) {
             return Ok(());
         }
         let Some(wanted) = wanted(attributes)? else {
@@ -208,12 +218,14 @@ impl Admission for ExtensionLabels {
         let Some(object) = attributes.object.as_mut() else {
             return Ok(());
         };
-        let labels = meta::string_map(object.at("/metadata/labels")).into_iter();
+        let labels = meta::string_map(object.read_part().at("/metadata/labels")).into_iter();
         let own = labels.filter(|(key, _)| PREFIXES.iter().any(|prefix| key.starts_with(prefix)));
         if own.eq(wanted.iter().map(|key| (key.clone(), "true".to_owned()))) {
             return Ok(());
         }
-        let labels = meta::metadata_mut(object).entry("labels").or_insert_with(|| json!({}));
+        let labels = meta::metadata_mut(object.read_part_mut())
+            .entry("labels")
+            .or_insert_with(|| json!({}));
         if let Some(labels) = labels.as_object_mut() {
             labels.retain(|key, _| !PREFIXES.iter().any(|prefix| key.starts_with(prefix)));
             for key in wanted {

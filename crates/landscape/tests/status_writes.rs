@@ -136,6 +136,29 @@ async fn the_rest_of_the_object_is_as_it_was() {
     }
 }
 
+/// The image of a pool that names none is chosen after labels are made: the next write, whichever it is, makes its label [ADM-33].
+#[tokio::test(start_paused = true)]
+async fn what_was_chosen_meanwhile_is_labelled() {
+    const LABEL: &str = "/metadata/labels/operatingsystemconfig.extensions.gardener.cloud~1os";
+    let garden = garden().await;
+    let mut imageless = pool("pool", ("os", "1.0.0"), None);
+    imageless["machine"].as_object_mut().unwrap().remove("image");
+    let window = ("220000+0000", "230000+0000");
+    let mut object = garden
+        .create(shoot("one", "1.33.1", window, (false, false), json!([imageless])))
+        .await
+        .unwrap();
+    let image = object.at("/spec/provider/workers/0/machine/image/name");
+    assert_eq!((image, object.at(LABEL)), (Some(&json!("os")), None));
+    object["status"]["technicalID"] = json!("shoot--local--one");
+    let path = format!("{SHOOTS}/one/status");
+    let written = send(&garden.client, "PUT", &path, "application/json", object.to_string())
+        .await
+        .unwrap();
+    assert_eq!(written.at(LABEL), Some(&json!("true")));
+    assert_eq!(written["spec"], object["spec"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_wrong_with_the_body_is_told() {
     let garden = garden().await;

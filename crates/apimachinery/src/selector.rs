@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::field::go_quote;
 use crate::names;
 
 /// One condition on labels.
@@ -123,7 +124,7 @@ impl LabelSelector {
                             None | Some(Token::Symbol(",")) => String::new(),
                             other => return Err(unexpected(other, "identifier")),
                         };
-                        check_value(key, &value)?;
+                        check_values(key, std::slice::from_ref(&value), false)?;
                         if *operator == "!=" {
                             Requirement::NotIn(key.clone(), vec![value])
                         } else {
@@ -133,13 +134,15 @@ impl LabelSelector {
                     Some(Token::Symbol(operator @ (">" | "<"))) => {
                         at += 1;
                         let text = match tokens.get(at) {
-                            Some(Token::Word(word)) => word.clone(),
+                            Some(Token::Word(word)) => {
+                                at += 1;
+                                word.clone()
+                            }
+                            None | Some(Token::Symbol(",")) => String::new(),
                             other => return Err(unexpected(other, "identifier")),
                         };
-                        at += 1;
-                        let number = text
-                            .parse()
-                            .map_err(|_| ParseSelectorError(format!("unable to parse requirement: values[0]: Invalid value: {text:?}: for 'Gt', 'Lt' operators, the value must be an integer")))?;
+                        check_values(key, std::slice::from_ref(&text), true)?;
+                        let number = text.parse().unwrap_or_default();
                         if *operator == ">" {
                             Requirement::GreaterThan(key.clone(), number)
                         } else {
@@ -158,7 +161,6 @@ impl LabelSelector {
                         loop {
                             match tokens.get(at) {
                                 Some(Token::Word(value)) if expect_value => {
-                                    check_value(key, value)?;
                                     values.push(value.clone());
                                     expect_value = false;
                                 }
@@ -175,13 +177,17 @@ impl LabelSelector {
                                     at += 1;
                                     break;
                                 }
-                                other if expect_value => return Err(unexpected(other, "',', ')' or identifier")),
+                                other if expect_value && values.is_empty() => {
+                                    return Err(unexpected(other, "',', ')' or identifier"));
+                                }
+                                other if expect_value => return Err(unexpected(other, "',', or identifier")),
                                 other => return Err(unexpected(other, "',' or ')'")),
                             }
                             at += 1;
                         }
                         values.sort();
                         values.dedup();
+                        check_values(key, &values, false)?;
                         if inside {
                             Requirement::In(key.clone(), values)
                         } else {
@@ -266,36 +272,43 @@ impl From<&k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector> for La
 }
 
 fn check_key(key: &str) -> Result<(), ParseSelectorError> {
-    let wrong = names::qualified_name(key);
-    if wrong.is_empty() {
-        return Ok(());
+    match names::qualified_name(key) {
+        errors if errors.is_empty() => Ok(()),
+        errors => Err(ParseSelectorError(format!(
+            "unable to parse requirement: <nil>: Invalid value: {}: {}",
+            go_quote(key),
+            errors.join("; ")
+        ))),
     }
-    Err(ParseSelectorError(format!(
-        "unable to parse requirement: <nil>: Invalid value: {}: {}",
-        crate::field::go_quote(key),
-        wrong.join("; ")
-    )))
 }
 
-fn check_value(key: &str, value: &str) -> Result<(), ParseSelectorError> {
-    if value.is_empty() || (value.len() <= 63 && is_label_text(value)) {
-        return Ok(());
+/// Checks what is compared with a key, in its order. `numbers`: only whole numbers can be.
+fn check_values(key: &str, values: &[String], numbers: bool) -> Result<(), ParseSelectorError> {
+    let mut errors = Vec::new();
+    for (at, value) in values.iter().enumerate() {
+        if numbers && value.parse::<i64>().is_err() {
+            errors.push(format!(
+                "values[{at}]: Invalid value: {}: for 'Gt', 'Lt' operators, the value must be an integer",
+                go_quote(value)
+            ));
+        }
     }
-    let why = if value.len() > 63 {
-        "must be no more than 63 bytes".to_owned()
-    } else {
-        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')".to_owned()
+    for (at, value) in values.iter().enumerate() {
+        let why = names::label_value(value);
+        if !why.is_empty() {
+            errors.push(format!(
+                "values[{at}][{key}]: Invalid value: {}: {}",
+                go_quote(value),
+                why.join("; ")
+            ));
+        }
+    }
+    let shown = match errors.as_slice() {
+        [] => return Ok(()),
+        [only] => only.clone(),
+        several => format!("[{}]", several.join(", ")),
     };
-    Err(ParseSelectorError(format!(
-        "unable to parse requirement: values[0][{key}]: Invalid value: {}: {why}",
-        crate::field::go_quote(value)
-    )))
-}
-
-fn is_label_text(text: &str) -> bool {
-    text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
-        && text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric())
-        && text.bytes().next_back().is_some_and(|b| b.is_ascii_alphanumeric())
+    Err(ParseSelectorError(format!("unable to parse requirement: {shown}")))
 }
 
 /// A value without its escapes; what else has a meaning must be escaped.
@@ -314,8 +327,10 @@ fn unescaped(value: &str) -> Result<String, ParseSelectorError> {
                 }
             },
             ',' | '=' => {
+                // upstream tells the character's number
+                let code = u32::from(character);
                 return Err(ParseSelectorError(format!(
-                    "invalid field selector: unescaped character in value: {character}"
+                    "invalid field selector: unescaped character in value: {code}"
                 )));
             }
             other => out.push(other),

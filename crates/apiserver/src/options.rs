@@ -10,7 +10,9 @@ use http::header::USER_AGENT;
 use serde_json::{Value, json};
 
 use crate::handle::Call;
-use crate::registry::{AskedOptions, DeleteOptions, FieldValidation, PatchKind, Preconditions, WriteOptions};
+use crate::registry::{
+    AskedOptions, DeleteOptions, FieldValidation, PatchKind, Preconditions, WriteOptions, unreadable,
+};
 
 /// Longest name of a field manager, in bytes.
 const MANAGER_MAX: usize = 128;
@@ -123,7 +125,10 @@ impl Call {
         };
         Ok(DeleteOptions {
             grace_period_seconds: self.query.number("gracePeriodSeconds")?,
-            propagation_policy: self.query.get("propagationPolicy").map(str::to_owned),
+            propagation_policy: self
+                .query
+                .has("propagationPolicy")
+                .then(|| text("propagationPolicy").unwrap_or_default()),
             orphan_dependents: self
                 .query
                 .has("orphanDependents")
@@ -136,6 +141,9 @@ impl Call {
 }
 
 fn delete_options_of(body: Value) -> Result<DeleteOptions, ApiError> {
+    if let Some(why) = unreadable(&body) {
+        return Err(ApiError::bad_request(why));
+    }
     let text = |key: &str| body.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let kind = text("kind").unwrap_or("DeleteOptions");
     if kind != "DeleteOptions" {

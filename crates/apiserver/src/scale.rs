@@ -19,11 +19,19 @@ use crate::decode::{self, Decoded, Format, Source, Unknown};
 use crate::definition::{Column, Definition, Draft, Scale};
 use crate::handle::{Call, no_list};
 use crate::json_path;
-use crate::registry::{PatchKind, Scope, WriteOptions, by_operations, not_an_object, not_of_this_type, shown_object};
+use crate::registry::{
+    PatchKind, Scope, WriteOptions, by_operations, not_a_number, not_an_object, not_of_this_type, shown_object,
+};
 use crate::respond::{self, Body};
 use crate::table::{self, column};
 use crate::{meta, object};
 
+/// What scales are: group, version and kind.
+const KIND: (&str, &str, &str) = ("autoscaling", "v1", "Scale");
+/// Versions with scales of their own, which upstream reads but does not take.
+const OLDER: [&str; 3] = ["apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"];
+/// What upstream says of any body that it cannot read as a custom resource's scale: it does not find the scale's own kind to name it.
+const NOT_REGISTERED: &str = "no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"";
 /// What stands for a count that a custom resource does not have, while its scale is patched.
 const UNSET: i32 = i32::MIN;
 /// The type of scales.
@@ -86,42 +94,59 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         let mut warnings = Vec::new();
         let wanted = match verb {
             "update" => {
-                let Decoded { value, source } = call.decoded()?;
+                let Decoded { mut value, source } = call.decoded()?;
+                check_kind(scope, &value)?;
+                let cannot = |why: String| match scope.definition.is_go_type() {
+                    true => {
+                        ApiError::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}"))
+                    }
+                    false => ApiError::bad_request(NOT_REGISTERED),
+                };
+                if let Some(why) = misfit(&value) {
+                    return Err(cannot(why));
+                }
                 let unknown = Unknown::OnTheWay(SCHEMA.unknown_fields(&value));
                 let judged = source.judge(unknown, options.field_validation, &mut warnings);
-                judged.map_err(|why| {
-                    ApiError::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}"))
-                })?;
+                judged.map_err(cannot)?;
+                SCHEMA.prune(&mut value);
                 value
             }
-            _ => patched(call, scope, &current, &options, now)?,
+            _ => patched(call, scope, &current, &options, now, &mut warnings)?,
         };
+        scope.check_posted_namespace(&wanted)?;
+        scope.check_scale_name(&wanted)?;
+        // what replaces a scale is judged as what replaces the object; what a patch makes is not
+        if verb == "update" {
+            main.check_uid(&wanted, &parent, options.dry_run)?;
+        }
         if is_unset && wanted.at("/spec/replicas") == Some(&json!(UNSET)) {
             return Err(ApiError::bad_request(format!(
                 "the spec replicas field {} cannot be empty",
                 go_quote(&dotted(&paths.spec_replicas))
             )));
         }
+        // what scales of custom resources say is judged with the resource
+        if scope.definition.is_go_type() {
+            check_count(scope, &wanted)?;
+            check_uid(scope, &wanted, &current)?;
+        }
         let asked_revision = meta::resource_version(&wanted).to_owned();
         if asked_revision.is_empty() && scope.definition.is_go_type() {
             main.may_be_unconditional()?;
         }
-        if !asked_revision.is_empty() && asked_revision != entry.mod_revision.to_string() {
-            return Err(ApiError::conflict(
-                &scope.definition.group,
-                &scope.definition.plural,
-                &scope.name,
-                "the object has been modified; please apply your changes to the latest version and try again",
-            ));
+        if !asked_revision.is_empty() {
+            let asked: u64 = asked_revision
+                .parse()
+                .map_err(|_| ApiError::unclassified(not_a_number(&asked_revision)))?;
+            if asked != u64::from(entry.mod_revision) {
+                return Err(ApiError::conflict(
+                    &scope.definition.group,
+                    &scope.definition.plural,
+                    &scope.name,
+                    "the object has been modified; please apply your changes to the latest version and try again",
+                ));
+            }
         }
-        check(scope, &wanted)?;
-        let own_namespace = meta::namespace(&wanted);
-        if !own_namespace.is_empty() && own_namespace != scope.namespace {
-            return Err(ApiError::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-        main.check_uid(&wanted, &parent, options.dry_run)?;
         let context = scope.context(now, options.dry_run);
         let mut wanted = wanted;
         if verb == "update" || call.patch_kind()? != PatchKind::Apply {
@@ -152,7 +177,10 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
                 &mut warnings,
             )
             .await?;
-        let replicas = check(scope, &wanted)?;
+        if scope.definition.is_go_type() {
+            check_count(scope, &wanted)?;
+        }
+        let replicas = count(&wanted);
         set_path(&mut parent, &paths.spec_replicas, json!(replicas));
         let entries = owners.to_object(entries.as_ref(), of_scale.as_ref(), &api_version);
         let some = entries.as_array().is_some_and(|entries| !entries.is_empty());
@@ -244,34 +272,65 @@ fn misfit(scale: &Value) -> Option<String> {
 }
 
 /// The count that a scale asks for.
-fn check(scope: &Scope, scale: &Value) -> Result<i64, ApiError> {
-    let cannot = |version: &str, kind: &str, why: &str| {
-        ApiError::bad_request(format!(
-            "{kind} in version {} cannot be handled as a Scale: {why}",
-            go_quote(version)
-        ))
-    };
-    let (api_version, kind) = (meta::text(scale, "/apiVersion"), meta::text(scale, "/kind"));
-    if !matches!(kind, "" | "Scale") {
-        let version = api_version.rsplit('/').next().unwrap_or_default();
-        let why = format!("converting ({version}.{kind}) to (autoscaling.Scale): unknown conversion");
-        return Err(cannot(version, kind, &why));
+fn count(scale: &Value) -> i64 {
+    scale.at("/spec/replicas").and_then(Value::as_i64).unwrap_or(0)
+}
+
+/// Refuses a body that is no scale, or one of another version.
+fn check_kind(scope: &Scope, body: &Value) -> Result<(), ApiError> {
+    if !scope.definition.is_go_type() {
+        return match scope.other_kind(KIND, body) {
+            None => Ok(()),
+            Some(_) => Err(ApiError::bad_request(NOT_REGISTERED)),
+        };
     }
-    if let Some(why) = misfit(scale) {
-        return Err(cannot("v1", "Scale", &why));
+    let api_version = meta::text(body, "/apiVersion");
+    if OLDER.contains(&api_version) && matches!(meta::text(body, "/kind"), "" | "Scale") {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({})",
+            gardener_merge::scale::API_VERSION
+        )));
     }
-    let replicas = scale.at("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
-    match meta::name(scale) {
-        "" => return Err(scope.no_name()),
-        name if name != scope.name => return Err(scope.other_name(name)),
-        _ => {}
+    scope.check_posted_kind(KIND, body)
+}
+
+/// Refuses a scale of less than nothing.
+fn check_count(scope: &Scope, scale: &Value) -> Result<(), ApiError> {
+    let replicas = count(scale);
+    if replicas >= 0 {
+        return Ok(());
     }
-    if replicas < 0 {
-        let at = Path::new("spec.replicas");
-        let error = Error::invalid(&at, replicas, "must be greater than or equal to 0");
-        return Err(ApiError::invalid("autoscaling", "Scale", &scope.name, &[error]));
+    let at = Path::new("spec.replicas");
+    let error = Error::invalid(&at, replicas, "must be greater than or equal to 0");
+    Err(ApiError::invalid("autoscaling", "Scale", &scope.name, &[error]))
+}
+
+/// Refuses a scale that is to be of another object than that of the name.
+fn check_uid(scope: &Scope, wanted: &Value, current: &Value) -> Result<(), ApiError> {
+    let (asked, found) = (
+        meta::text(wanted, "/metadata/uid"),
+        meta::text(current, "/metadata/uid"),
+    );
+    if asked.is_empty() || asked == found {
+        return Ok(());
     }
-    Ok(replicas)
+    Err(ApiError::conflict(
+        &scope.definition.group,
+        &format!("{}/scale", scope.definition.plural),
+        &scope.name,
+        &format!("Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"),
+    ))
+}
+
+impl Scope {
+    /// Refuses a scale of another name.
+    fn check_scale_name(&self, scale: &Value) -> Result<(), ApiError> {
+        match meta::name(scale) {
+            "" => Err(self.no_name()),
+            name if name != self.name => Err(self.other_name(name)),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Where the versions of a kind have what their scales count.
@@ -300,51 +359,103 @@ fn patched(
     current: &Value,
     options: &WriteOptions,
     now: Timestamp,
+    warnings: &mut Vec<String>,
 ) -> Result<Value, ApiError> {
-    let patch = decode::decode(&call.body, Format::Yaml)?.value;
+    let Decoded { value: patch, source } = decode::decode(&call.body, Format::Yaml)?;
     let kind = call.patch_kind()?;
     if kind == PatchKind::Strategic {
         scope.strategic_schema()?;
     }
-    let new = match kind {
-        PatchKind::Json => by_operations(current, &patch, options)?,
+    let (mut new, source) = match kind {
+        PatchKind::Json => (by_operations(current, &patch, options)?, Source::default()),
         // a scale has no lists: the two merging patches do the same to it
         PatchKind::Merge | PatchKind::Strategic => {
-            gardener_merge::merge_patch(current, &patch).map_err(ApiError::from)?
+            let merged = gardener_merge::merge_patch(current, &patch).map_err(ApiError::from)?;
+            (merged, source)
         }
-        PatchKind::Apply => {
-            let (version, kind) = (meta::text(&patch, "/apiVersion"), meta::text(&patch, "/kind"));
-            if version.is_empty() || kind.is_empty() {
-                return Err(not_of_this_type(version, kind));
-            }
-            let manager = manager(options, Operation::Apply);
-            let (time, nothing) = (meta::rfc3339(now), Set::default());
-            let force = options.force;
-            check(scope, &applied_names(current, &patch))?;
-            return gardener_merge::apply(Some(current), &patch, &SCHEMA, &manager, force, &time, &nothing)
-                .map_err(ApiError::from);
-        }
+        PatchKind::Apply => return applied(scope, current, &patch, options, now),
     };
+    if kind == PatchKind::Strategic {
+        wrap_count(&mut new);
+    }
+    let refused = |why: String, new: &Value| match kind {
+        PatchKind::Strategic => not_an_object(go_text(&patch), why),
+        _ => not_an_object(shown_object(new, current), why),
+    };
+    if let Some(why) = scope.other_kind(KIND, &new) {
+        return Err(refused(why, &new));
+    }
     if let Some(why) = misfit(&new) {
-        return Err(match kind {
-            PatchKind::Strategic => {
-                let why = SCHEMA.convert(&new).map_or_else(|other| other.to_string(), |()| why);
-                not_an_object(go_text(&patch), why)
-            }
-            _ => not_an_object(shown_object(&new, current), why),
-        });
+        let why = match kind {
+            PatchKind::Strategic => SCHEMA.convert(&new).map_or_else(|other| other.to_string(), |()| why),
+            _ => why,
+        };
+        return Err(refused(why, &new));
+    }
+    let unknown = Unknown::OnTheWay(SCHEMA.unknown_fields(&new));
+    source
+        .judge(unknown, options.field_validation, warnings)
+        .map_err(|why| refused(why, &new))?;
+    SCHEMA.prune(&mut new);
+    Ok(new)
+}
+
+/// A scale as an applied configuration makes it.
+fn applied(
+    scope: &Scope,
+    current: &Value,
+    config: &Value,
+    options: &WriteOptions,
+    now: Timestamp,
+) -> Result<Value, ApiError> {
+    let (version, kind) = (meta::text(config, "/apiVersion"), meta::text(config, "/kind"));
+    if (version, kind) != (gardener_merge::scale::API_VERSION, KIND.2) {
+        return Err(not_of_this_type(version, kind));
+    }
+    let what = |place: String| {
+        format!(
+            "object ({place}; {}, Kind={}) to proper version",
+            gardener_merge::scale::API_VERSION,
+            KIND.2
+        )
+    };
+    // upstream asks the resource's own converter for a scale, which knows none
+    const NOT_ITS_OWN: &str = "request to convert CR to an invalid group/version: autoscaling/v1";
+    let is_go_type = scope.definition.is_go_type();
+    if !is_go_type && current.at("/metadata/managedFields").is_none() {
+        let what = what("/".to_owned());
+        return Err(ApiError::unclassified(format!(
+            "failed to create manager for existing fields: failed to convert live {what}: {NOT_ITS_OWN}"
+        )));
+    }
+    let manager = manager(options, Operation::Apply);
+    let (time, nothing) = (meta::rfc3339(now), Set::default());
+    let mut new = gardener_merge::apply(Some(current), config, &SCHEMA, &manager, options.force, &time, &nothing)
+        .map_err(ApiError::from)?;
+    let new_object = || what(format!("{}/{}", meta::namespace(config), meta::name(config)));
+    if !is_go_type {
+        let what = new_object();
+        return Err(ApiError::unclassified(format!(
+            "failed to convert new {what}: {NOT_ITS_OWN}"
+        )));
+    }
+    wrap_count(&mut new);
+    if misfit(&new).is_some() {
+        let what = new_object();
+        return Err(ApiError::unclassified(format!(
+            "failed to convert new {what}: unable to convert unstructured object to autoscaling/v1, Kind=Scale: cannot convert float64 to int32"
+        )));
     }
     Ok(new)
 }
 
-/// What an applied scale says that it is. It is merged into the scale, which has a name.
-fn applied_names(current: &Value, patch: &Value) -> Value {
-    let name = match meta::name(patch) {
-        "" => meta::name(current),
-        name => name,
-    };
-    let (api_version, kind) = (meta::text(patch, "/apiVersion"), meta::text(patch, "/kind"));
-    json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}})
+/// A whole number that is too large loses its upper bits where Go converts it without reading it.
+fn wrap_count(scale: &mut Value) {
+    if let Some(count) = scale.at_mut("/spec/replicas")
+        && let Some(number) = count.as_i64()
+    {
+        *count = json!(number as i32);
+    }
 }
 
 fn scale_of(object: &Value, paths: &Scale) -> Value {

@@ -119,6 +119,13 @@ impl Tree {
             let event = parser.parse().map_err(|error| told(&error))?;
             let (line, end) = (event.start_mark.line, event.end_mark.line);
             let (node, anchor) = match event.data {
+                // go-yaml knows no version but this one
+                EventData::DocumentStart {
+                    version_directive: Some(version),
+                    ..
+                } if (version.major, version.minor) != (1, 1) => {
+                    return Err("found incompatible YAML document".to_owned());
+                }
                 EventData::StreamStart { .. } | EventData::DocumentStart { .. } => continue,
                 EventData::StreamEnd | EventData::DocumentEnd { .. } => return Ok(tree),
                 EventData::SequenceEnd | EventData::MappingEnd => {
@@ -203,6 +210,7 @@ impl Yaml {
             Self::Bool(value) => value.to_string(),
             Self::Int(value) => value.to_string(),
             Self::Unsigned(value) => format!("{value:#x}"),
+            Self::Float(value) if value.is_infinite() => if *value > 0.0 { "+Inf" } else { "-Inf" }.to_owned(),
             Self::Float(value) => value.to_string(),
             Self::Text(value) => go_quote(value),
             Self::List(elements) => {
@@ -216,6 +224,14 @@ impl Yaml {
                     .collect();
                 format!("map[interface {{}}]interface {{}}{{{}}}", members.join(", "))
             }
+        }
+    }
+
+    /// As Go's `%#v` prints it when it is given itself, not what holds it.
+    fn go_member(&self) -> String {
+        match self {
+            Self::Null => "<nil>".to_owned(),
+            other => other.go_syntax(),
         }
     }
 
@@ -235,12 +251,8 @@ impl Yaml {
                 } else {
                     "%!s(<nil>)"
                 };
-                let shown = if key == Self::Null {
-                    "<nil>".to_owned()
-                } else {
-                    key.go_syntax()
-                };
-                let value = value.go_syntax();
+                let shown = key.go_member();
+                let value = value.go_member();
                 Err(format!(
                     "unsupported map key of type: {kind}, key: {shown}, value: {value}"
                 ))
@@ -589,6 +601,15 @@ mod tests {
                 "~: x",
                 "unsupported map key of type: %!s(<nil>), key: <nil>, value: \"x\"",
             ),
+            (
+                "~: ~",
+                "unsupported map key of type: %!s(<nil>), key: <nil>, value: <nil>",
+            ),
+            (
+                "~: -.inf",
+                "unsupported map key of type: %!s(<nil>), key: <nil>, value: -Inf",
+            ),
+            ("%YAML 1.2\n---\na: b", "yaml: found incompatible YAML document"),
             ("[!!x,]", "yaml: unknown problem parsing YAML content"),
         ] {
             assert_eq!(read(text), Err(expected.to_owned()), "{text}");

@@ -250,32 +250,30 @@ impl Scope {
 
     /// Refuses what is posted to a subresource but is of another kind than `expected` (group, version and kind), or in another namespace.
     pub(crate) fn check_posted(&self, expected: (&str, &str, &str), body: &Value) -> Result<(), ApiError> {
-        let (api_version, kind) = (meta::text(body, "/apiVersion"), meta::text(body, "/kind"));
-        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-        if !kind.is_empty() && !version.is_empty() && kind != expected.2 && self.is_registered(group, version, kind) {
-            return Err(ApiError::bad_request(format!(
-                "{kind} in version \"{version}\" cannot be handled as a {}: converting ({version}.{kind}) to ({}.{}): unknown conversion",
-                expected.2,
-                go_package(expected.0),
-                expected.2
-            )));
-        }
-        // what is not told is what is expected
-        let (found_group, found_version) = match api_version {
-            "" => (expected.0, expected.1),
-            _ => (group, version),
+        self.check_posted_kind(expected, body)?;
+        self.check_posted_namespace(body)
+    }
+
+    /// Refuses what is posted to a subresource but is of another kind than `expected`.
+    pub(crate) fn check_posted_kind(&self, expected: (&str, &str, &str), body: &Value) -> Result<(), ApiError> {
+        let Some(why) = self.other_kind(expected, body) else {
+            return Ok(());
         };
-        let found_kind = if kind.is_empty() { expected.2 } else { kind };
-        let is_older =
-            found_group == expected.0 && found_kind == expected.2 && IN_SCHEME.contains(&(found_kind, found_version));
-        if (found_group, found_version, found_kind) != expected && !is_older {
-            let slash = if found_group.is_empty() { "" } else { "/" };
-            return Err(ApiError::bad_request(format!(
-                "{found_kind} in version \"{found_version}\" cannot be handled as a {}: no kind {} is registered for version \"{found_group}{slash}{found_version}\" in scheme \"pkg/runtime/scheme.go:111\"",
-                expected.2,
-                go_quote(found_kind)
-            )));
-        }
+        let api_version = match meta::text(body, "/apiVersion") {
+            "" => expected.1,
+            told => told,
+        };
+        let version = api_version.rsplit('/').next().unwrap_or_default();
+        let kind = match meta::text(body, "/kind") {
+            "" => expected.2,
+            told => told,
+        };
+        let subject = format!("{kind} in version \"{version}\" cannot be handled as a {}", expected.2);
+        Err(ApiError::bad_request(format!("{subject}: {why}")))
+    }
+
+    /// Refuses what is posted to a subresource in another namespace.
+    pub(crate) fn check_posted_namespace(&self, body: &Value) -> Result<(), ApiError> {
         let namespace = meta::namespace(body);
         if !namespace.is_empty() && namespace != self.namespace {
             return Err(ApiError::bad_request(
@@ -283,6 +281,34 @@ impl Scope {
             ));
         }
         Ok(())
+    }
+
+    /// Why a body is not of the kind that a subresource takes, if so. What it does not tell is what is expected.
+    pub(crate) fn other_kind(&self, expected: (&str, &str, &str), body: &Value) -> Option<String> {
+        let (api_version, kind) = (meta::text(body, "/apiVersion"), meta::text(body, "/kind"));
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        if !kind.is_empty() && !version.is_empty() && kind != expected.2 && self.is_registered(group, version, kind) {
+            return Some(format!(
+                "converting ({version}.{kind}) to ({}.{}): unknown conversion",
+                go_package(expected.0),
+                expected.2
+            ));
+        }
+        let (found_group, found_version) = match api_version {
+            "" => (expected.0, expected.1),
+            _ => (group, version),
+        };
+        let found_kind = if kind.is_empty() { expected.2 } else { kind };
+        let is_older =
+            found_group == expected.0 && found_kind == expected.2 && IN_SCHEME.contains(&(found_kind, found_version));
+        let is_other = (found_group, found_version, found_kind) != expected && !is_older;
+        is_other.then(|| {
+            let slash = if found_group.is_empty() { "" } else { "/" };
+            format!(
+                "no kind {} is registered for version \"{found_group}{slash}{found_version}\" in scheme \"pkg/runtime/scheme.go:111\"",
+                go_quote(found_kind)
+            )
+        })
     }
 
     /// Whether upstream reads objects of a kind that resources have.

@@ -62,18 +62,6 @@ impl ListQuery {
             .map_err(|error| ApiError::bad_request(error.to_string()))?;
         let fields = FieldSelector::parse(query.get("fieldSelector").unwrap_or_default())
             .map_err(|error| ApiError::bad_request(error.to_string()))?;
-        let supported = definition.strategy.selectable_fields(&serde_json::json!({}));
-        for (path, _, _) in fields.terms() {
-            let known = path == "metadata.name"
-                || path == "metadata.namespace" && !WITHOUT_NAMESPACE.contains(&definition.plural.as_str())
-                || supported.iter().any(|(key, _)| key == path);
-            if !known {
-                let mut known: Vec<&str> = supported.iter().map(|(key, _)| key.as_str()).collect();
-                known.extend(["metadata.name", "metadata.namespace"]);
-                known.sort_unstable();
-                return Err(unknown_field(path, &known, definition));
-            }
-        }
         let initial_events = query.get("sendInitialEvents");
         let read = Self {
             labels,
@@ -86,6 +74,18 @@ impl ListQuery {
             bookmarks: query.flag("allowWatchBookmarks"),
         };
         read.check(watching)?;
+        let supported = definition.strategy.selectable_fields(&serde_json::json!({}));
+        for (path, _, _) in read.fields.terms() {
+            let known = path == "metadata.name"
+                || path == "metadata.namespace" && !WITHOUT_NAMESPACE.contains(&definition.plural.as_str())
+                || supported.iter().any(|(key, _)| key == path);
+            if !known {
+                let mut known: Vec<&str> = supported.iter().map(|(key, _)| key.as_str()).collect();
+                known.extend(["metadata.name", "metadata.namespace"]);
+                known.sort_unstable();
+                return Err(unknown_field(path, &known, definition));
+            }
+        }
         Ok(read)
     }
 
@@ -323,7 +323,7 @@ pub(crate) fn parse_revision(text: Option<&str>) -> Result<Option<Revision>, Api
 }
 
 /// What Go says of a text that is no unsigned number.
-pub(super) fn not_a_number(text: &str) -> String {
+pub(crate) fn not_a_number(text: &str) -> String {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let why = if is_number {
         "value out of range"

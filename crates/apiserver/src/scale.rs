@@ -138,7 +138,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             let asked: u64 = asked_revision
                 .parse()
                 .map_err(|_| ApiError::unclassified(not_a_number(&asked_revision)))?;
-            if asked != u64::from(entry.mod_revision) {
+            if asked != entry.mod_revision {
                 return Err(ApiError::conflict(
                     &scope.definition.group,
                     &scope.definition.plural,

@@ -1,9 +1,11 @@
 //! Reads schema nodes from OpenAPI v3 components and from CRDs' `openAPIV3Schema`.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use gardener_cel::regexp;
+use regex::Regex;
 use serde_json::{Map, Value};
 
 use crate::go_types;
@@ -45,6 +47,8 @@ impl ParseError {
 pub(crate) struct Reader<'a> {
     /// Places of the definitions that references name; none in CRDs, which have no references.
     slots: Option<&'a BTreeMap<&'a str, Slot>>,
+    /// What patterns were compiled to: documents repeat them, that of quantities many times.
+    patterns: RefCell<HashMap<String, Option<Regex>>>,
 }
 
 impl Schema {
@@ -54,7 +58,7 @@ impl Schema {
     /// # Errors
     /// When something that must be an object, list, text or number is none, or nodes nest too deep.
     pub fn from_crd(document: &Value) -> Result<Arc<Self>, ParseError> {
-        let mut root = Reader { slots: None }.node(document, "openAPIV3Schema", 0)?;
+        let mut root = Reader::new(None).node(document, "openAPIV3Schema", 0)?;
         if root.kind == Kind::Any {
             root.kind = Kind::Object;
         }
@@ -159,8 +163,25 @@ fn as_go_type(node: &mut Schema, name: &str) {
 }
 
 impl<'a> Reader<'a> {
+    fn new(slots: Option<&'a BTreeMap<&'a str, Slot>>) -> Self {
+        Self {
+            slots,
+            patterns: RefCell::default(),
+        }
+    }
+
+    /// Compiles a pattern; none if it is no regular expression.
+    fn pattern(&self, text: &str) -> Option<Regex> {
+        if let Some(known) = self.patterns.borrow().get(text) {
+            return known.clone();
+        }
+        let compiled = regexp::compile(text).ok();
+        self.patterns.borrow_mut().insert(text.to_owned(), compiled.clone());
+        compiled
+    }
+
     pub(crate) fn openapi(slots: &'a BTreeMap<&'a str, Slot>) -> Self {
-        Self { slots: Some(slots) }
+        Self::new(Some(slots))
     }
 
     /// Reads a named definition.
@@ -345,8 +366,7 @@ impl<'a> Reader<'a> {
         let rules = document.get("x-kubernetes-validations").and_then(Value::as_array);
         Ok(Some(Constraints {
             enumeration: document.get("enum").and_then(Value::as_array).cloned(),
-            pattern: text(document, "pattern", path)?
-                .and_then(|text| regexp::compile(text).ok().map(|regex| (text.to_owned(), regex))),
+            pattern: text(document, "pattern", path)?.and_then(|text| Some((text.to_owned(), self.pattern(text)?))),
             minimum: number("minimum").map(|number| (number, flag(document, "exclusiveMinimum"))),
             maximum: number("maximum").map(|number| (number, flag(document, "exclusiveMaximum"))),
             multiple_of: number("multipleOf"),

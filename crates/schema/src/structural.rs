@@ -194,7 +194,9 @@ fn validations(schema: &Value, skip_any: bool, skip_first_any: bool, path: &Path
         nested(not, false, false, &path.child("not"), errors);
     }
     let pattern = text(schema, "pattern");
-    if let Err(error) = regexp::compile(pattern) {
+    if !pattern.is_empty()
+        && let Err(error) = regexp::compile(pattern)
+    {
         let why = format!("must be a valid regular expression, but isn't: {error}");
         errors.push(Error::invalid(&path.child("pattern"), pattern, why));
     }

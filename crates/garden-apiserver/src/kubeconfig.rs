@@ -8,6 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path};
+use gardener_apimachinery::kubeconfig::{Authority, Cluster, User, with_contexts};
 use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::constants::{advertised_address, group};
 use gardener_apis::core::v1beta1::{InternalSecret, Shoot};
@@ -196,50 +197,33 @@ fn host(url: &str) -> &str {
 /// The kubeconfig of [GAPI-62], as JSON, which is YAML.
 fn kubeconfig(shoot: &Shoot, cluster_ca: Option<&str>, entry_point: Option<&EntryPoint>, signed: &Signed) -> Value {
     let prefix = format!("{}--{}", shoot.project_namespace(), shoot.own_name());
-    let suitable: Vec<_> = shoot
+    let authority = |name: &str| match cluster_ca {
+        Some(ca) if name != advertised_address::WILDCARD_TLS_SEED_BOUND => Authority::Certificate(ca),
+        _ => Authority::System,
+    };
+    let clusters: Vec<(String, Cluster<'_>)> = shoot
         .status
         .advertised_addresses
         .iter()
         .filter(|address| ADDRESSES.contains(&address.name.as_str()))
-        .collect();
-    let clusters: Vec<Value> = suitable
-        .iter()
         .map(|address| {
-            let mut cluster = json!({"server": address.url});
-            if address.name != advertised_address::WILDCARD_TLS_SEED_BOUND
-                && let Some(ca) = cluster_ca
-            {
-                cluster["certificate-authority-data"] = STANDARD.encode(ca).into();
-            }
+            let mut cluster = Cluster {
+                server: address.url.clone(),
+                tls_server_name: None,
+                authority: authority(&address.name),
+            };
             if let Some(entry) = entry_point {
-                cluster["server"] = format!("{}/clusters/{}", entry.url, shoot.status.technical_id).into();
-                cluster["tls-server-name"] = host(&address.url).into();
+                cluster.server = format!("{}/clusters/{}", entry.url, shoot.status.technical_id);
+                cluster.tls_server_name = Some(host(&address.url));
             }
-            json!({"name": format!("{prefix}-{}", address.name), "cluster": cluster})
+            (format!("{prefix}-{}", address.name), cluster)
         })
         .collect();
-    let contexts: Vec<Value> = suitable
-        .iter()
-        .map(|address| {
-            let name = format!("{prefix}-{}", address.name);
-            json!({"name": name, "context": {"cluster": name, "user": prefix, "namespace": "default"}})
-        })
-        .collect();
-    let first = suitable
-        .first()
-        .map(|address| format!("{prefix}-{}", address.name))
-        .unwrap_or_default();
-    json!({
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": clusters,
-        "contexts": contexts,
-        "current-context": first,
-        "users": [{"name": prefix, "user": {
-            "client-certificate-data": STANDARD.encode(&signed.certificate),
-            "client-key-data": STANDARD.encode(&signed.key),
-        }}],
-    })
+    let user = User::Certificate {
+        certificate: &signed.certificate,
+        key: &signed.key,
+    };
+    with_contexts(&clusters, (&prefix, user), Some("default"))
 }
 
 fn common_name(access: Access, user: &UserInfo) -> String {

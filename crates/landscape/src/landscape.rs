@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
+use gardener_apimachinery::kubeconfig::{Authority, Cluster};
 use gardener_apiserver::kubernetes::{BootstrapError, RecordedError};
 use gardener_apiserver::listen::{Closing, Entrances};
 use gardener_apiserver::{Server, Shared, UserInfo};
@@ -18,7 +19,7 @@ use crate::apply;
 use crate::embedded::EmbeddedKubernetes;
 use crate::garden::{self, GARDEN};
 use crate::identity::{Identity, IdentityError};
-use crate::kubeconfig::{Access, kubeconfig};
+use crate::kubeconfig;
 use crate::{manifests, registration};
 
 /// Name of administrators of embedded clusters.
@@ -194,13 +195,12 @@ impl Landscape {
     /// When the certificate cannot be made.
     pub fn garden_kubeconfig(&self) -> Result<Value, LandscapeError> {
         let client = self.garden.client_certificate(&administrator(), None)?;
-        Ok(kubeconfig(&[Access {
-            name: GARDEN,
-            server: &self.url(),
+        let cluster = Cluster {
+            server: self.url(),
             tls_server_name: None,
-            authority: &self.garden.authority.certificate,
-            client: &client,
-        }]))
+            authority: Authority::Certificate(&self.garden.authority.certificate),
+        };
+        Ok(kubeconfig::with_certificate(GARDEN, cluster, &client))
     }
 
     /// The listener's URL.
@@ -213,16 +213,16 @@ impl Landscape {
     /// # Errors
     /// When the certificate cannot be made.
     pub async fn seed_kubeconfig(&self, seed: &str) -> Result<Value, LandscapeError> {
-        let cluster = seed_cluster(seed);
-        let identity = Identity::of(&self.shared, &cluster).await?;
+        let name = seed_cluster(seed);
+        let identity = Identity::of(&self.shared, &name).await?;
         let client = identity.client_certificate(&administrator(), None)?;
-        Ok(kubeconfig(&[Access {
-            name: &cluster,
-            server: &format!("{}/clusters/{cluster}", self.url()),
-            tls_server_name: Some(&seed_host(seed)),
-            authority: &identity.authority.certificate,
-            client: &client,
-        }]))
+        let host = seed_host(seed);
+        let cluster = Cluster {
+            server: format!("{}/clusters/{name}", self.url()),
+            tls_server_name: Some(&host),
+            authority: Authority::Certificate(&identity.authority.certificate),
+        };
+        Ok(kubeconfig::with_certificate(&name, cluster, &client))
     }
 
     /// Ends everything: components first, then requests, then the store.

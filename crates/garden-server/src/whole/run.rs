@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
+use gardener_apimachinery::kubeconfig::{Authority, Cluster};
 use gardener_apiserver::kubernetes::{self, BootstrapError, EtcdLayout, RecordedError};
 use gardener_apiserver::{Server, Shared, UserInfo, user};
 use gardener_kube_apiserver::access::{self, FileError, read};
@@ -16,7 +17,7 @@ use gardener_kube_apiserver::storage;
 use gardener_landscape::embedded::EmbeddedKubernetes;
 use gardener_landscape::garden::{self, GARDEN, HOST};
 use gardener_landscape::identity::{Identity, IdentityError};
-use gardener_landscape::kubeconfig::{self, Access, WriteError};
+use gardener_landscape::kubeconfig::{self, WriteError};
 use gardener_landscape::{Storage, StorageError, apply};
 use gardener_store::Store;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -204,13 +205,12 @@ fn write_kubeconfig(path: &Path, flags: &Flags, address: SocketAddr, identity: &
         Some(file) => read("tls-cert-file", file)?,
         None => identity.authority.certificate.clone(),
     };
-    let config = kubeconfig::kubeconfig(&[Access {
-        name: GARDEN,
-        server: &format!("https://{}:{}", host(flags, address), address.port()),
+    let cluster = Cluster {
+        server: format!("https://{}:{}", host(flags, address), address.port()),
         tls_server_name: None,
-        authority: &authority,
-        client: &client,
-    }]);
+        authority: Authority::Certificate(&authority),
+    };
+    let config = kubeconfig::with_certificate(GARDEN, cluster, &client);
     let text = serde_saphyr::to_string(&config).map_err(|error| RunError::Yaml(error.into()))?;
     Ok(kubeconfig::write_private(path, &text)?)
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use gardener_apimachinery::kubeconfig::{self, Authority, Cluster, User};
 use gardener_apimachinery::pointer::Pointed;
 use gardener_pki::{ClientCertificate, Issued};
 use k8s_openapi::ByteString;
 use k8s_openapi::jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// What cluster, context and user are called.
 const NAME: &str = "gardenlet";
@@ -79,33 +80,22 @@ impl GardenAccess {
 
     /// The kubeconfig that tells this way.
     pub fn kubeconfig(&self) -> Value {
-        let mut cluster = json!({"server": self.server});
-        let mut set = |key: &str, value: Value| {
-            if let Some(members) = cluster.as_object_mut() {
-                members.insert(key.to_owned(), value);
-            }
+        let cluster = Cluster {
+            server: self.server.clone(),
+            tls_server_name: self.tls_server_name.as_deref(),
+            authority: match &self.authority {
+                Some(certificate) => Authority::Certificate(certificate),
+                None => Authority::Unchecked,
+            },
         };
-        match &self.authority {
-            Some(authority) => set("certificate-authority-data", STANDARD.encode(authority).into()),
-            None => set("insecure-skip-tls-verify", true.into()),
-        }
-        if let Some(name) = &self.tls_server_name {
-            set("tls-server-name", name.as_str().into());
-        }
         let user = match &self.credentials {
-            Credentials::Token(token) => json!({"token": token}),
-            Credentials::Certificate(pair) => json!({
-                "client-certificate-data": STANDARD.encode(&pair.certificate),
-                "client-key-data": STANDARD.encode(&pair.key),
-            }),
+            Credentials::Token(token) => User::Token(token),
+            Credentials::Certificate(pair) => User::Certificate {
+                certificate: &pair.certificate,
+                key: &pair.key,
+            },
         };
-        json!({
-            "apiVersion": "v1", "kind": "Config",
-            "clusters": [{"name": NAME, "cluster": cluster}],
-            "users": [{"name": NAME, "user": user}],
-            "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME}}],
-            "current-context": NAME,
-        })
+        kubeconfig::kubeconfig(NAME, cluster, user)
     }
 
     /// The data of a Secret with the kubeconfig.
@@ -151,6 +141,8 @@ fn data(value: &Value, key: &'static str) -> Result<Option<String>, AccessError>
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn access(credentials: Credentials) -> GardenAccess {

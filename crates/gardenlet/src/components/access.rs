@@ -1,5 +1,8 @@
 //! Access to the shoot's API for what runs in the seed [CP-101], [EXT-180].
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use gardener_apimachinery::kubeconfig::{self, Authority, Cluster, User};
 use gardener_apis::core::v1beta1::Shoot;
 use serde_json::{Value, json};
 
@@ -32,42 +35,36 @@ pub fn name(component: &str) -> String {
 }
 
 /// A kubeconfig whose token is read from a file, or, without one, is written into it.
-pub fn kubeconfig(server: &str, authority: &str, token_file: Option<&str>) -> Value {
-    use base64::Engine;
-    let data = base64::engine::general_purpose::STANDARD.encode(authority);
-    let user = token_file.map_or_else(|| json!({"token": ""}), |file| json!({"tokenFile": file}));
-    json!({
-        "apiVersion": "v1", "kind": "Config",
-        "clusters": [{"name": "shoot", "cluster": {"server": server, "certificate-authority-data": data}}],
-        "users": [{"name": "shoot", "user": user}],
-        "contexts": [{"name": "shoot", "context": {"cluster": "shoot", "user": "shoot"}}],
-        "current-context": "shoot",
-    })
+fn shoot_kubeconfig(server: &str, authority: &str, token_file: Option<&str>) -> Value {
+    let cluster = Cluster {
+        server: server.to_owned(),
+        tls_server_name: None,
+        authority: Authority::Certificate(authority),
+    };
+    kubeconfig::kubeconfig("shoot", cluster, token_file.map_or(User::Token(""), User::TokenFile))
 }
 
 /// The generic kubeconfig, to be mounted beside a token; its name changes with its content [EXT-72].
 pub fn generic_kubeconfig(namespace: &str, authority: &str) -> (String, Value) {
-    use base64::Engine;
     let file = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/token";
-    let text = kubeconfig("https://kube-apiserver", authority, Some(file)).to_string();
+    let text = shoot_kubeconfig("https://kube-apiserver", authority, Some(file)).to_string();
     let name = format!("generic-token-kubeconfig-{}", crate::checksum::short(&text));
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
         "metadata": {"name": name, "namespace": namespace, "labels": {
             "name": "generic-token-kubeconfig", "managed-by": "secrets-manager",
         }},
-        "data": {"kubeconfig": base64::engine::general_purpose::STANDARD.encode(text)},
+        "data": {"kubeconfig": STANDARD.encode(text)},
     });
     (name, secret)
 }
 
 /// The Secrets of gardenlet's own access [CP-101].
 pub fn gardener_secrets(namespace: &str, external: Option<&str>, internal: &str, authority: &str) -> Vec<Value> {
-    use base64::Engine;
     let with_kubeconfig = |name: &str, server: &str| {
         let mut secret = token_request(namespace, name, name);
-        let text = kubeconfig(server, authority, None).to_string();
-        let data = json!({"kubeconfig": base64::engine::general_purpose::STANDARD.encode(text)});
+        let text = shoot_kubeconfig(server, authority, None).to_string();
+        let data = json!({"kubeconfig": STANDARD.encode(text)});
         // The token requestor writes the token into it: after the creation it is not gardenlet's.
         if let Some(fields) = secret.as_object_mut() {
             fields.insert("data".to_owned(), data);

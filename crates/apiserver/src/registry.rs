@@ -15,7 +15,7 @@ pub use delete::{DeleteOptions, Deleted, Preconditions};
 pub use patch::PatchKind;
 pub(crate) use patch::{by_operations, not_an_object, not_of_this_type, shown_object};
 pub use read::{ListQuery, Page};
-pub(crate) use read::{not_a_number, parse_revision, read_error};
+pub(crate) use read::{parse_revision, read_error, sent_revision};
 pub(crate) use update::{Beside, keep_server_metadata};
 
 use std::borrow::Cow;
@@ -222,7 +222,7 @@ impl Scope {
         ApiError::conflict(&self.definition.group, &self.definition.plural, &self.name, why)
     }
 
-    fn modified(&self) -> ApiError {
+    pub(crate) fn modified(&self) -> ApiError {
         self.conflict("the object has been modified; please apply your changes to the latest version and try again")
     }
 

@@ -20,7 +20,7 @@ use crate::definition::{Column, Definition, Draft, Scale};
 use crate::handle::{Call, no_list};
 use crate::json_path;
 use crate::registry::{
-    PatchKind, Scope, WriteOptions, by_operations, not_a_number, not_an_object, not_of_this_type, shown_object,
+    PatchKind, Scope, WriteOptions, by_operations, not_an_object, not_of_this_type, sent_revision, shown_object,
 };
 use crate::respond::{self, Body};
 use crate::table::{self, column};
@@ -134,18 +134,8 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         if asked_revision.is_empty() && scope.definition.is_go_type() {
             main.may_be_unconditional()?;
         }
-        if !asked_revision.is_empty() {
-            let asked: u64 = asked_revision
-                .parse()
-                .map_err(|_| ApiError::unclassified(not_a_number(&asked_revision)))?;
-            if asked != entry.mod_revision {
-                return Err(ApiError::conflict(
-                    &scope.definition.group,
-                    &scope.definition.plural,
-                    &scope.name,
-                    "the object has been modified; please apply your changes to the latest version and try again",
-                ));
-            }
+        if !asked_revision.is_empty() && sent_revision(&asked_revision)? != entry.mod_revision {
+            return Err(scope.modified());
         }
         let context = scope.context(now, options.dry_run);
         let mut wanted = wanted;

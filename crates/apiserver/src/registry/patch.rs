@@ -15,7 +15,7 @@ use gardener_schema::json::{go_text, type_of};
 use serde_json::Value;
 
 use super::accept::{Misfit, unreadable};
-use super::read::not_a_number;
+use super::read::sent_revision;
 use super::update::{Attempt, Found};
 use super::{FieldValidation, RETRIES, Scope, WriteOptions, Written};
 use crate::decode::{self, Decoded, Format, Source, Unknown};
@@ -198,9 +198,7 @@ impl Scope {
                 _ => meta::resource_version(&patched),
             };
             if !matches!(wanted, "" | "0") && wanted != entry.mod_revision.to_string() {
-                if wanted.parse::<gardener_store::Revision>().is_err() {
-                    return Err(ApiError::unclassified(not_a_number(wanted)));
-                }
+                sent_revision(wanted)?;
                 return Err(self.modified());
             }
             self.place(&mut patched)?;

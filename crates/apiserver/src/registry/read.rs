@@ -322,8 +322,16 @@ pub(crate) fn parse_revision(text: Option<&str>) -> Result<Option<Revision>, Api
     }
 }
 
+/// The revision that an object tells which is sent.
+///
+/// # Errors
+/// 500, as upstream has it, when the text is no number.
+pub(crate) fn sent_revision(text: &str) -> Result<Revision, ApiError> {
+    text.parse().map_err(|_| ApiError::unclassified(not_a_number(text)))
+}
+
 /// What Go says of a text that is no unsigned number.
-pub(crate) fn not_a_number(text: &str) -> String {
+fn not_a_number(text: &str) -> String {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let why = if is_number {
         "value out of range"

@@ -12,7 +12,7 @@ use gardener_store::{CommitError, Entry, Expect, Revision};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::read::not_a_number;
+use super::read::sent_revision;
 use super::{RETRIES, Scope, Stored, WriteOptions, Written, commit_failed};
 use crate::decode::Source;
 use crate::definition::{Context, Definition, Draft, Operation};
@@ -161,8 +161,8 @@ impl Scope {
             "0" => String::new(),
             text => text.to_owned(),
         };
-        if !wanted.is_empty() && wanted.parse::<Revision>().is_err() {
-            return Err(ApiError::unclassified(not_a_number(&wanted)));
+        if !wanted.is_empty() {
+            sent_revision(&wanted)?;
         }
         for _ in 0..RETRIES {
             let Some(entry) = self.cluster.store().get(&self.key(&self.name)) else {

@@ -181,7 +181,7 @@ impl<'a> Type<'a> {
         for key in &keys {
             let value = members.get(*key).or_else(|| {
                 // Such as `protocol` of ports; required fields have Go's zero value as default.
-                self.items().schema?.field(key)?.default_value()
+                self.items().schema?.field(key)?.key_default()
             });
             if let Some(value) = value {
                 found.insert((*key).to_owned(), value.clone());

@@ -89,6 +89,42 @@ pub(crate) fn unreadable(object: &Value) -> Option<String> {
 /// Kinds that are posted to subresources, and versions besides the newest in which upstream reads them.
 const IN_SCHEME: [(&str, &str); 1] = [("Eviction", "v1beta1")];
 
+/// Kinds that the scheme of every version has.
+const SHARED_OPTIONS: [&str; 7] = [
+    "CreateOptions",
+    "DeleteOptions",
+    "GetOptions",
+    "ListOptions",
+    "PatchOptions",
+    "UpdateOptions",
+    "WatchEvent",
+];
+
+/// Kinds of the core group that are no resources.
+const NO_RESOURCES: [&str; 17] = [
+    "APIGroup",
+    "APIGroupList",
+    "APIResourceList",
+    "APIVersions",
+    "Binding",
+    "List",
+    "NodeProxyOptions",
+    "PodAttachOptions",
+    "PodExecOptions",
+    "PodLogOptions",
+    "PodPortForwardOptions",
+    "PodProxyOptions",
+    "PodStatusResult",
+    "RangeAllocation",
+    "SerializedReference",
+    "ServiceProxyOptions",
+    "Status",
+];
+
+fn is_shared(group: &str, version: &str, kind: &str) -> bool {
+    (group, version) == ("", "v1") && NO_RESOURCES.contains(&kind)
+}
+
 /// Whether upstream reads this version of a group, though it does not serve it.
 fn is_older(group: &str, version: &str) -> bool {
     let mut known = NOT_SERVED.iter();
@@ -312,8 +348,8 @@ impl Scope {
     }
 
     /// Whether upstream reads objects of a kind that resources have.
-    fn is_registered(&self, group: &str, version: &str, kind: &str) -> bool {
-        let kind = kind.strip_suffix("List").unwrap_or(kind);
+    fn is_registered(&self, group: &str, version: &str, told: &str) -> bool {
+        let kind = told.strip_suffix("List").unwrap_or(told);
         let definitions = self.cluster.config().resources.iter();
         let mut of_group = definitions.filter(|definition| definition.group == group);
         let is_served = of_group.any(|definition| {
@@ -322,7 +358,15 @@ impl Scope {
         });
         let same_kind = self.spec().is_ok_and(|own| own.kind == kind);
         let moved = group == "extensions" && matches!(self.definition.group.as_str(), "apps" | "networking.k8s.io");
-        is_served || same_kind && is_older(group, version) && (group == self.definition.group || moved)
+        let is_shared = is_shared(group, version, told)
+            || SHARED_OPTIONS.contains(&kind)
+                && self
+                    .cluster
+                    .config()
+                    .resources
+                    .iter()
+                    .any(|definition| definition.group == group && definition.version(version).is_some());
+        is_served || is_shared || same_kind && is_older(group, version) && (group == self.definition.group || moved)
     }
 
     fn fill_defaults(&self, context: &Context<'_>, object: &mut Value, source: &Source) -> Result<(), ApiError> {

@@ -189,18 +189,14 @@ impl Scope {
             after: None,
             limit: None,
         };
-        if query.continue_token.is_some()
-            && query
-                .resource_version
-                .as_deref()
-                .is_some_and(|revision| !matches!(revision, "" | "0"))
-        {
-            return Err(ApiError::bad_request(
-                "specifying resource version is not allowed when using continue",
-            ));
-        }
         if let Some(token) = &query.continue_token {
             let start = read_token(token)?;
+            let wanted = query.resource_version.as_deref();
+            if wanted.is_some_and(|revision| !matches!(revision, "" | "0")) {
+                return Err(ApiError::bad_request(
+                    "specifying resource version is not allowed when using continue",
+                ));
+            }
             let after = start.after.trim_end_matches('\0');
             options.after = Some(format!("{prefix}{after}"));
             options.at = (start.revision > 0).then_some(start.revision);
@@ -210,8 +206,9 @@ impl Scope {
             match query.resource_version_match.as_deref() {
                 Some("Exact") => options.at = wanted.filter(|revision| *revision > 0),
                 Some("NotOlderThan") | None => {
-                    // without a match rule, a limited list at a revision is an exact one
-                    if query.resource_version_match.is_none() && query.limit.is_some() {
+                    // without a match rule, a limited list at a revision is an exact one; one object is not listed, but looked up
+                    let is_list = query.fields.exact("metadata.name").is_none();
+                    if query.resource_version_match.is_none() && query.limit.is_some() && is_list {
                         options.at = wanted.filter(|revision| *revision > 0);
                     }
                     if let Some(revision) = wanted {

@@ -102,7 +102,11 @@ pub(in crate::kubernetes) fn endpoint_slice(now: Timestamp, slice: &Value) -> Ve
         super::core::some_of(list)
     };
     let ports = items(slice, "/ports")
-        .map(|port| number(port, "/port").to_string())
+        .map(|port| match (port.get("port"), port.get("name")) {
+            (None, None) => "*".to_owned(),
+            (None, Some(name)) => name.as_str().unwrap_or_default().to_owned(),
+            _ => number(port, "/port").to_string(),
+        })
         .collect();
     let addresses = items(slice, "/endpoints")
         .flat_map(|endpoint| items(endpoint, "/addresses").filter_map(Value::as_str))

@@ -60,19 +60,17 @@ struct State {
 pub fn start(
     scope: &Scope,
     query: &Query,
-    accept: Accept,
+    accept: Result<Accept, ApiError>,
     closed: CancellationToken,
 ) -> Result<impl Stream<Item = Bytes> + Send + use<>, ApiError> {
     let list_query = ListQuery::read(query, &scope.definition, true)?;
     let (bookmarks, initial_events) = (list_query.bookmarks, list_query.initial_events);
     let wanted = parse_revision(list_query.resource_version.as_deref())?;
     let listing_wanted = initial_events.unwrap_or_else(|| wanted.unwrap_or(0) == 0);
+    let accept = accept?;
     let prefix = scope.cluster.path(&scope.namespace, "");
     let store = scope.cluster.store();
     let (initial, start) = if listing_wanted {
-        if let Some(revision) = wanted {
-            scope.not_before(revision)?;
-        }
         let page = scope.list(&ListQuery {
             limit: None,
             continue_token: None,
@@ -127,13 +125,24 @@ pub fn start(
         ending: false,
         over: false,
     };
+    // all that is there is told at no revision that is not there yet
+    let too_new = wanted
+        .filter(|_| listing_wanted)
+        .map(|revision| scope.not_before(revision));
+    let initial = match too_new {
+        Some(Err(error)) => {
+            state.refuse(&error);
+            Vec::new()
+        }
+        _ => initial,
+    };
     for entry in &initial {
         let frame = state.frame("ADDED", entry);
         state.ready.push_back(frame);
     }
     // who names no revision is told where what is there ends, too
     let names_none = initial_events.is_none() && wanted.is_none();
-    if bookmarks && (initial_events == Some(true) || names_none) {
+    if bookmarks && !state.over && (initial_events == Some(true) || names_none) {
         let frame = state.bookmark(start, true);
         state.ready.push_back(frame);
     }
@@ -227,8 +236,13 @@ impl State {
     }
 
     fn fail(&mut self, error: ReadError) {
+        self.refuse(&read_error(error));
+    }
+
+    /// Ends the watch with what is wrong.
+    fn refuse(&mut self, error: &ApiError) {
         self.over = true;
-        let status = respond::status(&read_error(error));
+        let status = respond::status(error);
         let frame = self.framed("ERROR", &status);
         self.ready.push_back(frame);
     }

@@ -101,11 +101,7 @@ const SHARED_OPTIONS: [&str; 7] = [
 ];
 
 /// Kinds of the core group that are no resources.
-const NO_RESOURCES: [&str; 17] = [
-    "APIGroup",
-    "APIGroupList",
-    "APIResourceList",
-    "APIVersions",
+const NO_RESOURCES: [&str; 12] = [
     "Binding",
     "List",
     "NodeProxyOptions",
@@ -118,11 +114,17 @@ const NO_RESOURCES: [&str; 17] = [
     "RangeAllocation",
     "SerializedReference",
     "ServiceProxyOptions",
-    "Status",
 ];
 
-fn is_shared(group: &str, version: &str, kind: &str) -> bool {
-    (group, version) == ("", "v1") && NO_RESOURCES.contains(&kind)
+/// Kinds that have no version, so that they are known in all.
+const UNVERSIONED: [&str; 5] = ["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status"];
+
+/// The package of a kind's Go type, which is that of its version if it has one.
+fn go_version<'v>(version: &'v str, kind: &str) -> &'v str {
+    match UNVERSIONED.contains(&kind) {
+        true => "v1",
+        false => version,
+    }
 }
 
 /// Whether upstream reads this version of a group, though it does not serve it.
@@ -277,6 +279,7 @@ impl Scope {
         if kind == version.kind {
             return Err(other_version().into());
         }
+        let own_version = go_version(own_version, &kind);
         cannot(format!(
             "converting ({own_version}.{kind}) to ({}.{}): unknown conversion",
             self.definition.go_package(),
@@ -324,6 +327,7 @@ impl Scope {
         let (api_version, kind) = (meta::text(body, "/apiVersion"), meta::text(body, "/kind"));
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         if !kind.is_empty() && !version.is_empty() && kind != expected.2 && self.is_registered(group, version, kind) {
+            let version = go_version(version, kind);
             return Some(format!(
                 "converting ({version}.{kind}) to ({}.{}): unknown conversion",
                 go_package(expected.0),
@@ -358,7 +362,8 @@ impl Scope {
         });
         let same_kind = self.spec().is_ok_and(|own| own.kind == kind);
         let moved = group == "extensions" && matches!(self.definition.group.as_str(), "apps" | "networking.k8s.io");
-        let is_shared = is_shared(group, version, told)
+        let is_shared = UNVERSIONED.contains(&told)
+            || (group, version) == ("", "v1") && NO_RESOURCES.contains(&told)
             || SHARED_OPTIONS.contains(&kind)
                 && self
                     .cluster

@@ -294,6 +294,9 @@ impl Scope {
             .filter(|name| *name != orphan && *name != foreground)
             .cloned()
             .collect();
+        if self.definition.strategy.ignores_dependents() {
+            return after;
+        }
         let wanted = match (options.orphan_dependents, options.propagation_policy.as_deref()) {
             (Some(true), _) | (None, Some("Orphan")) => Some(orphan),
             (None, Some("Foreground")) => Some(foreground),

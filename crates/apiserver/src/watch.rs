@@ -141,7 +141,7 @@ pub fn start(
         state.ready.push_back(frame);
     }
     // who names no revision is told where what is there ends, too
-    let names_none = initial_events.is_none() && wanted.is_none();
+    let names_none = initial_events.is_none() && wanted.unwrap_or(0) == 0;
     if bookmarks && !state.over && (initial_events == Some(true) || names_none) {
         let frame = state.bookmark(start, true);
         state.ready.push_back(frame);

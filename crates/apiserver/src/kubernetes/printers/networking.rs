@@ -18,10 +18,6 @@ pub(in crate::kubernetes) fn ingress(now: Timestamp, ingress: &Value) -> Vec<Val
     let address: Vec<String> = items(ingress, "/status/loadBalancer/ingress")
         .map(|own| or(meta::text(own, "/ip"), meta::text(own, "/hostname")).to_owned())
         .collect();
-    let annotated = ingress
-        .at("/metadata/annotations/kubernetes.io~1ingress.class")
-        .and_then(Value::as_str)
-        .unwrap_or("<none>");
     let ports = if items(ingress, "/spec/tls").next().is_some() {
         "80, 443"
     } else {
@@ -34,7 +30,7 @@ pub(in crate::kubernetes) fn ingress(now: Timestamp, ingress: &Value) -> Vec<Val
     };
     vec![
         name(ingress),
-        or(meta::text(ingress, "/spec/ingressClassName"), annotated).into(),
+        or(meta::text(ingress, "/spec/ingressClassName"), "<none>").into(),
         hosts.into(),
         address.join(",").into(),
         ports.into(),

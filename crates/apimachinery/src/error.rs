@@ -290,6 +290,20 @@ impl ApiError {
         self
     }
 
+    /// The same error with a longer message.
+    #[must_use]
+    pub fn suffixed(mut self, text: &str) -> Self {
+        self.0.message = Some(format!("{}{text}", self.message()));
+        self
+    }
+
+    /// The same error with a token by which a list can be continued all the same.
+    #[must_use]
+    pub fn with_continue(mut self, token: String) -> Self {
+        self.0.metadata.continue_ = Some(token);
+        self
+    }
+
     /// The same error with the subject's uid in its details.
     #[must_use]
     pub fn with_uid(mut self, uid: &str) -> Self {

@@ -483,6 +483,11 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
+    /// Whether a deletion does nothing about dependents, whatever it says.
+    fn ignores_dependents(&self) -> bool {
+        false
+    }
+
     /// Whether dependents outlive a deletion that does not say what becomes of them.
     fn orphans_by_default(&self) -> bool {
         false

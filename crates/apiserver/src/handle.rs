@@ -741,7 +741,8 @@ impl Call {
 
     fn watch(&self, mut scope: Scope, path: &ResourcePath) -> Result<Response<Body>, ApiError> {
         self.accept(&scope)?;
-        let accept = Accept::choose_stream(&self.wanted, self.offer(&scope)?)?;
+        // how the watch is asked for is looked at before it is looked at how it shall be told
+        let accept = Accept::choose_stream(&self.wanted, self.offer(&scope)?);
         scope.spec()?;
         // the legacy watch of one object
         let one = (!scope.name.is_empty()).then(|| {
@@ -750,10 +751,11 @@ impl Call {
         });
         let query = one.as_ref().unwrap_or(&self.query);
         let watching = Watching::begin(self.cluster.clone(), &Asked::of(&self.method, path, query, ""));
-        let stream = watch::start(&scope, query, accept, self.closed.clone())?.inspect(move |_| {
+        let stream = watch::start(&scope, query, accept.clone(), self.closed.clone())?.inspect(move |_| {
             // counted for as long as the stream is there
             let _ = &watching;
         });
+        let accept = accept?;
         let body = match accept.encoding {
             // no event has this form: upstream ends at the first
             _ if accept.shape == Shape::MetadataList => respond::streamed(futures::stream::empty()),
@@ -787,7 +789,8 @@ impl Call {
     async fn delete(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
         let options = self.delete_options()?;
         let mut warnings = Vec::new();
-        let deleted = scope.delete(&options, &mut warnings).await?;
+        let deleted = scope.delete(&options, &mut warnings).await;
+        let deleted = deleted.inspect_err(|_| scope.refused_with.extend(warnings.drain(..)))?;
         let mut response = match deleted {
             // what old clients of cascading deletions rely on
             crate::registry::Deleted::Pending(object) if options.orphan_dependents == Some(false) => {

@@ -24,7 +24,7 @@ pub mod elsewhere;
 pub mod encryption;
 mod flow_schemas;
 mod followed;
-mod go_metadata;
+mod go_text;
 pub mod handle;
 mod health;
 mod impersonation;

@@ -13,6 +13,7 @@ use gardener_apimachinery::ApiError;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
+pub(crate) use messages::GoOrder;
 use messages::Message;
 use read::{Reader, Wire};
 use write::Fields;

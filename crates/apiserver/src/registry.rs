@@ -13,7 +13,7 @@ mod update;
 pub(crate) use accept::{unreadable, unrecognized};
 pub use delete::{DeleteOptions, Deleted, Preconditions};
 pub use patch::PatchKind;
-pub(crate) use patch::{by_operations, not_an_object, not_of_this_type, shown_object};
+pub(crate) use patch::{by_operations, not_an_object, not_of_this_type, shown_patched};
 pub use read::{ListQuery, Page};
 pub(crate) use read::{parse_revision, read_error, sent_revision};
 pub(crate) use update::{Beside, keep_server_metadata};

@@ -9,7 +9,7 @@ use gardener_merge::fieldset::Set;
 use gardener_merge::scale::CountPaths;
 use gardener_merge::{Manager, Operation};
 use gardener_schema::Schema;
-use gardener_schema::json::{go_text, type_of};
+use gardener_schema::json::type_of;
 use http::{Response, StatusCode};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
@@ -19,8 +19,9 @@ use crate::decode::{self, Decoded, Format, Source, Unknown};
 use crate::definition::{Column, Definition, Draft, Scale};
 use crate::handle::{Call, no_list};
 use crate::json_path;
+use crate::protobuf::GoOrder;
 use crate::registry::{
-    PatchKind, Scope, WriteOptions, by_operations, not_an_object, not_of_this_type, sent_revision, shown_object,
+    PatchKind, Scope, WriteOptions, by_operations, not_an_object, not_of_this_type, sent_revision, shown_patched,
 };
 use crate::respond::{self, Body};
 use crate::table::{self, column};
@@ -368,24 +369,24 @@ fn patched(
     if kind == PatchKind::Strategic {
         wrap_count(&mut new);
     }
-    let refused = |why: String, new: &Value| match kind {
-        PatchKind::Strategic => not_an_object(go_text(&patch), why),
-        _ => not_an_object(shown_object(new, current), why),
+    let refused = |why: String| {
+        let order = GoOrder::of_kind(KIND.0, KIND.1, KIND.2);
+        not_an_object(shown_patched(kind, current, &patch, order), why)
     };
     if let Some(why) = scope.other_kind(KIND, &new) {
-        return Err(refused(why, &new));
+        return Err(refused(why));
     }
     if let Some(why) = misfit(&new) {
         let why = match kind {
             PatchKind::Strategic => SCHEMA.convert(&new).map_or_else(|other| other.to_string(), |()| why),
             _ => why,
         };
-        return Err(refused(why, &new));
+        return Err(refused(why));
     }
     let unknown = Unknown::OnTheWay(SCHEMA.unknown_fields(&new));
     source
         .judge(unknown, options.field_validation, warnings)
-        .map_err(|why| refused(why, &new))?;
+        .map_err(refused)?;
     SCHEMA.prune(&mut new);
     Ok(new)
 }

@@ -37,6 +37,8 @@ struct State {
     bookmarks: bool,
     across_clusters: bool,
     watch: Watch,
+    /// What happened until then the client knows.
+    known: Revision,
     ready: VecDeque<Bytes>,
     headers_sent: bool,
     deadline: Instant,
@@ -58,19 +60,17 @@ struct State {
 pub fn start(
     scope: &Scope,
     query: &Query,
-    accept: Accept,
+    accept: Result<Accept, ApiError>,
     closed: CancellationToken,
 ) -> Result<impl Stream<Item = Bytes> + Send + use<>, ApiError> {
     let list_query = ListQuery::read(query, &scope.definition, true)?;
     let (bookmarks, initial_events) = (list_query.bookmarks, list_query.initial_events);
     let wanted = parse_revision(list_query.resource_version.as_deref())?;
     let listing_wanted = initial_events.unwrap_or_else(|| wanted.unwrap_or(0) == 0);
+    let accept = accept?;
     let prefix = scope.cluster.path(&scope.namespace, "");
     let store = scope.cluster.store();
     let (initial, start) = if listing_wanted {
-        if let Some(revision) = wanted {
-            scope.not_before(revision)?;
-        }
         let page = scope.list(&ListQuery {
             limit: None,
             continue_token: None,
@@ -87,8 +87,9 @@ pub fn start(
                 .unwrap_or_else(|| store.revision()),
         )
     };
+    // a revision that is not there yet is waited for
     let watch = store
-        .watch(&scope.definition.topic, &prefix, start)
+        .watch(&scope.definition.topic, &prefix, start.min(store.revision()))
         .map_err(read_error)?;
     let timeout = match query
         .number::<i64>("timeoutSeconds")?
@@ -112,6 +113,7 @@ pub fn start(
         protobuf: scope.protobuf_kind(accept),
         bookmarks,
         watch,
+        known: start,
         ready: VecDeque::new(),
         headers_sent: false,
         deadline: now + timeout,
@@ -123,13 +125,24 @@ pub fn start(
         ending: false,
         over: false,
     };
+    // all that is there is told at no revision that is not there yet
+    let too_new = wanted
+        .filter(|_| listing_wanted)
+        .map(|revision| scope.not_before(revision));
+    let initial = match too_new {
+        Some(Err(error)) => {
+            state.refuse(&error);
+            Vec::new()
+        }
+        _ => initial,
+    };
     for entry in &initial {
         let frame = state.frame("ADDED", entry);
         state.ready.push_back(frame);
     }
     // who names no revision is told where what is there ends, too
-    let names_none = initial_events.is_none() && wanted.is_none();
-    if bookmarks && (initial_events == Some(true) || names_none) {
+    let names_none = initial_events.is_none() && wanted.unwrap_or(0) == 0;
+    if bookmarks && !state.over && (initial_events == Some(true) || names_none) {
         let frame = state.bookmark(start, true);
         state.ready.push_back(frame);
     }
@@ -223,14 +236,22 @@ impl State {
     }
 
     fn fail(&mut self, error: ReadError) {
+        self.refuse(&read_error(error));
+    }
+
+    /// Ends the watch with what is wrong.
+    fn refuse(&mut self, error: &ApiError) {
         self.over = true;
-        let status = respond::status(&read_error(error));
+        let status = respond::status(error);
         let frame = self.framed("ERROR", &status);
         self.ready.push_back(frame);
     }
 
     /// An event as this watch's selectors show it: objects that begin to match are added, those that cease to are deleted.
     fn take(&mut self, event: &Event) {
+        if event.revision <= self.known {
+            return;
+        }
         let definition = self.scope.definition.clone();
         let selects = |entry: &Arc<Entry>| self.query.selects(entry, &definition);
         let before = event.previous.as_ref().is_some_and(selects);
@@ -338,26 +359,18 @@ impl State {
     }
 
     fn bookmark(&mut self, revision: Revision, initial: bool) -> Bytes {
-        let kind = self
-            .scope
-            .definition
-            .version(&self.scope.version)
-            .map(|version| version.kind.clone())
-            .unwrap_or_default();
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         if let (true, Value::Object(metadata)) = (initial, &mut metadata) {
             metadata.insert("annotations".into(), json!({INITIAL_EVENTS_END: "true"}));
         }
         let meta_version = self.style.meta_version;
         let object = match self.accept.shape {
-            Shape::Object => {
-                json!({"kind": kind, "apiVersion": self.scope.definition.api_version(&self.scope.version), "metadata": metadata})
-            }
+            Shape::Object => self.nothing_at(metadata),
             Shape::Metadata | Shape::MetadataList => {
                 json!({"kind": PARTIAL, "apiVersion": meta_version, "metadata": metadata})
             }
             Shape::Table if initial => {
-                let object = json!({"kind": kind, "apiVersion": self.scope.definition.api_version(&self.scope.version), "metadata": metadata});
+                let object = self.nothing_at(metadata);
                 self.table(&[object])
             }
             Shape::Table => {
@@ -372,6 +385,20 @@ impl State {
             }
         };
         self.framed("BOOKMARK", &object)
+    }
+
+    /// An object of the kind that has metadata alone; built-in kinds have besides what their types always have.
+    fn nothing_at(&self, metadata: Value) -> Value {
+        let definition = &self.scope.definition;
+        let version = definition.version(&self.scope.version);
+        let kind = version.map(|version| version.kind.as_str()).unwrap_or_default();
+        let mut object = json!({"kind": kind, "apiVersion": definition.api_version(&self.scope.version)});
+        let completed = version.filter(|version| version.completes);
+        if let Some(schema) = completed.and_then(|version| version.schema.as_ref()) {
+            schema.complete(&mut object);
+        }
+        object["metadata"] = metadata;
+        object
     }
 }
 

@@ -250,6 +250,7 @@ pub fn apply(
     }
     let task = Task {
         live: live.unwrap_or(&NOTHING),
+        is_new: live.is_none(),
         config,
         schema,
         manager,
@@ -311,6 +312,8 @@ fn kind_of(object: &Value) -> String {
 
 struct Task<'a> {
     live: &'a Value,
+    /// Whether there is no live object.
+    is_new: bool,
     config: &'a Value,
     schema: &'a Schema,
     manager: &'a Manager<'a>,
@@ -332,7 +335,8 @@ impl<'a> Task<'a> {
         let compare = |reset: &Set| changes_by(self.live, &object, self.schema, reset, true);
         let comparison = compare(self.reset_fields);
         // what will be reset counts as a change, though nobody owns it
-        let changed = !comparison.is_empty() || !self.reset_fields.is_empty() && !compare(&Set::new()).is_empty();
+        let changed =
+            self.is_new || !comparison.is_empty() || !self.reset_fields.is_empty() && !compare(&Set::new()).is_empty();
         let others = match self.reset_fields.is_empty() || resets_in_all_versions(self.schema, self.manager) {
             true => BTreeSet::new(),
             false => managed.versions_but(self.manager.api_version),

@@ -10,6 +10,7 @@ use gardener_schema::json::type_of;
 use serde_json::{Map, Value};
 
 use crate::patch::PatchError;
+use crate::patched_text::{self, Part};
 
 /// How many operations a client's patch may have.
 pub(crate) const MAX_OPERATIONS: usize = 10_000;
@@ -137,6 +138,16 @@ impl<'p> JsonPatch<'p> {
         }
         Ok(patched)
     }
+
+    /// The text of a document that the operations changed, all of which apply. `before` is what it was, as it was written.
+    pub fn patched_text(&self, before: &str) -> String {
+        patched_text::after(before, |document| {
+            for operation in &self.operations {
+                // what does not apply has no text
+                let _ = operation.apply_to_text(document);
+            }
+        })
+    }
 }
 
 impl Operation<'_> {
@@ -170,6 +181,53 @@ impl Operation<'_> {
 
     fn from(&self) -> Result<&str, String> {
         self.text("from", "operation, missing from field")
+    }
+
+    /// Does to a document's parts what is done to its value, and opens what has to be looked into for that.
+    fn apply_to_text(&self, document: &mut Part) -> Option<()> {
+        let path = self.path().ok()?;
+        match self.kind() {
+            "test" if path.is_empty() => document.open_all(),
+            "test" => {
+                let (container, key) = open_at(document, path)?;
+                if let Some(found) = part(container, &key) {
+                    found.open_all();
+                }
+            }
+            "replace" if path.is_empty() => {
+                *document = Part::of(&self.value());
+                document.open();
+            }
+            "replace" => {
+                let (container, key) = open_at(document, path)?;
+                match part(container, &key) {
+                    Some(found) => *found = Part::of(&self.value()),
+                    None => put_part(container, key, Part::of(&self.value()))?,
+                }
+            }
+            "add" => {
+                let (container, key) = open_at(document, path)?;
+                put_part(container, key, Part::of(&self.value()))?;
+            }
+            "remove" => {
+                let (container, key) = open_at(document, path)?;
+                take_part(container, &key)?;
+            }
+            "move" => {
+                let (container, key) = open_at(document, self.from().ok()?)?;
+                let moved = take_part(container, &key)?;
+                let (container, key) = open_at(document, path)?;
+                put_part(container, key, moved)?;
+            }
+            "copy" => {
+                let (container, key) = open_at(document, self.from().ok()?)?;
+                let copied = part(container, &key).map_or_else(Part::null, |found| found.closed());
+                let (container, key) = open_at(document, path)?;
+                put_part(container, key, copied)?;
+            }
+            _ => {}
+        }
+        Some(())
     }
 
     fn add(&self, document: &mut Value) -> Result<(), String> {
@@ -357,6 +415,53 @@ fn find<'d>(document: &'d mut Value, path: &str) -> Option<(&'d mut Value, Strin
         at = next.filter(|next| next.is_object() || next.is_array())?;
     }
     Some((at, last))
+}
+
+/// As [`find`], in a document's parts; opens the containers on the way.
+fn open_at<'d>(document: &'d mut Part, path: &str) -> Option<(&'d mut Part, String)> {
+    let (steps, last) = steps(path)?;
+    let mut at = document;
+    for step in steps {
+        at = part(at, &step)?.open();
+    }
+    Some((at, last))
+}
+
+fn part<'d>(container: &'d mut Part, key: &str) -> Option<&'d mut Part> {
+    match container {
+        Part::Object(members) => members.get_mut(key),
+        Part::List(elements) => {
+            let at = element(index(key).ok()?, elements.len()).ok()?;
+            elements.get_mut(at)
+        }
+        Part::Closed(_) => None,
+    }
+}
+
+fn take_part(container: &mut Part, key: &str) -> Option<Part> {
+    match container {
+        Part::Object(members) => members.remove(key),
+        Part::List(elements) => {
+            let at = element(index(key).ok()?, elements.len()).ok()?;
+            Some(elements.remove(at))
+        }
+        Part::Closed(_) => None,
+    }
+}
+
+fn put_part(container: &mut Part, key: String, value: Part) -> Option<()> {
+    match container {
+        Part::Object(members) => {
+            members.insert(key, value);
+        }
+        Part::List(elements) if key == "-" => elements.push(value),
+        Part::List(elements) => {
+            let at = element(index(&key).ok()?, elements.len() + 1).ok()?;
+            elements.insert(at, value);
+        }
+        Part::Closed(_) => return None,
+    }
+    Some(())
 }
 
 /// What a container has: null where an object has nothing.

@@ -12,6 +12,7 @@ mod fixtures;
 pub mod json_patch;
 pub mod managed;
 pub mod patch;
+pub mod patched_text;
 pub mod scale;
 pub mod strategic;
 pub mod typed;

@@ -93,7 +93,7 @@ fn merge_members(members: &mut Map<String, Value>, changes: &Map<String, Value>)
 }
 
 /// A value without members that are null, in lists, too.
-fn without_nulls(value: &Value) -> Value {
+pub(crate) fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
             let set = members.iter().filter(|(_, value)| !value.is_null());

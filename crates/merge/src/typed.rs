@@ -78,6 +78,12 @@ impl<'a> Type<'a> {
         self.schema.is_some_and(|schema| schema.definition_name().is_some())
     }
 
+    /// Whether any JSON may be here, though documents tell of an object.
+    fn is_any(self) -> bool {
+        let name = self.schema.and_then(Schema::definition_name);
+        name.is_some_and(|name| name.ends_with(".pkg.runtime.RawExtension"))
+    }
+
     /// What a member is where nobody set it. Go always writes structs and required fields of its types: with such a member nothing is
     /// added but what is in it.
     fn zero(self, name: &str) -> Option<&'a Value> {
@@ -181,7 +187,7 @@ impl<'a> Type<'a> {
         for key in &keys {
             let value = members.get(*key).or_else(|| {
                 // Such as `protocol` of ports; required fields have Go's zero value as default.
-                self.items().schema?.field(key)?.default_value()
+                self.items().schema?.field(key)?.key_default()
             });
             if let Some(value) = value {
                 found.insert((*key).to_owned(), value.clone());
@@ -688,7 +694,7 @@ fn got(expected: &str, value: &Value) -> String {
         ("string", value) => format!("&value.valueUnstructured{{Value:{}}}", go_syntax(value)),
         ("numeric (int or float)", Value::Object(_)) => "map[string]interface {}".to_owned(),
         ("numeric (int or float)", Value::Array(_)) => "[]interface {}".to_owned(),
-        ("numeric (int or float)" | "scalar", value) => type_of(value).to_owned(),
+        ("numeric (int or float)", value) => type_of(value).to_owned(),
         (_, value) => format!("&{{{}}}", go_text(value)),
     }
 }
@@ -699,6 +705,7 @@ pub(crate) const TWICE: &str = ": duplicate entries for key ";
 fn check_at(kind: Type<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
     let Some(schema) = kind.schema else { return };
     let expected = match (schema.kind(), value) {
+        _ if kind.is_any() => None,
         (_, Value::Null)
         | (Kind::Any, _)
         | (Kind::Object, Value::Object(_))
@@ -706,13 +713,13 @@ fn check_at(kind: Type<'_>, value: &Value, path: &str, found: &mut Vec<String>) 
         | (Kind::String, Value::String(_))
         | (Kind::Integer | Kind::Number, Value::Number(_))
         | (Kind::Boolean, Value::Bool(_))
-        | (Kind::IntOrString | Kind::Quantity, Value::String(_) | Value::Number(_)) => None,
+        | (Kind::IntOrString | Kind::Quantity, Value::String(_) | Value::Number(_) | Value::Bool(_)) => None,
         (Kind::Object, _) => Some("map"),
         (Kind::Array, _) => Some("list"),
         (Kind::String, _) => Some("string"),
         (Kind::Integer | Kind::Number, _) => Some("numeric (int or float)"),
         (Kind::Boolean, _) => Some("boolean"),
-        (Kind::IntOrString | Kind::Quantity, _) => Some("scalar"),
+        (Kind::IntOrString | Kind::Quantity, _) => Some("any scalar"),
     };
     if let Some(expected) = expected {
         found.push(format!("{path}: expected {expected}, got {}", got(expected, value)));

@@ -143,7 +143,7 @@ fn as_go_type(node: &mut Schema, name: &str) {
         let zero = zero.cloned().or_else(|| is_null.then_some(Value::Null));
         if go.is_some_and(|go| go.omits.contains(&field.as_ref())) {
             let schema = Arc::make_mut(schema);
-            schema.default = None;
+            schema.key_default = schema.default.take();
             schema.omits_zero = true;
         }
         let is_scalar = matches!(schema.kind, Kind::String | Kind::Integer | Kind::Number | Kind::Boolean);

@@ -135,6 +135,8 @@ pub struct Schema {
     pub(crate) format: Option<Box<str>>,
     pub(crate) nullable: bool,
     pub(crate) default: Option<Box<Value>>,
+    /// A default in documents that Go leaves out; it counts as a list's key.
+    pub(crate) key_default: Option<Box<Value>>,
     /// The fields whose default is null: known without looking at all of them.
     pub(crate) null_fields: Vec<Box<str>>,
     /// Whether Go leaves the field out where it is a scalar's zero value.
@@ -207,6 +209,11 @@ impl Schema {
     /// The default.
     pub fn default_value(&self) -> Option<&Value> {
         self.default.as_deref().or(self.resolved().default.as_deref())
+    }
+
+    /// What counts as the value of a list's key where an element leaves it out.
+    pub fn key_default(&self) -> Option<&Value> {
+        self.default_value().or(self.key_default.as_deref())
     }
 
     /// The schema of a named field; not of a map's values.

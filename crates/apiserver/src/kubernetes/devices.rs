@@ -141,6 +141,12 @@ fn default_request(request: &mut Map<String, Value>) {
     if request.get("allocationMode") == Some(&json!("ExactCount")) && !is_set(request, "count") {
         request.insert("count".into(), json!(1));
     }
+    let tolerations = request.get_mut("tolerations").and_then(Value::as_array_mut);
+    for toleration in tolerations.into_iter().flatten().filter_map(Value::as_object_mut) {
+        if !is_set(toleration, "operator") {
+            toleration.insert("operator".into(), json!("Equal"));
+        }
+    }
 }
 
 fn same_spec(object: &Value, old: &Value, of: &str) -> ErrorList {

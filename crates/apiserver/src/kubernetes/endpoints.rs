@@ -283,8 +283,8 @@ pub(super) fn slices(mut kind: Kind) -> Kind {
         }
         errors
     };
-    kind.warnings = |slice, _| match text(slice, "addressType") {
-        "FQDN" => vec!["spec.addressType: FQDN endpoints are deprecated".to_owned()],
+    kind.warnings = |slice, old| match text(slice, "addressType") {
+        "FQDN" if old.is_none() => vec!["spec.addressType: FQDN endpoints are deprecated".to_owned()],
         _ => Vec::new(),
     };
     kind

@@ -135,6 +135,8 @@ pub(super) struct Kind {
     group_in_refusals: Option<&'static str>,
     /// What is told when dependents outlive a deletion because it does not say what becomes of them.
     orphans: Option<Option<&'static str>>,
+    /// Whether deletions do nothing about dependents.
+    ignores_dependents: bool,
     pub(super) marks_for_deletion: fn(&mut Value, Timestamp) -> bool,
     pub(super) time_to_live: Option<Duration>,
     /// Fills what upstream fills only when it reads an object, besides `default`.
@@ -186,6 +188,7 @@ impl Kind {
             status_keeps_metadata: false,
             group_in_refusals: None,
             orphans: None,
+            ignores_dependents: false,
             marks_for_deletion: |_, _| false,
             time_to_live: None,
             default_stored: |_| {},
@@ -349,6 +352,10 @@ impl Strategy for Kind {
 
     fn marks_for_deletion(&self, object: &mut Value, now: Timestamp) -> bool {
         (self.marks_for_deletion)(object, now)
+    }
+
+    fn ignores_dependents(&self) -> bool {
+        self.ignores_dependents
     }
 
     fn orphans_by_default(&self) -> bool {
@@ -619,6 +626,7 @@ fn kind_of(group: &str, resource: &str) -> Kind {
         ("", "replicationcontrollers") => Some(None),
         _ => None,
     };
+    kind.ignores_dependents = resource == "events";
     if ANY_FINALIZER.contains(&group) || kind.metadata_again == MetadataAgain::Nothing {
         kind.finalizers = |_| Vec::new();
     }

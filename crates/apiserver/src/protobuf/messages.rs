@@ -18,6 +18,8 @@ pub(super) struct Message {
     pub(super) form: Form,
     fields: BTreeMap<u64, Field>,
     members: HashMap<String, Member>,
+    /// The numbers of fields in the order in which Go's struct has them.
+    declared: Vec<u64>,
 }
 
 /// How the JSON form of a message relates to its fields.
@@ -81,6 +83,8 @@ pub(super) enum Kind {
 /// A member of the JSON form: its field, and the inline fields that lead to it.
 pub(super) struct Member {
     pub(super) inlined_in: Vec<u64>,
+    /// How many members Go's encoder writes before it.
+    place: usize,
     pub(super) field: Field,
 }
 
@@ -93,6 +97,73 @@ impl Message {
     /// The member of the JSON form with this name.
     pub(super) fn member(&self, name: &str) -> Option<&Member> {
         self.members.get(name)
+    }
+}
+
+/// The order in which Go's encoder writes the members of what a message tells.
+#[derive(Clone, Copy)]
+pub(crate) struct GoOrder {
+    message: &'static Message,
+    /// Whether it is about the values of a map of such messages, whose keys are sorted.
+    is_map: bool,
+}
+
+impl GoOrder {
+    /// Of the objects of a kind.
+    pub(crate) fn of_kind(group: &str, version: &str, kind: &str) -> Option<Self> {
+        of_kind(group, version, kind).map(Self::of)
+    }
+
+    /// Of metadata.
+    pub(crate) fn of_metadata() -> Option<Self> {
+        let mut messages = TABLE.messages.iter();
+        messages
+            .find(|message| message.name == format!("{SHARED}ObjectMeta"))
+            .map(Self::of)
+    }
+
+    fn of(message: &'static Message) -> Self {
+        Self { message, is_map: false }
+    }
+
+    /// Where a member stands; behind all others if it is not known.
+    pub(crate) fn place(self, name: &str) -> usize {
+        match name {
+            _ if self.is_map => 0,
+            "kind" if !self.message.members.contains_key(name) => 0,
+            "apiVersion" if !self.message.members.contains_key(name) => 1,
+            _ => match self.schema().unwrap_or(self.message).members.get(name) {
+                Some(member) => 2 + member.place,
+                None => usize::MAX,
+            },
+        }
+    }
+
+    /// The order of what a member has.
+    pub(crate) fn below(self, name: &str) -> Option<Self> {
+        if self.is_map {
+            return Some(Self::of(self.message));
+        }
+        match self.schema().unwrap_or(self.message).members.get(name)?.field.kind {
+            Kind::Message(id) => message(id)
+                .filter(|message| !matches!(message.form, Form::Json | Form::Map))
+                .map(Self::of),
+            Kind::MessageMap(id) => message(id).map(|message| Self { message, is_map: true }),
+            _ => None,
+        }
+    }
+
+    /// The schema in a choice of schema and something else.
+    fn schema(self) -> Option<&'static Message> {
+        let number = match self.message.form {
+            Form::SchemaOrBool => 2,
+            Form::SchemaOrArray | Form::SchemaOrTexts => 1,
+            _ => return None,
+        };
+        match self.message.field(number)?.kind {
+            Kind::Message(id) => message(id),
+            _ => None,
+        }
     }
 }
 
@@ -202,15 +273,18 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         .collect();
     let mut messages: Vec<Message> = recorded
         .into_iter()
-        .map(|(name, fields)| Message {
-            form: form(&name),
-            fields: fields
+        .map(|(name, fields)| {
+            let fields: Vec<Field> = fields
                 .into_iter()
                 .filter_map(|recorded| field(recorded, &names))
-                .map(|field| (field.number, field))
-                .collect(),
-            members: HashMap::new(),
-            name,
+                .collect();
+            Message {
+                form: form(&name),
+                declared: fields.iter().map(|field| field.number).collect(),
+                fields: fields.into_iter().map(|field| (field.number, field)).collect(),
+                members: HashMap::new(),
+                name,
+            }
         })
         .collect();
     let members: Vec<_> = (0..messages.len()).map(|id| members(&messages, id)).collect();
@@ -263,26 +337,31 @@ fn field(recorded: RecordedField, names: &HashMap<String, MessageId>) -> Option<
 
 fn members(messages: &[Message], id: MessageId) -> HashMap<String, Member> {
     let mut found = HashMap::new();
-    for field in messages.get(id).into_iter().flat_map(|message| message.fields.values()) {
+    let Some(message) = messages.get(id) else { return found };
+    let declared = message.declared.iter().filter_map(|number| message.field(*number));
+    for field in declared {
         let Kind::Message(inner) = field.kind else {
-            found.insert(field.name.clone(), member(field));
+            found.insert(field.name.clone(), member(field, found.len()));
             continue;
         };
         if !field.inline {
-            found.insert(field.name.clone(), member(field));
+            found.insert(field.name.clone(), member(field, found.len()));
             continue;
         }
+        let before = found.len();
         for (name, mut member) in members(messages, inner) {
             member.inlined_in.insert(0, field.number);
+            member.place += before;
             found.insert(name, member);
         }
     }
     found
 }
 
-fn member(field: &Field) -> Member {
+fn member(field: &Field, place: usize) -> Member {
     Member {
         inlined_in: Vec::new(),
+        place,
         field: field.clone(),
     }
 }

@@ -89,6 +89,44 @@ pub(crate) fn unreadable(object: &Value) -> Option<String> {
 /// Kinds that are posted to subresources, and versions besides the newest in which upstream reads them.
 const IN_SCHEME: [(&str, &str); 1] = [("Eviction", "v1beta1")];
 
+/// Kinds that the scheme of every version has.
+const SHARED_OPTIONS: [&str; 7] = [
+    "CreateOptions",
+    "DeleteOptions",
+    "GetOptions",
+    "ListOptions",
+    "PatchOptions",
+    "UpdateOptions",
+    "WatchEvent",
+];
+
+/// Kinds of the core group that are no resources.
+const NO_RESOURCES: [&str; 12] = [
+    "Binding",
+    "List",
+    "NodeProxyOptions",
+    "PodAttachOptions",
+    "PodExecOptions",
+    "PodLogOptions",
+    "PodPortForwardOptions",
+    "PodProxyOptions",
+    "PodStatusResult",
+    "RangeAllocation",
+    "SerializedReference",
+    "ServiceProxyOptions",
+];
+
+/// Kinds that have no version, so that they are known in all.
+const UNVERSIONED: [&str; 5] = ["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status"];
+
+/// The package of a kind's Go type, which is that of its version if it has one.
+fn go_version<'v>(version: &'v str, kind: &str) -> &'v str {
+    match UNVERSIONED.contains(&kind) {
+        true => "v1",
+        false => version,
+    }
+}
+
 /// Whether upstream reads this version of a group, though it does not serve it.
 fn is_older(group: &str, version: &str) -> bool {
     let mut known = NOT_SERVED.iter();
@@ -241,6 +279,7 @@ impl Scope {
         if kind == version.kind {
             return Err(other_version().into());
         }
+        let own_version = go_version(own_version, &kind);
         cannot(format!(
             "converting ({own_version}.{kind}) to ({}.{}): unknown conversion",
             self.definition.go_package(),
@@ -288,6 +327,7 @@ impl Scope {
         let (api_version, kind) = (meta::text(body, "/apiVersion"), meta::text(body, "/kind"));
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         if !kind.is_empty() && !version.is_empty() && kind != expected.2 && self.is_registered(group, version, kind) {
+            let version = go_version(version, kind);
             return Some(format!(
                 "converting ({version}.{kind}) to ({}.{}): unknown conversion",
                 go_package(expected.0),
@@ -312,8 +352,8 @@ impl Scope {
     }
 
     /// Whether upstream reads objects of a kind that resources have.
-    fn is_registered(&self, group: &str, version: &str, kind: &str) -> bool {
-        let kind = kind.strip_suffix("List").unwrap_or(kind);
+    fn is_registered(&self, group: &str, version: &str, told: &str) -> bool {
+        let kind = told.strip_suffix("List").unwrap_or(told);
         let definitions = self.cluster.config().resources.iter();
         let mut of_group = definitions.filter(|definition| definition.group == group);
         let is_served = of_group.any(|definition| {
@@ -322,7 +362,16 @@ impl Scope {
         });
         let same_kind = self.spec().is_ok_and(|own| own.kind == kind);
         let moved = group == "extensions" && matches!(self.definition.group.as_str(), "apps" | "networking.k8s.io");
-        is_served || same_kind && is_older(group, version) && (group == self.definition.group || moved)
+        let is_shared = UNVERSIONED.contains(&told)
+            || (group, version) == ("", "v1") && NO_RESOURCES.contains(&told)
+            || SHARED_OPTIONS.contains(&kind)
+                && self
+                    .cluster
+                    .config()
+                    .resources
+                    .iter()
+                    .any(|definition| definition.group == group && definition.version(version).is_some());
+        is_served || is_shared || same_kind && is_older(group, version) && (group == self.definition.group || moved)
     }
 
     fn fill_defaults(&self, context: &Context<'_>, object: &mut Value, source: &Source) -> Result<(), ApiError> {

@@ -1,7 +1,7 @@
 //! `create`.
 
 use gardener_apimachinery::ApiError;
-use gardener_store::{CommitError, Expect};
+use gardener_store::{CommitError, Expect, Revision};
 use serde_json::{Value, json};
 
 use super::{RETRIES, Scope, Stored, WriteOptions, Written, commit_failed};
@@ -161,7 +161,7 @@ impl Scope {
                 .unwrap_or_default();
             if options.dry_run {
                 if scope.cluster.store().get(&scope.key(&name)).is_some() {
-                    return Err(scope.already_exists());
+                    return Err(scope.already_exists(&candidate));
                 }
                 let mut object = candidate;
                 // nothing looks at it before it is stored
@@ -171,7 +171,8 @@ impl Scope {
                 self.to_requested(&mut object).await?;
                 return Ok(Stored::from(Draft::from(object)).answered(true, warnings));
             }
-            if !matches!(revision.as_str(), "" | "0") {
+            // what is no number is not looked at
+            if revision.parse::<Revision>().is_ok_and(|revision| revision > 0) {
                 return Err(ApiError::unclassified(
                     "resourceVersion should not be set on objects to be created",
                 ));
@@ -191,9 +192,9 @@ impl Scope {
                     self.refused_with.extend(warnings);
                     let there = scope.entry().ok();
                     if there.is_some_and(|there| meta::is_deleting(&crate::object::value_of(&there))) {
-                        return Err(scope.already_exists().prefixed("object is being deleted: "));
+                        return Err(scope.already_exists(&candidate).prefixed("object is being deleted: "));
                     }
-                    return Err(scope.already_exists());
+                    return Err(scope.already_exists(&candidate));
                 }
                 Err(error) => return Err(commit_failed(&error)),
             }
@@ -207,8 +208,15 @@ impl Scope {
         self.at(&self.namespace, if name.is_empty() { &self.name } else { name })
     }
 
-    fn already_exists(&self) -> ApiError {
-        ApiError::already_exists(&self.definition.group, &self.definition.plural, &self.name)
+    /// That there is an object of this name. Whoever asked for a generated name, too, may try again.
+    fn already_exists(&self, object: &Value) -> ApiError {
+        let error = ApiError::already_exists(&self.definition.group, &self.definition.plural, &self.name);
+        match meta::text(object, "/metadata/generateName") {
+            "" => error,
+            _ => error
+                .suffixed(", the server was not able to generate a unique name for the object")
+                .with_retry(1),
+        }
     }
 
     /// Puts the object into the request's namespace, or out of any if its kind has none; refuses it if it is in another.

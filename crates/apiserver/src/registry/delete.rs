@@ -115,6 +115,14 @@ pub enum Deleted {
 }
 
 impl Scope {
+    /// Warns of what becomes of an object's dependents where nobody says it.
+    fn warn_of_propagation(&self, options: &DeleteOptions, warnings: &mut Vec<String>) {
+        if options.propagation_policy.is_none() && options.orphan_dependents.is_none() {
+            let warning = self.definition.strategy.warning_of_default_propagation();
+            warnings.extend(warning.map(str::to_owned));
+        }
+    }
+
     /// Deletes one object, or marks it for deletion. `warnings` takes sentences for `Warning` headers.
     ///
     /// # Errors
@@ -123,13 +131,8 @@ impl Scope {
         options.validate()?;
         let asked = options.object();
         let context = self.context(self.cluster.clock().now(), options.is_dry_run());
-        if options.propagation_policy.is_none() && options.orphan_dependents.is_none() {
-            warnings.extend(
-                self.definition
-                    .strategy
-                    .warning_of_default_propagation()
-                    .map(str::to_owned),
-            );
+        if !self.with_collection {
+            self.warn_of_propagation(options, warnings);
         }
         for _ in 0..RETRIES {
             let entry = self.entry()?;
@@ -291,6 +294,9 @@ impl Scope {
             .filter(|name| *name != orphan && *name != foreground)
             .cloned()
             .collect();
+        if self.definition.strategy.ignores_dependents() {
+            return after;
+        }
         let wanted = match (options.orphan_dependents, options.propagation_policy.as_deref()) {
             (Some(true), _) | (None, Some("Orphan")) => Some(orphan),
             (None, Some("Foreground")) => Some(foreground),
@@ -316,6 +322,7 @@ impl Scope {
         options: &DeleteOptions,
         warnings: &mut Vec<String>,
     ) -> Result<Page, ApiError> {
+        self.warn_of_propagation(options, warnings);
         let page = self.list(query)?;
         for entry in &page.entries {
             let object = object::value_of(entry);

@@ -9,9 +9,9 @@ use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path};
 use gardener_apimachinery::meta::go_kind;
 use gardener_apimachinery::pointer::Pointed;
-use gardener_merge::{JsonPatch, Manager, PatchError};
+use gardener_merge::{JsonPatch, Manager, PatchError, patched_text};
 use gardener_schema::Schema;
-use gardener_schema::json::{go_text, type_of};
+use gardener_schema::json::type_of;
 use serde_json::Value;
 
 use super::accept::{Misfit, unreadable};
@@ -20,9 +20,10 @@ use super::update::{Attempt, Found};
 use super::{FieldValidation, RETRIES, Scope, WriteOptions, Written};
 use crate::decode::{self, Decoded, Format, Source, Unknown};
 use crate::definition::Context;
+use crate::protobuf::GoOrder;
 use crate::unread::Unread;
 use crate::webhooks::conversion;
-use crate::{go_metadata, meta, yaml};
+use crate::{go_text, meta, yaml};
 
 /// The kinds of patch, by content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,11 +124,31 @@ impl Scope {
                 PatchKind::Merge => gardener_merge::merge_patch(&current, &decoded.value).map_err(ApiError::from)?,
                 PatchKind::Json => by_operations(&current, &decoded.value, options)?,
             };
-            if let (PatchKind::Json, Some(why)) = (kind, unreadable(&patched)) {
-                return Err(not_an_object(patched.to_string(), why));
+            if let (PatchKind::Json | PatchKind::Merge, Some(why)) = (kind, unreadable(&patched)) {
+                let shown = self.shown_patched(kind, &current, &decoded.value);
+                return Err(not_an_object(shown, why));
             }
             if let Some((_, why)) = self.kindless(&patched) {
                 return Err(not_an_object(patched.to_string(), why));
+            }
+            if let (PatchKind::Strategic, Some(_)) = (kind, unreadable(&patched)) {
+                let converted = self.strategic_schema()?.convert(&patched);
+                let why = converted.map_or_else(|why| why.to_string(), |()| String::new());
+                return Err(not_an_object(self.shown_patched(kind, &current, &decoded.value), why));
+            }
+            if matches!(kind, PatchKind::Json | PatchKind::Merge) {
+                let findings = if kind == PatchKind::Json {
+                    &findings
+                } else {
+                    &decoded.source
+                };
+                self.check_version_told(&patched, findings, options)
+                    .map_err(|why| match why {
+                        Versionless::Unknown(why) => {
+                            not_an_object(self.shown_patched(kind, &current, &decoded.value), why)
+                        }
+                        Versionless::Nameless => self.no_name(),
+                    })?;
             }
             if !self.definition.is_go_type() && meta::text(&patched, "/apiVersion").is_empty() {
                 return Err(ApiError::internal(
@@ -164,29 +185,14 @@ impl Scope {
                     continue;
                 }
                 Err(Misfit::Fields { why, .. }) if kind != PatchKind::Apply => {
-                    // the object as it was patched, which is gone: made again for the message
-                    let is_go_type = self.definition.is_go_type();
-                    // objects without a Go type are written with their members sorted
-                    let shown_object = |new: &Value, current: &Value| match is_go_type {
-                        true => shown_object(new, current),
-                        false => new.to_string(),
-                    };
-                    let shown = match kind {
-                        PatchKind::Merge => gardener_merge::merge_patch(&current, &decoded.value)
-                            .map(|new| shown_object(&new, &current))
-                            .map_err(ApiError::from),
-                        PatchKind::Json => {
-                            by_operations(&current, &decoded.value, options).map(|new| shown_object(&new, &current))
-                        }
-                        _ => Ok(go_text(&decoded.value)),
-                    };
+                    let shown = self.shown_patched(kind, &current, &decoded.value);
                     // objects are made of strategic patches by another way than the decoder's, which has its own words
                     let converted = match (&self.spec()?.schema, kind) {
                         (Some(schema), PatchKind::Strategic) => schema.convert(&patched),
                         _ => Ok(()),
                     };
                     let why = converted.map_or_else(|other| other.to_string(), |()| why);
-                    return Err(not_an_object(shown.unwrap_or_default(), why));
+                    return Err(not_an_object(shown, why));
                 }
                 other => other?,
             }
@@ -218,6 +224,34 @@ impl Scope {
             }
         }
         Err(self.modified())
+    }
+
+    /// An object of a built-in kind that tells no version is read as the internal type, whose fields have other names.
+    fn check_version_told(&self, patched: &Value, source: &Source, options: &WriteOptions) -> Result<(), Versionless> {
+        let is_told = !self.definition.is_go_type() || !meta::text(patched, "/apiVersion").is_empty();
+        let Some(members) = patched.as_object().filter(|_| !is_told) else {
+            return Ok(());
+        };
+        let unknown = members
+            .keys()
+            .filter(|key| !matches!(key.as_str(), "apiVersion" | "kind"));
+        let unknown = Unknown::OnTheWay(unknown.cloned().collect());
+        let mut warnings = Vec::new();
+        source
+            .judge(unknown, options.field_validation, &mut warnings)
+            .map_err(Versionless::Unknown)?;
+        self.refused_with.extend(warnings);
+        Err(Versionless::Nameless)
+    }
+
+    /// What is shown of a patched object that is none of its kind.
+    fn shown_patched(&self, kind: PatchKind, current: &Value, patch: &Value) -> String {
+        let is_go_type = self.definition.is_go_type();
+        let go_kind = || {
+            let version = self.definition.version(&self.version)?;
+            GoOrder::of_kind(&self.definition.group, &self.version, &version.kind)
+        };
+        shown_patched(kind, current, patch, is_go_type.then(go_kind).flatten())
     }
 
     /// The schema by which strategic merge patches go; custom resources have no such patch.
@@ -378,6 +412,14 @@ impl Scope {
     }
 }
 
+/// What is wrong with an object that tells no version.
+enum Versionless {
+    /// It has fields that the internal type has not.
+    Unknown(String),
+    /// Nothing was read of it.
+    Nameless,
+}
+
 /// Refuses, or warns of, keys that an applied configuration has twice.
 fn given_twice(source: &Source, options: &WriteOptions, warnings: &mut Vec<String>) -> Result<(), ApiError> {
     let repeated = source.repeated();
@@ -447,17 +489,17 @@ pub(crate) fn not_an_object(patched: String, why: String) -> ApiError {
     ApiError::invalid("", "", "", &[error])
 }
 
-/// A patched object as upstream shows it: members that the patch left alone are in the order of Go's fields, others are sorted.
-pub(crate) fn shown_object(patched: &Value, before: &Value) -> String {
-    let object = |value: Option<&Value>| value.and_then(Value::as_object).cloned();
-    let of_object = |key: &str, value: &Value| match (key, object(Some(value)), object(before.get(key))) {
-        ("metadata", Some(metadata), Some(before)) if metadata == before => go_metadata::text(&metadata),
-        ("metadata", Some(metadata), Some(before)) => go_metadata::patched_text(&metadata, &before),
-        _ => value.to_string(),
+/// What is shown of a patched object that is none of its kind: strategic merge patches are shown themselves, of others what they made.
+/// `order`: that of the object's Go type, if it has one.
+pub(crate) fn shown_patched(kind: PatchKind, current: &Value, patch: &Value, order: Option<GoOrder>) -> String {
+    // objects without a Go type are written with their members sorted
+    let before = || match order {
+        Some(order) => go_text::text(current, order),
+        None => current.to_string(),
     };
-    let Some(members) = patched.as_object() else {
-        return patched.to_string();
-    };
-    let keys: Vec<&str> = members.keys().map(String::as_str).collect();
-    go_metadata::in_order(members, &keys, of_object)
+    match kind {
+        PatchKind::Json => JsonPatch::of(patch).map_or_else(|_| String::new(), |patch| patch.patched_text(&before())),
+        PatchKind::Merge => patched_text::merged(&before(), patch),
+        PatchKind::Strategic | PatchKind::Apply => gardener_schema::json::go_text(patch),
+    }
 }

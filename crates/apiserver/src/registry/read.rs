@@ -170,12 +170,16 @@ pub struct Page {
 struct Continue {
     #[serde(rename = "v")]
     version: String,
+    /// Negative: whatever is newest.
     #[serde(rename = "rv")]
-    revision: Revision,
+    revision: i64,
     /// The path of the last object told, and a zero byte: the key where to go on.
     #[serde(rename = "start")]
     after: String,
 }
+
+/// What is said of a token whose revision is compacted.
+const CONTINUE_TOO_OLD: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
 impl Scope {
     /// Lists the collection.
@@ -189,29 +193,26 @@ impl Scope {
             after: None,
             limit: None,
         };
-        if query.continue_token.is_some()
-            && query
-                .resource_version
-                .as_deref()
-                .is_some_and(|revision| !matches!(revision, "" | "0"))
-        {
-            return Err(ApiError::bad_request(
-                "specifying resource version is not allowed when using continue",
-            ));
-        }
         if let Some(token) = &query.continue_token {
             let start = read_token(token)?;
+            let wanted = query.resource_version.as_deref();
+            if wanted.is_some_and(|revision| !matches!(revision, "" | "0")) {
+                return Err(ApiError::bad_request(
+                    "specifying resource version is not allowed when using continue",
+                ));
+            }
             let after = start.after.trim_end_matches('\0');
             options.after = Some(format!("{prefix}{after}"));
-            options.at = (start.revision > 0).then_some(start.revision);
+            options.at = Revision::try_from(start.revision).ok();
         } else {
             let wanted = parse_revision(query.resource_version.as_deref())
                 .map_err(|error| ApiError::bad_request(format!("invalid resource version: {}", error.message())))?;
             match query.resource_version_match.as_deref() {
                 Some("Exact") => options.at = wanted.filter(|revision| *revision > 0),
                 Some("NotOlderThan") | None => {
-                    // without a match rule, a limited list at a revision is an exact one
-                    if query.resource_version_match.is_none() && query.limit.is_some() {
+                    // without a match rule, a limited list at a revision is an exact one; one object is not listed, but looked up
+                    let is_list = query.fields.exact("metadata.name").is_none();
+                    if query.resource_version_match.is_none() && query.limit.is_some() && is_list {
                         options.at = wanted.filter(|revision| *revision > 0);
                     }
                     if let Some(revision) = wanted {
@@ -244,7 +245,12 @@ impl Scope {
                 .cluster
                 .store()
                 .list(&self.definition.topic, &prefix, &options)
-                .map_err(read_error)?,
+                .map_err(|error| {
+                    list_error(
+                        error,
+                        options.after.as_deref().and_then(|path| path.strip_prefix(&prefix)),
+                    )
+                })?,
         };
         let mut entries = listing.entries;
         let mut more = listing.remaining > 0;
@@ -273,13 +279,7 @@ impl Scope {
                     .strip_prefix(prefix.as_str())
                     .unwrap_or(&last.key.path)
                     .to_owned();
-                let json = serde_json::to_vec(&Continue {
-                    version: TOKEN_VERSION.to_owned(),
-                    revision: listing.revision,
-                    after: after + "\0",
-                })
-                .unwrap_or_default();
-                Some(URL_SAFE_NO_PAD.encode(json))
+                Some(token(listing.revision.cast_signed(), &after))
             }
             _ => None,
         };
@@ -407,6 +407,30 @@ fn read_token(token: &str) -> Result<Continue, ApiError> {
         return wrong(&token.after);
     }
     Ok(token)
+}
+
+/// A token that continues a list behind a path.
+fn token(revision: i64, after: &str) -> String {
+    let json = serde_json::to_vec(&Continue {
+        version: TOKEN_VERSION.to_owned(),
+        revision,
+        after: format!("{after}\0"),
+    });
+    URL_SAFE_NO_PAD.encode(json.unwrap_or_default())
+}
+
+/// Why a list cannot be read, or not go on behind the path `after`.
+fn list_error(error: ReadError, after: Option<&str>) -> ApiError {
+    match (error, after) {
+        (ReadError::Compacted { .. }, None) => {
+            ApiError::expired("The resourceVersion for the provided list is too old.")
+        }
+        (ReadError::Compacted { .. }, Some(after)) => {
+            let newest = -1;
+            ApiError::expired(CONTINUE_TOO_OLD).with_continue(token(newest, after))
+        }
+        (error, _) => read_error(error),
+    }
 }
 
 /// A read failure as an API error.

@@ -161,9 +161,10 @@ impl Scope {
             "0" => String::new(),
             text => text.to_owned(),
         };
-        if !wanted.is_empty() {
-            sent_revision(&wanted)?;
-        }
+        let check_wanted = || match wanted.is_empty() {
+            true => Ok(()),
+            false => sent_revision(&wanted).map(drop),
+        };
         for _ in 0..RETRIES {
             let Some(entry) = self.cluster.store().get(&self.key(&self.name)) else {
                 if !self.definition.strategy.allow_create_on_update() || !self.subresource.is_empty() {
@@ -172,6 +173,7 @@ impl Scope {
                 let mut object = body.clone();
                 // who tells a uid means an object that is there
                 self.check_uid(&object, &Value::Null, options.dry_run)?;
+                check_wanted()?;
                 // storing gives it another one, without looking at this
                 if !options.dry_run {
                     meta::set(&mut object, "resourceVersion", None);
@@ -184,6 +186,7 @@ impl Scope {
                 None => self.found_in(&entry).await?,
             };
             self.check_uid(&body, found.object.read_part(), options.dry_run)?;
+            check_wanted()?;
             if wanted.is_empty() {
                 self.may_be_unconditional()?;
             }

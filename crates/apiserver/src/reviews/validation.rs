@@ -5,7 +5,7 @@ use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::{ApiError, names};
 use serde_json::Value;
 
-use crate::{go_metadata, meta};
+use crate::{go_text, meta};
 
 /// Whose access a review asks about, as its kind has it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ fn check_metadata(review: &Value, asks: Asks, errors: &mut ErrorList) {
             true => "must be empty except for namespace",
             false => "must be empty",
         };
-        let shown = go_metadata::text(metadata);
+        let shown = go_text::of_metadata(metadata);
         errors.push(Error::literal(&Path::new("metadata"), shown, why));
     }
 }

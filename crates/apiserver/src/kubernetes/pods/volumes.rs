@@ -173,12 +173,29 @@ pub(in crate::kubernetes) fn template_metadata(metadata: &Value, path: &Path, er
         syntax(wrong, key, &path.child("annotations"), errors);
     }
     labels(metadata, "labels", path, errors);
-    for (key, _) in metadata.as_object().into_iter().flatten() {
-        if !matches!(key.as_str(), "annotations" | "labels" | "creationTimestamp") {
-            errors.push(Error::forbidden(&path.child(key), "cannot be set"));
+    for (key, told) in NOT_OF_TEMPLATES {
+        if metadata.get(key).is_some_and(|value| !value.is_null()) {
+            errors.push(Error::forbidden(&path.child(told), "cannot be set"));
         }
     }
 }
+
+/// Members of metadata that templates of claims cannot have, in the order of Go's fields, and what refusals call them.
+const NOT_OF_TEMPLATES: [(&str, &str); 13] = [
+    ("name", "name"),
+    ("generateName", "generateName"),
+    ("namespace", "namespace"),
+    ("selfLink", "selfLink"),
+    ("uid", "uID"),
+    ("resourceVersion", "resourceVersion"),
+    ("generation", "generation"),
+    ("creationTimestamp", "creationTimestamp"),
+    ("deletionTimestamp", "deletionTimestamp"),
+    ("deletionGracePeriodSeconds", "deletionGracePeriodSeconds"),
+    ("ownerReferences", "ownerReferences"),
+    ("finalizers", "finalizers"),
+    ("managedFields", "managedFields"),
+];
 
 /// A volume for which a claim is made with the pod.
 fn validate_ephemeral(source: &Value, volume: &str, pod: Option<&str>, path: &Path, errors: &mut ErrorList) {

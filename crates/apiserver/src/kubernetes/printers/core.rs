@@ -311,6 +311,7 @@ pub(in crate::kubernetes) fn service(now: Timestamp, service: &Value) -> Vec<Val
             }
         }
         "ExternalName" => meta::text(service, "/spec/externalName").to_owned(),
+        "" => "<unknown>".to_owned(),
         _ => joined(own),
     };
     let ports = joined(items(service, "/spec/ports").map(|port| {

@@ -18,10 +18,6 @@ pub(in crate::kubernetes) fn ingress(now: Timestamp, ingress: &Value) -> Vec<Val
     let address: Vec<String> = items(ingress, "/status/loadBalancer/ingress")
         .map(|own| or(meta::text(own, "/ip"), meta::text(own, "/hostname")).to_owned())
         .collect();
-    let annotated = ingress
-        .at("/metadata/annotations/kubernetes.io~1ingress.class")
-        .and_then(Value::as_str)
-        .unwrap_or("<none>");
     let ports = if items(ingress, "/spec/tls").next().is_some() {
         "80, 443"
     } else {
@@ -34,7 +30,7 @@ pub(in crate::kubernetes) fn ingress(now: Timestamp, ingress: &Value) -> Vec<Val
     };
     vec![
         name(ingress),
-        or(meta::text(ingress, "/spec/ingressClassName"), annotated).into(),
+        or(meta::text(ingress, "/spec/ingressClassName"), "<none>").into(),
         hosts.into(),
         address.join(",").into(),
         ports.into(),
@@ -102,7 +98,11 @@ pub(in crate::kubernetes) fn endpoint_slice(now: Timestamp, slice: &Value) -> Ve
         super::core::some_of(list)
     };
     let ports = items(slice, "/ports")
-        .map(|port| number(port, "/port").to_string())
+        .map(|port| match (port.get("port"), port.get("name")) {
+            (None, None) => "*".to_owned(),
+            (None, Some(name)) => name.as_str().unwrap_or_default().to_owned(),
+            _ => number(port, "/port").to_string(),
+        })
         .collect();
     let addresses = items(slice, "/endpoints")
         .flat_map(|endpoint| items(endpoint, "/addresses").filter_map(Value::as_str))

@@ -123,6 +123,14 @@ fn val_p_words_of_upstream() {
     );
     says(
         "VAL-P6",
+        worker(json!({"maxSurge": "-5%", "maxUnavailable": 0})),
+        &[
+            &format!("{at}.maxSurge: Invalid value: \"-5%\": must be an integer or percentage (e.g '5%')"),
+            &format!("{at}.maxUnavailable: Invalid value: 0: may not be 0 when `maxSurge` is 0"),
+        ],
+    );
+    says(
+        "VAL-P6",
         worker(json!({"maxSurge": "5", "maxUnavailable": "101%"})),
         &[
             &format!("{at}.maxSurge: Invalid value: \"5\": must be an integer or percentage (e.g '5%')"),

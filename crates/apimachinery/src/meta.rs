@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
+    LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference,
+};
+
+use serde_json::Value;
 
 use crate::field::{Error, ErrorList, Path};
 use crate::names;
@@ -79,13 +83,14 @@ pub fn validate_object_meta(
         meta.annotations.iter().flatten(),
         &path.child("annotations"),
     ));
-    for finalizer in meta.finalizers.iter().flatten() {
-        errors.extend(
-            names::qualified_name(finalizer)
-                .into_iter()
-                .map(|detail| Error::invalid(&path.child("finalizers"), finalizer.as_str(), detail)),
-        );
-    }
+    errors.extend(validate_owners(
+        meta.owner_references.as_deref().unwrap_or_default(),
+        &path.child("ownerReferences"),
+    ));
+    errors.extend(validate_finalizers(
+        meta.finalizers.as_deref().unwrap_or_default(),
+        &path.child("finalizers"),
+    ));
     errors
 }
 
@@ -135,6 +140,91 @@ pub fn validate_object_meta_update(new: &ObjectMeta, old: &ObjectMeta, path: &Pa
         new.annotations.iter().flatten(),
         &path.child("annotations"),
     ));
+    errors.extend(validate_owners(
+        new.owner_references.as_deref().unwrap_or_default(),
+        &path.child("ownerReferences"),
+    ));
+    errors
+}
+
+/// Checks whom an object belongs to: owners are named whole, and one of them at most controls it.
+pub fn validate_owners(owners: &[OwnerReference], path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let mut controller: Option<String> = None;
+    for owner in owners {
+        let (api_version, kind) = (owner.api_version.as_str(), owner.kind.as_str());
+        let version = if api_version.matches('/').count() > 1 {
+            ""
+        } else {
+            api_version
+        };
+        for (key, value, shown, why) in [
+            ("apiVersion", version, api_version, "version must not be empty"),
+            ("kind", kind, kind, "must not be empty"),
+            ("name", &owner.name, &owner.name, "must not be empty"),
+            ("uid", &owner.uid, &owner.uid, "must not be empty"),
+        ] {
+            if value.is_empty() {
+                errors.push(Error::invalid(&path.child(key), shown, why));
+            }
+        }
+        if (api_version, kind) == ("v1", "Event") {
+            let why = "/v1, Kind=Event is disallowed from being an owner";
+            errors.push(Error::literal(path, owner_text(owner), why));
+        }
+        if owner.controller == Some(true) {
+            let own = format!("{kind}/{}", owner.name);
+            match &controller {
+                None => controller = Some(own),
+                Some(first) => {
+                    let all: Vec<String> = owners.iter().map(owner_text).collect();
+                    let why = format!(
+                        "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {own}"
+                    );
+                    errors.push(Error::literal(path, format!("[{}]", all.join(",")), why));
+                }
+            }
+        }
+    }
+    errors
+}
+
+/// An owner as Go writes it: in the order of the type's fields.
+fn owner_text(owner: &OwnerReference) -> String {
+    let mut parts: Vec<String> = [
+        ("apiVersion", &owner.api_version),
+        ("kind", &owner.kind),
+        ("name", &owner.name),
+        ("uid", &owner.uid),
+    ]
+    .map(|(key, value)| format!("\"{key}\":{}", Value::from(value.as_str())))
+    .into();
+    let optional = [
+        ("controller", owner.controller),
+        ("blockOwnerDeletion", owner.block_owner_deletion),
+    ];
+    parts.extend(
+        optional
+            .into_iter()
+            .filter_map(|(key, value)| Some(format!("\"{key}\":{}", value?))),
+    );
+    format!("{{{}}}", parts.join(","))
+}
+
+/// Checks the names of finalizers, and that not both ways to treat dependents are asked for.
+pub fn validate_finalizers(finalizers: &[String], path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for finalizer in finalizers {
+        let wrong = names::qualified_name(finalizer).into_iter();
+        errors.extend(wrong.map(|detail| Error::invalid(path, finalizer.as_str(), detail)));
+    }
+    if ["orphan", "foregroundDeletion"]
+        .iter()
+        .all(|name| finalizers.iter().any(|own| own == name))
+    {
+        let why = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.push(Error::invalid(path, finalizers, why));
+    }
     errors
 }
 
@@ -296,6 +386,48 @@ mod tests {
         );
         new.finalizers = None;
         assert!(validate_object_meta_update(&new, &old, &Path::new("metadata")).is_empty());
+    }
+
+    #[test]
+    fn owners_are_named_whole_and_one_controls() {
+        let owners = |owners: serde_json::Value| {
+            let owners: Vec<OwnerReference> = serde_json::from_value(owners).unwrap();
+            texts(&validate_owners(&owners, &Path::new("metadata.ownerReferences")))
+        };
+        let at = "metadata.ownerReferences";
+        assert_eq!(
+            owners(serde_json::json!([{"apiVersion": "v1", "kind": "A", "name": "a", "uid": "u"}, {"kind": "B"}])),
+            [
+                format!("{at}.apiVersion: Invalid value: \"\": version must not be empty"),
+                format!("{at}.name: Invalid value: \"\": must not be empty"),
+                format!("{at}.uid: Invalid value: \"\": must not be empty"),
+            ]
+        );
+        let controls = |name: &str| serde_json::json!({"apiVersion": "v1", "kind": "A", "name": name, "uid": "u", "controller": true});
+        let shown = |name: &str| {
+            format!("{{\"apiVersion\":\"v1\",\"kind\":\"A\",\"name\":\"{name}\",\"uid\":\"u\",\"controller\":true}}")
+        };
+        assert_eq!(
+            owners(serde_json::json!([controls("a"), controls("b")])),
+            [format!(
+                "{at}: Invalid value: [{},{}]: Only one reference can have Controller set to true. Found \"true\" in references for A/a and A/b",
+                shown("a"),
+                shown("b")
+            )]
+        );
+        assert_eq!(
+            owners(serde_json::json!([{"apiVersion": "v1", "kind": "Event", "name": "a", "uid": "u"}])),
+            [format!(
+                "{at}: Invalid value: {{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"name\":\"a\",\"uid\":\"u\"}}: /v1, Kind=Event is disallowed from being an owner"
+            )]
+        );
+        let both = ["orphan", "foregroundDeletion"].map(str::to_owned);
+        assert_eq!(
+            texts(&validate_finalizers(&both, &Path::new("metadata.finalizers"))),
+            [
+                "metadata.finalizers: Invalid value: [\"orphan\",\"foregroundDeletion\"]: finalizer orphan and foregroundDeletion cannot be both set"
+            ]
+        );
     }
 
     #[test]

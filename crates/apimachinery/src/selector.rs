@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::field::go_quote;
+use crate::field::{aggregate, go_quote};
 use crate::names;
 
 /// One condition on labels.
@@ -293,22 +293,65 @@ fn check_values(key: &str, values: &[String], numbers: bool) -> Result<(), Parse
             ));
         }
     }
-    for (at, value) in values.iter().enumerate() {
+    errors.extend(wrong_values(key, values));
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(ParseSelectorError(format!(
+            "unable to parse requirement: {}",
+            aggregate(&errors)
+        ))),
+    }
+}
+
+/// What is wrong with the values that a label is compared with.
+fn wrong_values(key: &str, values: &[String]) -> Vec<String> {
+    let wrong = |(at, value): (usize, &String)| {
         let why = names::label_value(value);
-        if !why.is_empty() {
-            errors.push(format!(
+        (!why.is_empty()).then(|| {
+            format!(
                 "values[{at}][{key}]: Invalid value: {}: {}",
                 go_quote(value),
                 why.join("; ")
-            ));
-        }
-    }
-    let shown = match errors.as_slice() {
-        [] => return Ok(()),
-        [only] => only.clone(),
-        several => format!("[{}]", several.join(", ")),
+            )
+        })
     };
-    Err(ParseSelectorError(format!("unable to parse requirement: {shown}")))
+    values.iter().enumerate().filter_map(wrong).collect()
+}
+
+/// What Go says of the object form of a selector that it cannot make a selector of.
+pub fn unusable(selector: &k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector) -> Option<String> {
+    let problem = |key: &str, of_operator: Option<String>, values: &[String]| {
+        let mut errors = Vec::new();
+        let why = names::qualified_name(key);
+        if !why.is_empty() {
+            errors.push(format!("key: Invalid value: {}: {}", go_quote(key), why.join("; ")));
+        }
+        errors.extend(of_operator);
+        errors.extend(wrong_values(key, values));
+        (!errors.is_empty()).then(|| aggregate(&errors))
+    };
+    let mut of_labels = selector.match_labels.iter().flatten();
+    if let Some(why) = of_labels.find_map(|(key, value)| problem(key, None, std::slice::from_ref(value))) {
+        return Some(why);
+    }
+    selector.match_expressions.iter().flatten().find_map(|expression| {
+        let values = expression.values.as_deref().unwrap_or_default();
+        let of_operator = match expression.operator.as_str() {
+            "In" | "NotIn" if values.is_empty() => {
+                Some("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty".to_owned())
+            }
+            "Exists" | "DoesNotExist" if !values.is_empty() => {
+                let shown: Vec<String> = values.iter().map(|value| go_quote(value)).collect();
+                let shown = shown.join(",");
+                Some(format!(
+                    "values: Invalid value: [{shown}]: values set must be empty for exists and does not exist"
+                ))
+            }
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => None,
+            other => return Some(format!("{} is not a valid label selector operator", go_quote(other))),
+        };
+        problem(&expression.key, of_operator, values)
+    })
 }
 
 /// A value without its escapes; what else has a meaning must be escaped.
@@ -421,6 +464,41 @@ mod tests {
 
     fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+    }
+
+    #[test]
+    fn objects_that_make_no_selector() {
+        let unusable = |selector: serde_json::Value| {
+            unusable(&serde_json::from_value(selector).unwrap_or_default()).unwrap_or_default()
+        };
+        let expression = |key: &str, operator: &str, values: &[&str]| {
+            unusable(serde_json::json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]}))
+        };
+        assert_eq!(unusable(serde_json::json!({"matchLabels": {"a": "b"}})), "");
+        assert_eq!(
+            unusable(
+                serde_json::json!({"matchLabels": {"a/b/c": "x"}, "matchExpressions": [{"key": "a", "operator": "?"}]})
+            )
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .split(": a")
+            .next(),
+            Some("key: Invalid value: \"a/b/c\"")
+        );
+        assert_eq!(expression("a", "In", &["b"]), "");
+        assert_eq!(expression("a", "", &[]), "\"\" is not a valid label selector operator");
+        assert_eq!(
+            expression("a", "NotIn", &[]),
+            "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"
+        );
+        assert_eq!(
+            expression("a", "Exists", &["b", "c"]),
+            "values: Invalid value: [\"b\",\"c\"]: values set must be empty for exists and does not exist"
+        );
+        assert!(
+            expression("a", "In", &["x", "b c"]).starts_with("values[1][a]: Invalid value: \"b c\": a valid label")
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use k8s_openapi::api::core::v1::LocalObjectReference;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -26,6 +27,18 @@ pub fn empty_as_null<T: Serialize, S: Serializer>(list: &[T], serializer: S) -> 
         true => serializer.serialize_none(),
         false => list.serialize(serializer),
     }
+}
+
+/// Writes a reference to an object of the same namespace as Go does: without a name that is empty.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn local_reference<S: Serializer>(
+    reference: &Option<LocalObjectReference>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let name = reference.as_ref().map(|reference| ("name", reference.name.as_str()));
+    serializer.collect_map(name.filter(|(_, name)| !name.is_empty()))
 }
 
 /// Writes a number as Go does: a whole one without a fraction.
@@ -91,3 +104,17 @@ macro_rules! constant_field {
 
 constant_field!(ApiVersionOf, API_VERSION);
 constant_field!(KindOf, KIND);
+
+#[cfg(test)]
+mod tests {
+    use crate::core::v1::OCIRepository;
+    use serde_json::json;
+
+    #[test]
+    fn references_without_a_name_are_empty() {
+        let written = json!({"caBundleSecretRef": {}, "pullSecretRef": {"name": "a"}});
+        let sent = json!({"caBundleSecretRef": {"name": ""}, "pullSecretRef": {"name": "a"}});
+        let chart: OCIRepository = serde_json::from_value(sent).unwrap();
+        assert_eq!(serde_json::to_value(chart).unwrap(), written);
+    }
+}

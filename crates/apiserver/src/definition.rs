@@ -533,7 +533,7 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
-    /// Lists, by their JSON pointers, that are something else when they are empty than when they are absent.
+    /// Lists, by their JSON pointers, that are something else when they are empty than when they are absent; `*` stands for any element of a list.
     fn lists_kept_empty(&self) -> &'static [&'static str] {
         &[]
     }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use gardener_apimachinery::field::{self, Error, ErrorList, Path};
 use gardener_apimachinery::pointer::Pointed;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// A text inside an object by JSON pointer; empty when absent.
@@ -164,20 +166,11 @@ pub fn validate(object: &Value, check_name: impl Fn(&str) -> Vec<String>) -> Err
         errors.push(Error::invalid(&path.child("generation"), generation, why));
     }
     validate_maps(object, &path, &mut errors);
-    validate_owners(object, &path, &mut errors);
-    let at = path.child("finalizers");
-    let finalizers = finalizers(object);
-    for finalizer in &finalizers {
-        let wrong = qualified_name(finalizer).into_iter();
-        errors.extend(wrong.map(|error| Error::invalid(&at, finalizer.as_str(), error)));
-    }
-    if ["orphan", "foregroundDeletion"]
-        .iter()
-        .all(|name| finalizers.iter().any(|own| own == name))
-    {
-        let why = "finalizer orphan and foregroundDeletion cannot be both set";
-        errors.push(Error::invalid(&at, json!(finalizers), why));
-    }
+    errors.extend(validate_owners(object, &path));
+    errors.extend(gardener_apimachinery::meta::validate_finalizers(
+        &finalizers(object),
+        &path.child("finalizers"),
+    ));
     validate_managed_fields(object, &path, &mut errors);
     errors
 }
@@ -219,60 +212,12 @@ fn validate_maps(object: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-fn validate_owners(object: &Value, path: &Path, errors: &mut ErrorList) {
-    let at = path.child("ownerReferences");
-    let owners = elements(object, "/metadata/ownerReferences");
-    let mut controller: Option<String> = None;
-    for owner in owners {
-        let member = |key: &str| owner.get(key).and_then(Value::as_str).unwrap_or_default();
-        let (api_version, kind) = (member("apiVersion"), member("kind"));
-        let version = if api_version.matches('/').count() > 1 {
-            ""
-        } else {
-            api_version
-        };
-        for (key, value, why) in [
-            ("apiVersion", version, "version must not be empty"),
-            ("kind", kind, "must not be empty"),
-            ("name", member("name"), "must not be empty"),
-            ("uid", member("uid"), "must not be empty"),
-        ] {
-            if value.is_empty() {
-                errors.push(Error::invalid(&at.child(key), member(key), why));
-            }
-        }
-        if (api_version, kind) == ("v1", "Event") {
-            let why = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(Error::literal(&at, owner_text(owner), why));
-        }
-        if owner.get("controller") == Some(&Value::Bool(true)) {
-            let own = format!("{kind}/{}", member("name"));
-            match &controller {
-                None => controller = Some(own),
-                Some(first) => {
-                    let all: Vec<String> = owners.iter().map(owner_text).collect();
-                    let why = format!(
-                        "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {own}"
-                    );
-                    errors.push(Error::literal(&at, format!("[{}]", all.join(",")), why));
-                }
-            }
-        }
-    }
-}
-
-/// A reference as Go writes it: in the order of the type's fields.
-fn owner_text(owner: &Value) -> String {
-    let empty = Value::from("");
-    let always = ["apiVersion", "kind", "name", "uid"];
-    let always = always.map(|key| (key, Some(owner.get(key).unwrap_or(&empty))));
-    let optional = ["controller", "blockOwnerDeletion"].map(|key| (key, owner.get(key)));
-    let parts: Vec<String> = always
-        .into_iter()
-        .chain(optional)
-        .filter_map(|(key, value)| Some(format!("\"{key}\":{}", value?)))
+fn validate_owners(object: &Value, path: &Path) -> ErrorList {
+    let owners: Vec<OwnerReference> = elements(object, "/metadata/ownerReferences")
+        .iter()
+        .filter_map(|owner| OwnerReference::deserialize(owner).ok())
         .collect();
-    format!("{{{}}}", parts.join(","))
+    gardener_apimachinery::meta::validate_owners(&owners, &path.child("ownerReferences"))
 }
 
 fn validate_managed_fields(object: &Value, path: &Path, errors: &mut ErrorList) {
@@ -340,7 +285,7 @@ pub fn validate_update(object: &Value, old: &Value) -> ErrorList {
         }
     }
     validate_maps(object, &path, &mut errors);
-    validate_owners(object, &path, &mut errors);
+    errors.extend(validate_owners(object, &path));
     validate_managed_fields(object, &path, &mut errors);
     errors
 }

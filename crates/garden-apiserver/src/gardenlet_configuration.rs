@@ -15,12 +15,15 @@ use crate::openapi_documents;
 const RECORDED: &str = include_str!("../recorded/gardenlet-configuration.json");
 const KIND: &str = "GardenletConfiguration";
 
-/// None only where the program is damaged.
-static SCHEMA: LazyLock<Option<Arc<Schema>>> = LazyLock::new(|| {
+/// The schemas of configurations, and of Gardenlets, whose deployment has what those of ManagedSeeds have. None only where the program is damaged.
+static SCHEMAS: LazyLock<Option<[Arc<Schema>; 2]>> = LazyLock::new(|| {
     let texts = openapi_documents().map(|(_, text)| text).chain([RECORDED]);
     let documents: Vec<Value> = texts.map(serde_json::from_str).collect::<Result<_, _>>().ok()?;
     let definitions = Definitions::from_openapi(&documents).ok()?;
-    definitions.for_kind("gardenlet.config.gardener.cloud", "v1alpha1", KIND)
+    Some([
+        definitions.for_kind("gardenlet.config.gardener.cloud", "v1alpha1", KIND)?,
+        definitions.for_kind("seedmanagement.gardener.cloud", "v1alpha1", "Gardenlet")?,
+    ])
 });
 
 /// Whether an embedded configuration can be read.
@@ -29,15 +32,15 @@ static SCHEMA: LazyLock<Option<Arc<Schema>>> = LazyLock::new(|| {
 /// What Go's decoder says of it.
 pub(crate) fn decode(config: Option<&Value>) -> Result<(), String> {
     decode_gardenlet_config(config)?;
-    match (config, &*SCHEMA) {
-        (Some(config), Some(schema)) => schema.decode(config, KIND).map_err(|why| why.to_string()),
+    match (config, &*SCHEMAS) {
+        (Some(config), Some([schema, _])) => schema.decode(config, KIND).map_err(|why| why.to_string()),
         _ => Ok(()),
     }
 }
 
 /// Writes an embedded configuration as its Go type does.
 pub(crate) fn normalize(config: Option<&mut Value>) {
-    let (Some(config), Some(schema)) = (config, &*SCHEMA) else {
+    let (Some(config), Some([schema, _])) = (config, &*SCHEMAS) else {
         return;
     };
     if !config.is_object() || schema.decode(config, KIND).is_err() {
@@ -47,6 +50,23 @@ pub(crate) fn normalize(config: Option<&mut Value>) {
     schema.canonicalize(config);
     schema.drop_empty(config);
     schema.complete(config);
+}
+
+/// Gives volumes and variables of a gardenlet's deployment the defaults that their types are marked with, and writes them as their Go types do.
+pub(crate) fn default_deployment(volumes: &mut [Value], variables: &mut [Value]) {
+    let Some([_, gardenlet]) = &*SCHEMAS else { return };
+    let deployment = gardenlet.field("spec").and_then(|spec| spec.field("deployment"));
+    for (list, elements) in [("additionalVolumes", volumes), ("env", variables)] {
+        let Some(items) = deployment.and_then(|own| own.field(list)).and_then(Schema::items) else {
+            continue;
+        };
+        for element in elements {
+            items.fill_defaults(element);
+            items.canonicalize(element);
+            items.drop_empty(element);
+            items.complete(element);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -84,6 +104,54 @@ mod tests {
         );
         assert!(config.get("colour").is_none() && config.get("featureGates").is_none());
         assert!(config["seedConfig"]["spec"]["provider"].get("size").is_none());
+    }
+
+    #[test]
+    fn volumes_and_variables_have_the_defaults_of_their_types() {
+        let mut volumes: Vec<Value> = [
+            json!({"name": "a", "iscsi": {"targetPortal": "t", "iqn": "i", "lun": 1}}),
+            json!({"name": "b", "rbd": {"image": "i", "pool": "own"}}),
+            json!({"name": "c", "azureDisk": {"diskName": "d", "diskURI": "u"}}),
+            json!({"name": "d", "scaleIO": {"gateway": "g"}}),
+            json!({"name": "e", "cephfs": {"monitors": []}}),
+            json!({"name": "f", "configMap": {"items": [{"key": "k", "path": "p"}]}}),
+            json!({"name": "g", "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["a"]}}}}),
+            json!({"name": "h", "emptyDir": {}}),
+        ]
+        .into();
+        let source = |reference: Value| json!({"name": "A", "valueFrom": reference});
+        let mut variables = vec![
+            json!({"name": "A", "value": ""}),
+            source(json!({"resourceFieldRef": {"resource": "limits.cpu"}})),
+            source(json!({"secretKeyRef": {"key": "k"}})),
+            source(json!({"fileKeyRef": {"volumeName": "v", "path": "p", "key": "k"}})),
+        ];
+        for _ in 0..2 {
+            default_deployment(&mut volumes, &mut variables);
+            assert_eq!(
+                volumes,
+                [
+                    json!({"name": "a", "iscsi": {"targetPortal": "t", "iqn": "i", "lun": 1, "iscsiInterface": "default"}}),
+                    json!({"name": "b", "rbd": {"monitors": null, "image": "i", "pool": "own", "user": "admin", "keyring": "/etc/ceph/keyring"}}),
+                    json!({"name": "c", "azureDisk": {"diskName": "d", "diskURI": "u", "cachingMode": "ReadWrite", "fsType": "ext4",
+                        "readOnly": false, "kind": "Shared"}}),
+                    json!({"name": "d", "scaleIO": {"gateway": "g", "system": "", "secretRef": null, "storageMode": "ThinProvisioned", "fsType": "xfs"}}),
+                    json!({"name": "e", "cephfs": {"monitors": null}}),
+                    json!({"name": "f", "configMap": {"items": [{"key": "k", "path": "p"}]}}),
+                    json!({"name": "g", "ephemeral": {"volumeClaimTemplate": {"metadata": {}, "spec": {"accessModes": ["a"], "resources": {}}}}}),
+                    json!({"name": "h", "emptyDir": {}}),
+                ]
+            );
+            assert_eq!(
+                variables,
+                [
+                    json!({"name": "A"}),
+                    source(json!({"resourceFieldRef": {"resource": "limits.cpu", "divisor": "0"}})),
+                    source(json!({"secretKeyRef": {"key": "k"}})),
+                    source(json!({"fileKeyRef": {"volumeName": "v", "path": "p", "key": "k", "optional": false}})),
+                ]
+            );
+        }
     }
 
     #[test]

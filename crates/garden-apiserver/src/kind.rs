@@ -41,6 +41,9 @@ pub trait GardenKind:
 
     /// Whether a new object keeps the status that it comes with.
     const KEEPS_STATUS: bool = false;
+    /// Pointers to lists that are something else when they are empty than when they are not there, until the object is stored; `*` stands for
+    /// any element of a list.
+    const LISTS_KEPT_EMPTY: &'static [&'static str] = &[];
     /// Whether an object that comes without a name, and without the beginning of one, is given a name.
     const NAMES_NAMELESS: bool = false;
 
@@ -200,6 +203,10 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
 
     fn keeps_status_on_create(&self) -> bool {
         K::KEEPS_STATUS
+    }
+
+    fn lists_kept_empty(&self) -> &'static [&'static str] {
+        K::LISTS_KEPT_EMPTY
     }
 
     fn names_nameless(&self) -> bool {

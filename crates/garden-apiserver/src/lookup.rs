@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use gardener_apimachinery::field::go_quote;
+use gardener_apimachinery::{ApiError, names};
 use gardener_apis::core::v1beta1::{CloudProfile, ControllerRegistration};
-use gardener_apis::core::v1beta1::{CloudProfileReference, CloudProfileSpec, NamespacedCloudProfile, Project};
+use gardener_apis::core::v1beta1::{CloudProfileReference, CloudProfileSpec, NamespacedCloudProfile, Project, Shoot};
 use gardener_apiserver::definition::{Kept, Lister, Which};
 use k8s_openapi::Resource;
 use serde::de::DeserializeOwned;
@@ -16,6 +18,25 @@ use serde_json::Value;
 pub(crate) fn get<K: Resource + DeserializeOwned>(lister: &dyn Lister, namespace: &str, name: &str) -> Option<K> {
     let value = lister.get(K::GROUP, K::URL_PATH_SEGMENT, namespace, name)?;
     K::deserialize(value.as_ref()).ok()
+}
+
+/// What a client says of a name that no request can have in its path; such an object is not asked for.
+pub(crate) fn unaskable(name: &str) -> Option<String> {
+    let wrong = names::path_segment(name);
+    (!wrong.is_empty()).then(|| format!("invalid resource name {}: [{}]", go_quote(name), wrong.join(" ")))
+}
+
+/// A shoot that an object of its namespace names; none if there is no such shoot.
+///
+/// # Errors
+/// The name can be none of a shoot.
+pub(crate) fn named_shoot(lister: &dyn Lister, namespace: &str, name: &str) -> Result<Option<Shoot>, ApiError> {
+    match unaskable(name) {
+        Some(why) => Err(ApiError::internal(format!(
+            "could not get shoot {namespace}/{name}: {why}"
+        ))),
+        None => Ok(get(lister, namespace, name)),
+    }
 }
 
 /// All objects of a kind, or those of one namespace.

@@ -286,3 +286,38 @@ async fn recorded_refusals_of_creations_are_ours() {
     assert!(differences.is_empty(), "{checked} fit\n{}", differences.join("\n"));
     assert!(checked >= 20, "{checked}");
 }
+
+/// As a real gardener-apiserver answered: maps of quantities and of capabilities have types of their own.
+#[test]
+fn bodies_that_do_not_fit_are_told_by_named_types() {
+    let texts: Vec<Value> = crate::openapi_documents()
+        .map(|(_, text)| serde_json::from_str(text).unwrap())
+        .collect();
+    let definitions = gardener_schema::Definitions::from_openapi(&texts).unwrap();
+    for (kind, body, expected) in [
+        (
+            "Quota",
+            json!({"spec": {"metrics": "x"}}),
+            "string into Go struct field QuotaSpec.spec.metrics of type v1.ResourceList",
+        ),
+        (
+            "Shoot",
+            json!({"spec": {"kubernetes": {"kubeAPIServer": {"autoscaling": {"minAllowed": [1]}}}}}),
+            "array into Go struct field ControlPlaneAutoscaling.spec.kubernetes.kubeAPIServer.autoscaling.minAllowed of type v1.ResourceList",
+        ),
+        (
+            "Seed",
+            json!({"spec": {"settings": {"verticalPodAutoscaler": {"maxAllowed": "x"}}}}),
+            "string into Go struct field SeedSettingVerticalPodAutoscaler.spec.settings.verticalPodAutoscaler.maxAllowed of type v1.ResourceList",
+        ),
+        (
+            "NamespacedCloudProfile",
+            json!({"spec": {"machineTypes": [{"capabilities": "x"}]}}),
+            "string into Go struct field MachineType.spec.machineTypes.capabilities of type v1beta1.Capabilities",
+        ),
+    ] {
+        let schema = definitions.for_kind("core.gardener.cloud", "v1beta1", kind).unwrap();
+        let told = schema.decode(&body, kind).unwrap_err().to_string();
+        assert_eq!(told, format!("json: cannot unmarshal {expected}"), "{kind}");
+    }
+}

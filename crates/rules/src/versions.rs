@@ -68,38 +68,57 @@ pub fn machine_image<'a>(
 pub enum Wish {
     /// Taken as it is.
     Exact,
-    /// The version must begin with these numbers.
-    Prefix(Vec<u64>),
+    /// The version must have these numbers; none in the place of one that may be any.
+    Prefix(Vec<Option<u64>>),
 }
 
 impl Wish {
     /// What a shoot's text asks for [VER-40], [VER-53].
     ///
     /// # Errors
-    /// The part that is no number.
-    pub fn of(text: &str) -> Result<Self, &str> {
+    /// The part that is no number. The second is looked at before the first.
+    pub fn of(text: &str) -> Result<Self, NoNumber<'_>> {
         let parts: Vec<&str> = text.split('.').collect();
-        let parts: &[&str] = match parts.as_slice() {
+        let (major, minor) = match parts.as_slice() {
             [_, _, _] => return Ok(Self::Exact),
-            [""] => &[],
-            [major] => &[*major],
-            [major, ""] => &[*major],
-            [major, minor] => &[*major, *minor],
+            [major, minor] => (*major, *minor),
             // so does upstream: of four and more parts only the first counts
-            [major, ..] => &[*major],
-            [] => &[],
+            [major, ..] => (*major, ""),
+            [] => ("", ""),
         };
-        let number = |part: &&'_ str| part.parse::<u64>().ok();
-        match parts.iter().find(|part| number(part).is_none()) {
-            Some(part) => Err(part),
-            None => Ok(Self::Prefix(parts.iter().filter_map(number).collect())),
-        }
+        let minor = number(minor)?;
+        let major = number(major)?;
+        Ok(Self::Prefix(vec![major, minor]))
     }
 }
 
-fn begins_with(version: &Version, prefix: &[u64]) -> bool {
+/// A part of a version that is no number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoNumber<'a> {
+    /// The part.
+    pub part: &'a str,
+    /// What Go's parser of numbers says of it.
+    pub why: &'static str,
+}
+
+/// A part of a version as Go's `strconv.ParseUint` reads it; an empty one stands for any number.
+fn number(part: &str) -> Result<Option<u64>, NoNumber<'_>> {
+    if part.is_empty() {
+        return Ok(None);
+    }
+    let digits = part.bytes().all(|byte| byte.is_ascii_digit());
+    let why = match digits {
+        true => "value out of range",
+        false => "invalid syntax",
+    };
+    let found = digits.then(|| part.parse().ok()).flatten();
+    found.map(Some).ok_or(NoNumber { part, why })
+}
+
+fn begins_with(version: &Version, prefix: &[Option<u64>]) -> bool {
     let numbers = [version.major, version.minor, version.patch];
-    numbers.iter().zip(prefix).all(|(own, wanted)| own == wanted)
+    let mut pairs = numbers.iter().zip(prefix);
+    pairs.all(|(own, wanted)| wanted.is_none_or(|wanted| *own == wanted))
 }
 
 fn highest<'l, 'a>(versions: impl Iterator<Item = &'l Listed<'a>>) -> Option<&'l Listed<'a>>
@@ -110,14 +129,14 @@ where
 }
 
 /// The Kubernetes version that a shoot gets which leaves parts of it open: the highest supported one [VER-40].
-pub fn default_kubernetes<'l, 'a>(listed: &'l [Listed<'a>], prefix: &[u64]) -> Option<&'l Listed<'a>> {
+pub fn default_kubernetes<'l, 'a>(listed: &'l [Listed<'a>], prefix: &[Option<u64>]) -> Option<&'l Listed<'a>> {
     let supported = listed.iter().filter(|own| own.stage == Stage::Supported);
     highest(supported.filter(|own| begins_with(&own.version, prefix)))
 }
 
 /// The version of a machine image that a pool gets which leaves parts of it open: the highest one that is not deprecated, else the highest
 /// deprecated one [VER-53]. Expired ones are not given: the check behind would refuse them [VER-54].
-pub fn default_machine_image<'l, 'a>(listed: &'l [Listed<'a>], prefix: &[u64]) -> Option<&'l Listed<'a>> {
+pub fn default_machine_image<'l, 'a>(listed: &'l [Listed<'a>], prefix: &[Option<u64>]) -> Option<&'l Listed<'a>> {
     let candidates = || {
         let given = listed.iter().filter(|own| own.may_be_given() && own.is_alive());
         given.filter(|own| begins_with(&own.version, prefix))

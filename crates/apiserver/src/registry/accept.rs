@@ -452,9 +452,9 @@ fn add_structs(schema: &Schema, object: &mut Value) {
 /// Drops what Go leaves out when it writes, but for those lists that are something when they are empty.
 fn drop_empty(schema: &Schema, object: &mut Value, kept: &[&str]) {
     let is_empty = |list: &Value| list.as_array().is_some_and(Vec::is_empty);
-    let kept: Vec<&str> = kept
+    let kept: Vec<String> = kept
         .iter()
-        .copied()
+        .flat_map(|at| places(object, at))
         .filter(|at| object.at(at).is_some_and(is_empty))
         .collect();
     schema.drop_empty(object);
@@ -466,11 +466,38 @@ fn drop_empty(schema: &Schema, object: &mut Value, kept: &[&str]) {
     }
 }
 
+/// The pointers that a pointer stands for in which `*` may be any element of a list.
+fn places(object: &Value, at: &str) -> Vec<String> {
+    let Some((list, rest)) = at.split_once("/*") else {
+        return vec![at.to_owned()];
+    };
+    let elements = object.at(list).and_then(Value::as_array).map_or(0, Vec::len);
+    (0..elements)
+        .flat_map(|index| places(object, &format!("{list}/{index}{rest}")))
+        .collect()
+}
+
 /// An empty list of managedFields asks to drop them all, as a list of one empty entry does: it must not get lost among what is left out.
 fn keep_reset(object: &mut Value) {
     if let Some(Value::Array(entries)) = object.at_mut("/metadata/managedFields")
         && entries.is_empty()
     {
         entries.push(json!({}));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pointer_may_stand_for_elements() {
+        let object = json!({"a": [{"b": [1, 2]}, {}, {"b": [3]}], "c": []});
+        assert_eq!(
+            places(&object, "/a/*/b/*/d"),
+            ["/a/0/b/0/d", "/a/0/b/1/d", "/a/2/b/0/d"]
+        );
+        assert_eq!(places(&object, "/c"), ["/c"]);
+        assert!(places(&object, "/x/*/y").is_empty());
     }
 }

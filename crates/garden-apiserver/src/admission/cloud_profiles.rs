@@ -1,6 +1,6 @@
 //! Cloud profiles keep what is used, [ADM-55], [VER-33].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_apimachinery::ApiError;
 use gardener_apis::core::v1beta1::*;
@@ -28,7 +28,7 @@ pub(super) fn check(attributes: &Attributes<'_>) -> Result<(), ApiError> {
     if new.metadata.deletion_timestamp.is_some() {
         return Ok(());
     }
-    let removed = Removed::of(&new.spec, &old.spec);
+    let mut removed = Removed::of(&new.spec, &old.spec);
     let added = added_images(&new.spec, &old.spec);
     let limits = (new.spec.limits != old.spec.limits)
         .then_some(new.spec.limits.as_ref())
@@ -40,6 +40,14 @@ pub(super) fn check(attributes: &Attributes<'_>) -> Result<(), ApiError> {
     let name = attributes.name;
     let mut children = lookup::list::<NamespacedCloudProfile>(lister, None);
     children.retain(|child| child.spec.parent.name == name && child.metadata.deletion_timestamp.is_none());
+    // a profile may go back to architectures alone, whatever else of capabilities goes
+    if children
+        .iter()
+        .flat_map(capabilities)
+        .all(|(name, _)| name == "architecture")
+    {
+        removed.capabilities.clear();
+    }
     let mut users = lookup::list::<Shoot>(lister, None);
     let made_of_it: Vec<&NamespacedCloudProfile> = children.iter().collect();
     users.retain(|shoot| !shoot.in_deletion() && uses(shoot, name, &made_of_it));
@@ -87,15 +95,48 @@ pub(super) fn over_limit(shoot: &Shoot, limits: Option<&Limits>) -> Option<Strin
     })
 }
 
+/// The values of capabilities that a change takes away, by name.
+fn removed_capabilities(new: &CloudProfileSpec, old: &CloudProfileSpec) -> BTreeMap<String, BTreeSet<String>> {
+    let defined = |spec: &CloudProfileSpec| -> BTreeMap<String, BTreeSet<String>> {
+        let definitions = spec.machine_capabilities.iter();
+        definitions
+            .map(|own| (own.name.clone(), own.values.iter().cloned().collect()))
+            .collect()
+    };
+    let kept = defined(new);
+    let mut removed = defined(old);
+    removed.retain(|name, values| {
+        let Some(kept) = kept.get(name) else { return true };
+        values.retain(|value| !kept.contains(value));
+        !values.is_empty()
+    });
+    removed
+}
+
 fn named(child: &NamespacedCloudProfile) -> String {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     format!("{}/{}", text(&child.metadata.namespace), text(&child.metadata.name))
 }
 
-/// What a change takes away: Kubernetes versions, and versions of images.
+/// The capabilities that a namespaced profile gives its images and machines.
+fn capabilities(child: &NamespacedCloudProfile) -> impl Iterator<Item = (&String, &Vec<String>)> {
+    let versions = child.spec.machine_images.iter().flat_map(|image| &image.versions);
+    let flavors = versions.flat_map(|version| &version.capability_flavors);
+    let of_images = flavors.flat_map(|flavor| &flavor.capabilities);
+    let of_machines = child
+        .spec
+        .machine_types
+        .iter()
+        .flat_map(|machine| &machine.capabilities);
+    of_images.chain(of_machines)
+}
+
+/// What a change takes away: Kubernetes versions, images, versions of images, and values of capabilities.
 struct Removed {
     kubernetes: BTreeSet<String>,
-    images: BTreeSet<(String, String)>,
+    images: BTreeSet<String>,
+    versions: BTreeSet<(String, String)>,
+    capabilities: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Removed {
@@ -113,14 +154,19 @@ impl Removed {
             };
             spec.machine_images.iter().flat_map(versions).collect()
         };
+        let names = |spec: &CloudProfileSpec| -> BTreeSet<String> {
+            spec.machine_images.iter().map(|image| image.name.clone()).collect()
+        };
         Self {
             kubernetes: &kubernetes(old) - &kubernetes(new),
-            images: &images(old) - &images(new),
+            images: &names(old) - &names(new),
+            versions: &images(old) - &images(new),
+            capabilities: removed_capabilities(new, old),
         }
     }
 
     fn is_nothing(&self) -> bool {
-        self.kubernetes.is_empty() && self.images.is_empty()
+        self.kubernetes.is_empty() && self.images.is_empty() && self.versions.is_empty() && self.capabilities.is_empty()
     }
 
     fn kubernetes_is_used(&self, version: &str, profile: &str, by: &str) -> Option<String> {
@@ -131,11 +177,11 @@ impl Removed {
         })
     }
 
-    fn image_is_used(&self, name: &str, version: &str, profile: &str, by: &str) -> Option<String> {
-        let removed = self.images.contains(&(name.to_owned(), version.to_owned()));
+    fn image_is_used(&self, name: &str, version: &str, profile: &str, what: &str, by: &str) -> Option<String> {
+        let removed = self.versions.contains(&(name.to_owned(), version.to_owned()));
         removed.then(|| {
             format!(
-                "unable to delete Machine image version '{name}/{version}' from CloudProfile {profile:?} - version is still in use by {by}"
+                "unable to delete {what} version '{name}/{version}' from CloudProfile {profile:?} - version is still in use by {by}"
             )
         })
     }
@@ -152,7 +198,7 @@ impl Removed {
             }
             if let Some(image) = &worker.machine.image {
                 let version = image.version.as_deref().unwrap_or_default();
-                found.extend(self.image_is_used(&image.name, version, profile, &by));
+                found.extend(self.image_is_used(&image.name, version, profile, "Machine image", &by));
             }
         }
         found
@@ -166,8 +212,29 @@ impl Removed {
             found.extend(self.kubernetes_is_used(&version.version, profile, &by));
         }
         for image in &child.spec.machine_images {
+            if self.images.contains(&image.name) {
+                found.push(format!(
+                    "unable to delete MachineImage {:?} from CloudProfile {profile:?} - MachineImage is still in use by NamespacedCloudProfile {:?}",
+                    image.name,
+                    named(child)
+                ));
+            }
             for version in &image.versions {
-                found.extend(self.image_is_used(&image.name, &version.version, profile, &by));
+                found.extend(self.image_is_used(&image.name, &version.version, profile, "MachineImage", &by));
+            }
+        }
+        for (name, values) in &self.capabilities {
+            let used: BTreeSet<&String> = capabilities(child)
+                .filter(|(own, _)| *own == name)
+                .flat_map(|(_, used)| used)
+                .filter(|value| values.contains(*value))
+                .collect();
+            if !used.is_empty() {
+                let used: Vec<&str> = used.into_iter().map(String::as_str).collect();
+                found.push(format!(
+                    "unable to delete MachineCapability {name:?} with values [{}] from CloudProfile {profile:?} - capability values are still in use by {by}",
+                    used.join(" ")
+                ));
             }
         }
         found
@@ -177,7 +244,7 @@ impl Removed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn ver_33_what_is_used_stays() {
@@ -212,5 +279,47 @@ mod tests {
             ]
         );
         assert!(Removed::of(&old, &old).is_nothing());
+    }
+
+    #[test]
+    fn what_children_use_stays() {
+        let profile = |images: Value, capabilities: Value| -> CloudProfileSpec {
+            serde_json::from_value(json!({"machineImages": images, "machineCapabilities": capabilities})).unwrap()
+        };
+        let image = |name: &str, versions: &[&str]| {
+            let versions: Vec<Value> = versions.iter().map(|version| json!({"version": version})).collect();
+            json!({"name": name, "versions": versions})
+        };
+        let capability = |name: &str, values: &[&str]| json!({"name": name, "values": values});
+        let old = profile(
+            json!([image("os", &["1.0.0", "2.0.0"]), image("flat", &["11.9.0"])]),
+            json!([
+                capability("architecture", &["amd64", "arm64"]),
+                capability("gpu", &["none", "two", "four"])
+            ]),
+        );
+        let new = profile(
+            json!([image("os", &["2.0.0"])]),
+            json!([capability("architecture", &["amd64"]), capability("gpu", &["none"])]),
+        );
+        let child: NamespacedCloudProfile = serde_json::from_value(json!({
+            "metadata": {"name": "own", "namespace": "garden-dev"},
+            "spec": {"parent": {"kind": "CloudProfile", "name": "cp"},
+                "machineImages": [image("flat", &["11.9.0"]), {"name": "os", "versions": [
+                    {"version": "1.0.0", "capabilityFlavors": [{"gpu": ["four", "none"]}]},
+                ]}],
+                "machineTypes": [{"name": "m", "capabilities": {"gpu": ["two"], "architecture": ["amd64"]}}]},
+        }))
+        .unwrap();
+        let why = "is still in use by NamespacedCloudProfile";
+        assert_eq!(
+            Removed::of(&new, &old).by_child(&child, "cp"),
+            [
+                format!("unable to delete MachineImage \"flat\" from CloudProfile \"cp\" - MachineImage {why} \"garden-dev/own\""),
+                format!("unable to delete MachineImage version 'flat/11.9.0' from CloudProfile \"cp\" - version {why} 'garden-dev/own'"),
+                format!("unable to delete MachineImage version 'os/1.0.0' from CloudProfile \"cp\" - version {why} 'garden-dev/own'"),
+                "unable to delete MachineCapability \"gpu\" with values [four two] from CloudProfile \"cp\" - capability values are still in use by NamespacedCloudProfile 'garden-dev/own'".to_owned(),
+            ]
+        );
     }
 }

@@ -157,7 +157,7 @@ fn concerned(attributes: &Attributes<'_>) -> Result<Option<(Arc<ManagedSeed>, Sh
     else {
         return Ok(None);
     };
-    match lookup::get::<Shoot>(attributes.context.lister, attributes.namespace, &name) {
+    match lookup::named_shoot(attributes.context.lister, attributes.namespace, &name)? {
         Some(shoot) => Ok(Some((managed, shoot))),
         None => {
             let why = format!("shoot {}/{name} not found", attributes.namespace);

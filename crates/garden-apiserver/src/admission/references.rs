@@ -79,7 +79,9 @@ fn is_there(attributes: &Attributes<'_>, kind: Kind, namespace: &str, name: &str
 }
 
 fn not_found(kind: Kind, name: &str) -> String {
-    format!("{} {name:?} not found", kind.shown)
+    // a kind that is told in the plural is told by a request for its object, others by who remembers them
+    let unaskable = lookup::unaskable(name).filter(|_| kind.shown.starts_with(kind.resource));
+    unaskable.unwrap_or_else(|| format!("{} {name:?} not found", kind.shown))
 }
 
 fn exists(attributes: &Attributes<'_>, kind: Kind, namespace: &str, name: &str) -> Result<(), ApiError> {

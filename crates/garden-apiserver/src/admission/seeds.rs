@@ -216,7 +216,7 @@ impl Admission for BastionPlugin {
             return Err(attributes.invalid(&[Error::required(&path, "shoot is required")]));
         }
         let refuse = |why: String| attributes.invalid(&[Error::invalid(&path, name.as_str(), why)]);
-        let Some(shoot) = lookup::get::<Shoot>(attributes.context.lister, attributes.namespace, &name) else {
+        let Some(shoot) = lookup::named_shoot(attributes.context.lister, attributes.namespace, &name)? else {
             return Err(refuse(format!("shoot {}/{name} not found", attributes.namespace)));
         };
         let creates = attributes.operation == Operation::Create;

@@ -8,7 +8,7 @@ use gardener_apis::constants::{annotation, operation, task};
 use gardener_apis::core::v1beta1::*;
 use gardener_apis::validation::{cidr, family};
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
-use gardener_rules::versions::{self, Listed, Wish};
+use gardener_rules::versions::{self, Listed, NoNumber, Wish};
 use k8s_openapi::jiff::Timestamp;
 
 use super::{put, typed, typed_old};
@@ -128,7 +128,7 @@ fn full_version(text: &str, listed: &[Listed<'_>], path: &Path) -> Result<String
     let prefix = match Wish::of(text) {
         Ok(Wish::Exact) => return Ok(text.to_owned()),
         Ok(Wish::Prefix(prefix)) => prefix,
-        Err(part) => return Err(Error::invalid(path, part, "must be a semantic version")),
+        Err(wrong) => return Err(Error::invalid(path, wrong.part, "must be a semantic version")),
     };
     let found = versions::default_kubernetes(listed, &prefix).map(|found| found.text.to_owned());
     found.ok_or_else(|| {
@@ -258,9 +258,9 @@ fn complete_machine(
     let prefix = match Wish::of(wish.strip_prefix('v').unwrap_or(&wish)) {
         _ if listed && !wish.is_empty() => Wish::Exact,
         Ok(prefix) => prefix,
-        Err(part) => {
+        Err(NoNumber { part, why }) => {
             let why = format!(
-                "{part} must be a semantic version: strconv.ParseUint: parsing {}: invalid syntax",
+                "{part} must be a semantic version: strconv.ParseUint: parsing {}: {why}",
                 go_quote(part)
             );
             return Err(Error::invalid(&path, wish.as_str(), why));

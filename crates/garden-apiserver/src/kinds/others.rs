@@ -161,7 +161,11 @@ impl GardenKind for ManagedSeed {
 
     fn set_defaults(&mut self, _: u64) {
         default_managed_seed(self);
-        gardenlet_configuration::normalize(self.spec.gardenlet.config.as_mut());
+        let gardenlet = &mut self.spec.gardenlet;
+        gardenlet_configuration::normalize(gardenlet.config.as_mut());
+        if let Some(own) = &mut gardenlet.deployment {
+            gardenlet_configuration::default_deployment(&mut own.additional_volumes, &mut own.env);
+        }
     }
     fn bumps(&mut self, old: &Self) -> bool {
         content_changed(self, old)
@@ -210,7 +214,11 @@ impl GardenKind for ManagedSeedSet {
     }
     fn set_defaults(&mut self, _: u64) {
         default_managed_seed_set(self);
-        gardenlet_configuration::normalize(self.spec.template.spec.gardenlet.config.as_mut());
+        let gardenlet = &mut self.spec.template.spec.gardenlet;
+        gardenlet_configuration::normalize(gardenlet.config.as_mut());
+        if let Some(own) = &mut gardenlet.deployment {
+            gardenlet_configuration::default_deployment(&mut own.additional_volumes, &mut own.env);
+        }
     }
     fn bumps(&mut self, old: &Self) -> bool {
         content_changed(self, old) || deletion_begins(self, old) || operation_bumps(self, &[operation::RECONCILE], &[])
@@ -261,6 +269,8 @@ impl GardenKind for Gardenlet {
     fn set_defaults(&mut self, _: u64) {
         default_gardenlet(self);
         gardenlet_configuration::normalize(self.spec.config.as_mut());
+        let own = &mut self.spec.deployment;
+        gardenlet_configuration::default_deployment(&mut own.additional_volumes, &mut own.env);
     }
     fn bumps(&mut self, old: &Self) -> bool {
         let kept = [operation::RENEW_KUBECONFIG, "force-redeploy"];

@@ -28,6 +28,10 @@ fn host_label(shoot: &mut Shoot, hosts_itself: impl FnOnce(&Shoot) -> bool) {
 }
 
 impl GardenKind for Shoot {
+    const LISTS_KEPT_EMPTY: &'static [&'static str] = &[
+        "/spec/kubernetes/kubelet/preloadedImagesVerificationAllowlist",
+        "/spec/provider/workers/*/kubernetes/kubelet/preloadedImagesVerificationAllowlist",
+    ];
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
     const WARNS: bool = true;

@@ -1063,6 +1063,21 @@ async fn updates_tell_of_metadata_in_upstreams_order() {
         fields,
         ["metadata.labels", "spec.registrationRef.name", "metadata.labels"]
     );
+    let change = |object: &mut Value| {
+        object["metadata"]["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "A", "name": "a"}])
+    };
+    let refused = garden
+        .update(("ControllerInstallation", "", "i"), "", change)
+        .await
+        .unwrap_err();
+    let status = serde_json::to_value(refused.status()).unwrap();
+    let causes = status["details"]["causes"].as_array().unwrap();
+    assert_eq!(causes.len(), 2, "{causes:?}");
+    assert!(
+        causes
+            .iter()
+            .all(|cause| cause["field"] == "metadata.ownerReferences.uid")
+    );
 }
 
 /// As a real gardener-apiserver answered.
@@ -1118,4 +1133,44 @@ async fn shoots_and_registrations_are_refused_as_upstream() {
         "another ControllerRegistration resource already exists that controls resource Extension/b primarily",
     );
     assert!(garden.create(registration("z3", &["a"])).await.is_ok());
+}
+
+/// A client refuses a name that its request's path cannot have before it asks. Who looks into what it remembers finds nothing.
+#[tokio::test]
+async fn names_that_cannot_be_asked_for() {
+    let mut garden = garden().await;
+    let bastion = |name: &str| {
+        object(
+            "operations.gardener.cloud/v1alpha1",
+            "Bastion",
+            ("garden-dev", "b"),
+            json!({"spec": {"shootRef": {"name": name}, "sshPublicKey": "ssh-rsa AAAA", "ingress": []}}),
+        )
+    };
+    let why = "could not get shoot garden-dev/a/b%: invalid resource name \"a/b%\": [may not contain '/' may not contain '%']";
+    refused(garden.create(bastion("a/b%")).await, 500, why);
+    refused(
+        garden.create(bastion("gone")).await,
+        422,
+        "shoot garden-dev/gone not found",
+    );
+    let registration = core(
+        "ControllerRegistration",
+        ("", "other"),
+        json!({"spec": {"deployment": {"deploymentRefs": [{"name": "50%"}]}}}),
+    );
+    refused(
+        garden.create(registration).await,
+        403,
+        "1 error occurred:\n\t* invalid resource name \"50%\": [may not contain '%']\n",
+    );
+    let authentication =
+        json!({"spec": {"kubernetes": {"kubeAPIServer": {"structuredAuthentication": {"configMapName": "a/b"}}}}});
+    refused(
+        garden
+            .update(("Shoot", "garden-dev", "one"), "", change(authentication))
+            .await,
+        403,
+        "failed to resolve structured authentication config map reference: invalid resource name \"a/b\": [may not contain '/']",
+    );
 }

@@ -117,15 +117,23 @@ fn vi_machine_image_targets() {
 
 #[test]
 fn ver_40_53_wishes() {
+    let no_number = |part, why| Err(NoNumber { part, why });
     for (text, expected) in [
         ("1.31.4", Ok(Wish::Exact)),
         ("1.33.", Ok(Wish::Exact)),
-        ("1.31", Ok(Wish::Prefix(vec![1, 31]))),
-        ("1.", Ok(Wish::Prefix(vec![1]))),
-        ("1", Ok(Wish::Prefix(vec![1]))),
-        ("", Ok(Wish::Prefix(vec![]))),
-        ("1.2.3.4", Ok(Wish::Prefix(vec![1]))),
-        ("one", Err("one")),
+        ("1.31", Ok(Wish::Prefix(vec![Some(1), Some(31)]))),
+        ("1.", Ok(Wish::Prefix(vec![Some(1), None]))),
+        ("1", Ok(Wish::Prefix(vec![Some(1), None]))),
+        ("", Ok(Wish::Prefix(vec![None, None]))),
+        (".31", Ok(Wish::Prefix(vec![None, Some(31)]))),
+        ("1.2.3.4", Ok(Wish::Prefix(vec![Some(1), None]))),
+        ("one", no_number("one", "invalid syntax")),
+        ("https://foo.bar", no_number("bar", "invalid syntax")),
+        ("1.+5", no_number("+5", "invalid syntax")),
+        (
+            "18446744073709551616",
+            no_number("18446744073709551616", "value out of range"),
+        ),
     ] {
         assert_eq!(Wish::of(text), expected, "{text:?}");
     }
@@ -134,13 +142,14 @@ fn ver_40_53_wishes() {
 #[test]
 fn va_3_12_defaults() {
     let kubernetes = listed("1.32.1(P) 1.31.4(S) 1.31.2(D)");
-    let default = |prefix: &[u64]| default_kubernetes(&view(&kubernetes), prefix).map(|own| own.text.to_owned());
+    let wish = |prefix: &[u64]| -> Vec<Option<u64>> { prefix.iter().copied().map(Some).collect() };
+    let default = |prefix: &[u64]| default_kubernetes(&view(&kubernetes), &wish(prefix)).map(|own| own.text.to_owned());
     assert_eq!(default(&[1, 32]), None, "VA-1");
     for prefix in [vec![1, 31], vec![1], vec![]] {
         assert_eq!(default(&prefix).as_deref(), Some("1.31.4"), "VA-3");
     }
     let images = listed("1592.3.0 1592.4.0(D) 1877.0.0");
-    let default = |prefix: &[u64]| default_machine_image(&view(&images), prefix).map(|own| own.text.to_owned());
+    let default = |prefix: &[u64]| default_machine_image(&view(&images), &wish(prefix)).map(|own| own.text.to_owned());
     assert_eq!(default(&[1592]).as_deref(), Some("1592.3.0"), "VA-12");
     assert_eq!(default(&[]).as_deref(), Some("1877.0.0"));
     let expired = listed("1.0.0(D) 1.1.0†");

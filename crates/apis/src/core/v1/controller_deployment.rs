@@ -59,11 +59,19 @@ pub struct HelmControllerDeployment {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OCIRepository {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::wire::local_reference"
+    )]
     pub ca_bundle_secret_ref: Option<k8s_openapi::api::core::v1::LocalObjectReference>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::wire::local_reference"
+    )]
     pub pull_secret_ref: Option<k8s_openapi::api::core::v1::LocalObjectReference>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ref_: Option<String>,

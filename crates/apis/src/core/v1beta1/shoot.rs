@@ -718,12 +718,9 @@ pub struct KubeletConfig {
     pub memory_swap: Option<MemorySwapConfiguration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_pids_limit: Option<i64>,
-    #[serde(
-        default,
-        deserialize_with = "crate::wire::null_as_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub preloaded_images_verification_allowlist: Vec<String>,
+    /// An empty list is another than none until the object is stored: it may only be set where one with elements may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preloaded_images_verification_allowlist: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protect_kernel_defaults: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

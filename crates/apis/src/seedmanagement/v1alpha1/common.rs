@@ -28,20 +28,22 @@ pub struct GardenletDeployment {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub additional_volume_mounts: Vec<k8s_openapi::api::core::v1::VolumeMount>,
+    /// `Volume`s as Go writes them: nothing here looks into them.
     #[serde(
         default,
         deserialize_with = "crate::wire::null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub additional_volumes: Vec<k8s_openapi::api::core::v1::Volume>,
+    pub additional_volumes: Vec<serde_json::Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enable_health_probes: Option<bool>,
+    /// `EnvVar`s as Go writes them: nothing here looks into them.
     #[serde(
         default,
         deserialize_with = "crate::wire::null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub env: Vec<k8s_openapi::api::core::v1::EnvVar>,
+    pub env: Vec<serde_json::Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<Image>,
     #[serde(

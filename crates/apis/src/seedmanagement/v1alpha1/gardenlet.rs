@@ -55,22 +55,24 @@ pub struct GardenletSelfDeployment {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub additional_volume_mounts: Vec<k8s_openapi::api::core::v1::VolumeMount>,
+    /// `Volume`s as Go writes them: nothing here looks into them.
     #[serde(
         default,
         deserialize_with = "crate::wire::null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub additional_volumes: Vec<k8s_openapi::api::core::v1::Volume>,
+    pub additional_volumes: Vec<serde_json::Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component_image_vector_overwrite: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enable_health_probes: Option<bool>,
+    /// `EnvVar`s as Go writes them: nothing here looks into them.
     #[serde(
         default,
         deserialize_with = "crate::wire::null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub env: Vec<k8s_openapi::api::core::v1::EnvVar>,
+    pub env: Vec<serde_json::Value>,
     #[serde(default, deserialize_with = "crate::wire::null_as_default")]
     pub helm: GardenletHelm,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,7 +115,11 @@ pub struct GardenletSpec {
     pub config: Option<serde_json::Value>,
     #[serde(default, deserialize_with = "crate::wire::null_as_default")]
     pub deployment: GardenletSelfDeployment,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::wire::local_reference"
+    )]
     pub kubeconfig_secret_ref: Option<k8s_openapi::api::core::v1::LocalObjectReference>,
 }
 

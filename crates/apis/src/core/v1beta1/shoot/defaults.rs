@@ -363,6 +363,13 @@ fn default_worker(worker: &mut Worker, provider_type: &str) {
 
 /// The form in which a shoot is stored, [GAPI-38]: after validation.
 pub fn canonicalize_shoot(shoot: &mut Shoot) {
+    let workers = shoot.spec.provider.workers.iter_mut();
+    let of_pools = workers.filter_map(|worker| worker.kubernetes.as_mut()?.kubelet.as_mut());
+    for kubelet in of_pools.chain(&mut shoot.spec.kubernetes.kubelet) {
+        kubelet
+            .preloaded_images_verification_allowlist
+            .take_if(|list| list.is_empty());
+    }
     if let Some(autoscaler) = &mut shoot.spec.kubernetes.cluster_autoscaler {
         autoscaler.max_empty_bulk_delete = None;
     }

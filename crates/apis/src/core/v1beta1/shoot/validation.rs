@@ -4,6 +4,7 @@
 
 mod components;
 mod control_planes;
+mod image_patterns;
 mod kubelet;
 mod kubernetes;
 mod kubernetes_features;

@@ -13,7 +13,9 @@ use crate::constants::GARDEN_NAMESPACE;
 use crate::core::v1beta1::{
     ACCEPTED_ISSUERS, ShootSpec, keeps_accepted_issuers, validate_shoot_spec, validate_shoot_spec_update,
 };
-use crate::validation::{immutable, non_negative, object_meta, object_meta_update, shown};
+use crate::validation::{
+    IMMUTABLE, go_json, go_list, go_members, go_struct, immutable, non_negative, object_meta, object_meta_update, shown,
+};
 
 /// Fills in what the user left out; of the templates, what gardenlets' deployments leave out.
 pub fn default_managed_seed_set(set: &mut ManagedSeedSet) {
@@ -65,10 +67,13 @@ pub fn validate_managed_seed_set(set: &ManagedSeedSet) -> ErrorList {
         ));
     }
     if !empty {
+        let at = path.child("selector");
         errors.extend(gardener_apimachinery::meta::validate_label_selector(
             &spec.selector,
-            &path.child("selector"),
+            &at,
         ));
+        let unusable = selector::unusable(&spec.selector);
+        errors.extend(unusable.map(|why| Error::literal(&at, go_selector(&spec.selector), why)));
     }
     errors.extend(template(spec, &path.child("template")));
     errors.extend(shoot_template(spec, &path.child("shootTemplate")));
@@ -139,7 +144,9 @@ fn shoot_template(spec: &ManagedSeedSetSpec, path: &Path) -> ErrorList {
 /// The labels of a template are such that the set finds what is made of it.
 fn labels(wanted: &LabelSelector, labels: Option<&BTreeMap<String, String>>, template: &Path) -> ErrorList {
     let selector = selector::LabelSelector::from(wanted);
-    match selector.is_empty() || selector.matches(labels.unwrap_or(&BTreeMap::new())) {
+    let finds = || selector.is_empty() || selector.matches(labels.unwrap_or(&BTreeMap::new()));
+    // what can be no selector says nothing of labels
+    match selector::unusable(wanted).is_some() || finds() {
         true => ErrorList::new(),
         false => vec![Error::invalid(
             &template.child("metadata.labels"),
@@ -149,15 +156,40 @@ fn labels(wanted: &LabelSelector, labels: Option<&BTreeMap<String, String>>, tem
     }
 }
 
+/// A selector as Go prints it.
+fn go_selector(selector: &LabelSelector) -> String {
+    let labels = selector.match_labels.as_ref().filter(|own| !own.is_empty());
+    let expressions = selector.match_expressions.as_ref().filter(|own| !own.is_empty());
+    let expressions = expressions.map(|expressions| {
+        go_list(expressions, |own| {
+            let values = own.values.as_ref().filter(|values| !values.is_empty());
+            let always = [
+                ("key", own.key.as_str().into()),
+                ("operator", own.operator.as_str().into()),
+            ];
+            go_struct(
+                &always
+                    .into_iter()
+                    .chain(values.map(|values| ("values", shown(values))))
+                    .collect::<Vec<_>>(),
+            )
+        })
+    });
+    let members = labels.map(|labels| ("matchLabels", go_json(labels)));
+    let members = members
+        .into_iter()
+        .chain(expressions.map(|own| ("matchExpressions", own)));
+    go_members(&members.collect::<Vec<_>>())
+}
+
 /// Checks a change of a managed seed set.
 pub fn validate_managed_seed_set_update(new: &ManagedSeedSet, old: &ManagedSeedSet) -> ErrorList {
     let mut errors = object_meta_update(&new.metadata, &old.metadata);
     let path = Path::new("spec");
-    errors.extend(immutable(
-        &new.spec.selector,
-        &old.spec.selector,
-        &path.child("selector"),
-    ));
+    if new.spec.selector != old.spec.selector {
+        let shown = go_selector(&new.spec.selector);
+        errors.push(Error::literal(&path.child("selector"), shown, IMMUTABLE));
+    }
     errors.extend(immutable(
         &new.spec.revision_history_limit,
         &old.spec.revision_history_limit,
@@ -301,6 +333,40 @@ mod tests {
                 "spec.shootTemplate.spec.region: Invalid value: \"there\": field is immutable",
                 "spec.shootTemplate.spec.kubernetes.version: Forbidden: kubernetes version downgrade is not supported",
                 "spec.shootTemplate.spec.networking.nodes: Invalid value: \"10.2.0.0/16\": field is immutable",
+            ]
+        );
+    }
+
+    #[test]
+    fn val_ms2_selectors() {
+        let set = |selector: serde_json::Value| -> ManagedSeedSet {
+            serde_json::from_value(
+                serde_json::json!({"metadata": {"name": "m", "namespace": "garden"}, "spec": {
+                "selector": selector, "template": {"metadata": {"labels": {"c": "d"}}}}}),
+            )
+            .unwrap()
+        };
+        let old = set(serde_json::json!({"matchLabels": {"a": "b"}}));
+        let told = |selector: serde_json::Value| -> Vec<String> {
+            let found = validate_managed_seed_set_update(&set(selector), &old).into_iter();
+            let found = found.map(|error| error.to_string());
+            found.filter(|text| text.contains("elector")).collect()
+        };
+        let shown =
+            "Invalid value: {\"matchLabels\":{\"a\":\"b\"},\"matchExpressions\":[{\"key\":\"x\",\"operator\":\"\"}]}";
+        assert_eq!(
+            told(serde_json::json!({"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "x", "operator": ""}]})),
+            [
+                format!("spec.selector: {shown}: field is immutable"),
+                "spec.selector.matchExpressions[0].operator: Invalid value: \"\": not a valid selector operator".into(),
+                format!("spec.selector: {shown}: \"\" is not a valid label selector operator"),
+            ]
+        );
+        assert_eq!(
+            told(serde_json::json!({"matchLabels": {"a": "b"}})),
+            [
+                "spec.template.metadata.labels: Invalid value: {\"c\":\"d\"}: selector does not match template labels",
+                "spec.shootTemplate.metadata.labels: Invalid value: null: selector does not match template labels",
             ]
         );
     }

@@ -4,6 +4,7 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::quantity::Amount;
 
 use super::super::{KubeletConfig, KubeletConfigEviction};
+use super::image_patterns::wrong_pattern;
 use super::kubernetes_features::feature_gates;
 use crate::Duration;
 use crate::validation::{non_negative, non_negative_quantity};
@@ -112,7 +113,7 @@ pub(super) fn validate_kubelet(config: &KubeletConfig, version: &str, path: &Pat
             ("imagefsAvailable", grace.image_fs_available),
             ("imagefsInodesFree", grace.image_fs_inodes_free),
             ("nodefsAvailable", grace.node_fs_available),
-            ("nodefsInodesFree", grace.node_fs_inodes_free),
+            ("imagefsInodesFree", grace.image_fs_inodes_free),
         ] {
             errors.extend(duration(value, &at.child(name)));
         }
@@ -270,11 +271,20 @@ fn verification(config: &KubeletConfig, version: &str, path: &Path) -> ErrorList
             errors.push(Error::not_supported(&at, policy, &POLICIES));
         }
     }
-    if !config.preloaded_images_verification_allowlist.is_empty() && policy != Some("NeverVerifyAllowlistedImages") {
+    let Some(allowed) = &config.preloaded_images_verification_allowlist else {
+        return errors;
+    };
+    let at = path.child("preloadedImagesVerificationAllowlist");
+    if policy != Some("NeverVerifyAllowlistedImages") {
         errors.push(Error::forbidden(
-            &path.child("preloadedImagesVerificationAllowlist"),
+            &at,
             "preloadedImagesVerificationAllowlist may only be set when imagePullCredentialsVerificationPolicy is set to NeverVerifyAllowlistedImages",
         ));
+        return errors;
+    }
+    for (i, pattern) in allowed.iter().enumerate() {
+        let wrong = wrong_pattern(pattern);
+        errors.extend(wrong.map(|why| Error::invalid(&at.index(i), pattern.as_str(), why)));
     }
     errors
 }

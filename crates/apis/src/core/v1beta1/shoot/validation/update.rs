@@ -39,11 +39,12 @@ pub(super) fn force_deletion(new: &Shoot, old: Option<&Shoot>) -> ErrorList {
     if before {
         return ErrorList::new();
     }
+    let mut errors = ErrorList::new();
     if !new.in_deletion() {
-        return vec![Error::forbidden(
+        errors.push(Error::forbidden(
             &path,
             "force-deletion annotation cannot be set when Shoot deletionTimestamp is nil",
-        )];
+        ));
     }
     let allowed = new
         .status
@@ -51,17 +52,16 @@ pub(super) fn force_deletion(new: &Shoot, old: Option<&Shoot>) -> ErrorList {
         .iter()
         .flat_map(|error| &error.codes)
         .any(|code| FORCE_DELETION_CODES.contains(&code.as_str()));
-    if allowed {
-        ErrorList::new()
-    } else {
-        vec![Error::forbidden(
+    if !allowed {
+        errors.push(Error::forbidden(
             &path,
             format!(
                 "force-deletion annotation cannot be set when Shoot status does not contain one of these error codes: [{}]",
                 FORCE_DELETION_CODES.join(" ")
             ),
-        )]
+        ));
     }
+    errors
 }
 
 /// Checks a change of the spec, of a shoot's own or of a template's. `in_deletion`: whether the object is to go.

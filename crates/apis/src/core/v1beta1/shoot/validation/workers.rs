@@ -246,7 +246,8 @@ fn is_percentage(text: &str) -> bool {
 fn share(value: &IntOrString) -> i64 {
     match value {
         IntOrString::Int(number) => i64::from(*number),
-        IntOrString::String(text) => text.strip_suffix('%').unwrap_or(text).parse().unwrap_or_default(),
+        IntOrString::String(text) if is_percentage(text) => text.trim_end_matches('%').parse().unwrap_or(i64::MAX),
+        IntOrString::String(text) => text.parse().unwrap_or_default(),
     }
 }
 

@@ -123,6 +123,14 @@ fn val_p_words_of_upstream() {
     );
     says(
         "VAL-P6",
+        worker(json!({"maxSurge": "-5%", "maxUnavailable": 0})),
+        &[
+            &format!("{at}.maxSurge: Invalid value: \"-5%\": must be an integer or percentage (e.g '5%')"),
+            &format!("{at}.maxUnavailable: Invalid value: 0: may not be 0 when `maxSurge` is 0"),
+        ],
+    );
+    says(
+        "VAL-P6",
         worker(json!({"maxSurge": "5", "maxUnavailable": "101%"})),
         &[
             &format!("{at}.maxSurge: Invalid value: \"5\": must be an integer or percentage (e.g '5%')"),
@@ -366,5 +374,40 @@ fn val_u_words_of_upstream() {
             "spec.provider.workers[0].kubernetes.version: Invalid value: \"\": cannot validate kubernetes version upgrade because it is unset"
         ],
         "VAL-U2"
+    );
+}
+
+/// A list of images that may be used without credentials is looked at only where the policy asks for one; an empty one is one, too. Of the
+/// grace periods upstream looks at that of images' inodes twice, and at that of nodes' never.
+#[test]
+fn val_l_words_of_upstream() {
+    let kubelet = |config: Value| json!({"spec": {"kubernetes": {"version": "1.35.0", "kubelet": config}}});
+    let at = "spec.kubernetes.kubelet";
+    let misplaced = format!(
+        "{at}.preloadedImagesVerificationAllowlist: Forbidden: preloadedImagesVerificationAllowlist may only be set when imagePullCredentialsVerificationPolicy is set to NeverVerifyAllowlistedImages"
+    );
+    for list in [json!([]), json!(["a", "b*"])] {
+        says(
+            "VAL-L8",
+            kubelet(json!({"preloadedImagesVerificationAllowlist": list})),
+            &[&misplaced],
+        );
+    }
+    says(
+        "VAL-L8",
+        kubelet(
+            json!({"imagePullCredentialsVerificationPolicy": "NeverVerifyAllowlistedImages",
+            "preloadedImagesVerificationAllowlist": ["a", "b*"]}),
+        ),
+        &[&format!(
+            "{at}.preloadedImagesVerificationAllowlist[1]: Invalid value: \"b*\": not a valid wildcard pattern, only patterns ending with '/*' are allowed"
+        )],
+    );
+    let negative =
+        format!("{at}.evictionSoftGracePeriod.imagefsInodesFree: Invalid value: \"-1s\": must be non-negative");
+    says(
+        "VAL-L3",
+        kubelet(json!({"evictionSoftGracePeriod": {"imageFSInodesFree": "-1s", "nodeFSInodesFree": "-1s"}})),
+        &[&negative, &negative],
     );
 }

@@ -537,9 +537,14 @@ mod tests {
     impl LogicalCluster {
         /// A cluster for unit tests, with the built-in kinds and no objects.
         pub(crate) fn in_memory() -> Arc<Self> {
+            Self::in_memory_with(Options::default())
+        }
+
+        /// As [`Self::in_memory`], with a store of these options.
+        pub(crate) fn in_memory_with(options: Options) -> Arc<Self> {
             let (resources, documents) = kubernetes::resources().unwrap();
             let server = Server::new(Shared {
-                store: Arc::new(MemoryStore::new(object::stamp, Options::default())),
+                store: Arc::new(MemoryStore::new(object::stamp, options)),
                 clock: Clock::starting_at(Timestamp::UNIX_EPOCH),
                 chance: Chance::seeded(1),
             });

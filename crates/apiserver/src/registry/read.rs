@@ -165,7 +165,7 @@ pub struct Page {
     pub remaining: Option<u64>,
 }
 
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct Continue {
     #[serde(rename = "v")]
@@ -450,5 +450,126 @@ pub(crate) fn read_error(error: ReadError) -> ApiError {
             message: Some("Too large resource version".into()),
             field: None,
         }]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gardener_store::{Change, Expect};
+    use serde_json::json;
+
+    use super::*;
+    use crate::cluster::LogicalCluster;
+    use crate::object;
+    use crate::user::UserInfo;
+
+    /// The config maps of a namespace, in a cluster that remembers their last two changes.
+    struct ConfigMaps {
+        scope: Scope,
+    }
+
+    impl ConfigMaps {
+        async fn named(names: &[&str]) -> Self {
+            let cluster = LogicalCluster::in_memory_with(gardener_store::Options {
+                events_per_topic: 2,
+                ..Default::default()
+            });
+            let definition = cluster.find("", "configmaps").unwrap();
+            let config_maps = Self {
+                scope: Scope {
+                    cluster,
+                    definition,
+                    version: "v1".into(),
+                    namespace: "default".into(),
+                    name: String::new(),
+                    subresource: String::new(),
+                    user: Arc::new(UserInfo::default()),
+                    admitted: true,
+                    with_collection: false,
+                    refused_with: Arc::default(),
+                },
+            };
+            for name in names {
+                config_maps.write(name).await;
+            }
+            config_maps
+        }
+
+        async fn write(&self, name: &str) {
+            let object = json!({"metadata": {"name": name, "namespace": "default"}});
+            let put = Change::Put {
+                key: self.scope.key(name),
+                expect: Expect::Any,
+                value: object::encode(&object),
+            };
+            self.scope.cluster.store().commit(put).await.unwrap();
+        }
+
+        /// Writes so often that no earlier revision is remembered.
+        async fn compact(&self) {
+            for _ in 0..4 {
+                self.write("z").await;
+            }
+        }
+
+        /// A page of one object: its name and the whole page.
+        fn page(&self, continue_token: Option<String>) -> Result<(String, Page), ApiError> {
+            let query = ListQuery {
+                limit: Some(1),
+                continue_token,
+                ..ListQuery::default()
+            };
+            let page = self.scope.list(&query)?;
+            let name = page.entries[0].key.path.rsplit('/').next().unwrap().to_owned();
+            Ok((name, page))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_list_whose_revision_is_compacted_can_be_continued_inconsistently() {
+        let config_maps = ConfigMaps::named(&["a", "b", "c"]).await;
+        let (name, first) = config_maps.page(None).unwrap();
+        assert_eq!(name, "a");
+        let stale = first.continue_token;
+        assert_eq!(config_maps.page(stale.clone()).unwrap().0, "b", "it is remembered");
+
+        config_maps.write("a2").await;
+        config_maps.compact().await;
+        let error = config_maps.page(stale).err().unwrap();
+        assert_eq!((error.code(), error.reason()), (410, "Expired"));
+        assert_eq!(error.message(), CONTINUE_TOO_OLD);
+        let offered = error.status().metadata.continue_.clone();
+        assert_eq!(
+            read_token(offered.as_deref().unwrap()).unwrap(),
+            Continue {
+                version: TOKEN_VERSION.into(),
+                revision: -1,
+                after: "a\0".into(),
+            }
+        );
+
+        let (name, second) = config_maps.page(offered).unwrap();
+        assert_eq!(name, "a2", "the newest state, from where the first page ended");
+        assert_eq!(second.revision, config_maps.scope.cluster.store().revision());
+        let (name, _) = config_maps.page(second.continue_token).unwrap();
+        assert_eq!(name, "b", "and on, consistently from here");
+    }
+
+    #[tokio::test]
+    async fn a_list_at_a_compacted_revision_has_nothing_to_continue() {
+        let config_maps = ConfigMaps::named(&["a", "b"]).await;
+        let revision = config_maps.scope.cluster.store().revision();
+        let exact = ListQuery {
+            limit: Some(1),
+            resource_version: Some(revision.to_string()),
+            resource_version_match: Some("Exact".into()),
+            ..ListQuery::default()
+        };
+        assert_eq!(config_maps.scope.list(&exact).unwrap().entries.len(), 1);
+        config_maps.compact().await;
+        let error = config_maps.scope.list(&exact).err().unwrap();
+        assert_eq!((error.code(), error.reason()), (410, "Expired"));
+        assert_eq!(error.message(), "The resourceVersion for the provided list is too old.");
+        assert_eq!(error.status().metadata.continue_, None);
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write as _};
 
 /// The content type of what [`Text`] makes.
-pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
 
 /// Families of metrics, one after the other. Writing into a text cannot fail.
 #[derive(Debug, Default)]

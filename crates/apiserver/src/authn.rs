@@ -142,19 +142,14 @@ impl Authenticator {
         if let Some(user) = &caller.certificate {
             return Ok(user.clone());
         }
-        if let Some(header) = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()) {
-            let token = header
-                .strip_prefix("Bearer ")
-                .or_else(|| header.strip_prefix("bearer "))
-                .map(str::trim)
-                .filter(|token| !token.is_empty());
-            return match (token, reviewer) {
-                (Some(token), Some(reviewer)) => reviewer.user(token).await,
-                (Some(token), None) => {
+        let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        if let Some(token) = header.and_then(bearer_token) {
+            return match reviewer {
+                Some(reviewer) => reviewer.user(token).await,
+                None => {
                     let found = self.token_user(cluster, token, &[]);
                     found.map(|(user, _)| user).map_err(|_| ApiError::unauthorized())
                 }
-                (None, _) => Err(ApiError::unauthorized()),
             };
         }
         if anonymous && !caller.refused_certificate {
@@ -218,6 +213,14 @@ impl Authenticator {
         }
         service_account_user(cluster, &claims).map(|user| (user, good_for))
     }
+}
+
+/// The token in an `Authorization` header. One of another kind, or without a token, says nothing of who asks.
+fn bearer_token(header: &str) -> Option<&str> {
+    let mut parts = header.trim().splitn(3, ' ');
+    let scheme = parts.next()?;
+    let token = parts.next().filter(|token| !token.is_empty())?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token)
 }
 
 /// Why a token stands for nobody.
@@ -350,4 +353,25 @@ fn bootstrap_user(cluster: &LogicalCluster, token: &str) -> Option<UserInfo> {
             .filter(|group| group.starts_with("system:bootstrappers:")),
     );
     Some(UserInfo::new(&format!("system:bootstrap:{id}"), &groups))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_without_a_bearer_token_say_nothing() {
+        for (header, token) in [
+            ("Bearer a", Some("a")),
+            ("bearer a", Some("a")),
+            ("  BEARER a b ", Some("a")),
+            ("Bearer", None),
+            ("Bearer ", None),
+            ("Bearer  a", None),
+            ("Basic YTpi", None),
+            ("", None),
+        ] {
+            assert_eq!(bearer_token(header), token, "{header:?}");
+        }
+    }
 }

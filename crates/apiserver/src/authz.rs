@@ -11,8 +11,9 @@ mod webhook;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::{self, go_quote};
 use gardener_apimachinery::metrics::Text;
-use gardener_apimachinery::{ApiError, field};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use crate::cluster::LogicalCluster;
@@ -115,6 +116,25 @@ impl From<Undecided> for ApiError {
     }
 }
 
+/// Why not all rules of a user can be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unresolved {
+    /// What went wrong.
+    pub why: String,
+    /// Whether there may be more that is allowed; otherwise what is missing allows nothing.
+    pub is_incomplete: bool,
+}
+
+impl Unresolved {
+    /// An authorizer that cannot tell its rules.
+    pub(crate) fn silent(why: &str) -> Self {
+        Self {
+            why: why.to_owned(),
+            is_incomplete: true,
+        }
+    }
+}
+
 /// Decides.
 #[async_trait]
 pub trait Authorizer: Send + Sync + 'static {
@@ -135,8 +155,8 @@ pub trait Authorizer: Send + Sync + 'static {
     /// Tells what it has counted, in families of their own.
     fn tell(&self, _: &mut Text) {}
 
-    /// Tells the rules by which it allows a user something in a namespace and cluster-wide. Gives why there may be more, if there may.
-    fn rules(&self, _: &LogicalCluster, _: &UserInfo, _: &str, _: &mut dyn FnMut(&PolicyRule)) -> Vec<&'static str> {
+    /// Tells the rules by which it allows a user something in a namespace and cluster-wide. Gives what it could not tell.
+    fn rules(&self, _: &LogicalCluster, _: &UserInfo, _: &str, _: &mut dyn FnMut(&PolicyRule)) -> Vec<Unresolved> {
         Vec::new()
     }
 }
@@ -212,7 +232,7 @@ impl Authorizer for Union {
         user: &UserInfo,
         namespace: &str,
         visit: &mut dyn FnMut(&PolicyRule),
-    ) -> Vec<&'static str> {
+    ) -> Vec<Unresolved> {
         let all = self.0.iter();
         all.flat_map(|own| own.rules(cluster, user, namespace, visit)).collect()
     }
@@ -235,10 +255,15 @@ impl Authorizer for OpenPaths {
     }
 }
 
+/// A text that no browser takes for HTML.
+pub(crate) fn without_markup(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
 /// The 403 message of a refused request, without the resource's name in front.
 pub fn forbidden_message(attributes: &Attributes<'_>, reason: &str) -> String {
-    let user = &attributes.user.name;
-    let mut message = if attributes.is_resource {
+    let (user, verb) = (go_quote(&attributes.user.name), attributes.verb);
+    let message = if attributes.is_resource {
         let resource = if attributes.subresource.is_empty() {
             attributes.resource.to_owned()
         } else {
@@ -247,15 +272,14 @@ pub fn forbidden_message(attributes: &Attributes<'_>, reason: &str) -> String {
         let place = if attributes.namespace.is_empty() {
             "at the cluster scope".to_owned()
         } else {
-            format!("in the namespace {:?}", attributes.namespace)
+            format!("in the namespace {}", go_quote(attributes.namespace))
         };
-        format!(
-            "User {user:?} cannot {} resource {resource:?} in API group {:?} {place}",
-            attributes.verb, attributes.group
-        )
+        let (resource, group) = (go_quote(&resource), go_quote(attributes.group));
+        format!("User {user} cannot {verb} resource {resource} in API group {group} {place}")
     } else {
-        format!("User {user:?} cannot {} path {:?}", attributes.verb, attributes.path)
+        format!("User {user} cannot {verb} path {}", go_quote(attributes.path))
     };
+    let mut message = without_markup(&message);
     if !reason.is_empty() {
         message.push_str(": ");
         message.push_str(reason);

@@ -9,7 +9,7 @@ use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
 use gardener_store::{Entry, Key, ListOptions, Store};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::rbac::v1::PolicyRule;
+use k8s_openapi::api::rbac::v1::{PolicyRule, RoleRef};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +20,7 @@ use crate::authz::{Attributes as AuthzAttributes, Authorizer, Decision};
 use crate::crd::shapes::Shapes;
 use crate::definition::{Admission, Definition, Kept, Lister, Version, Which};
 use crate::elsewhere::Elsewhere;
+use crate::impersonation::LastModes;
 use crate::metrics::Metrics;
 use crate::object::{self, Head};
 use crate::policies::Policies;
@@ -131,6 +132,7 @@ pub struct LogicalCluster {
     metrics: Metrics,
     webhooks: Webhooks,
     policies: Policies,
+    last_modes: LastModes,
     aggregation: Aggregation,
 }
 
@@ -157,6 +159,7 @@ impl LogicalCluster {
             metrics: Metrics::default(),
             webhooks: Webhooks::default(),
             policies: Policies::default(),
+            last_modes: LastModes::default(),
             aggregation: Aggregation::default(),
         });
         cluster.reload_custom_resources();
@@ -191,6 +194,11 @@ impl LogicalCluster {
     /// The cluster's setup.
     pub fn config(&self) -> &ClusterConfig {
         &self.config
+    }
+
+    /// In which way its users impersonated others last.
+    pub(crate) fn last_modes(&self) -> &LastModes {
+        &self.last_modes
     }
 
     /// What the cluster's API counts of itself.
@@ -506,13 +514,13 @@ impl Lister for LogicalCluster {
         matches!(self.config.authorizer.authorize(self, &attributes), Decision::Allow)
     }
 
-    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Vec<PolicyRule> {
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> (Vec<PolicyRule>, Vec<RoleRef>) {
         let mut rules = Vec::new();
-        crate::rbac::visit_rules(self, user, namespace, &mut |rule| {
+        let visited = crate::rbac::visit_rules(self, user, namespace, &mut |rule| {
             rules.push(rule.clone());
             false
         });
-        rules
+        (rules, visited.absent)
     }
 
     fn token_settings(&self) -> crate::authn::Settings {

@@ -11,7 +11,7 @@ use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{self, ErrorList};
 use gardener_schema::Schema;
 use gardener_store::Topic;
-use k8s_openapi::api::rbac::v1::PolicyRule;
+use k8s_openapi::api::rbac::v1::{PolicyRule, RoleRef};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
@@ -308,8 +308,8 @@ pub trait Lister: Send + Sync {
     }
     /// Whether `user` may do `verb`; asks the cluster's authorizer.
     fn allowed(&self, user: &UserInfo, verb: &str, group: &str, resource: &str, namespace: &str, name: &str) -> bool;
-    /// The rules of roles that apply to a user in a namespace and everywhere.
-    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Vec<PolicyRule>;
+    /// The rules of roles that apply to a user in a namespace and everywhere, and which of those roles are not there.
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> (Vec<PolicyRule>, Vec<RoleRef>);
     /// Takes a value that must be unique, such as an address, until the object that has it is stored or some seconds passed. False if a request
     /// that is still running took it.
     fn reserve(&self, value: &str, now: Timestamp) -> bool;
@@ -354,17 +354,30 @@ pub trait Strategy: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Subresources besides the status that are the object itself: read and written as it is, but for [`Self::prepare_view`].
+    /// Subresources besides the status that are the object itself: read and written as it is, but for [`Self::update_view`].
     fn views(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Prepares a change that comes through one of [`Self::views`], in place of [`Self::prepare_for_update`]. The status is as it was sent.
+    /// What can be done with one of [`Self::views`].
+    fn view_verbs(&self) -> &'static [&'static str] {
+        &["get", "patch", "update"]
+    }
+
+    /// Prepares a change that comes through one of [`Self::views`], and finds what is wrong with it, in place of [`Self::prepare_for_update`]
+    /// and [`Self::validate_update`]. The status is as it was sent.
     ///
     /// # Errors
     /// Refuses what cannot be prepared.
-    fn prepare_view(&self, context: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<(), ApiError> {
-        self.prepare_for_update(context, object, old)
+    fn update_view(
+        &self,
+        view: &str,
+        context: &Context<'_>,
+        object: &mut Draft,
+        old: &Draft,
+    ) -> Result<ErrorList, ApiError> {
+        self.prepare_for_update(context, object, old)?;
+        Ok(self.validate_update(context, object, old))
     }
 
     /// Finds what is wrong with a change of the main resource.
@@ -732,11 +745,6 @@ pub enum Effect {
     Text(String),
     /// Answer that there is nothing to tell; nothing is stored.
     Nothing,
-    /// Store this as the parent's new state (through validation and admission of the main resource), and answer it.
-    Store(Value),
-    /// Store this as the parent's new state, and answer it. The second value is what was asked for: who asks owns that, also where it is not
-    /// what the subresource changes.
-    StoreOfAsked(Value, Value),
     /// Store this as the parent's new state, and answer the second value.
     StoreAndAnswer(Value, Value),
     /// Delete the parent.
@@ -765,7 +773,7 @@ pub trait Subresource: Send + Sync + 'static {
     /// Group, version and kind of the body, for discovery.
     fn kind(&self) -> (&'static str, &'static str, &'static str);
 
-    /// Verbs: `create`, `update`, `get`, `patch`.
+    /// Verbs: `create`, `get`.
     fn verbs(&self) -> &'static [&'static str] {
         &["create"]
     }
@@ -773,11 +781,6 @@ pub trait Subresource: Send + Sync + 'static {
     /// What is known of the body's kind, unless it is one of Kubernetes'.
     fn schema(&self) -> Option<Arc<Schema>> {
         None
-    }
-
-    /// Whether what an update sends is the parent, and read as it is.
-    fn takes_parent(&self) -> bool {
-        false
     }
 
     /// Whether managedFields of what is posted name its author.

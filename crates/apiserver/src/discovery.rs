@@ -244,14 +244,16 @@ pub(crate) fn subresources(definition: &Definition, version: &Version) -> Vec<Su
             verbs: own(&["get", "patch", "update"]),
         });
     }
-    let views = definition.strategy.views().iter().copied();
-    for name in views.chain(version.status.then_some("status")) {
+    let of_views = definition.strategy.view_verbs();
+    let views = definition.strategy.views().iter().map(|name| (*name, of_views));
+    let of_status: &[&str] = &["get", "patch", "update"];
+    for (name, verbs) in views.chain(version.status.then_some(("status", of_status))) {
         found.push(SubresourceInfo {
             name: name.to_owned(),
             group: definition.group.clone(),
             version: version.name.clone(),
             kind: version.kind.clone(),
-            verbs: own(&["get", "patch", "update"]),
+            verbs: own(verbs),
         });
     }
     // of custom resources the status stands first

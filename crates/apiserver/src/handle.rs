@@ -7,7 +7,6 @@ use bytes::Bytes;
 use futures::StreamExt;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
-use gardener_apimachinery::selector::FieldSelector;
 use http::header::{HeaderMap, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
@@ -23,6 +22,7 @@ use crate::definition::Definition;
 use crate::impersonation::impersonated;
 use crate::list::{self, ListOf, list_meta};
 use crate::metrics::{self, Asked, Watching};
+use crate::question::{self, Question};
 use crate::registry::{ListQuery, Page, Scope, Written, parse_revision};
 use crate::request::{self, Query, ResourcePath, Target};
 use crate::respond::{self, Body};
@@ -60,7 +60,6 @@ pub(crate) struct Call {
     pub(crate) closed: CancellationToken,
     pub(crate) user: Arc<UserInfo>,
     pub(crate) method: Method,
-    pub(crate) path: String,
     /// Path and query as they came.
     pub(crate) uri: String,
     pub(crate) query: Query,
@@ -160,7 +159,9 @@ where
             }
         }
     };
-    let user = impersonated(&cluster, user, &parts.headers).await?;
+    let target = request::target(&path);
+    let question = Question::of(&parts.method, &target, &query);
+    let user = impersonated(&cluster, user, &parts.headers, &question).await?;
     let limited = Limited::new(body, BODY_LIMIT);
     let body = match limited.collect().await {
         Ok(collected) => collected.to_bytes(),
@@ -173,13 +174,12 @@ where
         user: Arc::new(user),
         method: parts.method,
         query,
-        path,
         uri: parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
         headers: parts.headers,
         wanted,
         body,
     };
-    match request::target(&call.path) {
+    match target {
         Target::Other(path) => call.other(&path).await,
         // apart from the rest of the task, which is moved several times
         Target::Resource(resource) => Box::pin(call.counted(resource)).await,
@@ -246,32 +246,14 @@ impl Call {
             "it cannot be found out whether a request is allowed"
         );
         let told = format!("Internal Server Error: {}: {why}\n", go_quote(&self.uri));
-        let told = told.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        respond::text(StatusCode::INTERNAL_SERVER_ERROR, told)
+        respond::text(StatusCode::INTERNAL_SERVER_ERROR, authz::without_markup(&told))
     }
 
     /// Everything that is no resource: discovery, OpenAPI, health, version.
     async fn other(&self, path: &str) -> Result<Response<Body>, ApiError> {
-        let verb = match self.method {
-            Method::HEAD => "get".to_owned(),
-            _ => self.method.as_str().to_lowercase(),
-        };
         if !health::is_public(path) && !discovery::is_public(path, &self.user) {
-            let asked = Attributes {
-                user: &self.user,
-                verb: &verb,
-                group: "",
-                version: "",
-                resource: "",
-                subresource: "",
-                namespace: "",
-                name: "",
-                path,
-                is_resource: false,
-                field_selector: "",
-                label_selector: "",
-            };
-            if let Some(undecided) = self.authorize(&asked).await? {
+            let question = Question::of_path(&self.method, path);
+            if let Some(undecided) = self.authorize(&question.by(&self.user)).await? {
                 return Ok(undecided);
             }
         }
@@ -362,53 +344,13 @@ impl Call {
         path: ResourcePath,
         definition: Option<Arc<Definition>>,
     ) -> Result<Response<Body>, ApiError> {
+        let verb = question::verb(&self.method, &path, &self.query);
+        let question = Question::of_resource(&self.method, &path, &self.query);
+        if let Some(undecided) = self.authorize(&question.by(&self.user)).await? {
+            return Ok(undecided);
+        }
         if let Some(answer) = reviews::answer(self, &path).await? {
             return Ok(answer);
-        }
-        let watching = self.method == Method::GET
-            && (path.legacy_watch || path.name.is_empty() && self.query.flag("watch"))
-            && path.subresource.is_empty();
-        let verb = match (&self.method, path.name.is_empty()) {
-            _ if watching => "watch",
-            (&Method::GET | &Method::HEAD, true) => "list",
-            (&Method::GET | &Method::HEAD, false) => "get",
-            (&Method::POST, _) => "create",
-            (&Method::PUT, _) => "update",
-            (&Method::PATCH, _) => "patch",
-            (&Method::DELETE, true) => "deletecollection",
-            (&Method::DELETE, false) => "delete",
-            // not of any resource; refused once it is clear that the caller may know
-            _ => "",
-        };
-        // a list or watch of one name is a question about that name
-        let selected = self.query.get("fieldSelector").map(FieldSelector::parse);
-        let selected = selected.and_then(Result::ok);
-        let selected = selected.as_ref().and_then(|selector| selector.exact("metadata.name"));
-        let asked_name = if path.name.is_empty() && matches!(verb, "list" | "watch") {
-            selected.unwrap_or_default()
-        } else {
-            &path.name
-        };
-        let selector = |name: &str| match verb {
-            "list" | "watch" | "deletecollection" => self.query.get(name).unwrap_or_default(),
-            _ => "",
-        };
-        let asked = Attributes {
-            user: &self.user,
-            verb,
-            group: &path.group,
-            version: &path.version,
-            resource: &path.resource,
-            subresource: &path.subresource,
-            namespace: &path.namespace,
-            name: asked_name,
-            path: "",
-            is_resource: true,
-            field_selector: selector("fieldSelector"),
-            label_selector: selector("labelSelector"),
-        };
-        if let Some(undecided) = self.authorize(&asked).await? {
-            return Ok(undecided);
         }
         if let Some(backend) = self
             .cluster
@@ -527,6 +469,9 @@ impl Call {
             "list" => self.list(&scope).await,
             _ if !scope.subresource.is_empty() && scope.subresource != "status" && !scope.is_view() => {
                 self.subresource(&scope, verb).await
+            }
+            _ if scope.is_view() && !scope.definition.strategy.view_verbs().contains(&verb) => {
+                Err(ApiError::method_not_allowed())
             }
             "get" => {
                 if scope.subresource == "status" && !scope.spec()?.status {

@@ -52,12 +52,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use admission::{
-    CertificateSigning, CertificateSubjectRestriction, DefaultTolerationSeconds, NamespaceLifecycle, Priority,
-    ServiceAccountPlugin, plugins as admission_plugins,
+    CertificateApproval, CertificateSigning, CertificateSubjectRestriction, DefaultTolerationSeconds,
+    NamespaceLifecycle, Priority, ServiceAccountPlugin, plugins as admission_plugins,
 };
 pub use bootstrap::{BOOTSTRAP_NAMESPACES, BootstrapError, bootstrap, complete};
 pub use events::EVENT_TIME_TO_LIVE;
 pub use layout::EtcdLayout;
+pub(crate) use networking::domain_prefixed;
 
 use crate::cluster::ResourceSet;
 use crate::definition::{Column, Columns, Definition, Scale, Version};

@@ -43,6 +43,7 @@ mod options;
 pub mod policies;
 mod posted;
 pub mod protobuf;
+mod question;
 pub mod rbac;
 pub mod registry;
 pub mod request;

@@ -41,7 +41,7 @@ impl Call {
         let is_apply = is_patch && self.patch_kind().is_ok_and(|kind| kind == PatchKind::Apply);
         let manager = self.query.get("fieldManager").unwrap_or_default();
         let mut errors = ErrorList::new();
-        let force = self.query.get("force").map(|_| self.query.flag("force"));
+        let force = self.query.optional_flag("force");
         if is_apply && manager.is_empty() {
             let why = "is required for apply patch";
             errors.push(Error::required(&Path::new("fieldManager"), why));
@@ -129,10 +129,7 @@ impl Call {
                 .query
                 .has("propagationPolicy")
                 .then(|| text("propagationPolicy").unwrap_or_default()),
-            orphan_dependents: self
-                .query
-                .has("orphanDependents")
-                .then(|| self.query.flag("orphanDependents")),
+            orphan_dependents: self.query.optional_flag("orphanDependents"),
             dry_run: (!dry_run.is_empty()).then_some(dry_run),
             preconditions: (preconditions.uid.is_some() || preconditions.resource_version.is_some())
                 .then_some(preconditions),
@@ -141,6 +138,9 @@ impl Call {
 }
 
 fn delete_options_of(body: Value) -> Result<DeleteOptions, ApiError> {
+    if body.is_null() {
+        return Ok(DeleteOptions::default());
+    }
     if let Some(why) = unreadable(&body) {
         return Err(ApiError::bad_request(why));
     }

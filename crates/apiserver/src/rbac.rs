@@ -4,10 +4,11 @@ pub(crate) mod escalation;
 
 use std::sync::Arc;
 
+use gardener_apimachinery::field::{aggregate, go_quote};
 use k8s_openapi::api::rbac::v1::{PolicyRule, RoleRef, Subject};
 use serde::Deserialize;
 
-use crate::authz::{Attributes, Authorizer, Decision};
+use crate::authz::{Attributes, Authorizer, Decision, Unresolved};
 use crate::cluster::LogicalCluster;
 use crate::object::{self, Head};
 use crate::user::UserInfo;
@@ -34,13 +35,13 @@ struct Binding {
 
 impl Authorizer for Rbac {
     fn authorize(&self, cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Decision {
-        let allowed = visit_rules(cluster, attributes.user, attributes.namespace, &mut |rule| {
+        let visited = visit_rules(cluster, attributes.user, attributes.namespace, &mut |rule| {
             rule_allows(rule, attributes)
         });
-        if allowed {
-            Decision::Allow
-        } else {
-            Decision::NoOpinion(String::new())
+        match visited {
+            Visited { stopped: true, .. } => Decision::Allow,
+            Visited { absent, .. } if absent.is_empty() => Decision::NoOpinion(String::new()),
+            Visited { absent, .. } => Decision::NoOpinion(format!("RBAC: {}", aggregate(&told(&absent)))),
         }
     }
 
@@ -50,26 +51,41 @@ impl Authorizer for Rbac {
         user: &UserInfo,
         namespace: &str,
         visit: &mut dyn FnMut(&PolicyRule),
-    ) -> Vec<&'static str> {
-        visit_rules(cluster, user, namespace, &mut |rule| {
+    ) -> Vec<Unresolved> {
+        let visited = visit_rules(cluster, user, namespace, &mut |rule| {
             visit(rule);
             false
         });
-        Vec::new()
+        let absent = (!visited.absent.is_empty()).then(|| Unresolved {
+            why: aggregate(&told(&visited.absent)),
+            is_incomplete: false,
+        });
+        absent.into_iter().collect()
     }
 }
 
-/// Visits the rules that apply to a user in a namespace (and cluster-wide) until the visitor says stop. Answers whether it did.
+/// How a visit of rules ended.
+#[derive(Debug, Default)]
+pub struct Visited {
+    /// Whether the visitor said stop.
+    pub stopped: bool,
+    /// Which roles are bound but not there.
+    pub absent: Vec<RoleRef>,
+}
+
+/// Visits the rules that apply to a user in a namespace (and cluster-wide) until the visitor says stop.
 pub fn visit_rules(
     cluster: &LogicalCluster,
     user: &UserInfo,
     namespace: &str,
     visit: &mut dyn FnMut(&PolicyRule) -> bool,
-) -> bool {
-    if visit_bindings(cluster, user, "clusterrolebindings", "", visit) {
-        return true;
+) -> Visited {
+    let mut visited = Visited::default();
+    visit_bindings(cluster, user, "clusterrolebindings", "", visit, &mut visited);
+    if !visited.stopped && !namespace.is_empty() {
+        visit_bindings(cluster, user, "rolebindings", namespace, visit, &mut visited);
     }
-    !namespace.is_empty() && visit_bindings(cluster, user, "rolebindings", namespace, visit)
+    visited
 }
 
 fn visit_bindings(
@@ -78,9 +94,10 @@ fn visit_bindings(
     resource: &str,
     namespace: &str,
     visit: &mut dyn FnMut(&PolicyRule) -> bool,
-) -> bool {
+    visited: &mut Visited,
+) {
     let Some(definition) = cluster.find(GROUP, resource) else {
-        return false;
+        return;
     };
     for entry in cluster.entries(&definition, namespace) {
         let binding = Head::of(&entry, &definition).derive(|| object::parse::<Binding>(&entry));
@@ -93,15 +110,26 @@ fn visit_bindings(
         {
             continue;
         }
-        if rules_of(cluster, &binding.role_ref, namespace)
-            .iter()
-            .flatten()
-            .any(&mut *visit)
-        {
-            return true;
+        match rules_of(cluster, &binding.role_ref, namespace) {
+            Some(rules) if rules.iter().any(&mut *visit) => {
+                visited.stopped = true;
+                return;
+            }
+            Some(_) => {}
+            None => visited.absent.push(binding.role_ref.clone()),
         }
     }
-    false
+}
+
+/// How upstream's authorizer tells that bound roles are not there.
+fn told(absent: &[RoleRef]) -> Vec<String> {
+    let absent = absent.iter();
+    absent
+        .map(|role| {
+            let (kind, name) = (role.kind.to_lowercase(), go_quote(&role.name));
+            format!("{kind}.{GROUP} {name} not found")
+        })
+        .collect()
 }
 
 /// How upstream tells which binding allows what is asked; none when none does.

@@ -16,7 +16,7 @@ pub use patch::PatchKind;
 pub(crate) use patch::{by_operations, not_an_object, not_of_this_type, shown_patched};
 pub use read::{ListQuery, Page};
 pub(crate) use read::{parse_revision, read_error, sent_revision};
-pub(crate) use update::{Beside, keep_server_metadata};
+pub(crate) use update::Beside;
 
 use std::borrow::Cow;
 use std::sync::Arc;

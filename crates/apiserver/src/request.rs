@@ -116,6 +116,11 @@ impl Query {
         self.0.iter().any(|(k, _)| k == key)
     }
 
+    /// What a boolean parameter says, if it is there; without a value it says yes.
+    pub fn optional_flag(&self, key: &str) -> Option<bool> {
+        self.all(key).next().map(is_true)
+    }
+
     /// All values of a key.
     pub fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(k, _)| k == key).map(|(_, v)| v.as_str())
@@ -139,7 +144,7 @@ impl Query {
     /// # Errors
     /// 400 when the value is no number.
     pub fn number<T: std::str::FromStr>(&self, key: &str) -> Result<Option<T>, ApiError> {
-        match self.get(key) {
+        match self.all(key).next() {
             None => Ok(None),
             Some(text) => integer(text).map(Some),
         }

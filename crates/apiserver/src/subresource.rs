@@ -7,11 +7,11 @@ use gardener_store::Entry;
 use http::{Response, StatusCode};
 use serde_json::Value;
 
-use crate::decode::{self, Decoded, Format, Source};
+use crate::decode::{Decoded, Source};
 use crate::definition::{Effect, Lister as _, Removal};
 use crate::handle::Call;
 use crate::posted::Posted;
-use crate::registry::{DeleteOptions, Deleted, PatchKind, Scope, WriteOptions, by_operations};
+use crate::registry::{DeleteOptions, Deleted, Scope, WriteOptions};
 use crate::respond::{self, Body};
 use crate::user::{MASTERS, UserInfo};
 use crate::{connect, meta, object};
@@ -58,21 +58,8 @@ async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) 
         source,
     } = match verb {
         "get" => Decoded::from(serde_json::to_value(call.query.pairs()).unwrap_or(Value::Null)),
-        // a patch is read when there is something to patch
-        "patch" => Decoded::from(Value::Null),
         _ => call.decoded_kind(subresource.kind().2)?,
     };
-    if verb == "update" && subresource.takes_parent() {
-        let context = scope.context(call.cluster.clock().now(), options.dry_run);
-        scope.accept(&context, &mut sent, &options, &source, noted)?;
-    }
-    if verb == "update" {
-        match meta::name(&sent) {
-            "" => return Err(scope.no_name()),
-            own if own != scope.name => return Err(scope.other_name(own)),
-            _ => {}
-        }
-    }
     let posted = verb == "create";
     if posted {
         scope.check_posted(subresource.kind(), &sent)?;
@@ -114,30 +101,6 @@ async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) 
             Err(missing) => return Err(missing),
         };
         let parent = object::value_of(&entry);
-        let body = match verb {
-            "patch" => {
-                let patch = decode::decode(&call.body, Format::Yaml)?.value;
-                let mut current = parent.clone();
-                scope.to_requested(&mut current).await?;
-                let mut patched = match call.patch_kind()? {
-                    PatchKind::Json => by_operations(&current, &patch, &options)?,
-                    PatchKind::Strategic => match &scope.spec()?.schema {
-                        Some(schema) => gardener_merge::strategic(&current, &patch, schema).map_err(ApiError::from)?,
-                        None => return Err(ApiError::unsupported_media_type(&PatchKind::TYPES[..2])),
-                    },
-                    PatchKind::Merge | PatchKind::Apply => {
-                        gardener_merge::merge_patch(&current, &patch).map_err(ApiError::from)?
-                    }
-                };
-                if subresource.takes_parent()
-                    && let Some(schema) = &scope.spec()?.schema
-                {
-                    schema.drop_empty(&mut patched);
-                }
-                patched
-            }
-            _ => sent.clone(),
-        };
         // what is posted goes through admission itself, not as a change of its parent
         let body = match posted {
             true => {
@@ -145,10 +108,11 @@ async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) 
                     subresource.examine(&context, &scope.name, body)?;
                     subresource.prepare(&context, &parent, body)
                 };
-                let admitted = scope.admit_body(&context, &options, received(body), None, prepare, &mut warnings);
+                let body = received(sent.clone());
+                let admitted = scope.admit_body(&context, &options, body, None, prepare, &mut warnings);
                 admitted.await?
             }
-            false => body,
+            false => sent.clone(),
         };
         let effect = subresource.call(&context, verb, &parent, body).await?;
         let created = if verb == "create" {
@@ -156,7 +120,7 @@ async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) 
         } else {
             StatusCode::OK
         };
-        let (object, asked, answer) = match effect {
+        let (object, answer) = match effect {
             Effect::Answer(value) => {
                 return Ok(warned(respond::value(created, &value, accept?), &warnings));
             }
@@ -166,25 +130,11 @@ async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) 
                 Some(answer) => return Ok(warned(respond::value(created, &answer, accept?), &warnings)),
                 None => continue,
             },
-            Effect::Store(object) => (object, None, None),
-            Effect::StoreOfAsked(object, asked) => (object, Some(asked), None),
-            Effect::StoreAndAnswer(object, answer) => (object, None, Some(answer)),
+            Effect::StoreAndAnswer(object, answer) => (object, answer),
         };
-        if let Some(stored) = scope
-            .store_by_subresource(
-                &entry,
-                (object, asked),
-                &context,
-                &options,
-                subresource.validates_as_update(),
-                posted,
-            )
-            .await?
-        {
-            return match answer {
-                Some(answer) => Ok(warned(respond::value(created, &answer, accept?), &warnings)),
-                None => Ok(warned(call.object(created, stored, scope)?, &warnings)),
-            };
+        let stored = scope.store_by_subresource(&entry, object, &context, &options, subresource.validates_as_update());
+        if stored.await?.is_some() {
+            return Ok(warned(respond::value(created, &answer, accept?), &warnings));
         }
     }
     Err(ApiError::conflict(

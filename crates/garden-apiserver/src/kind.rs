@@ -249,7 +249,13 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
         K::VIEWS
     }
 
-    fn prepare_view(&self, context: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<(), ApiError> {
+    fn update_view(
+        &self,
+        _: &str,
+        context: &Context<'_>,
+        object: &mut Draft,
+        old: &Draft,
+    ) -> Result<ErrorList, ApiError> {
         let mut kind = take::<K>(object)?;
         let before = old.typed::<K>().map_err(unfit::<K>)?;
         complete(&mut kind, context.chance);
@@ -257,7 +263,7 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
         let generation = before.metadata().generation.unwrap_or_default() + i64::from(bump);
         kind.metadata_mut().generation = Some(generation);
         object.set(Arc::new(kind));
-        Ok(())
+        Ok(self.validate_update(context, object, old))
     }
 
     fn owns_all_sent(&self) -> bool {

@@ -12,7 +12,7 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use super::configuration::{Configuration, ConfigurationError, Configured, Kind};
 use super::webhook::Webhook;
-use super::{Attributes, Authorizer, Decision, Node, Undecided, Union};
+use super::{Attributes, Authorizer, Decision, Node, Undecided, Union, Unresolved};
 use crate::cluster::LogicalCluster;
 use crate::rbac::Rbac;
 use crate::user::UserInfo;
@@ -52,13 +52,7 @@ impl Authorizer for Always {
         self.0.clone()
     }
 
-    fn rules(
-        &self,
-        _: &LogicalCluster,
-        _: &UserInfo,
-        _: &str,
-        visit: &mut dyn FnMut(&PolicyRule),
-    ) -> Vec<&'static str> {
+    fn rules(&self, _: &LogicalCluster, _: &UserInfo, _: &str, visit: &mut dyn FnMut(&PolicyRule)) -> Vec<Unresolved> {
         if self.0 == Decision::Allow {
             super::everything().iter().for_each(visit);
         }
@@ -114,7 +108,7 @@ impl Authorizer for Counted {
         user: &UserInfo,
         namespace: &str,
         visit: &mut dyn FnMut(&PolicyRule),
-    ) -> Vec<&'static str> {
+    ) -> Vec<Unresolved> {
         self.own.rules(cluster, user, namespace, visit)
     }
 }
@@ -243,7 +237,7 @@ impl Authorizer for Chain {
         user: &UserInfo,
         namespace: &str,
         visit: &mut dyn FnMut(&PolicyRule),
-    ) -> Vec<&'static str> {
+    ) -> Vec<Unresolved> {
         self.current.load_full().union.rules(cluster, user, namespace, visit)
     }
 }

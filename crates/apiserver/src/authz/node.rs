@@ -4,7 +4,7 @@
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use super::{Attributes, Authorizer, Decision};
+use super::{Attributes, Authorizer, Decision, Unresolved};
 use crate::cluster::LogicalCluster;
 use crate::rbac;
 use crate::user::UserInfo;
@@ -43,10 +43,10 @@ impl Authorizer for Node {
         }
     }
 
-    fn rules(&self, _: &LogicalCluster, user: &UserInfo, _: &str, _: &mut dyn FnMut(&PolicyRule)) -> Vec<&'static str> {
+    fn rules(&self, _: &LogicalCluster, user: &UserInfo, _: &str, _: &mut dyn FnMut(&PolicyRule)) -> Vec<Unresolved> {
         let is_node = user.is_in(NODES_GROUP) && user.name.starts_with(NODE_USER_PREFIX);
-        let why = is_node.then_some("node authorizer does not support user rule resolution");
-        why.into_iter().collect()
+        let silent = || Unresolved::silent("node authorizer does not support user rule resolution");
+        is_node.then(silent).into_iter().collect()
     }
 }
 

@@ -12,7 +12,7 @@ use super::chain::ChainError;
 use super::conditions::{self, Condition};
 use super::configuration::{ReviewVersion, WebhookConfiguration};
 use super::review::{self, Answers};
-use super::{Attributes, Authorizer, Decision, Undecided};
+use super::{Attributes, Authorizer, Decision, Undecided, Unresolved};
 use crate::blocking;
 use crate::cluster::LogicalCluster;
 use crate::user::UserInfo;
@@ -104,8 +104,10 @@ impl Authorizer for Webhook {
         self.answers.take(attributes, answer)
     }
 
-    fn rules(&self, _: &LogicalCluster, _: &UserInfo, _: &str, _: &mut dyn FnMut(&PolicyRule)) -> Vec<&'static str> {
-        vec!["webhook authorizer does not support user rule resolution"]
+    fn rules(&self, _: &LogicalCluster, _: &UserInfo, _: &str, _: &mut dyn FnMut(&PolicyRule)) -> Vec<Unresolved> {
+        vec![Unresolved::silent(
+            "webhook authorizer does not support user rule resolution",
+        )]
     }
 }
 
@@ -362,7 +364,12 @@ mod tests {
                 assert_eq!(undecided.denies, fails_closed);
             }
             let rules = union.rules(&case.cluster, &user, "ns", &mut |_| {});
-            assert_eq!(rules, ["webhook authorizer does not support user rule resolution"]);
+            assert_eq!(
+                rules,
+                [Unresolved::silent(
+                    "webhook authorizer does not support user rule resolution"
+                )]
+            );
         }
     }
 }

@@ -78,7 +78,7 @@ async fn write(cluster: &Arc<LogicalCluster>, name: &str, status: &Value, now: T
     let context = scope.context(now, false);
     // another write that came first is looked at in the next round
     scope
-        .store_by_subresource(&entry, (crd, None), &context, &options, false, true)
+        .store_by_subresource(&entry, crd, &context, &options, false)
         .await?;
     Ok(())
 }

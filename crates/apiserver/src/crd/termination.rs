@@ -168,7 +168,7 @@ async fn change(cluster: &Arc<LogicalCluster>, name: &str, told: &Told, gone: bo
             meta::set(&mut crd, "finalizers", (!left.is_empty()).then(|| left.into()));
         }
         let context = scope.context(now, false);
-        let stored = scope.store_by_subresource(&entry, (crd, None), &context, &options, false, true);
+        let stored = scope.store_by_subresource(&entry, crd, &context, &options, false);
         if stored.await?.is_some() {
             return Ok(());
         }

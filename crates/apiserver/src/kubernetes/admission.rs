@@ -29,6 +29,7 @@ pub fn plugins(mounts_tokens: bool) -> Vec<Arc<dyn Admission>> {
         Arc::new(DefaultStorageClass),
         Arc::new(PersistentVolumeClaimResize),
         Arc::new(RuntimeClass),
+        Arc::new(CertificateApproval),
         Arc::new(CertificateSigning),
         Arc::new(CertificateSubjectRestriction),
         Arc::new(DefaultIngressClass),
@@ -382,6 +383,31 @@ pub(super) fn may_for_signer(context: &Context<'_>, verb: &str, signer: &str) ->
             .lister
             .allowed(context.user, verb, REQUESTS.0, "signers", "", name)
     })
+}
+
+/// Lets only approvers approve and deny requests.
+pub struct CertificateApproval;
+
+#[async_trait]
+impl Admission for CertificateApproval {
+    fn name(&self) -> &'static str {
+        "CertificateApproval"
+    }
+
+    async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        let is_approval = attributes.is(REQUESTS.0, REQUESTS.1) && attributes.subresource == "approval";
+        let Some(old) = attributes.old.filter(|_| is_approval) else {
+            return Ok(());
+        };
+        let signer = meta::text(old, "/spec/signerName");
+        match may_for_signer(attributes.context, "approve", signer) {
+            true => Ok(()),
+            false => Err(attributes.forbidden(&format!(
+                "user not permitted to approve requests with signerName {}",
+                go_quote(signer)
+            ))),
+        }
+    }
 }
 
 /// Lets only signers write certificates into requests.

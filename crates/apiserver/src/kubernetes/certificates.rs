@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
@@ -16,10 +14,7 @@ use x509_parser::prelude::FromDer;
 
 use super::checks::{list, number, text};
 use super::strategy::Kind;
-use crate::definition::{Context, Effect, Subresource};
 use crate::meta;
-
-const GROUP: &str = "certificates.k8s.io";
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.name = meta::path_segment;
@@ -56,6 +51,13 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         note_times(request, old, &meta::rfc3339(context.now));
     };
     kind.validate_status = |request, old| validate_change(request, old, Part::Status);
+    // changes the conditions `Approved` and `Denied`, and metadata
+    kind.views = &["approval"];
+    kind.update_view = |_, context, request, old| {
+        note_times(request, old, &meta::rfc3339(context.now));
+        keep_all_but_conditions(request, old);
+        validate_change(request, old, Part::Approval)
+    };
     kind.whole_first = true;
     kind.left_alone = |subresource| match subresource {
         "" => &["spec"],
@@ -267,6 +269,21 @@ fn keep_decisions(request: &mut Value, old: &Value) {
     }
 }
 
+/// Leaves all but the conditions as it was.
+fn keep_all_but_conditions(request: &mut Value, old: &Value) {
+    let conditions = request.at("/status/conditions").cloned();
+    let conditions = conditions.filter(|own| own.as_array().is_some_and(|own| !own.is_empty()));
+    let mut status = old.get("status").cloned().unwrap_or_else(|| json!({}));
+    if let Value::Object(status) = &mut status {
+        status.remove("conditions");
+        status.extend(conditions.map(|own| ("conditions".to_owned(), own)));
+    }
+    if let Value::Object(members) = request {
+        members.insert("status".into(), status);
+        members.extend(old.get("spec").map(|spec| ("spec".to_owned(), spec.clone())));
+    }
+}
+
 /// Notes when conditions were told, and since when they are what they are.
 fn note_times(request: &mut Value, old: &Value, now: &str) {
     let list = request.at_mut("/status/conditions").and_then(Value::as_array_mut);
@@ -392,58 +409,6 @@ fn wrong_certificate(encoded: &str) -> Option<String> {
         }
     }
     (blocks == 0).then(|| "must contain at least one CERTIFICATE PEM block".to_owned())
-}
-
-/// `certificatesigningrequests/approval`: changes the conditions `Approved` and `Denied`.
-pub(super) struct Approval;
-
-#[async_trait]
-impl Subresource for Approval {
-    fn kind(&self) -> (&'static str, &'static str, &'static str) {
-        (GROUP, "v1", "CertificateSigningRequest")
-    }
-
-    fn verbs(&self) -> &'static [&'static str] {
-        &["get", "patch", "update"]
-    }
-
-    async fn call(&self, context: &Context<'_>, verb: &str, request: &Value, body: Value) -> Result<Effect, ApiError> {
-        if verb == "get" {
-            return Ok(Effect::Answer(request.clone()));
-        }
-        let mut changed = request.clone();
-        let sent = body.at("/status/conditions").filter(|sent| !sent.is_null());
-        if let Some(status) = changed
-            .as_object_mut()
-            .map(|members| members.entry("status").or_insert_with(|| json!({})))
-            && let Some(status) = status.as_object_mut()
-        {
-            match sent.filter(|sent| sent.as_array().is_none_or(|sent| !sent.is_empty())) {
-                Some(sent) => status.insert("conditions".into(), sent.clone()),
-                None => status.remove("conditions"),
-            };
-        }
-        note_times(&mut changed, request, &meta::rfc3339(context.now));
-        let errors = validate_change(&changed, request, Part::Approval);
-        if !errors.is_empty() {
-            return Err(ApiError::invalid(
-                GROUP,
-                "CertificateSigningRequest",
-                meta::name(request),
-                &errors,
-            ));
-        }
-        let signer = meta::text(request, "/spec/signerName");
-        if !context.user.is_master() && !super::admission::may_for_signer(context, "approve", signer) {
-            return Err(ApiError::forbidden(
-                GROUP,
-                "certificatesigningrequests",
-                meta::name(request),
-                &format!("user not permitted to approve requests with signerName {signer:?}"),
-            ));
-        }
-        Ok(Effect::Store(changed))
-    }
 }
 
 #[cfg(test)]

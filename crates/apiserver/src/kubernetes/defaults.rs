@@ -3,6 +3,7 @@
 use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Map, Value, json};
 
+use super::services::is_reached_from_outside;
 use super::{autoscaling, images, pods};
 use crate::meta;
 
@@ -495,11 +496,13 @@ pub(super) fn service(value: &mut Value) {
     if matches!(kind.as_str(), "ClusterIP" | "NodePort" | "LoadBalancer") {
         set(spec, "internalTrafficPolicy", json!("Cluster"));
     }
-    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
-        set(spec, "externalTrafficPolicy", json!("Cluster"));
-    }
     if kind == "LoadBalancer" {
         set(spec, "allocateLoadBalancerNodePorts", json!(true));
+    }
+    if is_reached_from_outside(value)
+        && let Some(spec) = object(value, "/spec")
+    {
+        set(spec, "externalTrafficPolicy", json!("Cluster"));
     }
     load_balancer_status(value);
 }
@@ -836,8 +839,15 @@ mod tests {
         fn allowed(&self, _: &crate::UserInfo, _: &str, _: &str, _: &str, _: &str, _: &str) -> bool {
             false
         }
-        fn rules_for(&self, _: &crate::UserInfo, _: &str) -> Vec<k8s_openapi::api::rbac::v1::PolicyRule> {
-            Vec::new()
+        fn rules_for(
+            &self,
+            _: &crate::UserInfo,
+            _: &str,
+        ) -> (
+            Vec<k8s_openapi::api::rbac::v1::PolicyRule>,
+            Vec<k8s_openapi::api::rbac::v1::RoleRef>,
+        ) {
+            Default::default()
         }
         fn token_settings(&self) -> crate::authn::Settings {
             crate::authn::Settings::default()

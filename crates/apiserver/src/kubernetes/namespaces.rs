@@ -1,15 +1,12 @@
 //! Namespaces: their name as label, their phase, and their own finalizers.
 
-use async_trait::async_trait;
-use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 use super::defaults;
 use super::strategy::Kind;
-use crate::definition::{Context, Effect, Subresource};
-use crate::{meta, registry};
+use crate::meta;
 
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
@@ -62,6 +59,24 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         let why = format!("may only be '{expected}' if `deletionTimestamp` is {when}");
         vec![Error::invalid(&Path::new("status.Phase"), phase, why)]
     };
+    // an update that changes a namespace's own finalizers, which are in its spec, and its metadata
+    kind.views = &["finalize"];
+    kind.view_verbs = &["update"];
+    kind.update_view = |_, _, namespace, old| {
+        label_with_name(namespace);
+        if let (Some(members), Some(status)) = (namespace.as_object_mut(), old.get("status")) {
+            members.insert("status".into(), status.clone());
+        }
+        let path = Path::new("spec").child("finalizers");
+        let own = meta::elements(namespace, "/spec/finalizers").iter().enumerate();
+        own.filter_map(|(index, name)| Some((index, name.as_str()?)))
+            .flat_map(|(index, name)| finalizer_errors(name, &path.index(index)))
+            .collect()
+    };
+    kind.left_alone = |subresource| match subresource {
+        "finalize" => &["status"],
+        _ => &[],
+    };
     kind.fields = |namespace| {
         vec![
             ("status.phase".into(), meta::text(namespace, "/status/phase").into()),
@@ -94,48 +109,5 @@ fn label_with_name(namespace: &mut Value) {
     }
     if let Some(labels) = labels.as_object_mut() {
         labels.insert(NAME_LABEL.into(), name.into());
-    }
-}
-
-/// `namespaces/finalize`: an update that changes a namespace's own finalizers, which are in its spec, and its metadata.
-pub(super) struct Finalize;
-
-#[async_trait]
-impl Subresource for Finalize {
-    fn kind(&self) -> (&'static str, &'static str, &'static str) {
-        ("", "v1", "Namespace")
-    }
-
-    fn verbs(&self) -> &'static [&'static str] {
-        &["update"]
-    }
-
-    async fn call(&self, _: &Context<'_>, _: &str, namespace: &Value, body: Value) -> Result<Effect, ApiError> {
-        let name = meta::name(namespace);
-        let path = Path::new("spec").child("finalizers");
-        let mut wrong: Vec<Error> = meta::elements(&body, "/spec/finalizers")
-            .iter()
-            .filter_map(Value::as_str)
-            .enumerate()
-            .flat_map(|(index, own)| finalizer_errors(own, &path.index(index)))
-            .collect();
-        let mut stored = namespace.clone();
-        let finalizers = body.at("/spec/finalizers").cloned().unwrap_or_else(|| json!([]));
-        if let Some(members) = stored.as_object_mut() {
-            let spec = match finalizers.as_array().is_none_or(Vec::is_empty) {
-                true => json!({}),
-                false => json!({"finalizers": finalizers}),
-            };
-            members.insert("spec".into(), spec);
-            // as every update, this one may change the metadata too
-            members.insert("metadata".into(), body.get("metadata").cloned().unwrap_or_default());
-        }
-        registry::keep_server_metadata(&mut stored, namespace);
-        label_with_name(&mut stored);
-        wrong.extend(meta::validate_update(&stored, namespace));
-        if !wrong.is_empty() {
-            return Err(ApiError::invalid("", "Namespace", name, &wrong));
-        }
-        Ok(Effect::Store(stored))
     }
 }

@@ -237,7 +237,7 @@ fn controller(name: &str, at: &Path, errors: &mut ErrorList) {
 }
 
 /// A path with a domain before it.
-pub(super) fn domain_prefixed(name: &str, at: &Path, errors: &mut ErrorList) {
+pub(crate) fn domain_prefixed(name: &str, at: &Path, errors: &mut ErrorList) {
     match name.split_once('/') {
         _ if name.is_empty() => errors.push(Error::required(at, "")),
         Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {

@@ -43,6 +43,8 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     };
     kind.prepare_status = |_, pod, old| status::prepare(pod, old);
     kind.validate_status = status::validate;
+    kind.views = &["ephemeralcontainers", "resize"];
+    kind.update_view = |view, _, pod, old| update_view(view, pod, old);
     kind.whole_first = true;
     kind.left_alone = |subresource| match subresource {
         "status" => &["metadata.deletionTimestamp", "metadata.ownerReferences"],
@@ -428,49 +430,19 @@ fn set(object: &mut Value, path: &[&str], value: Value) {
     *at = value;
 }
 
-/// A subresource through which a part of a pod is changed that is fixed otherwise.
-pub(super) struct PartOfPod {
-    /// Changes the second pod, which is as the first one is stored, to what a body asks for; what is wrong with that.
-    change: fn(&Value, &mut Value, &Value) -> ErrorList,
-}
-
-impl PartOfPod {
-    /// `ephemeralcontainers`.
-    pub(super) const EPHEMERAL_CONTAINERS: Self = Self {
-        change: add_ephemeral_containers,
+/// Changes a part of a pod that is fixed otherwise: that of the view is as `pod` says, all else is as it was. Says what is wrong with that.
+fn update_view(view: &str, pod: &mut Value, old: &Value) -> ErrorList {
+    let change = match view {
+        "resize" => resize,
+        _ => add_ephemeral_containers,
     };
-    /// `resize`.
-    pub(super) const RESIZE: Self = Self { change: resize };
-}
-
-#[async_trait]
-impl Subresource for PartOfPod {
-    fn kind(&self) -> (&'static str, &'static str, &'static str) {
-        ("", "v1", "Pod")
-    }
-
-    fn verbs(&self) -> &'static [&'static str] {
-        &["get", "patch", "update"]
-    }
-
-    fn takes_parent(&self) -> bool {
-        true
-    }
-
-    async fn call(&self, _: &Context<'_>, verb: &str, old: &Value, mut body: Value) -> Result<Effect, ApiError> {
-        if verb == "get" {
-            return Ok(Effect::Answer(old.clone()));
-        }
-        defaults::pod(&mut body);
-        let mut pod = old.clone();
-        let wrong = (self.change)(old, &mut pod, &body);
-        let mut errors = validate(&pod);
-        errors.extend(wrong);
-        if !errors.is_empty() {
-            return Err(ApiError::invalid("", "Pod", meta::name(old), &errors));
-        }
-        Ok(Effect::StoreOfAsked(pod, body))
-    }
+    let managed = meta::take_managed_fields(pod);
+    let asked = std::mem::replace(pod, old.clone());
+    meta::set(pod, "managedFields", managed);
+    let wrong = change(old, pod, &asked);
+    let mut errors = validate(pod);
+    errors.extend(wrong);
+    errors
 }
 
 /// Adds containers that are not restarted. What is there stays as it is.
@@ -485,6 +457,10 @@ fn add_ephemeral_containers(old: &Value, pod: &mut Value, body: &Value) -> Error
         {
             spec.remove("ephemeralContainers");
         }
+    }
+    if annotations::is_mirror(old) {
+        let why = "static pods do not support ephemeral containers";
+        return vec![Error::forbidden(&Path::root(), why)];
     }
     let mut errors = ErrorList::new();
     let path = Path::new("spec").child("ephemeralContainers");
@@ -596,6 +572,10 @@ fn resize(old: &Value, pod: &mut Value, body: &Value) -> ErrorList {
                 key == "initContainers" && text(own, "restartPolicy") != "Always",
             );
             keep_compute(own, before);
+            // upstream compares without claims, so that who has some cannot be resized
+            if let Some(resources) = own.get_mut("resources").and_then(Value::as_object_mut) {
+                resources.remove("claims");
+            }
             let at = path.child(key).index(index);
             if own != before {
                 errors.push(match key {

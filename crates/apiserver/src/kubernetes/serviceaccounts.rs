@@ -91,14 +91,18 @@ impl Subresource for Token {
         false
     }
 
+    fn examine(&self, _: &Context<'_>, name: &str, request: &mut Value) -> Result<(), ApiError> {
+        let named = meta::name(request);
+        if named.is_empty() || named == name {
+            return Ok(());
+        }
+        let path = Path::new("metadata").child("name");
+        let error = Error::invalid(&path, named, "must match the service account name if specified");
+        Err(ApiError::invalid(GROUP, KIND, name, &[error]))
+    }
+
     fn prepare(&self, context: &Context<'_>, account: &Value, request: &mut Value) -> Result<(), ApiError> {
         let name = meta::name(account);
-        let named = meta::name(request);
-        if !named.is_empty() && named != name {
-            let path = Path::new("metadata").child("name");
-            let error = Error::invalid(&path, named, "must match the service account name if specified");
-            return Err(ApiError::invalid(GROUP, KIND, name, &[error]));
-        }
         let (asked, uid) = (
             meta::text(request, "/metadata/uid"),
             meta::text(account, "/metadata/uid"),

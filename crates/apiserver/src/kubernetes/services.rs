@@ -343,57 +343,60 @@ fn validate_status(service: &Value, _: &Value) -> ErrorList {
     errors
 }
 
-/// Takes away what a service of this type does not have, where the client left it as it was.
+/// Whether a service of this type has ports of nodes.
+fn has_node_ports(service: &Value) -> bool {
+    matches!(meta::text(service, "/spec/type"), "NodePort" | "LoadBalancer")
+}
+
+/// Whether a service is reached from outside of the cluster.
+pub(super) fn is_reached_from_outside(service: &Value) -> bool {
+    let is_internal = meta::text(service, "/spec/type") == "ClusterIP";
+    has_node_ports(service) || is_internal && !meta::elements(service, "/spec/externalIPs").is_empty()
+}
+
+/// Takes away what the service does not have any more, where the client left it as it was.
 fn drop_what_type_has_not(service: &mut Value, old: &Value) {
-    let kind = meta::text(service, "/spec/type").to_owned();
-    if kind == meta::text(old, "/spec/type") {
-        return;
-    }
+    let kind = |service: &Value| meta::text(service, "/spec/type").to_owned();
+    let checks_health = |service: &Value| {
+        kind(service) == "LoadBalancer" && meta::text(service, "/spec/externalTrafficPolicy") == "Local"
+    };
+    let ended = |has: &dyn Fn(&Value) -> bool| has(old) && !has(service);
+    let has_address = ended(&|service| kind(service) != "ExternalName");
+    let balances = ended(&|service| kind(service) == "LoadBalancer");
+    let (ports, health) = (ended(&has_node_ports), ended(&checks_health));
+    let outside = ended(&is_reached_from_outside);
     let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
     };
     let mut drop_kept = |keys: &[&str]| {
-        for key in keys {
-            if spec.get(*key) == old.get("spec").and_then(|spec| spec.get(*key)) {
-                spec.remove(*key);
-            }
+        let before = |key: &str| old.get("spec").and_then(|spec| spec.get(key));
+        if keys.iter().all(|key| spec.get(*key) == before(key)) {
+            keys.iter().for_each(|key| drop(spec.remove(*key)));
         }
     };
-    if kind == "ExternalName" {
-        drop_kept(&[
-            "clusterIP",
-            "clusterIPs",
-            "ipFamilies",
-            "ipFamilyPolicy",
-            "internalTrafficPolicy",
-        ]);
+    if has_address {
+        drop_kept(&["clusterIP", "clusterIPs"]);
+        drop_kept(&["ipFamilies"]);
+        drop_kept(&["ipFamilyPolicy"]);
+        drop_kept(&["internalTrafficPolicy"]);
     }
-    if !matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
-        drop_kept(&["externalTrafficPolicy", "healthCheckNodePort"]);
+    if health {
+        drop_kept(&["healthCheckNodePort"]);
     }
-    if kind != "LoadBalancer" {
-        drop_kept(&[
-            "allocateLoadBalancerNodePorts",
-            "loadBalancerClass",
-            "healthCheckNodePort",
-        ]);
+    if balances {
+        drop_kept(&["allocateLoadBalancerNodePorts"]);
+        drop_kept(&["loadBalancerClass"]);
     }
-    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
-        return;
+    if outside {
+        drop_kept(&["externalTrafficPolicy"]);
     }
-    let before = |port: &Value| {
-        let mut ports = meta::elements(old, "/spec/ports").iter();
-        ports.any(|own| own.get("nodePort") == port.get("nodePort"))
-    };
-    for port in spec
-        .get_mut("ports")
-        .and_then(Value::as_array_mut)
-        .into_iter()
-        .flatten()
+    let numbers =
+        |ports: &[Value]| -> BTreeSet<i64> { ports.iter().filter_map(|port| number(port, "nodePort")).collect() };
+    let own = spec.get_mut("ports").and_then(Value::as_array_mut);
+    if let Some(own) = own.filter(|_| ports)
+        && numbers(own).is_subset(&numbers(meta::elements(old, "/spec/ports")))
     {
-        if before(port)
-            && let Some(port) = port.as_object_mut()
-        {
+        for port in own.iter_mut().filter_map(Value::as_object_mut) {
             port.remove("nodePort");
         }
     }
@@ -526,7 +529,7 @@ fn check_node_ports(
     old: Option<&Value>,
     others: &[Arc<Value>],
 ) -> Result<(), ApiError> {
-    if !matches!(meta::text(service, "/spec/type"), "NodePort" | "LoadBalancer") {
+    if !has_node_ports(service) {
         return Ok(());
     }
     let refused = |index: usize, number: i64, why: &str| {
@@ -596,37 +599,23 @@ fn free_ip(context: &Context<'_>, range: &str, used: &BTreeSet<String>) -> Resul
     Err(exhausted())
 }
 
+/// Gives ports of nodes to the ports that have none: those that ports of the same names had, or free ones.
 fn allocate_node_ports(spec: &mut serde_json::Map<String, Value>, old: Option<&Value>, others: &[Arc<Value>]) {
+    let old_ports = old.filter(|old| has_node_ports(old));
+    let old_ports = old_ports.map_or(&[][..], |old| meta::elements(old, "/spec/ports"));
+    let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
+    let Some(ports) = ports else { return };
+    let named = |port: &Value| number(port, "nodePort").filter(|number| *number > 0);
     let mut used: BTreeSet<i64> = others.iter().flat_map(|other| node_ports_of(other)).collect();
-    let old_ports = old
-        .and_then(|old| old.at("/spec/ports"))
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
-    for port in spec
-        .get_mut("ports")
-        .and_then(Value::as_array_mut)
-        .into_iter()
-        .flatten()
-    {
-        if port
-            .get("nodePort")
-            .and_then(Value::as_i64)
-            .is_some_and(|port| port > 0)
-        {
-            continue;
-        }
-        let same =
-            |other: &&Value| other.get("port") == port.get("port") && other.get("protocol") == port.get("protocol");
-        let kept = old_ports
-            .iter()
-            .find(same)
-            .and_then(|other| other.get("nodePort").and_then(Value::as_i64))
-            .filter(|port| *port > 0);
-        let number = kept.or_else(|| NODE_PORTS.clone().find(|number| !used.contains(number)));
-        if let (Some(number), Some(port)) = (number, port.as_object_mut()) {
-            used.insert(number);
-            port.insert("nodePort".into(), json!(number));
+    used.extend(ports.iter().filter_map(named));
+    for port in ports.iter_mut().filter(|port| named(port).is_none()) {
+        let same_name = |other: &&Value| text(other, "name") == text(port, "name");
+        let kept = old_ports.iter().filter(same_name).next_back().and_then(named);
+        let is_free = |number: &i64| !used.contains(number);
+        let found = kept.filter(is_free).or_else(|| NODE_PORTS.clone().find(is_free));
+        if let (Some(found), Some(port)) = (found, port.as_object_mut()) {
+            used.insert(found);
+            port.insert("nodePort".into(), json!(found));
         }
     }
 }

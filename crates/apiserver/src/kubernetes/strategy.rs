@@ -103,6 +103,12 @@ pub(super) struct Kind {
     pub(super) validate_status: fn(&Value, &Value) -> ErrorList,
     /// What a change of the status is made besides what the client says, such as what it keeps of the old one.
     pub(super) prepare_status: fn(&Context<'_>, &mut Value, &Value),
+    /// Subresources that are the object itself.
+    pub(super) views: &'static [&'static str],
+    /// What can be done with them.
+    pub(super) view_verbs: &'static [&'static str],
+    /// Prepares a change through one of them, and finds what is wrong with it.
+    pub(super) update_view: fn(&str, &Context<'_>, &mut Value, &Value) -> ErrorList,
     /// What a caller may not write, of what is valid.
     pub(super) authorize: fn(&Context<'_>, &Value, Option<&Value>) -> ErrorList,
     /// What is wrong with the finalizers.
@@ -168,6 +174,9 @@ impl Kind {
             validate_update: |_, _| Vec::new(),
             validate_status: |_, _| Vec::new(),
             prepare_status: |_, _, _| {},
+            views: &[],
+            view_verbs: &["get", "patch", "update"],
+            update_view: |_, _, _, _| Vec::new(),
             authorize: |_, _, _| Vec::new(),
             finalizers,
             whole_first: false,
@@ -311,6 +320,27 @@ impl Strategy for Kind {
         (self.prepare_status)(context, object, old);
         let mut errors = self.metadata_changed(object, old);
         errors.extend((self.validate_status)(object, old));
+        Ok(errors)
+    }
+
+    fn views(&self) -> &'static [&'static str] {
+        self.views
+    }
+
+    fn view_verbs(&self) -> &'static [&'static str] {
+        self.view_verbs
+    }
+
+    fn update_view(
+        &self,
+        view: &str,
+        context: &Context<'_>,
+        object: &mut Draft,
+        old: &Draft,
+    ) -> Result<ErrorList, ApiError> {
+        let wrong = (self.update_view)(view, context, object, old);
+        let mut errors = self.metadata_changed(object, old);
+        errors.extend(wrong);
         Ok(errors)
     }
 
@@ -641,17 +671,9 @@ pub(super) fn subresources(group: &str, resource: &str) -> BTreeMap<&'static str
             map.insert("binding", Arc::new(pods::Binding));
             map.insert("eviction", Arc::new(pods::Eviction));
             map.insert("log", Arc::new(pods::Log));
-            map.insert("ephemeralcontainers", Arc::new(pods::PartOfPod::EPHEMERAL_CONTAINERS));
-            map.insert("resize", Arc::new(pods::PartOfPod::RESIZE));
-        }
-        ("", "namespaces") => {
-            map.insert("finalize", Arc::new(namespaces::Finalize));
         }
         ("", "serviceaccounts") => {
             map.insert("token", Arc::new(serviceaccounts::Token));
-        }
-        ("certificates.k8s.io", "certificatesigningrequests") => {
-            map.insert("approval", Arc::new(certificates::Approval));
         }
         _ => {}
     }

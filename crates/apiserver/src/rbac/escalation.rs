@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::go_quote;
+use gardener_apimachinery::field::{aggregate, go_quote};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::Value;
 
@@ -128,7 +128,7 @@ fn refuse(
 
 /// What of these rules the user does not have, a line per rule; none when they have all.
 fn lacking(context: &Context<'_>, namespace: &str, rules: &[PolicyRule]) -> Option<String> {
-    let own = context.lister.rules_for(context.user, namespace);
+    let (own, absent) = context.lister.rules_for(context.user, namespace);
     let missing: Vec<PolicyRule> = rules
         .iter()
         .flat_map(single_rules)
@@ -138,7 +138,17 @@ fn lacking(context: &Context<'_>, namespace: &str, rules: &[PolicyRule]) -> Opti
         return None;
     }
     let lines: BTreeSet<String> = compacted(missing).iter().map(shown).collect();
-    Some(lines.into_iter().collect::<Vec<_>>().join("\n"))
+    let mut lacking = lines.into_iter().collect::<Vec<_>>().join("\n");
+    if !absent.is_empty() {
+        // who looks them up here has other words than the authorizer
+        let absent = absent.iter().map(|role| {
+            let (kind, name) = (role.kind.to_lowercase(), go_quote(&role.name));
+            format!("{kind}s.{GROUP} {name} not found")
+        });
+        let absent: Vec<String> = absent.collect();
+        lacking.push_str(&format!("; resolution errors: [{}]", aggregate(&absent)));
+    }
+    Some(lacking)
 }
 
 /// A rule as rules about one verb of one resource or URL each.

@@ -62,7 +62,6 @@ impl ListQuery {
             .map_err(|error| ApiError::bad_request(error.to_string()))?;
         let fields = FieldSelector::parse(query.get("fieldSelector").unwrap_or_default())
             .map_err(|error| ApiError::bad_request(error.to_string()))?;
-        let initial_events = query.get("sendInitialEvents");
         let read = Self {
             labels,
             fields,
@@ -70,7 +69,7 @@ impl ListQuery {
             continue_token: query.get("continue").map(str::to_owned),
             resource_version: query.get("resourceVersion").map(str::to_owned),
             resource_version_match: query.get("resourceVersionMatch").map(str::to_owned),
-            initial_events: initial_events.map(|_| query.flag("sendInitialEvents")),
+            initial_events: query.optional_flag("sendInitialEvents"),
             bookmarks: query.flag("allowWatchBookmarks"),
         };
         read.check(watching)?;
@@ -109,6 +108,9 @@ impl ListQuery {
             if let Some(other) = by_match.filter(|by_match| *by_match != "NotOlderThan") {
                 errors.push(Error::not_supported(&path, other, &["NotOlderThan"]));
             }
+            if by_match.is_some() && self.continue_token.is_some() {
+                errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
+            }
         } else if let Some(by_match) = by_match {
             if self.resource_version.is_none() {
                 errors.push(forbidden(
@@ -127,7 +129,8 @@ impl ListQuery {
                 ));
             }
         }
-        if watching && self.continue_token.is_some() {
+        // the storage looks at this once more, when all else is well
+        if watching && self.continue_token.is_some() && errors.is_empty() {
             errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
         }
         let initial_events = Path::new("sendInitialEvents");
@@ -173,7 +176,7 @@ struct Continue {
     /// Negative: whatever is newest.
     #[serde(rename = "rv")]
     revision: i64,
-    /// The path of the last object told, and a zero byte: the key where to go on.
+    /// A slash, the path of the last object told, and a zero byte: the key where to go on.
     #[serde(rename = "start")]
     after: String,
 }
@@ -403,10 +406,15 @@ fn read_token(token: &str) -> Result<Continue, ApiError> {
     if token.after.is_empty() {
         return wrong("encoded start key empty (version meta.k8s.io/v1)");
     }
-    if token.after.split('/').any(|part| matches!(part, "" | "." | "..")) {
+    // the slash in front may be left out
+    let path = token.after.strip_prefix('/').unwrap_or(&token.after);
+    if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return wrong(&token.after);
     }
-    Ok(token)
+    Ok(Continue {
+        after: path.to_owned(),
+        ..token
+    })
 }
 
 /// A token that continues a list behind a path.
@@ -414,7 +422,7 @@ fn token(revision: i64, after: &str) -> String {
     let json = serde_json::to_vec(&Continue {
         version: TOKEN_VERSION.to_owned(),
         revision,
-        after: format!("{after}\0"),
+        after: format!("/{after}\0"),
     });
     URL_SAFE_NO_PAD.encode(json.unwrap_or_default())
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::pointer::Pointed;
+use gardener_merge::fieldset::Set;
 use gardener_schema::Schema;
 use gardener_store::{CommitError, Entry, Expect, Revision};
 use k8s_openapi::jiff::Timestamp;
@@ -295,19 +296,24 @@ impl Scope {
         }
         let revision = found.revision.to_string();
         meta::set(object.read_part_mut(), "resourceVersion", Some(revision.into()));
-        let mut of_status = ErrorList::new();
+        let mut of_part = ErrorList::new();
         if status_update {
-            of_status = strategy.update_status(context, &mut object, old)?;
+            of_part = strategy.update_status(context, &mut object, old)?;
         } else {
             strategy.drop_disabled(&mut object, Some(old));
             // what is stored has what its type always has: where the new object does not tell it, nothing changes
             self.definition.complete(&mut object);
-            if strategy.has_generation() {
+            let bumps = strategy.has_generation();
+            if bumps && !is_view {
                 bump_generation(&mut object, old, has_status);
             }
             match is_view {
-                true => strategy.prepare_view(context, &mut object, old)?,
+                true => of_part = strategy.update_view(&self.subresource, context, &mut object, old)?,
                 false => strategy.prepare_for_update(context, &mut object, old)?,
+            }
+            // what a view does not change is as it was only now
+            if bumps && is_view {
+                bump_generation(&mut object, old, has_status);
             }
         }
         let mut errors = meta::validate(object.read_part(), meta::path_segment);
@@ -320,8 +326,8 @@ impl Scope {
         if strategy.validates_schema() {
             errors.extend(self.validate_schema(&object, Some(old), warnings));
         }
-        errors.extend(if status_update {
-            of_status
+        errors.extend(if status_update || is_view {
+            of_part
         } else {
             strategy.validate_update(context, &object, old)
         });
@@ -403,16 +409,14 @@ impl Scope {
         Ok(stored)
     }
 
-    /// Stores what a subresource made of its parent. `None` when another write came first. `admitted`: the subresource's own body went
-    /// through admission, not the parent. With the object comes what was asked for, where that is owned in its place.
+    /// Stores what a subresource made of its parent: its own body went through admission, not the parent. `None` when another write came first.
     pub(crate) async fn store_by_subresource(
         &self,
         entry: &Arc<Entry>,
-        (mut object, asked): (Value, Option<Value>),
+        mut object: Value,
         context: &Context<'_>,
         options: &WriteOptions,
         validate: bool,
-        admitted: bool,
     ) -> Result<Option<Value>, ApiError> {
         let found = Found::of(entry, self);
         let old = &found.object;
@@ -423,37 +427,12 @@ impl Scope {
         }
         keep_server_metadata(&mut object, old);
         // who posts something, such as a binding, owns that, not what it does to the object
-        let posted = admitted && !matches!(self.subresource.as_str(), "" | "status");
-        match asked {
-            Some(mut asked) => {
-                keep_server_metadata(&mut asked, old);
-                self.own_fields(Some(old), &mut asked, None, options, context.now).await;
-                let managed = meta::take_managed_fields(&mut asked);
-                meta::set(&mut object, "managedFields", managed);
-            }
-            None if posted => {}
-            None => {
-                self.own_fields(Some(old), &mut object, None, options, context.now)
-                    .await
-            }
+        let posted = !matches!(self.subresource.as_str(), "" | "status");
+        if !posted {
+            self.own_fields(Some(old), &mut object, None, options, context.now)
+                .await;
         }
-        let mut warnings = Vec::new();
-        let options_object = options.object("UpdateOptions");
-        let mut object = if admitted {
-            Draft::from(object)
-        } else {
-            let mut holder = Some(Draft::from(object));
-            self.admit(
-                context,
-                Operation::Update,
-                &options_object,
-                &mut holder,
-                Some(old),
-                &mut warnings,
-            )
-            .await?;
-            holder.unwrap_or_default()
-        };
+        let mut object = Draft::from(object);
         strategy.drop_disabled(&mut object, Some(old));
         if strategy.has_generation() && !posted {
             let has_status = self.definition.stored_version().is_some_and(|version| version.status);
@@ -467,19 +446,6 @@ impl Scope {
                 return Err(self.invalid(&self.name, &errors));
             }
             self.definition.canonicalize(&mut object);
-        }
-        if !admitted {
-            object = self
-                .admit_final(
-                    context,
-                    Operation::Update,
-                    &options_object,
-                    Some(object),
-                    Some(old),
-                    &mut warnings,
-                )
-                .await?
-                .unwrap_or_default();
         }
         match self.store_change(found, object, options.dry_run).await {
             Ok(stored) => Ok(Some(stored.object.into_json())),
@@ -655,7 +621,7 @@ impl Scope {
     }
 
     /// Fields that a write to this (sub)resource does not change, and so does not own.
-    pub(super) fn reset_fields(&self) -> gardener_merge::fieldset::Set {
+    pub(super) fn reset_fields(&self) -> Set {
         let has_status = self.definition.stored_version().is_some_and(|version| version.status);
         let strategy = &self.definition.strategy;
         let of_all: &[&str] = match self.subresource.as_str() {
@@ -666,7 +632,7 @@ impl Scope {
             "" if has_status => &["status"],
             _ => &[],
         };
-        gardener_merge::fieldset::Set::of_fields(&[of_all, strategy.left_alone(&self.subresource)].concat())
+        Set::of_fields(&[of_all, strategy.left_alone(&self.subresource)].concat())
     }
 }
 
@@ -805,7 +771,7 @@ fn same_but_for_times(old: &Value, new: &Value) -> bool {
 }
 
 /// Puts back the metadata that only the server writes.
-pub(crate) fn keep_server_metadata(object: &mut Value, old: &Value) {
+fn keep_server_metadata(object: &mut Value, old: &Value) {
     let Some(before) = old.get("metadata").and_then(Value::as_object) else {
         return;
     };

@@ -61,8 +61,15 @@ impl Lister for Garden {
     fn allowed(&self, _: &UserInfo, verb: &str, _: &str, resource: &str, _: &str, name: &str) -> bool {
         !self.forbidden.contains(&(verb, resource, name))
     }
-    fn rules_for(&self, _: &gardener_apiserver::UserInfo, _: &str) -> Vec<k8s_openapi::api::rbac::v1::PolicyRule> {
-        Vec::new()
+    fn rules_for(
+        &self,
+        _: &UserInfo,
+        _: &str,
+    ) -> (
+        Vec<k8s_openapi::api::rbac::v1::PolicyRule>,
+        Vec<k8s_openapi::api::rbac::v1::RoleRef>,
+    ) {
+        Default::default()
     }
     fn token_settings(&self) -> Settings {
         Settings::default()

@@ -309,12 +309,35 @@ pub fn go_quote(text: &str) -> String {
     quoted
 }
 
+/// From which power of ten on Go writes a number with an exponent.
+const LARGE: i32 = 6;
+/// Below which power of ten a number has one.
+const SMALL: i32 = -4;
+
+/// A number with a point as Go prints it: the fewest digits that tell it from all others, with an exponent where it is very small or large.
+pub fn go_float(value: f64) -> String {
+    if value.is_nan() {
+        return "NaN".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    let scientific = format!("{value:e}");
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    match exponent.parse::<i32>() {
+        Ok(power) if !(SMALL..LARGE).contains(&power) => {
+            let sign = if power < 0 { '-' } else { '+' };
+            format!("{mantissa}e{sign}{:02}", power.abs())
+        }
+        _ => value.to_string(),
+    }
+}
+
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => go_quote(text),
         Value::Null => "null".to_owned(),
-        // Go prints 1.0 as 1
-        Value::Number(number) if number.is_f64() => number.as_f64().unwrap_or_default().to_string(),
+        Value::Number(number) if number.is_f64() => go_float(number.as_f64().unwrap_or_default()),
         other => other.to_string(),
     }
 }

@@ -162,6 +162,8 @@ async fn remove(
         how.preconditions.as_ref().and_then(|own| own.resource_version.clone()),
         entry.mod_revision.to_string(),
     );
+    let meant = how.preconditions.as_ref().and_then(|own| own.uid.clone());
+    let meant = meant.filter(|uid| !uid.is_empty());
     // what is written here is not what the caller may write, and plugins have looked at what the caller asked for
     let of_server = |scope: &Scope| Scope {
         subresource: "status".to_owned(),
@@ -205,6 +207,12 @@ async fn remove(
                     break;
                 }
                 let mut parent = object::value_of(&entry);
+                if meant
+                    .as_ref()
+                    .is_some_and(|uid| uid != meta::text(&parent, "/metadata/uid"))
+                {
+                    break;
+                }
                 meta::set(
                     &mut parent,
                     "resourceVersion",

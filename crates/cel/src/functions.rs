@@ -9,7 +9,6 @@ mod lists;
 mod malformed;
 mod network;
 mod numbers;
-mod numerals;
 mod overloads;
 mod sequences;
 mod texts;

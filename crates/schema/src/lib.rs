@@ -18,6 +18,7 @@ pub mod formats;
 mod go_types;
 pub mod json;
 mod meta;
+mod numbers;
 pub mod openapi;
 mod parse;
 mod prune;

@@ -1,5 +1,7 @@
 //! Fields that the schema does not know: naming them, dropping them; and dropping nulls as Go's decoder does.
 
+use std::sync::LazyLock;
+
 use gardener_apimachinery::duration::Duration;
 use gardener_apimachinery::quantity::Amount;
 use serde_json::Value;
@@ -8,6 +10,9 @@ use crate::schema::{Kind, Schema};
 
 /// Members of every API object, which embedded resources keep.
 const RESOURCE_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Of what lies where the schema expects something else, nothing is known.
+static NOTHING: LazyLock<Schema> = LazyLock::new(Schema::default);
 
 /// One step of a path; rendered only when a finding is made.
 enum Step<'a> {
@@ -93,9 +98,12 @@ impl Schema {
                 }
             }
             Value::Array(elements) => {
-                if let Some(items) = self.items() {
-                    for (i, value) in elements.iter().enumerate() {
-                        items.collect_unknown(value, &Step::Index(path, i), part, found);
+                for (i, value) in elements.iter().enumerate() {
+                    let path = Step::Index(path, i);
+                    match self.items() {
+                        Some(items) => items.collect_unknown(value, &path, part, found),
+                        None if self.preserves_unknown() => {}
+                        None => NOTHING.collect_unknown(value, &path, part, found),
                     }
                 }
             }
@@ -124,11 +132,13 @@ impl Schema {
                 None => self.knows(name),
             }),
             Value::Array(elements) => {
-                if let Some(items) = self.items() {
-                    elements
-                        .iter_mut()
-                        .for_each(|value| items.prune_but(value, spares_metadata));
-                }
+                let items = match self.items() {
+                    None if self.preserves_unknown() => return,
+                    items => items.unwrap_or(&NOTHING),
+                };
+                elements
+                    .iter_mut()
+                    .for_each(|value| items.prune_but(value, spares_metadata));
             }
             _ => {}
         }

@@ -118,7 +118,7 @@ impl Schema {
         if let Some(expected) = self.wrong_type(value) {
             let (expected, own) = match (self.format(), value) {
                 // with a format, upstream compares formats; texts and lists have none
-                (Some(format), Value::Number(number)) => (format, if number.is_f64() { "double" } else { "int64" }),
+                (Some(format), Value::Number(number)) => (format, if number.is_f64() { "float64" } else { "int64" }),
                 (Some(format), Value::Bool(_) | Value::Object(_)) => (format, ""),
                 _ => (expected, schema_type(value)),
             };
@@ -127,14 +127,7 @@ impl Schema {
             for constraints in self.constraints().filter(|_| !value.is_null()) {
                 checks += constraints.check_branches(value, path, errors);
             }
-            if self.kind() == Kind::Integer && value.is_number() {
-                let format = match self.format() {
-                    Some(format @ ("int32" | "int64")) => format!("with format {format}"),
-                    _ => "(default format)".to_owned(),
-                };
-                let why = format!("Checked value must be of type integer {format} in {}", path.as_str());
-                errors.push(Error::invalid(&Path::root(), "", why));
-            }
+            self.check_number(value, path, errors);
             for constraints in self.constraints() {
                 constraints.check_enumeration(value, path, errors);
             }
@@ -144,7 +137,7 @@ impl Schema {
         for constraints in self.constraints() {
             checks += constraints.check_branches(value, path, errors);
         }
-        self.check_range(value, path, errors);
+        self.check_number(value, path, errors);
         for constraints in self.constraints() {
             constraints.check_scalar(value, path, errors);
         }
@@ -177,20 +170,6 @@ impl Schema {
             errors.extend(missing.map(|name| Error::required(&path.child(name), "")));
         }
         checks
-    }
-
-    /// Whether a number is one of its format. Told without its value and on the object itself, as upstream does.
-    fn check_range(&self, value: &Value, path: &Path, errors: &mut ErrorList) {
-        let Value::Number(number) = value else { return };
-        let wrong = match self.format() {
-            Some("int32") if !fits_int32(number) => "integer with format int32",
-            Some("float") if number.as_f64().is_some_and(|number| number.abs() > f64::from(f32::MAX)) => {
-                "number with format float"
-            }
-            _ => return,
-        };
-        let why = format!("Checked value must be of type {wrong} in {}", path.as_str());
-        errors.push(Error::invalid(&Path::root(), "", why));
     }
 
     fn check_format(&self, value: &Value, path: &Path, errors: &mut ErrorList) {
@@ -309,29 +288,6 @@ impl Constraints {
                     && !regex.is_match(text)
                 {
                     invalid(format!("should match '{pattern}'"));
-                }
-            }
-            Value::Number(number) => {
-                if let Some(factor) = &self.multiple_of
-                    && !is_multiple(number, factor)
-                {
-                    invalid(format!("should be a multiple of {factor}"));
-                }
-                if let Some((min, exclusive)) = &self.minimum
-                    && compare(number, min).is_some_and(|order| order.is_lt() || *exclusive && order.is_eq())
-                {
-                    invalid(format!(
-                        "should be greater than {}{min}",
-                        if *exclusive { "" } else { "or equal to " }
-                    ));
-                }
-                if let Some((max, exclusive)) = &self.maximum
-                    && compare(number, max).is_some_and(|order| order.is_gt() || *exclusive && order.is_eq())
-                {
-                    invalid(format!(
-                        "should be less than {}{max}",
-                        if *exclusive { "" } else { "or equal to " }
-                    ));
                 }
             }
             _ => {}
@@ -485,7 +441,7 @@ fn closest(alternatives: Vec<Judged>) -> Option<Judged> {
 }
 
 /// How messages tell the place: `spec.replicas in body`.
-fn place(path: &Path) -> String {
+pub(crate) fn place(path: &Path) -> String {
     format!("{} in body", path.as_str())
 }
 
@@ -501,32 +457,8 @@ fn schema_type(value: &Value) -> &'static str {
     }
 }
 
-fn fits_int32(number: &Number) -> bool {
-    number
-        .as_f64()
-        .is_some_and(|n| (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&n))
-}
-
 fn is_whole(number: &Number) -> bool {
     number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|n| n.fract() == 0.0)
-}
-
-fn compare(a: &Number, b: &Number) -> Option<std::cmp::Ordering> {
-    match (a.as_i64(), b.as_i64()) {
-        (Some(a), Some(b)) => Some(a.cmp(&b)),
-        _ => a.as_f64()?.partial_cmp(&b.as_f64()?),
-    }
-}
-
-fn is_multiple(number: &Number, factor: &Number) -> bool {
-    match (number.as_i64(), factor.as_i64()) {
-        (Some(_), Some(0)) => true,
-        (Some(number), Some(factor)) => number.wrapping_rem(factor) == 0,
-        _ => match (number.as_f64(), factor.as_f64()) {
-            (Some(number), Some(factor)) if factor != 0.0 => (number / factor).fract() == 0.0,
-            _ => true,
-        },
-    }
 }
 
 #[cfg(test)]
@@ -648,7 +580,7 @@ mod tests {
         assert_eq!(
             findings(json!({"type": "integer", "format": "int64"}), json!(1.5), None),
             [
-                r#"spec: Invalid value: "double": spec in body must be of type int64: "double""#,
+                r#"spec: Invalid value: "float64": spec in body must be of type int64: "float64""#,
                 r#"<nil>: Invalid value: "": Checked value must be of type integer with format int64 in spec"#,
             ]
         );

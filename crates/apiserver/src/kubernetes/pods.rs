@@ -304,7 +304,7 @@ fn grace(pod: &Value, asked: Option<i64>) -> Option<i64> {
         .at("/spec/terminationGracePeriodSeconds")
         .and_then(Value::as_i64)
         .unwrap_or(30);
-    Some(asked.unwrap_or(own).max(0))
+    Some(asked.unwrap_or(own))
 }
 
 /// `pods/binding`: assigns a pod to a node.
@@ -493,12 +493,15 @@ fn resize(old: &Value, pod: &mut Value, body: &Value) -> ErrorList {
     };
     const LISTS: [&str; 2] = ["containers", "initContainers"];
     let counts_differ = LISTS.iter().any(|key| names(body, key).len() != names(old, key).len());
+    if counts_differ && let (Some(members), Some(spec)) = (pod.as_object_mut(), body.get("spec")) {
+        members.insert("spec".to_owned(), spec.clone());
+    }
     for key in LISTS {
         let asked = body.at(&format!("/spec/{key}")).cloned();
         let (Some(spec), Some(asked)) = (pod.get_mut("spec").and_then(Value::as_object_mut), asked) else {
             continue;
         };
-        if counts_differ || names(body, key) != names(old, key) {
+        if names(body, key) != names(old, key) {
             spec.insert(key.to_owned(), asked);
             continue;
         }

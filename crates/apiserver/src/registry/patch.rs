@@ -74,6 +74,10 @@ impl Scope {
     pub async fn patch(&self, kind: PatchKind, body: &Bytes, options: &WriteOptions) -> Result<Written, ApiError> {
         let now = self.cluster.clock().now();
         let context = self.context(now, options.dry_run);
+        // what is not there is missed before a patch is read, unless that makes it
+        if kind != PatchKind::Apply && self.cluster.store().get(&self.key(&self.name)).is_none() {
+            return Err(self.not_found());
+        }
         let decoded = decode_patch(kind, body, options)?;
         let findings = match kind {
             PatchKind::Json => Source::telling(found_in_operations(&decoded, options)?),

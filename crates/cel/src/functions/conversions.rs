@@ -1,6 +1,8 @@
 //! From one type to another.
 
-use super::{Found, NANO, duration, failed, int, numerals};
+use gardener_apimachinery::field::go_float;
+
+use super::{Found, NANO, duration, failed, int};
 use crate::eval::Evaluation;
 use crate::instant::{Instant, Malformed};
 use crate::value::Value;
@@ -108,7 +110,7 @@ pub(crate) fn shown(value: &Value<'_>) -> Option<String> {
     Some(match value {
         Value::Int(value) => value.to_string(),
         Value::Uint(value) => value.to_string(),
-        Value::Double(value) => numerals::shortest(*value),
+        Value::Double(value) => go_float(*value),
         Value::Bool(value) => value.to_string(),
         Value::Text(text) => text.clone().into_owned(),
         Value::Timestamp(time) => time.to_string(),

@@ -15,6 +15,7 @@ use crate::{meta, protobuf};
 
 mod gzip;
 mod warnings;
+mod yaml;
 
 pub use warnings::{warn, warn_first};
 
@@ -54,7 +55,7 @@ pub fn value(code: StatusCode, body: &Value, accept: Accept) -> Response<Body> {
             bytes.push(JSON_END);
             return raw(code, bytes, Accept::JSON);
         }
-        (Encoding::Yaml, _) => serde_saphyr::to_string(body).unwrap_or_default().into_bytes(),
+        (Encoding::Yaml, _) => yaml::text(body),
     };
     raw(code, bytes, accept)
 }

@@ -464,6 +464,11 @@ fn resolve(tag: &str, text: &str) -> Result<Yaml, String> {
     }
 }
 
+/// Whether a scalar without a tag is a text.
+pub(crate) fn is_text(text: &str) -> bool {
+    matches!(plain(text), Yaml::Text(_))
+}
+
 /// What a scalar without a tag means.
 fn plain(text: &str) -> Yaml {
     match text {

@@ -2,7 +2,7 @@
 
 mod families;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -608,13 +608,23 @@ fn allocate_node_ports(spec: &mut serde_json::Map<String, Value>, old: Option<&V
     let named = |port: &Value| number(port, "nodePort").filter(|number| *number > 0);
     let mut used: BTreeSet<i64> = others.iter().flat_map(|other| node_ports_of(other)).collect();
     used.extend(ports.iter().filter_map(named));
+    // in a new service, protocols of one port share that of the nodes
+    let of_same = ports
+        .iter()
+        .filter_map(|port| Some((number(port, "port")?, named(port)?)));
+    let mut shared: BTreeMap<i64, i64> = of_same.rev().filter(|_| old.is_none()).collect();
     for port in ports.iter_mut().filter(|port| named(port).is_none()) {
+        let own = number(port, "port").unwrap_or_default();
         let same_name = |other: &&Value| text(other, "name") == text(port, "name");
-        let kept = old_ports.iter().filter(same_name).next_back().and_then(named);
+        let kept = old_ports.iter().rfind(same_name).and_then(named);
         let is_free = |number: &i64| !used.contains(number);
-        let found = kept.filter(is_free).or_else(|| NODE_PORTS.clone().find(is_free));
+        let known = shared.get(&own).copied().or_else(|| kept.filter(is_free));
+        let found = known.or_else(|| NODE_PORTS.clone().find(is_free));
         if let (Some(found), Some(port)) = (found, port.as_object_mut()) {
             used.insert(found);
+            if old.is_none() {
+                shared.insert(own, found);
+            }
             port.insert("nodePort".into(), json!(found));
         }
     }

@@ -246,7 +246,8 @@ impl<'a> Value<'a> {
                 match declared.map(|declared| (&declared.shape, declared)) {
                     Some((Shape::Object { .. }, declared)) => {
                         let field = declared.field(name)?;
-                        let json = members.get(&field.property)?;
+                        // a field that is null is as absent
+                        let json = members.get(&field.property).filter(|json| !json.is_null())?;
                         Some(Self::of_json(json, Some(&field.declared)))
                     }
                     Some((Shape::Map(values), _)) => members.get(name).map(|json| Self::of_json(json, Some(values))),

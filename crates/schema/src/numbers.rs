@@ -10,6 +10,8 @@ use crate::validate::place;
 const EPSILON: f64 = 1e-9;
 /// The largest number whose whole neighbours can be told apart.
 const MAX_WHOLE: f64 = 9_007_199_254_740_991.0;
+/// The first whole number that is none of 64 bits.
+const BEYOND: f64 = 9_223_372_036_854_775_808.0;
 
 /// A number as Go decodes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,8 +60,10 @@ impl Native {
 
 /// The whole part of a number; what is none of 64 bits is the smallest of them, as processors have it.
 fn truncated(number: f64) -> i64 {
-    let fits = number >= -9.223_372_036_854_775_8e18 && number < 9.223_372_036_854_775_8e18;
-    if fits { number.trunc() as i64 } else { i64::MIN }
+    match (-BEYOND..BEYOND).contains(&number) {
+        true => number.trunc() as i64,
+        false => i64::MIN,
+    }
 }
 
 /// Whether a number is whole, or as good as that.
@@ -113,7 +117,7 @@ impl Schema {
         let is_whole = number.fract() == 0.0;
         let fits = match (self.kind(), format) {
             (Kind::Integer, Some("int32")) => is_whole && number.abs() <= 2_147_483_648.0 && number < 2_147_483_648.0,
-            (Kind::Integer, _) => is_whole && number.abs() <= 9.223_372_036_854_775_8e18,
+            (Kind::Integer, _) => is_whole && number.abs() <= BEYOND,
             (_, Some("float")) => number.abs() <= f64::from(f32::MAX),
             _ => true,
         };

@@ -139,7 +139,7 @@ impl Schema {
         }
         self.check_number(value, path, errors);
         for constraints in self.constraints() {
-            constraints.check_scalar(value, path, errors);
+            constraints.check_text(value, path, errors);
         }
         self.check_format(value, path, errors);
         if let (Value::Array(elements), Some(items)) = (value, self.items()) {
@@ -273,24 +273,20 @@ impl Schema {
 }
 
 impl Constraints {
-    fn check_scalar(&self, value: &Value, path: &Path, errors: &mut ErrorList) {
+    fn check_text(&self, value: &Value, path: &Path, errors: &mut ErrorList) {
+        let Value::String(text) = value else { return };
         let mut invalid =
             |why: String| errors.push(Error::invalid(path, value.clone(), format!("{} {why}", place(path))));
-        match value {
-            Value::String(text) => {
-                let length = text.chars().count() as u64;
-                // of a text the first thing that is wrong is told
-                if let Some(max) = self.max_length.filter(|max| length > *max) {
-                    errors.push(Error::too_long(path, usize::try_from(max).unwrap_or(usize::MAX)));
-                } else if let Some(min) = self.min_length.filter(|min| length < *min) {
-                    invalid(format!("should be at least {min} chars long"));
-                } else if let Some((pattern, regex)) = &self.pattern
-                    && !regex.is_match(text)
-                {
-                    invalid(format!("should match '{pattern}'"));
-                }
-            }
-            _ => {}
+        let length = text.chars().count() as u64;
+        // of a text the first thing that is wrong is told
+        if let Some(max) = self.max_length.filter(|max| length > *max) {
+            errors.push(Error::too_long(path, usize::try_from(max).unwrap_or(usize::MAX)));
+        } else if let Some(min) = self.min_length.filter(|min| length < *min) {
+            invalid(format!("should be at least {min} chars long"));
+        } else if let Some((pattern, regex)) = &self.pattern
+            && !regex.is_match(text)
+        {
+            invalid(format!("should match '{pattern}'"));
         }
     }
 
@@ -387,8 +383,10 @@ impl Constraints {
         let all = judge(&self.all_of);
         checks += all.iter().map(|judged| judged.checks).sum::<usize>();
         if !all.iter().all(|judged| judged.errors.is_empty()) {
+            let none = all.iter().all(|judged| !judged.errors.is_empty());
             errors.extend(all.into_iter().flat_map(|judged| judged.errors));
-            errors.push(composite("must validate all the schemas (allOf)"));
+            let told = if none { ". None validated" } else { "" };
+            errors.push(composite(&format!("must validate all the schemas (allOf){told}")));
         }
         checks
     }

@@ -87,6 +87,18 @@ impl Scope {
         options: &WriteOptions,
         mut warnings: Vec<String>,
     ) -> Result<Written, ApiError> {
+        let created = self.create_noting(object, context, options, &mut warnings).await;
+        // what was said before a refusal is said with it
+        created.inspect_err(|_| self.refused_with.extend(warnings))
+    }
+
+    async fn create_noting(
+        &self,
+        object: Value,
+        context: &crate::definition::Context<'_>,
+        options: &WriteOptions,
+        warnings: &mut Vec<String>,
+    ) -> Result<Written, ApiError> {
         let options_object = options.object("CreateOptions");
         let mut holder = Some(Draft::from(object));
         let own = self.named(holder.as_deref());
@@ -98,15 +110,8 @@ impl Scope {
                 why,
             ));
         }
-        own.admit(
-            context,
-            Operation::Create,
-            &options_object,
-            &mut holder,
-            None,
-            &mut warnings,
-        )
-        .await?;
+        own.admit(context, Operation::Create, &options_object, &mut holder, None, warnings)
+            .await?;
         let mut object = holder.unwrap_or_default();
         self.place(&mut object)?;
         let revision = meta::resource_version(&object).to_owned();
@@ -140,7 +145,7 @@ impl Scope {
             self.definition.strategy.drop_disabled(&mut candidate, None);
             self.definition.strategy.prepare_for_create(context, &mut candidate)?;
             let mut errors = meta::validate(&candidate, |name| self.definition.strategy.validate_name(name));
-            errors.extend(self.validate_schema(&candidate, None, &mut warnings));
+            errors.extend(self.validate_schema(&candidate, None, warnings));
             errors.extend(self.definition.strategy.validate(context, &candidate));
             if !errors.is_empty() {
                 return Err(self.invalid(&name, &errors));
@@ -154,7 +159,7 @@ impl Scope {
                     &options_object,
                     Some(candidate),
                     None,
-                    &mut warnings,
+                    warnings,
                 )
                 .await?
                 .map(Draft::into_json)
@@ -169,7 +174,7 @@ impl Scope {
                     meta::set(&mut object, "resourceVersion", Some(revision.into()));
                 }
                 self.to_requested(&mut object).await?;
-                return Ok(Stored::from(Draft::from(object)).answered(true, warnings));
+                return Ok(Stored::from(Draft::from(object)).answered(true, std::mem::take(warnings)));
             }
             // what is no number is not looked at
             if revision.parse::<Revision>().is_ok_and(|revision| revision > 0) {
@@ -185,11 +190,10 @@ impl Scope {
                     let mut stored = Stored::by(done, candidate.into());
                     self.to_requested(&mut stored.object).await?;
                     self.cluster.written(&self.definition);
-                    return Ok(stored.answered(true, warnings));
+                    return Ok(stored.answered(true, std::mem::take(warnings)));
                 }
                 Err(CommitError::Conflict { .. }) if generated && attempt + 1 < RETRIES => {}
                 Err(CommitError::Conflict { .. }) => {
-                    self.refused_with.extend(warnings);
                     let there = scope.entry().ok();
                     if there.is_some_and(|there| meta::is_deleting(&crate::object::value_of(&there))) {
                         return Err(scope.already_exists(&candidate).prefixed("object is being deleted: "));

@@ -368,27 +368,42 @@ fn drop_what_type_has_not(service: &mut Value, old: &Value) {
     let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
     };
-    let mut drop_kept = |keys: &[&str]| {
-        let before = |key: &str| old.get("spec").and_then(|spec| spec.get(key));
+    let before = |key: &str| old.get("spec").and_then(|spec| spec.get(key));
+    let drop_kept = |spec: &mut serde_json::Map<String, Value>, keys: &[&str]| {
         if keys.iter().all(|key| spec.get(*key) == before(key)) {
             keys.iter().for_each(|key| drop(spec.remove(*key)));
         }
     };
+    let is_nothing = |value: &Value| match value {
+        Value::String(text) => text.is_empty(),
+        Value::Array(elements) => elements.is_empty(),
+        other => other.is_null(),
+    };
     if has_address {
-        drop_kept(&["clusterIP", "clusterIPs"]);
-        drop_kept(&["ipFamilies"]);
-        drop_kept(&["ipFamilyPolicy"]);
-        drop_kept(&["internalTrafficPolicy"]);
+        for key in ["clusterIP", "clusterIPs"] {
+            // who takes one form of the address away takes the other
+            if spec.get(key).is_some_and(is_nothing) {
+                spec.remove(key);
+            }
+        }
+        match (spec.contains_key("clusterIP"), spec.contains_key("clusterIPs")) {
+            (true, false) => drop_kept(spec, &["clusterIP"]),
+            (false, true) => drop_kept(spec, &["clusterIPs"]),
+            _ => drop_kept(spec, &["clusterIP", "clusterIPs"]),
+        }
+        drop_kept(spec, &["ipFamilies"]);
+        drop_kept(spec, &["ipFamilyPolicy"]);
+        drop_kept(spec, &["internalTrafficPolicy"]);
     }
     if health {
-        drop_kept(&["healthCheckNodePort"]);
+        drop_kept(spec, &["healthCheckNodePort"]);
     }
     if balances {
-        drop_kept(&["allocateLoadBalancerNodePorts"]);
-        drop_kept(&["loadBalancerClass"]);
+        drop_kept(spec, &["allocateLoadBalancerNodePorts"]);
+        drop_kept(spec, &["loadBalancerClass"]);
     }
     if outside {
-        drop_kept(&["externalTrafficPolicy"]);
+        drop_kept(spec, &["externalTrafficPolicy"]);
     }
     let numbers =
         |ports: &[Value]| -> BTreeSet<i64> { ports.iter().filter_map(|port| number(port, "nodePort")).collect() };

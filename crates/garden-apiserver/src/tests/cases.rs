@@ -4,11 +4,12 @@ use gardener_apiserver::UserInfo;
 use serde_json::{Value, json};
 
 use super::garden::Garden;
+use crate::Features;
 use crate::admission::webhooks::ResourceSize;
 
 const CORE: &str = "core.gardener.cloud";
 const SECURITY: &str = "security.gardener.cloud";
-const ONE: (&str, &str, &str) = ("Shoot", "garden-dev", "one");
+pub(super) const ONE: (&str, &str, &str) = ("Shoot", "garden-dev", "one");
 
 fn object(api_version: &str, kind: &str, (namespace, name): (&str, &str), more: Value) -> Value {
     let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "uid": "u"}});
@@ -19,7 +20,7 @@ fn object(api_version: &str, kind: &str, (namespace, name): (&str, &str), more: 
     object
 }
 
-fn core(kind: &str, place: (&str, &str), more: Value) -> Value {
+pub(super) fn core(kind: &str, place: (&str, &str), more: Value) -> Value {
     object("core.gardener.cloud/v1beta1", kind, place, more)
 }
 
@@ -38,11 +39,11 @@ pub(crate) fn merge(object: &mut Value, patch: Value) {
     }
 }
 
-fn change(patch: Value) -> impl FnOnce(&mut Value) {
+pub(super) fn change(patch: Value) -> impl FnOnce(&mut Value) {
     |object| merge(object, patch)
 }
 
-fn shoot(more: Value) -> Value {
+pub(super) fn shoot(more: Value) -> Value {
     let mut shoot = core(
         "Shoot",
         ("garden-dev", "one"),
@@ -79,8 +80,12 @@ fn seed(name: &str, more: Value) -> Value {
 }
 
 /// Profile `local`, project `dev`, credentials `creds`, seeds `s1` and `s2`, shoot `one`.
-async fn garden() -> Garden {
-    let mut garden = Garden::new();
+pub(super) async fn garden() -> Garden {
+    filled(Garden::new()).await
+}
+
+/// Puts all of it into a garden.
+async fn filled(mut garden: Garden) -> Garden {
     let namespace = json!({"metadata": {"name": "garden-dev", "labels": {"gardener.cloud/role": "project"}}});
     garden.put("", "namespaces", namespace);
     let project = core("Project", ("", "dev"), json!({"spec": {"namespace": "garden-dev"}}));
@@ -146,7 +151,7 @@ async fn garden() -> Garden {
 }
 
 /// Sets members of an object that is there, without asking anybody.
-fn set(garden: &mut Garden, resource: &str, (namespace, name): (&str, &str), patch: Value) {
+pub(super) fn set(garden: &mut Garden, resource: &str, (namespace, name): (&str, &str), patch: Value) {
     let group = if resource == "credentialsbindings" {
         SECURITY
     } else {
@@ -158,7 +163,7 @@ fn set(garden: &mut Garden, resource: &str, (namespace, name): (&str, &str), pat
 }
 
 #[track_caller]
-fn refused<T: std::fmt::Debug>(answer: Result<T, gardener_apimachinery::ApiError>, code: i32, why: &str) {
+pub(super) fn refused<T: std::fmt::Debug>(answer: Result<T, gardener_apimachinery::ApiError>, code: i32, why: &str) {
     let error = answer.unwrap_err();
     assert!(error.message().contains(why), "expected {why}\nfound {error}");
     assert_eq!(error.status().code, Some(code), "{error}");
@@ -600,6 +605,115 @@ async fn adm_32_pools_get_what_is_offered() {
         403,
         "the \"LiveControlPlaneMigration\" feature gate is disabled",
     );
+}
+
+#[tokio::test]
+async fn mig_200_to_203_what_moves_without_a_pause() {
+    let mut features = Features::default();
+    assert!(features.switch("LiveControlPlaneMigration", true));
+    let mut garden = filled(Garden::with_features(features)).await;
+    let live = || json!({"metadata": {"annotations": {"migration.gardener.cloud/live-migrate": "t"}}});
+    let mut two = shoot(live());
+    two["metadata"]["name"] = "two".into();
+    refused(
+        garden.create(two).await,
+        403,
+        "metadata.annotations[migration.gardener.cloud/live-migrate]: Forbidden: annotation must not be set on shoot creation",
+    );
+    let mut asleep = live();
+    let spec = json!({"seedName": "s1", "hibernation": {"enabled": true}, "dns": {"domain": "one.dev.example.com"}});
+    merge(&mut asleep, json!({"spec": spec, "status": {"seedName": "s1"}}));
+    set(&mut garden, "shoots", ("garden-dev", "one"), asleep);
+    // nothing is asked of a shoot that stays
+    let label = change(json!({"metadata": {"labels": {"a": "b"}}}));
+    garden.update(ONE, "", label).await.unwrap();
+    let moved = || change(json!({"spec": {"seedName": "s2"}}));
+    let other = json!({"spec": {"provider": {"type": "other", "region": "us"}}});
+    set(&mut garden, "seeds", ("", "s2"), other);
+    let error = garden.update(ONE, "binding", moved()).await.unwrap_err();
+    for why in [
+        "spec.seedName: Forbidden: shoot control plane must be configured for high availability to perform a live control plane migration",
+        "spec.seedName: Forbidden: live control plane migration is not supported for hibernated or waking-up shoots",
+        "spec.seedName: Forbidden: source and destination seeds must use the same provider type (local -> other)",
+        "spec.seedName: Forbidden: gardenlet version not reported for source seed \"s1\"",
+        "spec.seedName: Forbidden: gardenlet version not reported for destination seed \"s2\"",
+        "spec.seedName: Forbidden: no scheduler region ConfigMap found for cloud profile \"local\" (source region eu, destination region us)",
+    ] {
+        assert!(error.message().contains(why), "{error}");
+    }
+    let awake = json!({
+        "hibernation": null, "controlPlane": {"highAvailability": {"failureTolerance": {"type": "node"}}},
+    });
+    set(&mut garden, "shoots", ("garden-dev", "one"), json!({"spec": awake}));
+    for (seed, version) in [("s1", "v1"), ("s2", "v2")] {
+        let patch = json!({"spec": {"provider": {"type": "local"}}, "status": {"gardener": {"id": "", "name": "", "version": version}}});
+        set(&mut garden, "seeds", ("", seed), patch);
+    }
+    refused(
+        garden.update(ONE, "binding", moved()).await,
+        403,
+        "source and destination seeds must run the same gardenlet version (s1: v1, s2: v2)",
+    );
+    let same = json!({"status": {"gardener": {"version": "v1"}}});
+    set(&mut garden, "seeds", ("", "s2"), same);
+    for (threshold, data, why) in [
+        (
+            None,
+            json!({"us": "eu: 1"}),
+            Some("source region eu not configured in region ConfigMap \"regions\""),
+        ),
+        (
+            None,
+            json!({"eu": "asia: 1"}),
+            Some(
+                "distance from source region eu to destination region us not configured in region ConfigMap \"regions\"",
+            ),
+        ),
+        (
+            None,
+            json!({"eu": "us: far"}),
+            Some("failed to parse region distances for \"eu\" from ConfigMap garden/regions"),
+        ),
+        (None, json!({"eu": "us: 180"}), None),
+        (
+            None,
+            json!({"eu": "us: 181"}),
+            Some("distance 181 from source region eu to destination region us exceeds threshold 180"),
+        ),
+        (Some("200"), json!({"eu": "us: 181"}), None),
+        (
+            Some("-1"),
+            json!({"eu": "us: 1"}),
+            Some("threshold must be non-negative, got -1"),
+        ),
+        (
+            Some("far"),
+            json!({"eu": "us: 1"}),
+            Some("invalid value \"far\" for annotation"),
+        ),
+    ] {
+        let mut map = object(
+            "v1",
+            "ConfigMap",
+            ("garden", "regions"),
+            json!({"data": data, "metadata": {
+                "labels": {"scheduling.gardener.cloud/purpose": "region-config"},
+                "annotations": {"scheduling.gardener.cloud/cloudprofiles": "other, local"},
+            }}),
+        );
+        if let Some(threshold) = threshold {
+            let key = "migration.gardener.cloud/inter-region-distance-threshold";
+            map["metadata"]["annotations"][key] = threshold.into();
+        }
+        garden.put("", "configmaps", map);
+        match why {
+            Some(why) => refused(garden.update(ONE, "binding", moved()).await, 403, why),
+            None => drop(garden.update(ONE, "binding", moved()).await.unwrap()),
+        }
+    }
+    let distant = json!({"metadata": {"annotations": {"migration.gardener.cloud/allow-distant-regions": "true"}}});
+    set(&mut garden, "shoots", ("garden-dev", "one"), distant);
+    garden.update(ONE, "binding", moved()).await.unwrap();
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::admission::webhooks::{self, ResourceSize};
 use crate::admission::{Configuration, OFF_BY_DEFAULT, plugins};
-use crate::{Options, definitions};
+use crate::{Features, Options, definitions};
 
 type Name = (String, String, String, String);
 
@@ -76,10 +76,15 @@ pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
 
 impl Garden {
     pub(crate) fn new() -> Self {
+        Self::with_features(Features::default())
+    }
+
+    /// With other features switched on than usual.
+    pub(super) fn with_features(features: Features) -> Self {
         let mut garden = Self {
             objects: BTreeMap::new(),
             definitions: definitions(&Options::default()).unwrap(),
-            plugins: plugins(&Configuration::default()),
+            plugins: plugins(&Configuration::default(), &features),
             user: UserInfo::new("admin", &[]),
             forbidden: Vec::new(),
             now: "2026-05-01T10:00:00Z",

@@ -2,6 +2,7 @@
 
 pub(crate) mod cases;
 pub(crate) mod garden;
+mod worked;
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::pointer::Pointed;

@@ -1249,6 +1249,100 @@ async fn shoots_and_registrations_are_refused_as_upstream() {
     assert!(garden.create(registration("z3", &["a"])).await.is_ok());
 }
 
+/// As a real gardener-apiserver answered.
+#[tokio::test]
+async fn what_is_kept_and_told_of_changes() {
+    let mut garden = garden().await;
+    // a seed's configuration tells the seed
+    let at_home = json!({"metadata": {"name": "home", "namespace": "garden"}, "spec": {
+        "dns": {"domain": "home.example.org"}, "kubernetes": {"verticalPodAutoscaler": {"enabled": true}},
+    }});
+    garden.put(CORE, "shoots", shoot(at_home));
+    let managed = |gardenlet: Value| {
+        let spec = json!({"spec": {"shoot": {"name": "home"}, "gardenlet": gardenlet}});
+        object(
+            "seedmanagement.gardener.cloud/v1alpha1",
+            "ManagedSeed",
+            ("garden", "home"),
+            spec,
+        )
+    };
+    refused(
+        garden.create(managed(json!({}))).await,
+        500,
+        "no seed config found for managedseed home",
+    );
+    // the subject of a WorkloadIdentity is told with each change
+    let identity = object(
+        "security.gardener.cloud/v1alpha1",
+        "WorkloadIdentity",
+        ("garden-dev", "wi"),
+        json!({"spec": {"audiences": ["a"], "targetSystem": {"type": "local"}}}),
+    );
+    garden.create(identity).await.unwrap();
+    refused(
+        garden
+            .update(
+                ("WorkloadIdentity", "garden-dev", "wi"),
+                "",
+                change(json!({"status": null})),
+            )
+            .await,
+        422,
+        "status.sub: Required value: must specify sub claim value",
+    );
+    // an unmanaged provider is the first one like any other
+    let unmanaged =
+        json!({"metadata": {"name": "two"}, "spec": {"seedName": "s1", "dns": {"providers": [{"type": "unmanaged"}]}}});
+    let two = garden.create(shoot(unmanaged)).await.unwrap();
+    assert_eq!(
+        two["spec"]["dns"],
+        json!({"providers": [{"primary": true, "type": "unmanaged"}]})
+    );
+    // a name of a profile that is made undone counts as a change
+    let old = json!({"metadata": {"name": "three"}, "spec": {"kubernetes": {"version": "1.32.9"}}});
+    let versions = json!([{"version": "1.36.0"}, {"version": "1.34.1"}, {"version": "1.32.9"}]);
+    let offered = json!({"spec": {"kubernetes": {"versions": versions}}});
+    set(&mut garden, "cloudprofiles", ("", "local"), offered);
+    garden.create(shoot(old)).await.unwrap();
+    let renamed = change(json!({"spec": {"cloudProfileName": "other"}}));
+    let three = garden
+        .update(("Shoot", "garden-dev", "three"), "", renamed)
+        .await
+        .unwrap();
+    assert_eq!(
+        (&three["spec"]["cloudProfileName"], &three["metadata"]["generation"]),
+        (&json!("local"), &json!(2))
+    );
+    // the selector of a placed shoot is told in Go's order
+    let placed = json!({"spec": {"seedName": "s1"}});
+    set(&mut garden, "shoots", ("garden-dev", "one"), placed);
+    let selector = json!({"spec": {"seedSelector": {"matchLabels": {"a": "b"}, "providerTypes": ["x"]}}});
+    refused(
+        garden.update(ONE, "", change(selector)).await,
+        403,
+        "spec.seedSelector: Invalid value: {\"matchLabels\":{\"a\":\"b\"},\"ProviderTypes\":[\"x\"]}: cannot change seedSelector to not match the labels",
+    );
+    // amounts that a status tells are whole
+    let types = json!([{"name": "m", "cpu": null, "gpu": null, "memory": "1024Mi"}]);
+    let profile = core(
+        "NamespacedCloudProfile",
+        ("garden-dev", "own"),
+        json!({"spec": {"parent": {"kind": "CloudProfile", "name": "local"}}}),
+    );
+    garden.create(profile).await.unwrap();
+    let told = change(json!({"status": {"cloudProfileSpec": {"machineTypes": types}}}));
+    let own = garden
+        .update(("NamespacedCloudProfile", "garden-dev", "own"), "status", told)
+        .await
+        .unwrap();
+    let told = &own["status"]["cloudProfileSpec"]["machineTypes"][0];
+    assert_eq!(
+        (&told["cpu"], &told["gpu"], &told["memory"]),
+        (&json!("0"), &json!("0"), &json!("1Gi"))
+    );
+}
+
 /// A client refuses a name that its request's path cannot have before it asks. Who looks into what it remembers finds nothing.
 #[tokio::test]
 async fn names_that_cannot_be_asked_for() {

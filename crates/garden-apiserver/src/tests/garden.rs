@@ -158,6 +158,12 @@ impl Garden {
             let context = self.context();
             let strategy = &definition.strategy;
             object["metadata"]["uid"] = "u".into();
+            strategy.decode_embedded(&version, &object).map_err(|why| {
+                let kind = text(&object, "/kind");
+                ApiError::bad_request(format!(
+                    "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+                ))
+            })?;
             strategy.default(&context, &mut object);
             if definition.stored_version().unwrap().status {
                 object.as_object_mut().unwrap().remove("status");

@@ -1,4 +1,4 @@
-//! Domains of shoots, [ADM-40].
+//! Domains of shoots, [ADM-40], [DEF-54].
 
 use std::sync::Arc;
 
@@ -102,10 +102,7 @@ fn misnamed(shoot: &Shoot, own: &str, project: &str, domain: &str) -> Option<Err
 fn concerned(attributes: &Attributes<'_>) -> Option<Arc<Shoot>> {
     let asked = matches!(attributes.operation, Operation::Create | Operation::Update)
         && matches!(attributes.subresource, "" | "binding");
-    asked
-        .then(|| typed::<Shoot>(attributes))
-        .flatten()
-        .filter(|shoot| !shoot.in_deletion())
+    asked.then(|| typed::<Shoot>(attributes)).flatten()
 }
 
 #[async_trait]

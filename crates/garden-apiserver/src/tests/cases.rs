@@ -1343,6 +1343,59 @@ async fn what_is_kept_and_told_of_changes() {
     );
 }
 
+/// As with a real gardener-apiserver, some plugins look at what is in deletion like at anything else.
+#[tokio::test]
+async fn what_is_in_deletion_is_labelled_and_has_a_seed() {
+    let mut garden = garden().await;
+    let goes =
+        json!({"metadata": {"deletionTimestamp": "2026-05-01T09:00:00Z", "labels": null, "finalizers": ["gardener"]}});
+    set(&mut garden, "shoots", ("garden-dev", "one"), goes);
+    let labelled = change(json!({"metadata": {"labels": {"a": "b"}}}));
+    let labels = &garden.update(ONE, "", labelled).await.unwrap()["metadata"]["labels"];
+    assert_eq!(
+        labels,
+        &json!({
+            "a": "b",
+            "networking.extensions.gardener.cloud/calico": "true",
+            "operatingsystemconfig.extensions.gardener.cloud/linux": "true",
+            "provider.extensions.gardener.cloud/local": "true",
+        })
+    );
+    refused(
+        garden
+            .update(ONE, "binding", change(json!({"spec": {"seedName": "nope"}})))
+            .await,
+        500,
+        "error retrieving default domains: Internal error occurred: could not get seed nope: seed.core.gardener.cloud \"nope\" not found",
+    );
+    let goes = json!({"deletionTimestamp": "2026-05-01T09:00:00Z", "finalizers": ["gardener"]});
+    let bucket = core(
+        "BackupBucket",
+        ("", "bucket"),
+        json!({"spec": {"provider": {"type": "local"}, "seedName": "s1"}}),
+    );
+    garden.put(CORE, "backupbuckets", bucket);
+    let entry = core(
+        "BackupEntry",
+        ("garden-dev", "entry"),
+        json!({"metadata": goes, "spec": {"bucketName": "bucket", "seedName": "s1"}}),
+    );
+    garden.put(CORE, "backupentries", entry);
+    let moved = change(json!({"spec": {"seedName": "nope"}}));
+    refused(
+        garden.update(("BackupEntry", "garden-dev", "entry"), "", moved).await,
+        403,
+        "seed.core.gardener.cloud \"nope\" not found",
+    );
+    // nobody becomes a member of a project that goes
+    let owner = |name: &str| json!({"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": name});
+    let project = json!({"metadata": goes, "spec": {"owner": owner("alice"), "createdBy": owner("alice")}});
+    set(&mut garden, "projects", ("", "dev"), project);
+    let given = change(json!({"spec": {"owner": owner("bob")}}));
+    let project = garden.update(("Project", "", "dev"), "", given).await.unwrap();
+    assert_eq!(project["spec"].get("members"), None);
+}
+
 /// A client refuses a name that its request's path cannot have before it asks. Who looks into what it remembers finds nothing.
 #[tokio::test]
 async fn names_that_cannot_be_asked_for() {

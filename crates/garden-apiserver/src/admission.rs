@@ -1,4 +1,5 @@
-//! Admission plugins of the garden, in upstream's order, [ADM-1]. Kubernetes' own plugins (namespaces, webhooks) are the machinery's.
+//! Admission plugins of the garden, in upstream's order, [ADM-1]; each is in the pass or passes of upstream's, [ADM-3]. What they
+//! read is complete before a request is served, [ADM-4]. Kubernetes' own plugins (namespaces, webhooks) are the machinery's.
 
 mod backup_buckets;
 mod cloud_profiles;

@@ -102,7 +102,7 @@ pub trait GardenKind:
     }
     /// Brings a valid object into its stored form.
     fn canonicalize(&mut self) {}
-    /// Fields for selectors, [GAPI-20].
+    /// Fields for selectors, [GAPI-20], [GAPI-21].
     fn fields(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }

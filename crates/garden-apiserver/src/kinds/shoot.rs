@@ -1,4 +1,5 @@
-//! Shoots.
+//! Shoots: what a write of the object, of its status and of its binding changes besides, [GAPI-30] – [GAPI-41], [ST-10] – [ST-15], [MIG-22], [MIG-23],
+//! [TOL-20].
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Which seed a shoot may get, and what stays as it is while it has one or moves to another, [ADM-29a] – [ADM-29d], [ADM-29h], [TOL-16], [TOL-17].
+//! Which seed a shoot may get, and what stays as it is while it has one or moves to another, [ADM-29a] – [ADM-29d], [ADM-29h],
+//! [TOL-15] – [TOL-19], [MIG-10] – [MIG-20].
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};

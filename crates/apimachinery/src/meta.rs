@@ -1,6 +1,6 @@
 //! Checks on `metadata` that all kinds share: names, labels, annotations, finalizers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
     LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference,
@@ -99,7 +99,8 @@ pub fn validate_object_meta_update(new: &ObjectMeta, old: &ObjectMeta, path: &Pa
     let mut errors = ErrorList::new();
     if old.deletion_timestamp.is_some() {
         let before: Vec<&String> = old.finalizers.iter().flatten().collect();
-        let added: Vec<String> = new
+        // a set, as upstream tells it
+        let added: BTreeSet<String> = new
             .finalizers
             .iter()
             .flatten()
@@ -111,7 +112,7 @@ pub fn validate_object_meta_update(new: &ObjectMeta, old: &ObjectMeta, path: &Pa
                 &path.child("finalizers"),
                 format!(
                     "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-                    added.join(", ")
+                    added.into_iter().collect::<Vec<_>>().join(", ")
                 ),
             ));
         }
@@ -377,11 +378,11 @@ mod tests {
             ..ObjectMeta::default()
         };
         let mut new = old.clone();
-        new.finalizers = Some(vec!["x".into(), "y".into()]);
+        new.finalizers = Some(vec!["z".into(), "x".into(), "y".into()]);
         assert_eq!(
             texts(&validate_object_meta_update(&new, &old, &Path::new("metadata"))),
             [
-                "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"y\"}"
+                "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"y\", \"z\"}"
             ]
         );
         new.finalizers = None;

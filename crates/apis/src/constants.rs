@@ -63,6 +63,12 @@ pub mod annotation {
     pub const AUTHENTICATION_ISSUER: &str = "authentication.gardener.cloud/issuer";
     /// Asks for a live control plane migration.
     pub const LIVE_MIGRATION: &str = "migration.gardener.cloud/live-migrate";
+    /// Lets a live control plane migration go however far.
+    pub const LIVE_MIGRATION_DISTANT: &str = "migration.gardener.cloud/allow-distant-regions";
+    /// How far a live control plane migration may go at most, on region ConfigMaps.
+    pub const LIVE_MIGRATION_THRESHOLD: &str = "migration.gardener.cloud/inter-region-distance-threshold";
+    /// Comma separated names of the cloud profiles that a region ConfigMap is for.
+    pub const SCHEDULING_CLOUD_PROFILES: &str = "scheduling.gardener.cloud/cloudprofiles";
     /// The type of a DNS provider, on domain secrets.
     pub const DNS_PROVIDER: &str = "dns.gardener.cloud/provider";
     /// The domain, on domain secrets.
@@ -114,6 +120,8 @@ pub mod label {
     pub const EXTENSION_NETWORKING_PREFIX: &str = "networking.extensions.gardener.cloud/";
     /// Prefix of operating system type labels.
     pub const EXTENSION_OPERATING_SYSTEM_CONFIG_PREFIX: &str = "operatingsystemconfig.extensions.gardener.cloud/";
+    /// What a ConfigMap is to scheduling: `region-config` has distances between regions.
+    pub const SCHEDULING_PURPOSE: &str = "scheduling.gardener.cloud/purpose";
     /// Only seeds and shoots may write objects with this label.
     pub const UPDATE_RESTRICTION: &str = "gardener.cloud/update-restriction";
     /// Allows system components on a pool's nodes.

@@ -1,5 +1,6 @@
 //! Details of the JSON form that serde has no attribute for.
 
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 use k8s_openapi::api::core::v1::LocalObjectReference;
@@ -16,6 +17,20 @@ where
     T: Deserialize<'de> + Default,
 {
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Reads a map of lists of texts as Go does, where `null` stands for what is empty at every place.
+///
+/// # Errors
+/// Fails when the value is no such map.
+pub fn texts_by_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Vec<String>>, D::Error> {
+    type Told = BTreeMap<String, Option<Vec<Option<String>>>>;
+    let told = Option::<Told>::deserialize(deserializer)?.unwrap_or_default();
+    let texts = |list: Option<Vec<Option<String>>>| {
+        let list = list.unwrap_or_default().into_iter();
+        list.map(Option::unwrap_or_default).collect()
+    };
+    Ok(told.into_iter().map(|(name, list)| (name, texts(list))).collect())
 }
 
 /// Writes an empty list as `null`, as Go does for one that nobody set where it leaves nothing out.
@@ -108,7 +123,20 @@ constant_field!(KindOf, KIND);
 #[cfg(test)]
 mod tests {
     use crate::core::v1::OCIRepository;
+    use crate::core::v1beta1::MachineImageFlavor;
     use serde_json::json;
+
+    #[test]
+    fn nothing_stands_for_what_is_empty() {
+        for (told, read) in [
+            (json!(null), json!({})),
+            (json!({"a": null}), json!({"a": []})),
+            (json!({"a": ["b", null]}), json!({"a": ["b", ""]})),
+        ] {
+            let flavor: MachineImageFlavor = serde_json::from_value(told).unwrap();
+            assert_eq!(serde_json::to_value(flavor).unwrap(), read);
+        }
+    }
 
     #[test]
     fn references_without_a_name_are_empty() {

@@ -5,6 +5,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use gardener_apimachinery::{ApiError, go_json};
+use gardener_schema::Order;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
@@ -58,6 +59,8 @@ pub struct Source {
     merged: bool,
     body: Bytes,
     format: Option<Format>,
+    /// Whether the members of the object stand as in the body.
+    ordered: bool,
 }
 
 /// Paths of unknown fields, by when they are found.
@@ -122,6 +125,17 @@ impl Source {
     /// Whether there is something to tell, such as a field that was given twice.
     pub(crate) fn has_findings(&self) -> bool {
         !self.duplicates.is_empty() || !self.repeated.is_empty() || !self.found.is_empty()
+    }
+
+    /// What is told of a body that is made part of something else, whose members have an order of their own.
+    pub(crate) fn forget_order(&mut self) {
+        self.ordered = false;
+    }
+
+    /// The order of the body's members, where it has one.
+    pub(crate) fn order(&self) -> Option<Order> {
+        let is_told = self.ordered && self.format == Some(Format::Json);
+        is_told.then(|| Order::of(&self.body)).flatten()
     }
 
     /// What a strict reader says of keys that were given twice in YAML.
@@ -301,6 +315,7 @@ impl Notes {
             whole_floats: self.whole_floats,
             body: body.clone(),
             format: Some(format),
+            ordered: true,
             ..Source::default()
         }
     }

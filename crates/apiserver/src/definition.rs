@@ -324,6 +324,14 @@ pub trait Lister: Send + Sync {
 /// What a kind adds to the verbs. Objects are JSON objects that are decoded, free of unknown fields and defaulted by schema.
 #[allow(unused_variables)]
 pub trait Strategy: Send + Sync + 'static {
+    /// Whether what an object of this version embeds, and is of other kinds, can be read. The fields of the object itself are looked at before.
+    ///
+    /// # Errors
+    /// What Go says of it while it makes the kind's internal form of the object.
+    fn decode_embedded(&self, version: &str, object: &Value) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Fills unset fields; runs whenever an object is decoded from a request.
     fn default(&self, context: &Context<'_>, object: &mut Value) {}
 
@@ -431,6 +439,11 @@ pub trait Strategy: Send + Sync + 'static {
 
     /// Whether a change of the status leaves labels alone.
     fn status_update_keeps_labels(&self) -> bool {
+        false
+    }
+
+    /// Whether a change of the object changes its status, too, though that is a resource of its own.
+    fn update_keeps_sent_status(&self) -> bool {
         false
     }
 

@@ -10,7 +10,8 @@ mod patch;
 mod read;
 mod update;
 
-pub(crate) use accept::{unreadable, unrecognized};
+pub use accept::unreadable;
+pub(crate) use accept::unrecognized;
 pub use delete::{DeleteOptions, Deleted, Preconditions};
 pub use patch::PatchKind;
 pub(crate) use patch::{by_operations, not_an_object, not_of_this_type, shown_patched};

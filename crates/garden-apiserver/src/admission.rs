@@ -1,4 +1,5 @@
-//! Admission plugins of the garden, in upstream's order, [ADM-1]. Kubernetes' own plugins (namespaces, webhooks) are the machinery's.
+//! Admission plugins of the garden, in upstream's order, [ADM-1]; each is in the pass or passes of upstream's, [ADM-3]. What they
+//! read is complete before a request is served, [ADM-4]. Kubernetes' own plugins (namespaces, webhooks) are the machinery's.
 
 mod backup_buckets;
 mod cloud_profiles;
@@ -26,10 +27,12 @@ use k8s_openapi::Resource;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::features::Features;
+
 pub use configuration::{Configuration, ConfigurationError, OFF_BY_DEFAULT};
 
 /// All plugins in the order in which they run, also those that run only where they are asked for [ADM-2].
-pub fn plugins(configuration: &Configuration) -> Vec<Arc<dyn Admission>> {
+pub fn plugins(configuration: &Configuration, features: &Features) -> Vec<Arc<dyn Admission>> {
     let tolerations = tolerations::ShootTolerationRestriction {
         defaults: configuration.tolerations.defaults.clone(),
         allowed: configuration.tolerations.whitelist.clone(),
@@ -39,6 +42,9 @@ pub fn plugins(configuration: &Configuration) -> Vec<Arc<dyn Admission>> {
     };
     let reservation = shoot_defaults::ShootResourceReservation {
         by_machine: configuration.resource_reservation.by_machine(),
+    };
+    let validator = shoot_validator::ShootValidator {
+        features: features.clone(),
     };
     vec![
         Arc::new(references::ResourceReferenceManager),
@@ -52,7 +58,7 @@ pub fn plugins(configuration: &Configuration) -> Vec<Arc<dyn Admission>> {
         Arc::new(rewriting),
         Arc::new(quotas::ShootQuotaValidator),
         Arc::new(shoot_mutator::ShootMutator),
-        Arc::new(shoot_validator::ShootValidator),
+        Arc::new(validator),
         Arc::new(seeds::SeedValidator),
         Arc::new(seeds::SeedMutator),
         Arc::new(extensions::ControllerRegistrationResources),

@@ -229,6 +229,7 @@ pub fn definitions(options: &Options) -> Result<Vec<Arc<Definition>>, RecordedEr
                     served: true,
                     stored,
                     status: has("status"),
+                    // [GAPI-6]
                     scale: has("scale").then(|| Scale {
                         spec_replicas: "spec.replicas".into(),
                         status_replicas: "status.replicas".into(),

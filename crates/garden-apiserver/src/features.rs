@@ -13,7 +13,7 @@ pub enum Feature {
     CloudProfileCapabilities,
     /// New pools may be updated in place [UPD-63].
     InPlaceNodeUpdates,
-    /// Control planes may move without a pause.
+    /// Control planes may be asked to move without a pause [MIG-200].
     LiveControlPlaneMigration,
     /// Versions have lifecycles [VER-12].
     VersionClassificationLifecycle,

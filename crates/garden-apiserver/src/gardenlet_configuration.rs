@@ -7,6 +7,7 @@
 use std::sync::{Arc, LazyLock};
 
 use gardener_apis::seedmanagement::v1alpha1::decode_gardenlet_config;
+use gardener_apiserver::registry::unreadable;
 use gardener_schema::{Definitions, Schema};
 use serde_json::Value;
 
@@ -31,6 +32,7 @@ static SCHEMAS: LazyLock<Option<[Arc<Schema>; 2]>> = LazyLock::new(|| {
 /// # Errors
 /// What Go's decoder says of it.
 pub(crate) fn decode(config: Option<&Value>) -> Result<(), String> {
+    config.and_then(unreadable).map_or(Ok(()), Err)?;
     decode_gardenlet_config(config)?;
     match (config, &*SCHEMAS) {
         (Some(config), Some([schema, _])) => schema.decode(config, KIND).map_err(|why| why.to_string()),
@@ -166,5 +168,13 @@ mod tests {
             "time: invalid duration \"long\""
         );
         assert!(refused(json!({"kind": "Other"})).contains("no kind \"Other\" is registered"));
+        assert_eq!(
+            refused(json!({"apiVersion": "x/__internal", "kind": "Other"})),
+            "no kind \"Other\" is registered for the internal version of group \"x\" in scheme \"pkg/runtime/scheme.go:111\""
+        );
+        assert_eq!(
+            refused(json!("x")),
+            "couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }"
+        );
     }
 }

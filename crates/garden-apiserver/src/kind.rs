@@ -41,17 +41,19 @@ pub trait GardenKind:
 
     /// Whether a new object keeps the status that it comes with.
     const KEEPS_STATUS: bool = false;
+    /// Whether a change of the object changes its status, too.
+    const UPDATE_KEEPS_SENT_STATUS: bool = false;
     /// Pointers to lists that are something else when they are empty than when they are not there, until the object is stored; `*` stands for
     /// any element of a list.
     const LISTS_KEPT_EMPTY: &'static [&'static str] = &[];
     /// Whether an object that comes without a name, and without the beginning of one, is given a name.
     const NAMES_NAMELESS: bool = false;
 
-    /// Whether what is embedded in an object, and is of other kinds, can be read.
+    /// Whether what is embedded in an object of a version, and is of other kinds, can be read.
     ///
     /// # Errors
     /// What Go's decoder says of it.
-    fn decode_embedded(&self) -> Result<(), String> {
+    fn decode_embedded(version: &str, object: &Value) -> Result<(), String> {
         Ok(())
     }
     /// Fills in what the user left out.
@@ -100,7 +102,7 @@ pub trait GardenKind:
     }
     /// Brings a valid object into its stored form.
     fn canonicalize(&mut self) {}
-    /// Fields for selectors, [GAPI-20].
+    /// Fields for selectors, [GAPI-20], [GAPI-21].
     fn fields(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
@@ -155,9 +157,7 @@ fn unfit<K: GardenKind>(why: impl fmt::Display) -> ApiError {
 
 /// The object of a write to be changed; [`Draft::set`] brings it back.
 fn take<K: GardenKind>(object: &mut Draft) -> Result<K, ApiError> {
-    let kind: K = object.take().map_err(unfit::<K>)?;
-    kind.decode_embedded().map_err(unfit::<K>)?;
-    Ok(kind)
+    object.take().map_err(unfit::<K>)
 }
 
 /// Runs the defaults and writes amounts in canonical form.
@@ -184,6 +184,10 @@ impl<K: GardenKind> TypedStrategy<K> {
 }
 
 impl<K: GardenKind> Strategy for TypedStrategy<K> {
+    fn decode_embedded(&self, version: &str, object: &Value) -> Result<(), String> {
+        K::decode_embedded(version, object)
+    }
+
     fn default(&self, context: &Context<'_>, object: &mut Value) {
         if !K::ONE_VERSION {
             return;
@@ -203,6 +207,10 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
 
     fn keeps_status_on_create(&self) -> bool {
         K::KEEPS_STATUS
+    }
+
+    fn update_keeps_sent_status(&self) -> bool {
+        K::UPDATE_KEEPS_SENT_STATUS
     }
 
     fn lists_kept_empty(&self) -> &'static [&'static str] {

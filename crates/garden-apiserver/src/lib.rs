@@ -10,6 +10,7 @@ mod definitions;
 mod features;
 mod gardenlet_configuration;
 mod generation;
+mod helm_configuration;
 mod kind;
 mod kinds;
 pub mod kubeconfig;

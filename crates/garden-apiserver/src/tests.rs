@@ -2,6 +2,7 @@
 
 pub(crate) mod cases;
 pub(crate) mod garden;
+mod worked;
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::pointer::Pointed;
@@ -314,6 +315,31 @@ fn bodies_that_do_not_fit_are_told_by_named_types() {
             "NamespacedCloudProfile",
             json!({"spec": {"machineTypes": [{"capabilities": "x"}]}}),
             "string into Go struct field MachineType.spec.machineTypes.capabilities of type v1beta1.Capabilities",
+        ),
+        (
+            "NamespacedCloudProfile",
+            json!({"spec": {"machineTypes": [{"capabilities": {"a": {}}}]}}),
+            "object into Go struct field MachineType.spec.machineTypes.capabilities of type v1beta1.CapabilityValues",
+        ),
+        (
+            "CloudProfile",
+            json!({"spec": {"machineImages": [{"versions": [{"capabilityFlavors": 5}]}]}}),
+            "number into Go struct field MachineImageVersion.spec.machineImages.versions.capabilityFlavors of type []v1beta1.MachineImageFlavor",
+        ),
+        (
+            "CloudProfile",
+            json!({"spec": {"machineImages": [{"versions": [{"capabilityFlavors": [5]}]}]}}),
+            "number into Go struct field MachineImageVersion.spec.machineImages.versions.capabilityFlavors of type v1beta1.Capabilities",
+        ),
+        (
+            "CloudProfile",
+            json!({"spec": {"machineImages": [{"versions": [{"capabilityFlavors": [{"a": {}}]}]}]}}),
+            "object into Go struct field MachineImageVersion.spec.machineImages.versions.capabilityFlavors of type v1beta1.CapabilityValues",
+        ),
+        (
+            "CloudProfile",
+            json!({"spec": {"machineImages": [{"versions": [{"capabilityFlavors": [{"a": [true]}]}]}]}}),
+            "bool into Go struct field MachineImageVersion.spec.machineImages.versions.capabilityFlavors of type string",
         ),
     ] {
         let schema = definitions.for_kind("core.gardener.cloud", "v1beta1", kind).unwrap();

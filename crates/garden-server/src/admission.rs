@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use gardener_apiserver::definition::Admission;
+use gardener_garden_apiserver::Features;
 use gardener_garden_apiserver::admission::{Configuration, ConfigurationError, OFF_BY_DEFAULT};
 use gardener_kube_apiserver::access::{FileError, read};
 use gardener_kube_apiserver::flags::AdmissionFlags;
@@ -168,11 +169,14 @@ fn wanted(flags: &AdmissionFlags, plugin: &str) -> bool {
 ///
 /// # Errors
 /// [`AdmissionError`].
-pub(crate) fn left(flags: &GardenAdmissionFlags) -> Result<Vec<Arc<dyn Admission>>, AdmissionError> {
+pub(crate) fn left(
+    flags: &GardenAdmissionFlags,
+    features: &Features,
+) -> Result<Vec<Arc<dyn Admission>>, AdmissionError> {
     let file = flags.admission_control_config_file.as_deref();
     let configuration = file.map(configuration).transpose()?.unwrap_or_default();
     let flags = &flags.plugins;
-    let mut plugins = garden::admission_plugins(&configuration);
+    let mut plugins = garden::admission_plugins(&configuration, features);
     for plugin in KNOWN.into_iter().filter(|plugin| wanted(flags, plugin)) {
         if !plugins.iter().any(|own| own.name() == plugin) {
             tracing::warn!(
@@ -205,7 +209,11 @@ mod tests {
                 },
                 admission_control_config_file: None,
             };
-            left(&flags).unwrap().iter().map(|plugin| plugin.name()).collect()
+            left(&flags, &Features::default())
+                .unwrap()
+                .iter()
+                .map(|plugin| plugin.name())
+                .collect()
         };
         let all = names("", "");
         assert!(all.contains(&"ShootValidator") && all.contains(&"ValidatingAdmissionWebhook"));

@@ -9,7 +9,7 @@ use gardener_apimachinery::duration::Duration;
 use gardener_apimachinery::meta::parse_bool;
 use gardener_apis::core::v1beta1::supports_feature_gate;
 use gardener_apiserver::tokens::SigningKey;
-use gardener_garden_apiserver::{Feature, Features, Options, TokenIssuer};
+use gardener_garden_apiserver::{Features, Options, TokenIssuer};
 use gardener_kube_apiserver::VERSION;
 
 const HOUR: Std = Std::from_secs(3600);
@@ -135,10 +135,7 @@ impl GardenFlags {
     /// What the kinds of the garden are made with. Tells in the log which gates have no effect.
     pub fn options(&self) -> Options {
         // wrong ones were told when flags were read
-        let (features, mut without_effect) = self.features().unwrap_or_default();
-        if features.has(Feature::LiveControlPlaneMigration) {
-            without_effect.push("LiveControlPlaneMigration");
-        }
+        let (features, without_effect) = self.features().unwrap_or_default();
         for feature in without_effect {
             tracing::warn!(
                 feature,
@@ -160,6 +157,7 @@ impl GardenFlags {
 mod tests {
     use super::*;
     use clap::{Command, FromArgMatches};
+    use gardener_garden_apiserver::Feature;
 
     #[test]
     fn gapi_7_gates_are_known() {

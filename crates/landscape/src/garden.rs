@@ -14,7 +14,7 @@ use gardener_apiserver::webhooks::{MutatingAdmissionWebhook, ValidatingAdmission
 use gardener_apiserver::{ClusterConfig, LogicalCluster, ResourceSet, Server};
 use gardener_garden_apiserver::authorization::GardenletAuthorizer;
 use gardener_garden_apiserver::kubeconfig::EntryPoint;
-use gardener_garden_apiserver::{admission, definitions, openapi_documents};
+use gardener_garden_apiserver::{Features, admission, definitions, openapi_documents};
 
 use crate::apply::Manifest;
 use crate::embedded::EmbeddedKubernetes;
@@ -42,9 +42,9 @@ pub fn objects(identity: &str) -> Manifest {
 }
 
 /// All admission plugins that a garden may have, in their order [ADM-1]; [`admission::OFF_BY_DEFAULT`] and the built-in webhooks among them.
-pub fn admission_plugins(configuration: &admission::Configuration) -> Vec<Arc<dyn Admission>> {
+pub fn admission_plugins(configuration: &admission::Configuration, features: &Features) -> Vec<Arc<dyn Admission>> {
     let mut plugins: Vec<Arc<dyn Admission>> = vec![Arc::new(NamespaceLifecycle)];
-    plugins.extend(admission::plugins(configuration));
+    plugins.extend(admission::plugins(configuration, features));
     plugins.extend(admission::webhooks::plugins(configuration.resource_size()));
     plugins.push(Arc::new(MutatingAdmissionPolicy));
     plugins.push(Arc::new(MutatingAdmissionWebhook));
@@ -55,8 +55,8 @@ pub fn admission_plugins(configuration: &admission::Configuration) -> Vec<Arc<dy
 }
 
 /// Those that run where nobody says which.
-fn default_plugins() -> Vec<Arc<dyn Admission>> {
-    let mut plugins = admission_plugins(&admission::Configuration::default());
+fn default_plugins(features: &Features) -> Vec<Arc<dyn Admission>> {
+    let mut plugins = admission_plugins(&admission::Configuration::default(), features);
     plugins.retain(|plugin| !admission::OFF_BY_DEFAULT.contains(&plugin.name()));
     plugins
 }
@@ -100,7 +100,7 @@ pub fn config(
     Ok(ClusterConfig {
         resources: Arc::new(resources),
         custom_resources: true,
-        admission: default_plugins(),
+        admission: default_plugins(&options.features),
         authenticator: Arc::new(Authenticator::new(settings)),
         authorizer,
         git_version: format!("v{VERSION}"),

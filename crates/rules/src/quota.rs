@@ -116,7 +116,12 @@ pub fn refers(references: &[ObjectReference], quota: &Quota) -> bool {
 /// The metrics of a quota of which more is wanted than it has.
 pub fn exceeded(quota: &Quota, wanted: &Amounts) -> Vec<&'static str> {
     let over = |metric: &&'static str| {
-        let limit = quota.spec.metrics.get(*metric).and_then(|limit| amount(&limit.0).ok());
+        let limit = quota
+            .spec
+            .metrics
+            .as_ref()
+            .and_then(|own| own.get(*metric))
+            .and_then(|limit| amount(&limit.0).ok());
         limit.is_some_and(|limit| wanted.get(*metric).is_some_and(|wanted| *wanted > limit))
     };
     QUOTA_METRICS.into_iter().filter(over).collect()

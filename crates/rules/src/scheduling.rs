@@ -46,6 +46,11 @@ pub struct Landscape<'a> {
     pub distances: Option<&'a BTreeMap<String, i64>>,
 }
 
+/// Whether the annotation of a region ConfigMap names a cloud profile, which distances are then for `[SCH-12]`, `[MIG-203]`.
+pub fn names_profile(annotation: &str, profile: &str) -> bool {
+    annotation.split(',').any(|own| own.trim() == profile)
+}
+
 /// Whether a seed's taints are tolerated `[TOL-8]` `[TOL-9]`: there are as many tolerations as taints at least, each taint's key is among them, and
 /// a taint with a value finds that value at the last toleration of its key, where none is as good as an empty one.
 pub fn tolerated(taints: &[SeedTaint], tolerations: &[Toleration]) -> bool {

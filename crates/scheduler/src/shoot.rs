@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use gardener_apis::constants::{DEFAULT_SCHEDULER_NAME, GARDEN_NAMESPACE};
+use gardener_apis::constants::{DEFAULT_SCHEDULER_NAME, GARDEN_NAMESPACE, annotation};
 use gardener_apis::core::v1beta1::{
     CloudProfile, LastOperation, NamespacedCloudProfile, Project, Seed, SeedSelector, Shoot,
 };
@@ -21,7 +21,6 @@ use crate::Config;
 
 const COMPONENT: &str = "shoot-scheduler";
 const REGION_CONFIG: &str = "scheduling.gardener.cloud/purpose=region-config";
-const REGION_CONFIG_PROFILES: &str = "scheduling.gardener.cloud/cloudprofiles";
 
 /// Why a shoot has no seed yet.
 #[derive(Debug, thiserror::Error)]
@@ -209,8 +208,8 @@ impl Reconciler {
             .await?;
         let names = |map: &ConfigMap| {
             map.annotations()
-                .get(REGION_CONFIG_PROFILES)
-                .is_some_and(|text| text.split(',').any(|own| own.trim() == profile))
+                .get(annotation::SCHEDULING_CLOUD_PROFILES)
+                .is_some_and(|text| scheduling::names_profile(text, profile))
         };
         let mut fitting = list.items.into_iter().filter(names);
         let Some(map) = fitting.next() else { return Ok(None) };

@@ -4,7 +4,7 @@
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::json::type_of;
 use crate::schema::{Kind, Schema};
@@ -42,6 +42,80 @@ fn cannot_be_handled(version: &str, kind: &str, why: &str) -> ApiError {
     ))
 }
 
+/// The order in which a body tells the members of its objects, which a [`Value`] does not keep.
+#[derive(Debug)]
+pub enum Order {
+    /// Those of an object, and of what is in them.
+    Members(Vec<(String, Order)>),
+    /// Of the elements of a list.
+    Elements(Vec<Order>),
+    /// What has no members.
+    Leaf,
+}
+
+impl Order {
+    /// That of a body; none if it is no JSON.
+    pub fn of(body: &[u8]) -> Option<Self> {
+        serde_json::from_slice(body).ok()
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Order {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(OrderVisitor)
+    }
+}
+
+struct OrderVisitor;
+
+impl<'de> serde::de::Visitor<'de> for OrderVisitor {
+    type Value = Order;
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Order, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = map.next_entry()? {
+            members.push(member);
+        }
+        Ok(Order::Members(members))
+    }
+
+    fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<Order, A::Error> {
+        let mut elements = Vec::new();
+        while let Some(element) = seq.next_element()? {
+            elements.push(element);
+        }
+        Ok(Order::Elements(elements))
+    }
+
+    fn visit_unit<E>(self) -> Result<Order, E> {
+        Ok(Order::Leaf)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Order, E> {
+        Ok(Order::Leaf)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Order, E> {
+        Ok(Order::Leaf)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Order, E> {
+        Ok(Order::Leaf)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Order, E> {
+        Ok(Order::Leaf)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Order, E> {
+        Ok(Order::Leaf)
+    }
+}
+
 /// Where the decoder is: Go names the innermost struct and the fields on the way to it.
 struct Place<'a> {
     parent: Option<&'a Place<'a>>,
@@ -50,6 +124,10 @@ struct Place<'a> {
     structure: &'a str,
     field: &'a str,
 }
+
+/// A map of lists, each of a type of its own.
+const CAPABILITIES: &str = "v1beta1.Capabilities";
+const CAPABILITY_VALUES: &str = "v1beta1.CapabilityValues";
 
 impl Place<'_> {
     fn path(&self) -> String {
@@ -66,9 +144,20 @@ impl Place<'_> {
         go_types::of(self.definition?)
     }
 
-    /// The named type of the field or, for a `value` inside the field's list or map, of its elements.
-    fn named(&self, is_list: bool) -> Option<&'static str> {
+    /// The named type of the field or, for a value of a schema inside the field's list or map, of its elements.
+    fn named(&self, schema: &Schema) -> Option<&'static str> {
         let mut named = self.go_type()?.named(self.field)?;
+        let is_list = schema.kind() == Kind::Array;
+        if named == CAPABILITY_VALUES && !is_list {
+            return None;
+        }
+        if named == CAPABILITIES {
+            return match schema.kind() {
+                Kind::Object => Some(CAPABILITIES),
+                Kind::Array => Some(CAPABILITY_VALUES),
+                _ => None,
+            };
+        }
         loop {
             let is_collection = named.starts_with('[') || named.starts_with("map[");
             if is_list == named.starts_with('[') || !is_collection {
@@ -88,8 +177,16 @@ impl Schema {
     /// CloudProfileSpec.spec.regions of type []v1beta1.Region`. Types that read themselves (times, quantities, …) end the decoding when they
     /// fail; of other misfits the first is told in the end.
     pub fn decode(&self, value: &Value, kind: &str) -> Result<(), DecodeError> {
+        self.decode_in(value, kind, None)
+    }
+
+    /// As [`Schema::decode`], of a value that was told in an order: what is told first is found first.
+    ///
+    /// # Errors
+    /// As [`Schema::decode`].
+    pub fn decode_in(&self, value: &Value, kind: &str, order: Option<&Order>) -> Result<(), DecodeError> {
         let mut first = None;
-        self.decode_at(value, kind, None, &mut first)?;
+        self.decode_at(value, order, kind, None, &mut first)?;
         first.map_or(Ok(()), Err)
     }
 
@@ -151,7 +248,7 @@ impl Schema {
     fn decode_member(
         &self,
         name: &str,
-        value: &Value,
+        (value, order): (&Value, Option<&Order>),
         kind: &str,
         place: Option<&Place<'_>>,
         first: &mut Option<DecodeError>,
@@ -163,30 +260,34 @@ impl Schema {
                 structure: self.definition_name().map_or(kind, short_name),
                 field: name,
             };
-            return child.decode_at(value, kind, Some(&inner), first);
+            return child.decode_at(value, order, kind, Some(&inner), first);
         }
         self.additional()
-            .map_or(Ok(()), |child| child.decode_at(value, kind, place, first))
+            .map_or(Ok(()), |child| child.decode_at(value, order, kind, place, first))
     }
 
     /// Answers what ends the decoding; what is told in the end is `first`.
     fn decode_at(
         &self,
         value: &Value,
+        order: Option<&Order>,
         kind: &str,
         place: Option<&Place<'_>>,
         first: &mut Option<DecodeError>,
     ) -> Result<(), DecodeError> {
         match (self.kind(), value) {
             (_, Value::Null) => return Ok(()),
-            (Kind::Object, Value::Object(members)) => {
-                let mut members = members.iter();
-                return members.try_for_each(|(name, value)| self.decode_member(name, value, kind, place, first));
-            }
+            (Kind::Object, value) if self.is_flavor() => return decode_flavor(value, kind, place),
+            (Kind::Object, Value::Object(members)) => return self.decode_members((members, order), kind, place, first),
             (Kind::Array, Value::Array(elements)) => {
                 let Some(items) = self.items() else { return Ok(()) };
-                let mut elements = elements.iter();
-                return elements.try_for_each(|value| items.decode_at(value, kind, place, first));
+                let below = |index: usize| match order {
+                    Some(Order::Elements(told)) => told.get(index),
+                    _ => None,
+                };
+                let mut elements = elements.iter().enumerate();
+                return elements
+                    .try_for_each(|(index, value)| items.decode_at(value, below(index), kind, place, first));
             }
             _ => {}
         }
@@ -199,11 +300,35 @@ impl Schema {
         }
     }
 
+    fn decode_members(
+        &self,
+        (members, order): (&Map<String, Value>, Option<&Order>),
+        kind: &str,
+        place: Option<&Place<'_>>,
+        first: &mut Option<DecodeError>,
+    ) -> Result<(), DecodeError> {
+        if let Some(Order::Members(told)) = order {
+            let mut told = told.iter();
+            return told.try_for_each(|(name, below)| match members.get(name) {
+                Some(value) => self.decode_member(name, (value, Some(below)), kind, place, first),
+                None => Ok(()),
+            });
+        }
+        let mut members = members.iter();
+        members.try_for_each(|(name, value)| self.decode_member(name, (value, None), kind, place, first))
+    }
+
     /// Whether the Go type has a decoder of its own.
     fn reads_itself(&self) -> bool {
         matches!(self.kind(), Kind::Quantity | Kind::IntOrString)
             || matches!(self.format(), Some("date-time" | "go-micro-time" | "go-duration"))
             || self.is_schema_or_bool()
+    }
+
+    /// Whether the Go type is that of machine images' flavors, which reads itself as capabilities. Documents do not tell what it holds.
+    fn is_flavor(&self) -> bool {
+        self.definition_name()
+            .is_some_and(|name| name.ends_with(".v1beta1.MachineImageFlavor"))
     }
 
     /// Whether the Go type is that of `additionalProperties` in definitions' schemas.
@@ -245,14 +370,14 @@ impl Schema {
             }
             (Kind::Number, Value::Number(_)) | (Kind::Boolean, Value::Bool(_)) => Ok(()),
             // it keeps whatever there is
-            _ if self
-                .definition_name()
-                .is_some_and(|name| name.ends_with(".pkg.runtime.RawExtension")) =>
+            _ if self.definition_name().is_some_and(|name| {
+                name.ends_with(".pkg.runtime.RawExtension") || name.ends_with(".meta.v1.FieldsV1")
+            }) =>
             {
                 Ok(())
             }
             (_, other) => {
-                let named = place.and_then(|place| place.named(self.kind() == Kind::Array));
+                let named = place.and_then(|place| place.named(self));
                 let go = named.map_or_else(|| self.go_type(kind), str::to_owned);
                 Err(misfit(type_of(other), &go, kind, place))
             }
@@ -303,11 +428,45 @@ fn decode_bytes(text: &str) -> Result<(), DecodeError> {
     match base64::engine::general_purpose::STANDARD.decode(text) {
         Ok(_) => Ok(()),
         Err(_) => {
-            // Go tells the offset of the first byte that is not of the alphabet, else of the incomplete quantum.
-            let alphabet = |b: u8| b.is_ascii_alphanumeric() || b == b'+' || b == b'/' || b == b'=';
-            let offset = text.bytes().position(|b| !alphabet(b)).unwrap_or(text.len() / 4 * 4);
+            let offset = wrong_byte(text.as_bytes());
             Err(DecodeError(format!("illegal base64 data at input byte {offset}")))
         }
+    }
+}
+
+/// Decodes capabilities: a map of lists of texts.
+fn decode_flavor(flavor: &Value, kind: &str, place: Option<&Place<'_>>) -> Result<(), DecodeError> {
+    let Value::Object(capabilities) = flavor else {
+        return Err(misfit(type_of(flavor), CAPABILITIES, kind, place));
+    };
+    for values in capabilities.values() {
+        match values {
+            Value::Null => {}
+            Value::Array(values) => {
+                let other = values.iter().find(|value| !value.is_string() && !value.is_null());
+                if let Some(other) = other {
+                    return Err(misfit(type_of(other), "string", kind, place));
+                }
+            }
+            other => return Err(misfit(type_of(other), CAPABILITY_VALUES, kind, place)),
+        }
+    }
+    Ok(())
+}
+
+/// Where Go finds that a text is no base64: at the first byte that does not belong where it stands, or at the four bytes of which some are missing.
+fn wrong_byte(text: &[u8]) -> usize {
+    let alphabet = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
+    let own = text.iter().position(|byte| !alphabet(*byte)).unwrap_or(text.len());
+    let (whole, left) = (own / 4 * 4, own % 4);
+    match (text.get(own), left) {
+        (None, _) => whole,
+        (Some(b'='), 3) => own + 1,
+        (Some(b'='), 2) => match text.get(own + 1) {
+            None | Some(b'=') => text.len().min(own + 2),
+            Some(_) => own,
+        },
+        _ => own,
     }
 }
 
@@ -430,6 +589,37 @@ mod tests {
         }
         let fits = json!({"metadata": null, "spec": {"replicas": 3, "strategy": {"rollingUpdate": {"maxSurge": "25%"}}}, "x": 1});
         assert_eq!(schema.decode(&fits, "Deployment"), Ok(()));
+    }
+
+    #[test]
+    fn what_is_told_first_is_found_first() {
+        let schema = fixtures::deployment();
+        let body = r#"{"spec": {"template": {"spec": {"containers": [{"name": 1, "image": true}]}}, "replicas": "3"}}"#;
+        let value: Value = serde_json::from_str(body).unwrap();
+        let told = |order: Option<&Order>| schema.decode_in(&value, "Deployment", order).unwrap_err().to_string();
+        assert!(told(None).contains("DeploymentSpec.spec.replicas"));
+        let order = Order::of(body.as_bytes()).unwrap();
+        assert!(told(Some(&order)).contains("Container.spec.template.spec.containers.name"));
+        assert!(Order::of(b"{").is_none());
+    }
+
+    #[test]
+    fn bytes_that_are_no_base64() {
+        for (text, offset) in [
+            ("x=y", 1),
+            ("x", 0),
+            ("xx", 0),
+            ("xxxx=", 4),
+            ("xx==x", 4),
+            ("xx=", 3),
+            ("xx=x", 2),
+            ("xxx=x", 4),
+            ("a b", 1),
+            ("abcdefg", 4),
+        ] {
+            let told = decode_bytes(text).unwrap_err().to_string();
+            assert_eq!(told, format!("illegal base64 data at input byte {offset}"), "{text}");
+        }
     }
 
     #[test]

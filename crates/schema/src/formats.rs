@@ -161,9 +161,33 @@ fn time_as(text: &str, layout: &str, micro: bool) -> Result<(), String> {
         }
     }
     if text.parse::<jiff::Timestamp>().is_err() {
-        return Err(format!("parsing time {}: out of range", go_quote(text)));
+        let part = out_of_range(text);
+        return Err(format!("parsing time {}: {part}out of range", go_quote(text)));
     }
     Ok(())
+}
+
+/// The first part of a time that is too large, as Go looks: at the day last, as the month and the year tell how many there are.
+fn out_of_range(text: &str) -> &'static str {
+    let part = |from: usize, to: usize| text.get(from..to)?.parse::<i16>().ok();
+    for (name, place, least, most) in [
+        ("month ", 5, 1, 12),
+        ("hour ", 11, 0, 23),
+        ("minute ", 14, 0, 59),
+        ("second ", 17, 0, 59),
+    ] {
+        if part(place, place + 2).is_some_and(|value| !(least..=most).contains(&value)) {
+            return name;
+        }
+    }
+    let month = part(0, 4).zip(part(5, 7)).and_then(|(year, month)| {
+        let month = i8::try_from(month).ok()?;
+        jiff::civil::Date::new(year, month, 1).ok()
+    });
+    match month.zip(part(8, 10)) {
+        Some((month, day)) if !(1..=i16::from(month.days_in_month())).contains(&day) => "day ",
+        _ => "",
+    }
 }
 
 #[cfg(test)]
@@ -222,7 +246,16 @@ mod tests {
                 )
             );
         }
-        assert!(time("2026-13-02T03:04:05Z").is_err());
+        for (bad, why) in [
+            ("2026-13-32T03:04:05Z", "month out of range"),
+            ("2024-02-30T00:00:00Z", "day out of range"),
+            ("2024-04-00T00:00:00Z", "day out of range"),
+            ("2024-02-30T25:00:00Z", "hour out of range"),
+            ("2026-01-02T23:04:65Z", "second out of range"),
+        ] {
+            let told = time(bad).unwrap_err();
+            assert_eq!(told, format!("parsing time \"{bad}\": {why}"));
+        }
         for (bad, extra) in [("2026-01-02T03:04:05Zx", "x"), ("2026-01-02T03:04:05.5+01:00 ", " ")] {
             let expected = format!("parsing time \"{bad}\": extra text: \"{extra}\"");
             assert_eq!(time(bad).unwrap_err(), expected);

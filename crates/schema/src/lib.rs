@@ -28,7 +28,7 @@ pub mod structural;
 mod unstructured;
 mod validate;
 
-pub use decode::{DecodeError, strict_error};
+pub use decode::{DecodeError, Order, strict_error};
 pub use definitions::Definitions;
 pub use meta::{list_meta, object_meta};
 pub use parse::ParseError;

@@ -44,6 +44,13 @@ pub(crate) enum Misfit {
         /// What Go's decoder says.
         why: String,
     },
+    /// They do, but what the object embeds cannot be read.
+    Embedded {
+        /// What could not be made of what.
+        subject: String,
+        /// What Go says.
+        why: String,
+    },
     /// Something else.
     Other(ApiError),
 }
@@ -57,14 +64,16 @@ impl From<ApiError> for Misfit {
 impl From<Misfit> for ApiError {
     fn from(misfit: Misfit) -> Self {
         match misfit {
-            Misfit::Fields { subject, why } => Self::bad_request(format!("{subject}: {why}")),
+            Misfit::Fields { subject, why } | Misfit::Embedded { subject, why } => {
+                Self::bad_request(format!("{subject}: {why}"))
+            }
             Misfit::Other(error) => error,
         }
     }
 }
 
 /// Why not even the kind of a body can be read, if so.
-pub(crate) fn unreadable(object: &Value) -> Option<String> {
+pub fn unreadable(object: &Value) -> Option<String> {
     let cannot = |why: String| format!("couldn't get version/kind; json parse error: json: cannot unmarshal {why}");
     let members = match object {
         Value::Object(members) => members,
@@ -186,7 +195,12 @@ impl Scope {
             let decoded = match self.definition.is_go_type() {
                 true => {
                     schema.canonicalize(object);
-                    schema.decode(object, &version.kind)
+                    let decoded = schema.decode(object, &version.kind);
+                    // which of two misfits is told depends on their order, which hardly any body needs
+                    decoded.map_err(|why| {
+                        let told = schema.decode_in(object, &version.kind, source.order().as_ref());
+                        told.err().unwrap_or(why)
+                    })
                 }
                 false => {
                     schema.canonicalize_metadata(object);
@@ -194,6 +208,11 @@ impl Scope {
                 }
             };
             decoded.map_err(|error| self.misfit(error.to_string()))?;
+            let embedded = self.definition.strategy.decode_embedded(&self.version, object);
+            embedded.map_err(|why| Misfit::Embedded {
+                subject: self.subject(),
+                why,
+            })?;
             if !self.definition.is_go_type() {
                 schema.decode_embedded(object).map_err(|why| self.misfit(why))?;
                 schema.drop_empty_metadata(object);
@@ -229,11 +248,16 @@ impl Scope {
     }
 
     fn misfit(&self, why: String) -> Misfit {
-        let kind = self.spec().map_or("", |version| version.kind.as_str());
         Misfit::Fields {
-            subject: format!("{kind} in version \"{}\" cannot be handled as a {kind}", self.version),
+            subject: self.subject(),
             why,
         }
+    }
+
+    /// What cannot be made of a body.
+    fn subject(&self) -> String {
+        let kind = self.spec().map_or("", |version| version.kind.as_str());
+        format!("{kind} in version \"{}\" cannot be handled as a {kind}", self.version)
     }
 
     /// Refuses a body that names another kind or version.

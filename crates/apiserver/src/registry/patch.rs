@@ -198,21 +198,37 @@ impl Scope {
                     let why = converted.map_or_else(|other| other.to_string(), |()| why);
                     return Err(not_an_object(shown, why));
                 }
+                // what an object embeds is read where it becomes the kind's internal form: the decoder makes that at once, others afterwards
+                Err(Misfit::Embedded { why, .. }) => {
+                    return Err(match kind {
+                        PatchKind::Json | PatchKind::Merge => {
+                            not_an_object(self.shown_patched(kind, &current, &decoded.value), why)
+                        }
+                        PatchKind::Strategic => ApiError::unclassified(why),
+                        PatchKind::Apply => ApiError::unclassified(format!("failed to convert new object: {why}")),
+                    });
+                }
                 other => other?,
             }
             if kind == PatchKind::Apply {
                 meta::set(&mut patched, "managedFields", managed);
             }
+            self.place(&mut patched)?;
+            self.check_name(&patched)?;
             let wanted = match kind {
                 PatchKind::Apply => meta::resource_version(&decoded.value),
                 _ => meta::resource_version(&patched),
             };
-            if !matches!(wanted, "" | "0") && wanted != entry.mod_revision.to_string() {
-                sent_revision(wanted)?;
-                return Err(self.modified());
+            match wanted {
+                // an applied configuration goes without, the object that it makes does not
+                "" | "0" if kind == PatchKind::Apply => {}
+                "" | "0" => self.may_be_unconditional()?,
+                _ if wanted == entry.mod_revision.to_string() => {}
+                _ => {
+                    sent_revision(wanted)?;
+                    return Err(self.modified());
+                }
             }
-            self.place(&mut patched)?;
-            self.check_name(&patched)?;
             self.to_stored(&mut patched).await?;
             let track_fields = kind != PatchKind::Apply;
             match self
@@ -474,7 +490,7 @@ fn decode_patch(kind: PatchKind, body: &Bytes, options: &WriteOptions) -> Result
         PatchKind::Json if ignores => (Format::Json, ""),
         PatchKind::Json | PatchKind::Merge => (Format::Json, "error decoding patch: "),
     };
-    let decoded = decode::decode(body, format).map_err(|error| match kind {
+    let mut decoded = decode::decode(body, format).map_err(|error| match kind {
         PatchKind::Merge if ignores => PatchError::Nothing.into(),
         _ => ApiError::bad_request(format!("{prefix}{}", error.message())),
     })?;
@@ -484,6 +500,7 @@ fn decode_patch(kind: PatchKind, body: &Bytes, options: &WriteOptions) -> Result
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
         )));
     }
+    decoded.source.forget_order();
     Ok(decoded)
 }
 

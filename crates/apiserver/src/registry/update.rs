@@ -150,6 +150,7 @@ impl Scope {
         options: &WriteOptions,
         mut warnings: Vec<String>,
     ) -> Result<Written, ApiError> {
+        self.place(&mut body)?;
         let own_name = meta::name(&body).to_owned();
         if own_name.is_empty() {
             return Err(self.no_name());
@@ -157,7 +158,6 @@ impl Scope {
         if own_name != self.name {
             return Err(self.other_name(&own_name));
         }
-        self.place(&mut body)?;
         let wanted = match meta::resource_version(&body) {
             "0" => String::new(),
             text => text.to_owned(),
@@ -241,7 +241,7 @@ impl Scope {
                 if strategy.status_update_keeps_labels() {
                     meta::set(object, "labels", old.at("/metadata/labels").cloned());
                 }
-            } else if has_status && !is_view {
+            } else if has_status && !is_view && !strategy.update_keeps_sent_status() {
                 copy_member(object, old, "status");
             }
         };

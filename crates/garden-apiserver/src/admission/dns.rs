@@ -1,4 +1,4 @@
-//! Domains of shoots, [ADM-40].
+//! Domains of shoots, [ADM-40], [DEF-54].
 
 use std::sync::Arc;
 
@@ -102,10 +102,7 @@ fn misnamed(shoot: &Shoot, own: &str, project: &str, domain: &str) -> Option<Err
 fn concerned(attributes: &Attributes<'_>) -> Option<Arc<Shoot>> {
     let asked = matches!(attributes.operation, Operation::Create | Operation::Update)
         && matches!(attributes.subresource, "" | "binding");
-    asked
-        .then(|| typed::<Shoot>(attributes))
-        .flatten()
-        .filter(|shoot| !shoot.in_deletion())
+    asked.then(|| typed::<Shoot>(attributes)).flatten()
 }
 
 #[async_trait]
@@ -138,18 +135,17 @@ impl Admission for ShootDns {
             return Ok(());
         };
         let domains = default_domains(attributes.context.lister, Some(&seed));
-        let unmanaged = shoot
-            .spec
-            .dns
-            .iter()
-            .flat_map(|dns| &dns.providers)
-            .any(|provider| provider.r#type.as_deref() == Some("unmanaged"));
-        if unmanaged {
-            put(attributes, shoot);
-            return Ok(());
-        }
+        let decides = shoot.spec.primary_dns_provider().or_else(|| {
+            let dns = shoot.spec.dns.as_ref()?;
+            dns.providers.first()
+        });
+        let is_unmanaged = decides.is_some_and(|provider| provider.r#type.as_deref() == Some("unmanaged"));
         let has_domain = shoot.spec.dns.as_ref().is_some_and(|dns| dns.domain.is_some());
-        if !has_domain
+        if !is_unmanaged {
+            shoot.spec.dns.get_or_insert_default();
+        }
+        if !is_unmanaged
+            && !has_domain
             && let Some(domain) = domains.first()
             && let Some(project) = lookup::project_of(attributes.context.lister, attributes.namespace)
         {

@@ -148,7 +148,7 @@ impl Admission for ExtensionValidator {
     }
 }
 
-/// [ADM-45].
+/// [ADM-45], [EXT-91].
 pub(super) struct ControllerRegistrationResources;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Labels that name the extension types an object needs, [ADM-33].
+//! Labels that name the extension types an object needs, [ADM-33], [DEF-62].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -206,10 +206,6 @@ impl Admission for ExtensionLabels {
             return Ok(());
         }
         if attributes.object.as_ref().is_some_and(is_labelled) {
-            return Ok(());
-        }
-        // the server alone writes that an object is in deletion
-        if attributes.old.is_some_and(|old| meta::is_deleting(old.read_part())) {
             return Ok(());
         }
         let Some(wanted) = wanted(attributes)? else {

@@ -219,12 +219,17 @@ impl Admission for ManagedSeedPlugin {
         let Some((managed, shoot)) = concerned(attributes)? else {
             return Ok(());
         };
+        let told = |managed: &ManagedSeed| {
+            seed_spec(managed).ok_or_else(|| {
+                let name = managed.metadata.name.as_deref().unwrap_or_default();
+                ApiError::unclassified(format!("no seed config found for managedseed {name}"))
+            })
+        };
         let mut errors = is_fit(attributes, &managed, &shoot);
-        if let Some(spec) = seed_spec(&managed) {
-            let old = typed_old::<ManagedSeed>(attributes).and_then(|old| seed_spec(&old));
-            errors.extend(follows(&spec, &shoot));
-            errors.extend(changes(attributes, &spec, old.as_ref(), &shoot));
-        }
+        let old = typed_old::<ManagedSeed>(attributes).map(|old| told(&old)).transpose()?;
+        let spec = told(&managed)?;
+        errors.extend(follows(&spec, &shoot));
+        errors.extend(changes(attributes, &spec, old.as_ref(), &shoot));
         match errors.is_empty() {
             true => Ok(()),
             false => Err(attributes.invalid(&errors)),

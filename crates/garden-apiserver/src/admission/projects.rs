@@ -27,6 +27,10 @@ impl Admission for ProjectMutator {
         let Some(project) = typed::<Project>(attributes) else {
             return Ok(());
         };
+        let is_deleted = project.metadata.deletion_timestamp.is_some();
+        if attributes.operation == Operation::Update && is_deleted {
+            return Ok(());
+        }
         let mut project = Project::clone(&project);
         let spec = &mut project.spec;
         if attributes.operation == Operation::Create {
@@ -76,7 +80,7 @@ impl Admission for ProjectMutator {
     }
 }
 
-/// [ADM-61].
+/// [ADM-61], [CVA-1] – [CVA-5].
 pub(super) struct CustomVerbAuthorizer;
 
 impl CustomVerbAuthorizer {

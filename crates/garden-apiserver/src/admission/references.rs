@@ -147,8 +147,12 @@ impl Admission for ResourceReferenceManager {
                 false => Ok(()),
             };
         }
+        // upstream looks at the references of some kinds in deletion, too
+        let is_looked_at = ["backupbuckets", "backupentries", "controllerregistrations"]
+            .iter()
+            .any(|kind| attributes.is(CORE, kind));
         if !matches!(attributes.subresource, "" | "binding")
-            || attributes.object.as_deref().is_some_and(meta::is_deleting)
+            || (!is_looked_at && attributes.object.as_deref().is_some_and(meta::is_deleting))
         {
             return Ok(());
         }

@@ -17,7 +17,7 @@ use crate::lookup;
 pub(super) const NO_PROJECT: &str =
     "Internal error occurred: could not find referenced project: Project.core.gardener.cloud \"<unknown>\" not found";
 
-/// [ADM-38].
+/// [ADM-38], [DEF-55].
 pub(super) struct ShootExposureClass;
 
 #[async_trait]
@@ -164,7 +164,7 @@ impl Admission for ShootDnsRewriting {
     }
 }
 
-/// [ADM-44].
+/// [ADM-44], [DEF-59].
 #[derive(Default)]
 pub(super) struct ShootResourceReservation {
     /// Of which shoots the pools get what suits their machines; the others get the same for all.

@@ -1,4 +1,4 @@
-//! Completes shoots from their cloud profile and seed, [ADM-20] – [ADM-28].
+//! Completes shoots from their cloud profile and seed, [ADM-20] – [ADM-28], [DEF-50] – [DEF-53], [DEF-61].
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;

@@ -23,11 +23,15 @@ use gardener_apiserver::meta;
 
 use super::shoot_defaults::NO_PROJECT;
 use super::{typed, typed_old};
+use crate::features::Features;
 use crate::lookup;
 use gardener_rules::constraints::HIBERNATION_POSSIBLE;
 
 /// The plugin.
-pub(super) struct ShootValidator;
+pub(super) struct ShootValidator {
+    /// What is switched on.
+    pub(super) features: Features,
+}
 
 /// The most characters that the names of project and shoot have together.
 const NAMES_MAX: usize = 21;
@@ -39,6 +43,7 @@ struct Check<'a> {
     old: Option<&'a Shoot>,
     profile: &'a CloudProfileSpec,
     seed: Option<&'a Seed>,
+    features: &'a Features,
 }
 
 #[async_trait]
@@ -92,6 +97,7 @@ impl Admission for ShootValidator {
             old: old.as_deref(),
             profile: &profile,
             seed: seed.as_ref(),
+            features: &self.features,
         };
         check.in_order()
     }

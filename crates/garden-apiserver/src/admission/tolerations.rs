@@ -1,4 +1,4 @@
-//! Which tolerations shoots get and may have, [ADM-37], [TOL-10] – [TOL-14].
+//! Which tolerations shoots get and may have, [ADM-37], [DEF-56], [TOL-10] – [TOL-14].
 
 use std::sync::Arc;
 

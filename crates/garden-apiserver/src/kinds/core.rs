@@ -1,5 +1,6 @@
 //! The kinds of `core.gardener.cloud` besides Shoots.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gardener_apimachinery::ApiError;
@@ -17,6 +18,7 @@ use serde_json::Value;
 
 use crate::features::Features;
 use crate::generation::{becomes_true, content_changed, deletion_begins, operation_bumps, operation_changes};
+use crate::helm_configuration;
 use crate::kind::GardenKind;
 use crate::rows::{self, NONE, PENDING, UNKNOWN, age, or};
 
@@ -194,7 +196,10 @@ impl GardenKind for NamespacedCloudProfile {
         default_namespaced_cloud_profile(self);
     }
     fn quantities(&mut self) -> Vec<&mut Quantity> {
-        machine_amounts(&mut self.spec.machine_types, &mut self.spec.volume_types)
+        let mut amounts = machine_amounts(&mut self.spec.machine_types, &mut self.spec.volume_types);
+        let told = &mut self.status.cloud_profile_spec;
+        amounts.extend(machine_amounts(&mut told.machine_types, &mut told.volume_types));
+        amounts
     }
     fn prepare_create(&mut self, context: &Context<'_>) {
         drop_inactive_overrides(self, None, context.now);
@@ -371,6 +376,9 @@ impl GardenKind for v1::ControllerDeployment {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
     const ONE_VERSION: bool = false;
+    fn decode_embedded(version: &str, object: &Value) -> Result<(), String> {
+        helm_configuration::decode(version, object)
+    }
     fn name_errors(name: &str) -> Vec<String> {
         names::dns_label(name)
     }
@@ -464,7 +472,7 @@ impl GardenKind for Quota {
     const GENERATION: bool = false;
     const UNCONDITIONAL: bool = true;
     fn quantities(&mut self) -> Vec<&mut Quantity> {
-        self.spec.metrics.values_mut().collect()
+        self.spec.metrics.iter_mut().flat_map(BTreeMap::values_mut).collect()
     }
     fn check(&self, _: &Context<'_>) -> ErrorList {
         validate_quota(self)

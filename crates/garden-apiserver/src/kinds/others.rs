@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use gardener_apimachinery::field::{ErrorList, Path};
 use gardener_apimachinery::names;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::constants::{annotation, operation};
 use gardener_apis::core::v1beta1::spec_warnings;
 use gardener_apis::operations::v1alpha1::{
@@ -53,11 +54,6 @@ impl GardenKind for WorkloadIdentity {
     const NAMES_NAMELESS: bool = true;
     fn prepare_create(&mut self, _: &Context<'_>) {
         default_workload_identity(self);
-    }
-    fn prepare_update(&mut self, old: &Self, _: &Context<'_>) {
-        if self.status.sub.is_empty() {
-            self.status.sub = old.status.sub.clone();
-        }
     }
     fn check(&self, _: &Context<'_>) -> ErrorList {
         validate_workload_identity(self)
@@ -152,8 +148,8 @@ impl GardenKind for Bastion {
 impl GardenKind for ManagedSeed {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
-    fn decode_embedded(&self) -> Result<(), String> {
-        gardenlet_configuration::decode(self.spec.gardenlet.config.as_ref())
+    fn decode_embedded(_: &str, object: &Value) -> Result<(), String> {
+        gardenlet_configuration::decode(object.at("/spec/gardenlet/config"))
     }
     fn name_errors(name: &str) -> Vec<String> {
         names::dns_label(name)
@@ -209,8 +205,8 @@ impl GardenKind for ManagedSeedSet {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
     const WARNS: bool = true;
-    fn decode_embedded(&self) -> Result<(), String> {
-        gardenlet_configuration::decode(self.spec.template.spec.gardenlet.config.as_ref())
+    fn decode_embedded(_: &str, object: &Value) -> Result<(), String> {
+        gardenlet_configuration::decode(object.at("/spec/template/spec/gardenlet/config"))
     }
     fn set_defaults(&mut self, _: u64) {
         default_managed_seed_set(self);
@@ -256,11 +252,13 @@ impl GardenKind for ManagedSeedSet {
 }
 
 impl GardenKind for Gardenlet {
+    /// As with upstream, which takes the status from what is stored for all other kinds.
+    const UPDATE_KEEPS_SENT_STATUS: bool = true;
     const GENERATION: bool = true;
     const KEEPS_STATUS: bool = true;
     const UNCONDITIONAL: bool = false;
-    fn decode_embedded(&self) -> Result<(), String> {
-        gardenlet_configuration::decode(self.spec.config.as_ref())
+    fn decode_embedded(_: &str, object: &Value) -> Result<(), String> {
+        gardenlet_configuration::decode(object.at("/spec/config"))
     }
     fn name_errors(name: &str) -> Vec<String> {
         names::dns_label(name)

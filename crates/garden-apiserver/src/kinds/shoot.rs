@@ -1,4 +1,5 @@
-//! Shoots.
+//! Shoots: what a write of the object, of its status and of its binding changes besides, [GAPI-30] – [GAPI-41], [ST-10] – [ST-15], [MIG-22], [MIG-23],
+//! [TOL-20].
 
 use std::time::Duration;
 
@@ -29,6 +30,7 @@ fn host_label(shoot: &mut Shoot, hosts_itself: impl FnOnce(&Shoot) -> bool) {
 
 impl GardenKind for Shoot {
     const LISTS_KEPT_EMPTY: &'static [&'static str] = &[
+        "/spec/kubernetes/clusterAutoscaler/ignoreTaints",
         "/spec/kubernetes/kubelet/preloadedImagesVerificationAllowlist",
         "/spec/provider/workers/*/kubernetes/kubelet/preloadedImagesVerificationAllowlist",
     ];
@@ -73,10 +75,9 @@ impl GardenKind for Shoot {
         sync_cloud_profile(self, None);
     }
 
-    fn prepare_update(&mut self, old: &Self, _: &Context<'_>) {
+    fn prepare_update(&mut self, _: &Self, _: &Context<'_>) {
         host_label(self, |shoot| shoot.spec.is_self_hosted());
         generation::normalize_operations(&mut self.metadata);
-        sync_cloud_profile(self, Some(old));
     }
 
     /// `binding` moves a shoot to a seed, [GAPI-66].
@@ -121,7 +122,10 @@ impl GardenKind for Shoot {
     }
 
     fn bumps(&mut self, old: &Self) -> bool {
-        generation::shoot_bumps(self, old)
+        let bumps = generation::shoot_bumps(self, old);
+        // what the user changed of the reference counts, though it may be made undone here
+        sync_cloud_profile(self, Some(old));
+        bumps
     }
 
     fn check(&self, _: &Context<'_>) -> ErrorList {

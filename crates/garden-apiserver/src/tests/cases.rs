@@ -4,11 +4,12 @@ use gardener_apiserver::UserInfo;
 use serde_json::{Value, json};
 
 use super::garden::Garden;
+use crate::Features;
 use crate::admission::webhooks::ResourceSize;
 
 const CORE: &str = "core.gardener.cloud";
 const SECURITY: &str = "security.gardener.cloud";
-const ONE: (&str, &str, &str) = ("Shoot", "garden-dev", "one");
+pub(super) const ONE: (&str, &str, &str) = ("Shoot", "garden-dev", "one");
 
 fn object(api_version: &str, kind: &str, (namespace, name): (&str, &str), more: Value) -> Value {
     let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "uid": "u"}});
@@ -19,7 +20,7 @@ fn object(api_version: &str, kind: &str, (namespace, name): (&str, &str), more: 
     object
 }
 
-fn core(kind: &str, place: (&str, &str), more: Value) -> Value {
+pub(super) fn core(kind: &str, place: (&str, &str), more: Value) -> Value {
     object("core.gardener.cloud/v1beta1", kind, place, more)
 }
 
@@ -38,11 +39,11 @@ pub(crate) fn merge(object: &mut Value, patch: Value) {
     }
 }
 
-fn change(patch: Value) -> impl FnOnce(&mut Value) {
+pub(super) fn change(patch: Value) -> impl FnOnce(&mut Value) {
     |object| merge(object, patch)
 }
 
-fn shoot(more: Value) -> Value {
+pub(super) fn shoot(more: Value) -> Value {
     let mut shoot = core(
         "Shoot",
         ("garden-dev", "one"),
@@ -79,8 +80,12 @@ fn seed(name: &str, more: Value) -> Value {
 }
 
 /// Profile `local`, project `dev`, credentials `creds`, seeds `s1` and `s2`, shoot `one`.
-async fn garden() -> Garden {
-    let mut garden = Garden::new();
+pub(super) async fn garden() -> Garden {
+    filled(Garden::new()).await
+}
+
+/// Puts all of it into a garden.
+async fn filled(mut garden: Garden) -> Garden {
     let namespace = json!({"metadata": {"name": "garden-dev", "labels": {"gardener.cloud/role": "project"}}});
     garden.put("", "namespaces", namespace);
     let project = core("Project", ("", "dev"), json!({"spec": {"namespace": "garden-dev"}}));
@@ -146,7 +151,7 @@ async fn garden() -> Garden {
 }
 
 /// Sets members of an object that is there, without asking anybody.
-fn set(garden: &mut Garden, resource: &str, (namespace, name): (&str, &str), patch: Value) {
+pub(super) fn set(garden: &mut Garden, resource: &str, (namespace, name): (&str, &str), patch: Value) {
     let group = if resource == "credentialsbindings" {
         SECURITY
     } else {
@@ -158,7 +163,7 @@ fn set(garden: &mut Garden, resource: &str, (namespace, name): (&str, &str), pat
 }
 
 #[track_caller]
-fn refused<T: std::fmt::Debug>(answer: Result<T, gardener_apimachinery::ApiError>, code: i32, why: &str) {
+pub(super) fn refused<T: std::fmt::Debug>(answer: Result<T, gardener_apimachinery::ApiError>, code: i32, why: &str) {
     let error = answer.unwrap_err();
     assert!(error.message().contains(why), "expected {why}\nfound {error}");
     assert_eq!(error.status().code, Some(code), "{error}");
@@ -600,6 +605,115 @@ async fn adm_32_pools_get_what_is_offered() {
         403,
         "the \"LiveControlPlaneMigration\" feature gate is disabled",
     );
+}
+
+#[tokio::test]
+async fn mig_200_to_203_what_moves_without_a_pause() {
+    let mut features = Features::default();
+    assert!(features.switch("LiveControlPlaneMigration", true));
+    let mut garden = filled(Garden::with_features(features)).await;
+    let live = || json!({"metadata": {"annotations": {"migration.gardener.cloud/live-migrate": "t"}}});
+    let mut two = shoot(live());
+    two["metadata"]["name"] = "two".into();
+    refused(
+        garden.create(two).await,
+        403,
+        "metadata.annotations[migration.gardener.cloud/live-migrate]: Forbidden: annotation must not be set on shoot creation",
+    );
+    let mut asleep = live();
+    let spec = json!({"seedName": "s1", "hibernation": {"enabled": true}, "dns": {"domain": "one.dev.example.com"}});
+    merge(&mut asleep, json!({"spec": spec, "status": {"seedName": "s1"}}));
+    set(&mut garden, "shoots", ("garden-dev", "one"), asleep);
+    // nothing is asked of a shoot that stays
+    let label = change(json!({"metadata": {"labels": {"a": "b"}}}));
+    garden.update(ONE, "", label).await.unwrap();
+    let moved = || change(json!({"spec": {"seedName": "s2"}}));
+    let other = json!({"spec": {"provider": {"type": "other", "region": "us"}}});
+    set(&mut garden, "seeds", ("", "s2"), other);
+    let error = garden.update(ONE, "binding", moved()).await.unwrap_err();
+    for why in [
+        "spec.seedName: Forbidden: shoot control plane must be configured for high availability to perform a live control plane migration",
+        "spec.seedName: Forbidden: live control plane migration is not supported for hibernated or waking-up shoots",
+        "spec.seedName: Forbidden: source and destination seeds must use the same provider type (local -> other)",
+        "spec.seedName: Forbidden: gardenlet version not reported for source seed \"s1\"",
+        "spec.seedName: Forbidden: gardenlet version not reported for destination seed \"s2\"",
+        "spec.seedName: Forbidden: no scheduler region ConfigMap found for cloud profile \"local\" (source region eu, destination region us)",
+    ] {
+        assert!(error.message().contains(why), "{error}");
+    }
+    let awake = json!({
+        "hibernation": null, "controlPlane": {"highAvailability": {"failureTolerance": {"type": "node"}}},
+    });
+    set(&mut garden, "shoots", ("garden-dev", "one"), json!({"spec": awake}));
+    for (seed, version) in [("s1", "v1"), ("s2", "v2")] {
+        let patch = json!({"spec": {"provider": {"type": "local"}}, "status": {"gardener": {"id": "", "name": "", "version": version}}});
+        set(&mut garden, "seeds", ("", seed), patch);
+    }
+    refused(
+        garden.update(ONE, "binding", moved()).await,
+        403,
+        "source and destination seeds must run the same gardenlet version (s1: v1, s2: v2)",
+    );
+    let same = json!({"status": {"gardener": {"version": "v1"}}});
+    set(&mut garden, "seeds", ("", "s2"), same);
+    for (threshold, data, why) in [
+        (
+            None,
+            json!({"us": "eu: 1"}),
+            Some("source region eu not configured in region ConfigMap \"regions\""),
+        ),
+        (
+            None,
+            json!({"eu": "asia: 1"}),
+            Some(
+                "distance from source region eu to destination region us not configured in region ConfigMap \"regions\"",
+            ),
+        ),
+        (
+            None,
+            json!({"eu": "us: far"}),
+            Some("failed to parse region distances for \"eu\" from ConfigMap garden/regions"),
+        ),
+        (None, json!({"eu": "us: 180"}), None),
+        (
+            None,
+            json!({"eu": "us: 181"}),
+            Some("distance 181 from source region eu to destination region us exceeds threshold 180"),
+        ),
+        (Some("200"), json!({"eu": "us: 181"}), None),
+        (
+            Some("-1"),
+            json!({"eu": "us: 1"}),
+            Some("threshold must be non-negative, got -1"),
+        ),
+        (
+            Some("far"),
+            json!({"eu": "us: 1"}),
+            Some("invalid value \"far\" for annotation"),
+        ),
+    ] {
+        let mut map = object(
+            "v1",
+            "ConfigMap",
+            ("garden", "regions"),
+            json!({"data": data, "metadata": {
+                "labels": {"scheduling.gardener.cloud/purpose": "region-config"},
+                "annotations": {"scheduling.gardener.cloud/cloudprofiles": "other, local"},
+            }}),
+        );
+        if let Some(threshold) = threshold {
+            let key = "migration.gardener.cloud/inter-region-distance-threshold";
+            map["metadata"]["annotations"][key] = threshold.into();
+        }
+        garden.put("", "configmaps", map);
+        match why {
+            Some(why) => refused(garden.update(ONE, "binding", moved()).await, 403, why),
+            None => drop(garden.update(ONE, "binding", moved()).await.unwrap()),
+        }
+    }
+    let distant = json!({"metadata": {"annotations": {"migration.gardener.cloud/allow-distant-regions": "true"}}});
+    set(&mut garden, "shoots", ("garden-dev", "one"), distant);
+    garden.update(ONE, "binding", moved()).await.unwrap();
 }
 
 #[tokio::test]
@@ -1133,6 +1247,153 @@ async fn shoots_and_registrations_are_refused_as_upstream() {
         "another ControllerRegistration resource already exists that controls resource Extension/b primarily",
     );
     assert!(garden.create(registration("z3", &["a"])).await.is_ok());
+}
+
+/// As a real gardener-apiserver answered.
+#[tokio::test]
+async fn what_is_kept_and_told_of_changes() {
+    let mut garden = garden().await;
+    // a seed's configuration tells the seed
+    let at_home = json!({"metadata": {"name": "home", "namespace": "garden"}, "spec": {
+        "dns": {"domain": "home.example.org"}, "kubernetes": {"verticalPodAutoscaler": {"enabled": true}},
+    }});
+    garden.put(CORE, "shoots", shoot(at_home));
+    let managed = |gardenlet: Value| {
+        let spec = json!({"spec": {"shoot": {"name": "home"}, "gardenlet": gardenlet}});
+        object(
+            "seedmanagement.gardener.cloud/v1alpha1",
+            "ManagedSeed",
+            ("garden", "home"),
+            spec,
+        )
+    };
+    refused(
+        garden.create(managed(json!({}))).await,
+        500,
+        "no seed config found for managedseed home",
+    );
+    // the subject of a WorkloadIdentity is told with each change
+    let identity = object(
+        "security.gardener.cloud/v1alpha1",
+        "WorkloadIdentity",
+        ("garden-dev", "wi"),
+        json!({"spec": {"audiences": ["a"], "targetSystem": {"type": "local"}}}),
+    );
+    garden.create(identity).await.unwrap();
+    refused(
+        garden
+            .update(
+                ("WorkloadIdentity", "garden-dev", "wi"),
+                "",
+                change(json!({"status": null})),
+            )
+            .await,
+        422,
+        "status.sub: Required value: must specify sub claim value",
+    );
+    // an unmanaged provider is the first one like any other
+    let unmanaged =
+        json!({"metadata": {"name": "two"}, "spec": {"seedName": "s1", "dns": {"providers": [{"type": "unmanaged"}]}}});
+    let two = garden.create(shoot(unmanaged)).await.unwrap();
+    assert_eq!(
+        two["spec"]["dns"],
+        json!({"providers": [{"primary": true, "type": "unmanaged"}]})
+    );
+    // a name of a profile that is made undone counts as a change
+    let old = json!({"metadata": {"name": "three"}, "spec": {"kubernetes": {"version": "1.32.9"}}});
+    let versions = json!([{"version": "1.36.0"}, {"version": "1.34.1"}, {"version": "1.32.9"}]);
+    let offered = json!({"spec": {"kubernetes": {"versions": versions}}});
+    set(&mut garden, "cloudprofiles", ("", "local"), offered);
+    garden.create(shoot(old)).await.unwrap();
+    let renamed = change(json!({"spec": {"cloudProfileName": "other"}}));
+    let three = garden
+        .update(("Shoot", "garden-dev", "three"), "", renamed)
+        .await
+        .unwrap();
+    assert_eq!(
+        (&three["spec"]["cloudProfileName"], &three["metadata"]["generation"]),
+        (&json!("local"), &json!(2))
+    );
+    // the selector of a placed shoot is told in Go's order
+    let placed = json!({"spec": {"seedName": "s1"}});
+    set(&mut garden, "shoots", ("garden-dev", "one"), placed);
+    let selector = json!({"spec": {"seedSelector": {"matchLabels": {"a": "b"}, "providerTypes": ["x"]}}});
+    refused(
+        garden.update(ONE, "", change(selector)).await,
+        403,
+        "spec.seedSelector: Invalid value: {\"matchLabels\":{\"a\":\"b\"},\"ProviderTypes\":[\"x\"]}: cannot change seedSelector to not match the labels",
+    );
+    // amounts that a status tells are whole
+    let types = json!([{"name": "m", "cpu": null, "gpu": null, "memory": "1024Mi"}]);
+    let profile = core(
+        "NamespacedCloudProfile",
+        ("garden-dev", "own"),
+        json!({"spec": {"parent": {"kind": "CloudProfile", "name": "local"}}}),
+    );
+    garden.create(profile).await.unwrap();
+    let told = change(json!({"status": {"cloudProfileSpec": {"machineTypes": types}}}));
+    let own = garden
+        .update(("NamespacedCloudProfile", "garden-dev", "own"), "status", told)
+        .await
+        .unwrap();
+    let told = &own["status"]["cloudProfileSpec"]["machineTypes"][0];
+    assert_eq!(
+        (&told["cpu"], &told["gpu"], &told["memory"]),
+        (&json!("0"), &json!("0"), &json!("1Gi"))
+    );
+}
+
+/// As with a real gardener-apiserver, some plugins look at what is in deletion like at anything else.
+#[tokio::test]
+async fn what_is_in_deletion_is_labelled_and_has_a_seed() {
+    let mut garden = garden().await;
+    let goes =
+        json!({"metadata": {"deletionTimestamp": "2026-05-01T09:00:00Z", "labels": null, "finalizers": ["gardener"]}});
+    set(&mut garden, "shoots", ("garden-dev", "one"), goes);
+    let labelled = change(json!({"metadata": {"labels": {"a": "b"}}}));
+    let labels = &garden.update(ONE, "", labelled).await.unwrap()["metadata"]["labels"];
+    assert_eq!(
+        labels,
+        &json!({
+            "a": "b",
+            "networking.extensions.gardener.cloud/calico": "true",
+            "operatingsystemconfig.extensions.gardener.cloud/linux": "true",
+            "provider.extensions.gardener.cloud/local": "true",
+        })
+    );
+    refused(
+        garden
+            .update(ONE, "binding", change(json!({"spec": {"seedName": "nope"}})))
+            .await,
+        500,
+        "error retrieving default domains: Internal error occurred: could not get seed nope: seed.core.gardener.cloud \"nope\" not found",
+    );
+    let goes = json!({"deletionTimestamp": "2026-05-01T09:00:00Z", "finalizers": ["gardener"]});
+    let bucket = core(
+        "BackupBucket",
+        ("", "bucket"),
+        json!({"spec": {"provider": {"type": "local"}, "seedName": "s1"}}),
+    );
+    garden.put(CORE, "backupbuckets", bucket);
+    let entry = core(
+        "BackupEntry",
+        ("garden-dev", "entry"),
+        json!({"metadata": goes, "spec": {"bucketName": "bucket", "seedName": "s1"}}),
+    );
+    garden.put(CORE, "backupentries", entry);
+    let moved = change(json!({"spec": {"seedName": "nope"}}));
+    refused(
+        garden.update(("BackupEntry", "garden-dev", "entry"), "", moved).await,
+        403,
+        "seed.core.gardener.cloud \"nope\" not found",
+    );
+    // nobody becomes a member of a project that goes
+    let owner = |name: &str| json!({"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": name});
+    let project = json!({"metadata": goes, "spec": {"owner": owner("alice"), "createdBy": owner("alice")}});
+    set(&mut garden, "projects", ("", "dev"), project);
+    let given = change(json!({"spec": {"owner": owner("bob")}}));
+    let project = garden.update(("Project", "", "dev"), "", given).await.unwrap();
+    assert_eq!(project["spec"].get("members"), None);
 }
 
 /// A client refuses a name that its request's path cannot have before it asks. Who looks into what it remembers finds nothing.

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::admission::webhooks::{self, ResourceSize};
 use crate::admission::{Configuration, OFF_BY_DEFAULT, plugins};
-use crate::{Options, definitions};
+use crate::{Features, Options, definitions};
 
 type Name = (String, String, String, String);
 
@@ -83,10 +83,15 @@ pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
 
 impl Garden {
     pub(crate) fn new() -> Self {
+        Self::with_features(Features::default())
+    }
+
+    /// With other features switched on than usual.
+    pub(super) fn with_features(features: Features) -> Self {
         let mut garden = Self {
             objects: BTreeMap::new(),
             definitions: definitions(&Options::default()).unwrap(),
-            plugins: plugins(&Configuration::default()),
+            plugins: plugins(&Configuration::default(), &features),
             user: UserInfo::new("admin", &[]),
             forbidden: Vec::new(),
             now: "2026-05-01T10:00:00Z",
@@ -160,6 +165,12 @@ impl Garden {
             let context = self.context();
             let strategy = &definition.strategy;
             object["metadata"]["uid"] = "u".into();
+            strategy.decode_embedded(&version, &object).map_err(|why| {
+                let kind = text(&object, "/kind");
+                ApiError::bad_request(format!(
+                    "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+                ))
+            })?;
             strategy.default(&context, &mut object);
             if definition.stored_version().unwrap().status {
                 object.as_object_mut().unwrap().remove("status");

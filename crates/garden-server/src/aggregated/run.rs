@@ -141,10 +141,11 @@ pub(super) fn config(
         reviewer: Some(Arc::new(TokenReviewer::new(clients.authentication.clone(), keep))),
         ..Settings::default()
     }));
+    let options = flags.garden.options();
     Ok(ClusterConfig {
-        resources: Arc::new(ResourceSet::new(definitions(&flags.garden.options())?)),
+        resources: Arc::new(ResourceSet::new(definitions(&options)?)),
         custom_resources: false,
-        admission: admission::left(&flags.admission)?,
+        admission: admission::left(&flags.admission, &options.features)?,
         authenticator,
         authorizer: authorizer(flags, clients.authorization.clone()),
         git_version: gardener_apis::constants::VERSION.to_owned(),

@@ -107,8 +107,9 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     let server = Server::new(shared);
     let mut settings = identity.authentication(&format!("https://{HOST}"));
     settings.front_proxies = access::front_proxies(&flags.callers);
-    let mut config = garden::config(&embedded, settings, &flags.garden.options())?;
-    config.admission = crate::admission::left(&flags.admission)?;
+    let options = flags.garden.options();
+    let mut config = garden::config(&embedded, settings, &options)?;
+    config.admission = crate::admission::left(&flags.admission, &options.features)?;
     let cluster = server.open(GARDEN, config);
     kubernetes::complete(&cluster).await?;
     let running = Running::new(server.clone(), Arc::clone(&cluster), store);

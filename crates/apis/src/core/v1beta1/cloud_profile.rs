@@ -275,7 +275,7 @@ pub struct MachineImage {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MachineImageFlavor {
-    #[serde(deserialize_with = "crate::wire::null_as_default")]
+    #[serde(deserialize_with = "crate::wire::texts_by_name")]
     pub capabilities: BTreeMap<String, Vec<String>>,
 }
 
@@ -341,7 +341,7 @@ pub struct MachineType {
     pub architecture: Option<String>,
     #[serde(
         default,
-        deserialize_with = "crate::wire::null_as_default",
+        deserialize_with = "crate::wire::texts_by_name",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub capabilities: BTreeMap<String, Vec<String>>,

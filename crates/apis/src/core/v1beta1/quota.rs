@@ -34,8 +34,9 @@ crate::resource!(Quota, "core.gardener.cloud", "v1beta1", "quotas", Namespaced);
 pub struct QuotaSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_lifetime_days: Option<i32>,
-    #[serde(default, deserialize_with = "crate::wire::null_as_default")]
-    pub metrics: BTreeMap<String, Quantity>,
+    /// Written as `null` where nobody told any.
+    #[serde(default)]
+    pub metrics: Option<BTreeMap<String, Quantity>>,
     #[serde(default, deserialize_with = "crate::wire::null_as_default")]
     pub scope: k8s_openapi::api::core::v1::ObjectReference,
 }

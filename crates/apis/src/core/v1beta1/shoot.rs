@@ -174,12 +174,9 @@ pub struct ClusterAutoscaler {
     pub expander: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignore_daemonsets_utilization: Option<bool>,
-    #[serde(
-        default,
-        deserialize_with = "crate::wire::null_as_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub ignore_taints: Vec<String>,
+    /// An empty list counts as given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignore_taints: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_node_group_backoff_duration: Option<Duration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

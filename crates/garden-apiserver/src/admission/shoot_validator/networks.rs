@@ -1,4 +1,4 @@
-//! The networks of a shoot are apart from each other and from those that the seed needs, [ADM-30].
+//! The networks of a shoot are apart from each other and from those that the seed needs, [ADM-30], [VAL-N5].
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apis::core::v1beta1::*;

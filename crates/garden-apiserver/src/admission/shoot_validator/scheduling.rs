@@ -1,10 +1,11 @@
-//! Which seed a shoot may get, and what stays as it is while it has one or moves to another, [ADM-29a] – [ADM-29d], [ADM-29h], [TOL-16], [TOL-17].
+//! Which seed a shoot may get, and what stays as it is while it has one or moves to another, [ADM-29a] – [ADM-29d], [ADM-29h],
+//! [TOL-15] – [TOL-19], [MIG-10] – [MIG-20].
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apis::constants::annotation;
 use gardener_apis::core::v1beta1::*;
-use gardener_apis::validation::shown;
+use gardener_apis::validation::{go_json, shown};
 use gardener_apiserver::definition::Attributes;
 use gardener_rules::scheduling::{allocatable_shoots, has_labels, supports_restrictions, tolerated, usage};
 
@@ -34,18 +35,21 @@ fn name(seed: &Seed) -> &str {
 }
 
 /// A selector as Go shows its internal form, of which only a part has the names of JSON.
-fn shown_selector(selector: &SeedSelector) -> serde_json::Value {
-    let mut members = serde_json::Map::new();
+fn shown_selector(selector: &SeedSelector) -> String {
+    let mut members = Vec::new();
     if !selector.match_labels.is_empty() {
-        members.insert("matchLabels".into(), shown(&selector.match_labels));
+        members.push(("matchLabels", go_json(&selector.match_labels)));
     }
     if !selector.match_expressions.is_empty() {
-        let expressions = shown(&selector.match_expressions);
-        members.insert("matchExpressions".into(), expressions);
+        members.push(("matchExpressions", go_json(&selector.match_expressions)));
     }
     let types = (!selector.provider_types.is_empty()).then_some(&selector.provider_types);
-    members.insert("ProviderTypes".into(), shown(&types));
-    members.into()
+    members.push(("ProviderTypes", go_json(&types)));
+    let members: Vec<String> = members
+        .iter()
+        .map(|(name, value)| format!("\"{name}\":{value}"))
+        .collect();
+    format!("{{{}}}", members.join(","))
 }
 
 impl Check<'_> {
@@ -274,7 +278,7 @@ impl Check<'_> {
         };
         let mut errors = ErrorList::new();
         if !has_labels(seed, selector) {
-            errors.push(Error::invalid(&path, shown_selector(selector), why("labels")));
+            errors.push(Error::literal(&path, shown_selector(selector), why("labels")));
         }
         let types = &selector.provider_types;
         if !types.is_empty() && !types.contains(&seed.spec.provider.r#type) {

@@ -1,6 +1,6 @@
 //! The two versions of ControllerDeployment, [GAPI-5]. `v1` is the one that is stored and validated.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::*;
 use crate::constants::annotation::{CONTROLLER_DEPLOYMENT_PROVIDER_CONFIG, CONTROLLER_DEPLOYMENT_TYPE};
@@ -72,14 +72,13 @@ pub fn to_v1beta1(new: &ControllerDeployment) -> v1beta1::ControllerDeployment {
             old.metadata.annotations = None;
         }
     }
-    if old.provider_config.is_null() {
-        old.provider_config = json!({});
-    }
     old
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -88,6 +87,7 @@ mod tests {
             json!({"metadata": {"name": "a"}, "type": "helm", "providerConfig": {"chart": "AAAA", "values": {"x": 1}}}),
             json!({"metadata": {"name": "a"}, "type": "helm", "providerConfig": {"ociRepository": {"ref": "example.org/x:v1"}}}),
             json!({"metadata": {"name": "a"}, "type": "custom", "providerConfig": {"z": [1, 2]}}),
+            json!({"metadata": {"name": "a"}, "type": "custom", "providerConfig": null}),
         ] {
             let old: v1beta1::ControllerDeployment = serde_json::from_value(value).unwrap();
             assert_eq!(to_v1beta1(&from_v1beta1(&old).unwrap()), old);

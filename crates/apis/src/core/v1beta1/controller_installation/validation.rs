@@ -4,7 +4,9 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::*;
-use crate::validation::{immutable, object_meta, object_meta_update, requested_changes};
+use crate::validation::{
+    immutable, immutable_as, object_meta, object_meta_update, reference_in_order, requested_changes,
+};
 
 fn name(reference: &ObjectReference) -> &str {
     reference.name.as_deref().unwrap_or_default()
@@ -74,7 +76,9 @@ pub fn validate_controller_installation_update(
             let namespace = |own: &ObjectReference| own.namespace.clone().unwrap_or_default();
             errors.extend(immutable(&namespace(shoot), &namespace(before), &at.child("namespace")));
         }
-        (shoot, before) => errors.extend(immutable(shoot, before, &at)),
+        (shoot, before) => errors.extend(immutable_as(shoot, before, &at, |reference| {
+            reference.as_ref().map_or_else(|| "null".to_owned(), reference_in_order)
+        })),
     }
     errors.extend(validate_controller_installation(new));
     errors

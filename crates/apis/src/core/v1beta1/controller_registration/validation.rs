@@ -1,4 +1,4 @@
-//! Validation of controller registrations, [VAL-CR1].
+//! Validation of controller registrations, [VAL-CR1], [EXT-90].
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -49,7 +49,7 @@ pub fn validate_quota(quota: &Quota) -> ErrorList {
         ));
     }
     // In reverse order of names, as upstream's recorded answer has it.
-    for (metric, quantity) in spec.metrics.iter().rev() {
+    for (metric, quantity) in spec.metrics.iter().flatten().rev() {
         let at = path.child("metrics").key(metric);
         if !QUOTA_METRICS.contains(&metric.as_str()) {
             errors.push(Error::invalid(

@@ -77,6 +77,7 @@ pub fn validate_seed_spec(spec: &SeedSpec, in_template: bool, path: &Path) -> Er
     if let Some(config) = &spec.backup {
         errors.extend(backup(config, spec, &path.child("backup")));
     }
+    // [VAL-SD6], [TOL-5]
     let mut seen = BTreeSet::new();
     for (i, taint) in spec.taints.iter().enumerate() {
         let at = path.child("taints").index(i);

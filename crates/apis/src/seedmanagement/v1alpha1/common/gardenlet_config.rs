@@ -37,14 +37,17 @@ pub fn decode_gardenlet_config(config: Option<&Value>) -> Result<(), String> {
         if version.is_empty() { API_VERSION } else { version },
         if kind.is_empty() { KIND } else { kind },
     );
-    match (version, kind) == (API_VERSION, KIND) {
-        true => Ok(()),
-        false => Err(format!(
-            "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
-            go_quote(kind),
-            go_quote(version)
-        )),
+    if (version, kind) == (API_VERSION, KIND) {
+        return Ok(());
     }
+    let version = match version.strip_suffix("/__internal") {
+        Some(group) => format!("the internal version of group {}", go_quote(group)),
+        None => format!("version {}", go_quote(version)),
+    };
+    Err(format!(
+        "no kind {} is registered for {version} in scheme \"pkg/runtime/scheme.go:111\"",
+        go_quote(kind)
+    ))
 }
 
 /// Fills in what the wire always shows of a gardenlet configuration; `capacity`: the default number of shoots as well.

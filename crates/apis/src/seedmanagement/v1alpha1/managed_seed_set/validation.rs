@@ -23,6 +23,9 @@ pub fn default_managed_seed_set(set: &mut ManagedSeedSet) {
     spec.replicas.get_or_insert(1);
     let strategy = spec.update_strategy.get_or_insert_default();
     strategy.r#type.get_or_insert_with(|| "RollingUpdate".into());
+    if let Some(rolling) = &mut strategy.rolling_update {
+        rolling.partition.get_or_insert(0);
+    }
     spec.revision_history_limit.get_or_insert(10);
     if let Some(deployment) = &mut spec.template.spec.gardenlet.deployment {
         default_gardenlet_deployment(deployment);
@@ -415,6 +418,22 @@ mod tests {
             let found = validate_managed_seed_set_status_update(&set(status), &old);
             let found: Vec<String> = found.iter().map(ToString::to_string).collect();
             assert_eq!(found, wanted);
+        }
+    }
+
+    #[test]
+    fn def_46_a_partition_is_told() {
+        for (strategy, rolling) in [
+            (serde_json::json!({"rollingUpdate": {}}), Some(Some(0))),
+            (serde_json::json!({"rollingUpdate": {"partition": 1}}), Some(Some(1))),
+            (serde_json::json!({}), None),
+        ] {
+            let mut set: ManagedSeedSet =
+                serde_json::from_value(serde_json::json!({"metadata": {}, "spec": {"updateStrategy": strategy}}))
+                    .unwrap();
+            default_managed_seed_set(&mut set);
+            let strategy = set.spec.update_strategy.unwrap();
+            assert_eq!(strategy.rolling_update.map(|own| own.partition), rolling);
         }
     }
 

@@ -699,13 +699,14 @@ fn cluster_autoscaler(config: &ClusterAutoscaler, version: &str, path: &Path) ->
     ));
     errors.extend(autoscaler_taints(&config.startup_taints, &path.child("startupTaints")));
     errors.extend(autoscaler_taints(&config.status_taints, &path.child("statusTaints")));
-    if !config.ignore_taints.is_empty() && versions::at_least(version, 32) {
+    if config.ignore_taints.is_some() && versions::at_least(version, 32) {
         errors.push(Error::forbidden(
             &path.child("ignoreTaints.IgnoreTaints"),
             format!("not supported in Kubernetes version {version}"),
         ));
     }
-    errors.extend(autoscaler_taints(&config.ignore_taints, &path.child("ignoreTaints")));
+    let ignored = config.ignore_taints.as_deref().unwrap_or_default();
+    errors.extend(autoscaler_taints(ignored, &path.child("ignoreTaints")));
     errors.extend(lasts("newPodScaleUpDelay", config.new_pod_scale_up_delay));
     errors.extend(bulk_delete(config, version, path));
     errors.extend(counts("maxDrainParallelism", config.max_drain_parallelism));

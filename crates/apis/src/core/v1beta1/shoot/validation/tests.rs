@@ -302,6 +302,10 @@ fn val_k_components() {
             "kubeProxy.mode: Unsupported value: \"Warp\": supported values: \"IPTables\", \"IPVS\", \"NFTables\"",
         ),
         (
+            json!({"clusterAutoscaler": {"ignoreTaints": []}}),
+            "clusterAutoscaler.ignoreTaints.IgnoreTaints: Forbidden: not supported in Kubernetes version 1.35.0",
+        ),
+        (
             json!({"clusterAutoscaler": {"expander": "best"}}),
             "clusterAutoscaler.expander: Unsupported value",
         ),

@@ -1,7 +1,7 @@
 //! How healthy managed objects of the target are, known without asking: each kind is followed from when one of its objects is first asked for.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gardener_controller::queue::GATHERING;
@@ -130,7 +130,29 @@ struct Shared {
     namespace: Option<String>,
     /// ManagedResources with an object that came, went, or whose health changed.
     changed: Queue<ObjectRef>,
+    /// ManagedResources that wait for deletions, when an object of theirs went.
+    gone: Queue<ObjectRef>,
+    /// Who waits for deletions.
+    waiting: Mutex<BTreeSet<ObjectRef>>,
     kinds: Mutex<BTreeMap<String, Kind>>,
+}
+
+impl Shared {
+    /// Tells who is to look at a managed object's change.
+    fn tell(&self, change: &Change<Managed>) {
+        let Some(origin) = change.object().origin() else {
+            return;
+        };
+        if self.namespace.as_ref().is_some_and(|own| *own != origin.namespace) {
+            return;
+        }
+        if matches!(change, Change::Deleted(_)) && self.waiting.lock().contains(&origin) {
+            self.gone.add_after(origin.clone(), GATHERING);
+        }
+        if matters(change) {
+            self.changed.add_after(origin, GATHERING);
+        }
+    }
 }
 
 /// A resource version as a number, by which versions of an object are ordered.
@@ -139,13 +161,20 @@ fn version(text: Option<&str>) -> Option<u64> {
 }
 
 impl Followed {
-    /// Follows nothing yet; puts into `changed` what is to be looked at again.
-    pub(crate) fn new(config: &Config, changed: Queue<ObjectRef>, stop: CancellationToken) -> Self {
+    /// Follows nothing yet; puts into `changed` whose health is to be looked at again, and into `gone` whose deletions are.
+    pub(crate) fn new(
+        config: &Config,
+        changed: Queue<ObjectRef>,
+        gone: Queue<ObjectRef>,
+        stop: CancellationToken,
+    ) -> Self {
         let shared = Shared {
             client: config.target.clone(),
             stop,
             namespace: config.namespace.clone(),
             changed,
+            gone,
+            waiting: Mutex::default(),
             kinds: Mutex::default(),
         };
         Self {
@@ -176,6 +205,16 @@ impl Followed {
         }
     }
 
+    /// From here on a ManagedResource is worked on again when an object of its is gone. To be called before the objects are asked for.
+    pub(crate) fn wait_for_deletions(&self, resource: ObjectRef) {
+        self.shared.waiting.lock().insert(resource);
+    }
+
+    /// What a ManagedResource waited for is gone.
+    pub(crate) fn deletions_are_over(&self, resource: &ObjectRef) {
+        self.shared.waiting.lock().remove(resource);
+    }
+
     fn kind(&self, mapping: &Mapping) -> Kind {
         let mut kinds = self.shared.kinds.lock();
         kinds
@@ -192,22 +231,16 @@ impl Followed {
             object.judge(&judged);
         });
         let written = Written::default();
-        let (notes, changed, namespace) = (
-            Arc::clone(&written),
-            self.shared.changed.clone(),
-            self.shared.namespace.clone(),
-        );
+        // the informer must not keep alive what keeps it
+        let (notes, shared) = (Arc::clone(&written), Arc::downgrade(&self.shared));
         objects.on_change(move |change| {
             let place = ObjectRef::new(
                 change.object().namespace().unwrap_or_default(),
                 change.object().name_any(),
             );
             forget_written(&notes, &place, change);
-            if matters(change)
-                && let Some(origin) = change.object().origin()
-                && namespace.as_ref().is_none_or(|own| *own == origin.namespace)
-            {
-                changed.add_after(origin, GATHERING);
+            if let Some(shared) = shared.upgrade() {
+                shared.tell(change);
             }
         });
         Kind { objects, written }

@@ -25,10 +25,8 @@ use gardener_apimachinery::meta::is_true;
 
 /// How many ManagedResources are worked on at once.
 const CONCURRENCY: usize = 5;
-/// How soon a deletion under way is looked at again.
+/// How soon a deletion under way is looked at again, if nothing is heard of it before.
 const PENDING_INTERVAL: Duration = Duration::from_secs(5);
-/// How soon a deletion under way is looked at again in its first seconds.
-const EAGER_PENDING_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Condition types.
 pub(crate) const APPLIED: &str = "ResourcesApplied";
@@ -96,7 +94,7 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) {
     let target = Target {
         client: config.target.clone(),
         mapper: Mapper::new(config.target.clone()),
-        followed: Followed::new(&config, health.clone(), stop.clone()),
+        followed: Followed::new(&config, health.clone(), queue.clone(), stop.clone()),
         clock: config.clock.clone(),
     };
     let reconciler = Arc::new(Reconciler {
@@ -186,6 +184,7 @@ impl Reconciler {
     async fn reconcile(&self, key: &ObjectRef) -> Result<Action, ReconcileError> {
         // the informer may lag behind our own last write
         let Some(resource) = self.resource_api(&key.namespace).get_opt(&key.name).await? else {
+            self.target.followed.deletions_are_over(key);
             return Ok(Action::Done);
         };
         let finalizer = self.config.finalizer();
@@ -373,11 +372,16 @@ impl Reconciler {
             .iter()
             .map(|reference| equivalent_key(resource, reference))
             .collect();
+        let unwanted = resource.status.resources.iter().rev();
+        let unwanted: Vec<&Reference> = unwanted
+            .filter(|reference| !kept.contains(&equivalent_key(resource, reference)))
+            .collect();
+        let place = ObjectRef::of(resource);
+        if !unwanted.is_empty() {
+            self.target.followed.wait_for_deletions(place.clone());
+        }
         let mut pending = Vec::new();
-        for reference in resource.status.resources.iter().rev() {
-            if kept.contains(&equivalent_key(resource, reference)) {
-                continue;
-            }
+        for reference in unwanted {
             if released.contains(&key_of(reference)) {
                 self.target.release(reference, origin).await?;
                 continue;
@@ -401,25 +405,13 @@ impl Reconciler {
             }
         }
         if pending.is_empty() {
+            self.target.followed.deletions_are_over(&place);
             return Ok(None);
         }
         let message = format!("Could not clean all old resources: {}", pending.join(", "));
-        let told = self
-            .tell(resource, &[(APPLIED, "Progressing", "DeletionPending", &message)])
+        self.tell(resource, &[(APPLIED, "Progressing", "DeletionPending", &message)])
             .await?;
-        Ok(Some(Action::RequeueAfter(self.pending_interval(&told))))
-    }
-
-    /// Deletions are mostly quick: the first seconds are looked at more often.
-    fn pending_interval(&self, resource: &ManagedResource) -> Duration {
-        let since = conditions::get(&resource.status.conditions, APPLIED)
-            .and_then(|condition| condition.last_update_time.as_ref());
-        let lasted = since.map_or(0, |time| self.config.clock.now().as_second() - time.0.as_second());
-        if lasted < 10 {
-            EAGER_PENDING_INTERVAL
-        } else {
-            PENDING_INTERVAL
-        }
+        Ok(Some(Action::RequeueAfter(PENDING_INTERVAL)))
     }
 
     async fn finish(

@@ -1,5 +1,6 @@
 //! Checks that several kinds share. Each returns findings in the order in which they were made.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -177,11 +178,12 @@ pub fn overlap(one: &IpNet, other: &IpNet) -> bool {
 /// IP families are known and stand once, [VAL-N3], [VAL-SD4].
 pub fn ip_families(families: &[String], path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
+    let mut seen = BTreeSet::new();
     for (i, family) in families.iter().enumerate() {
         if !matches!(family.as_str(), "IPv4" | "IPv6") {
             errors.push(Error::not_supported(&path.index(i), family.as_str(), &["IPv4", "IPv6"]));
         }
-        if families.iter().take(i).any(|earlier| earlier == family) {
+        if !seen.insert(family) {
             errors.push(Error::duplicate(&path.index(i), family.as_str()));
         }
     }

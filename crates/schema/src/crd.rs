@@ -1,6 +1,7 @@
 //! What is wrong with the schema of a definition that is otherwise structural: what OpenAPI has and definitions have not, lists and maps,
 //! defaults, and rules with their costs. Messages are apiextensions'.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
@@ -340,7 +341,8 @@ impl Checked {
                     errors.push(Error::invalid(&items_path.child("type"), text(items, "type"), why));
                 }
                 Some(items) => {
-                    for (at, key) in keys.iter().enumerate() {
+                    let mut seen = BTreeSet::new();
+                    for key in &keys {
                         match items.get("properties").and_then(|properties| properties.get(*key)) {
                             Some(own) if matches!(text(own, "type"), "array" | "object") => {
                                 let path = items_path.child("properties").key(key).child("type");
@@ -353,7 +355,7 @@ impl Checked {
                                 errors.push(Error::invalid(&keys_path, json!(keys), why));
                             }
                         }
-                        if keys.iter().take(at).any(|other| other == key) {
+                        if !seen.insert(key) {
                             let why = "must not contain duplicate entries";
                             errors.push(Error::invalid(&keys_path, json!(keys), why));
                         }

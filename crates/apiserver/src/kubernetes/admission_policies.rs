@@ -1,5 +1,7 @@
 //! Admission policies and their bindings as objects: what must hold of them. What they decide is [`crate::policies`].
 
+use std::collections::BTreeSet;
+
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::names;
 use gardener_cel::Environment;
@@ -38,10 +40,11 @@ fn validate_matches(resources: &Value, path: &Path, errors: &mut ErrorList) {
 }
 
 fn resource_names(all: &[Value], path: &Path, errors: &mut ErrorList) {
+    let mut seen = BTreeSet::new();
     for (index, name) in all.iter().enumerate() {
         let (name, path) = (name.as_str().unwrap_or_default(), path.index(index));
         syntax(names::path_segment(name), name, &path, errors);
-        if all.iter().take(index).any(|other| other == name) {
+        if !seen.insert(name) {
             errors.push(Error::duplicate(&path, name));
         }
     }

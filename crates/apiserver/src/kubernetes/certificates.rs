@@ -195,11 +195,12 @@ fn validate(request: &Value) -> ErrorList {
     if usages.is_empty() {
         errors.push(Error::required(&at, ""));
     }
+    let mut seen = BTreeSet::new();
     for (index, usage) in usages.iter().enumerate() {
         if !USAGES.contains(usage) {
             errors.push(Error::not_supported(&at.index(index), *usage, &USAGES));
         }
-        if usages.iter().take(index).any(|other| other == usage) {
+        if !seen.insert(usage) {
             errors.push(Error::duplicate(&at.index(index), *usage));
         }
     }

@@ -1,5 +1,7 @@
 //! Jobs, CronJobs and disruption budgets.
 
+use std::collections::BTreeSet;
+
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Map, Value, json};
@@ -457,9 +459,10 @@ fn conditions(object: &Value, errors: &mut ErrorList) {
 /// Those of a part of an object.
 pub(super) fn conditions_in(part: &Value, path: &Path, errors: &mut ErrorList) {
     let (all, path) = (super::checks::list(part, "conditions"), path.child("conditions"));
+    let mut seen = BTreeSet::new();
     for (index, condition) in all.iter().enumerate() {
         let (own, at) = (text(condition, "type"), path.index(index));
-        if all.iter().take(index).any(|other| text(other, "type") == own) {
+        if !seen.insert(own) {
             errors.push(Error::duplicate(&at.child("type"), own));
         }
         super::checks::syntax(meta::qualified_name(own), own, &at.child("type"), errors);

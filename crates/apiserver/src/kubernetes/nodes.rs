@@ -1,5 +1,7 @@
 //! Nodes keep the status they register with.
 
+use std::collections::BTreeSet;
+
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
@@ -286,13 +288,10 @@ fn validate_update(node: &Value, old: &Value) -> ErrorList {
     validate_amounts(node, &mut errors);
     validate_features(node, &mut errors);
     let addresses = meta::elements(node, "/status/addresses");
+    let mut seen = BTreeSet::new();
     for (index, address) in addresses.iter().enumerate() {
         let own = [text(address, "type"), text(address, "address")];
-        if addresses
-            .iter()
-            .take(index)
-            .any(|other| [text(other, "type"), text(other, "address")] == own)
-        {
+        if !seen.insert(own) {
             let mut error = Error::duplicate(&Path::new("status").child("addresses").index(index), "");
             error.show_as(format!(
                 "{{\"Type\":{},\"Address\":{}}}",

@@ -1,5 +1,7 @@
 //! Configurations of admission webhooks: what is wrong with them. Calling webhooks is [`crate::webhooks`].
 
+use std::collections::BTreeSet;
+
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::link::Link;
 use gardener_apimachinery::meta::validate_label_selector;
@@ -319,9 +321,10 @@ fn review_versions(hook: &Value, leniency: Leniency, path: &Path, errors: &mut E
 
 /// Checks names of review versions: each is a label, and stands there once.
 pub(super) fn conversion_review_versions(versions: &[String], path: &Path, errors: &mut ErrorList) {
+    let mut seen = BTreeSet::new();
     for (at, version) in versions.iter().enumerate() {
         let path = path.index(at);
-        if versions.iter().take(at).any(|other| other == version) {
+        if !seen.insert(version) {
             errors.push(Error::invalid(&path, version.as_str(), "duplicate version"));
             continue;
         }

@@ -1,5 +1,7 @@
 //! What is wrong with a CustomResourceDefinition besides the inside of its schemas, which [`gardener_schema::crd`] judges.
 
+use std::collections::BTreeSet;
+
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::names;
 use gardener_apimachinery::pointer::Pointed;
@@ -162,7 +164,7 @@ fn versions(spec: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorLi
     }
     let names: Vec<&str> = versions.iter().map(|version| meta::text(version, "/name")).collect();
     let error = |why: &str| Error::literal(&path.child("versions"), shown(spec), why);
-    if (1..names.len()).any(|at| names.iter().take(at).any(|name| Some(name) == names.get(at))) {
+    if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
         errors.push(error("must contain unique version names"));
     }
     let stored = |version: &&Value| version.get("storage") == Some(&Value::Bool(true));

@@ -1,5 +1,7 @@
 //! When jobs fail or succeed before all their pods are done: pod failure policies and success policies.
 
+use std::collections::BTreeSet;
+
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::pointer::Pointed;
 use serde_json::Value;
@@ -126,12 +128,13 @@ fn exit_codes(requirement: &Value, spec: &Value, path: &Path, errors: &mut Error
     } else if values.len() > MAX_CODES {
         errors.push(Error::too_many(&at, values.len(), MAX_CODES));
     }
+    let mut seen = BTreeSet::new();
     for (index, code) in values.iter().enumerate() {
         let at = at.index(index);
         if operator == "In" && code.as_i64() == Some(0) {
             errors.push(Error::invalid(&at, code.clone(), "must not be 0 for the In operator"));
         }
-        if values.iter().take(index).any(|other| other == code) {
+        if !seen.insert(code.as_i64()) {
             errors.push(Error::duplicate(&at, code.clone()));
         }
     }

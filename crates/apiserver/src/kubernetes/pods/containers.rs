@@ -255,13 +255,10 @@ fn validate_container(container: &Value, around: &Surroundings<'_>, path: &Path,
 /// What a change of resources means for a container.
 fn validate_resize_policy(container: &Value, restarts_never: bool, at: &Path, errors: &mut ErrorList) {
     let policies = list(container, "resizePolicy");
+    let mut seen = BTreeSet::new();
     for (index, own) in policies.iter().enumerate() {
         let (resource, policy) = (text(own, "resourceName"), text(own, "restartPolicy"));
-        if policies
-            .iter()
-            .take(index)
-            .any(|other| text(other, "resourceName") == resource)
-        {
+        if !seen.insert(resource) {
             errors.push(Error::duplicate(&at.index(index), resource));
         }
         for (value, known) in [(resource, RESIZED), (policy, RESIZE_POLICIES)] {

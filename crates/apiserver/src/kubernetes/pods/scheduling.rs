@@ -1,5 +1,7 @@
 //! What must hold of where a pod may run: affinity, spread, gates and tolerations.
 
+use std::collections::BTreeSet;
+
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
@@ -227,10 +229,11 @@ pub(super) fn validate_gates(spec: &Value, path: &Path, errors: &mut ErrorList) 
         .iter()
         .map(|gate| text(gate, "name"))
         .collect();
+    let mut seen = BTreeSet::new();
     for (index, name) in gates.iter().enumerate() {
         let at = path.child("schedulingGates").index(index);
         syntax(meta::qualified_name(name), name, &at, errors);
-        if gates.iter().take(index).any(|other| other == name) {
+        if !seen.insert(name) {
             errors.push(Error::duplicate(&at, *name));
         }
     }

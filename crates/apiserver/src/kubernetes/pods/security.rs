@@ -1,5 +1,7 @@
 //! What must hold of security contexts of pods and containers.
 
+use std::collections::BTreeSet;
+
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::pointer::Pointed;
 use serde_json::Value;
@@ -65,6 +67,7 @@ pub(super) fn validate_pod(spec: &Value, path: &Path, errors: &mut ErrorList) {
         errors.push(Error::invalid(&at.child("shareProcessNamespace"), true, why));
     }
     let names: Vec<&str> = list(context, "sysctls").iter().map(|own| text(own, "name")).collect();
+    let mut seen = BTreeSet::new();
     for (index, name) in names.iter().enumerate() {
         let at = at.child("sysctls").index(index).child("name");
         if name.is_empty() {
@@ -72,7 +75,7 @@ pub(super) fn validate_pod(spec: &Value, path: &Path, errors: &mut ErrorList) {
         } else if !is_sysctl(name) {
             let why = "must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
             errors.push(Error::invalid(&at, *name, why));
-        } else if names.iter().take(index).any(|other| other == name) {
+        } else if !seen.insert(name) {
             errors.push(Error::duplicate(&at, *name));
         }
         let of_host = [

@@ -1,6 +1,6 @@
 //! What clients are warned of in pods and their templates: what does not work any more, and what will surprise.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_apimachinery::field::{Path, go_quote};
 use gardener_apimachinery::names;
@@ -132,9 +132,10 @@ fn of(pod: &Value, path: Option<&Path>, found: &mut Vec<String>) {
     of_volumes(spec, &at, found);
     for (key, member, what) in [("hostAliases", "ip", "ip"), ("imagePullSecrets", "name", "name")] {
         let elements = list(spec, key);
+        let mut seen = BTreeSet::new();
         for (index, own) in elements.iter().enumerate() {
             let value = text(own, member);
-            if elements.iter().take(index).any(|other| text(other, member) == value) {
+            if !seen.insert(value) {
                 let at = at.child(key).index(index).child(member);
                 found.push(format!("{at}: duplicate {what} {}", go_quote(value)));
             }
@@ -420,9 +421,10 @@ fn overlapping(volume: &Value, found: &mut Vec<String>) {
 /// Warns of variables that another one of the same name hides, unless it builds on it.
 fn hidden_variables(container: &Value, path: &Path, found: &mut Vec<String>) {
     let variables = list(container, "env");
+    let mut seen = BTreeSet::new();
     for (index, own) in variables.iter().enumerate() {
         let name = text(own, "name");
-        if !variables.iter().take(index).any(|other| text(other, "name") == name) {
+        if seen.insert(name) {
             continue;
         }
         let (reference, value) = (format!("$({name})"), text(own, "value"));

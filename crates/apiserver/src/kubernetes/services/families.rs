@@ -1,5 +1,7 @@
 //! Families of addresses of services: which a service gets, and what it may ask for.
 
+use std::collections::BTreeSet;
+
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::{Map, Value, json};
 
@@ -77,12 +79,13 @@ pub(super) fn validate(spec: &Map<String, Value>, known: &[String]) -> ErrorList
         _ => {}
     }
     let families = texts(spec, "ipFamilies");
+    let mut seen = BTreeSet::new();
     for (index, family) in families.iter().enumerate() {
         let at = path.child("ipFamilies").index(index);
         if !matches!(family.as_str(), "IPv4" | "IPv6") {
             errors.push(Error::not_supported(&at, family.as_str(), &["IPv4", "IPv6"]));
         }
-        if families.iter().take(index).any(|other| other == family) {
+        if !seen.insert(family) {
             errors.push(Error::duplicate(&at, family.as_str()));
         }
     }

@@ -1,6 +1,8 @@
 //! The pools of a shoot get what the cloud profile offers: machine types, volumes, zones, versions, and as much as a machine has, [ADM-32b] –
 //! [ADM-32h].
 
+use std::collections::BTreeSet;
+
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::quantity::Amount;
 use gardener_apis::core::v1beta1::*;
@@ -237,6 +239,7 @@ impl Check<'_> {
             .map(|zone| zone.name.as_str())
             .collect();
         let mut errors = ErrorList::new();
+        let mut seen = BTreeSet::new();
         for (i, zone) in worker.zones.iter().enumerate() {
             let path = path.index(i);
             if known.is_empty() {
@@ -248,7 +251,7 @@ impl Check<'_> {
             } else if !known.contains(&zone.as_str()) {
                 errors.push(Error::not_supported(&path, zone.as_str(), &known));
             }
-            if worker.zones.iter().take(i).any(|earlier| earlier == zone) {
+            if !seen.insert(zone) {
                 errors.push(Error::duplicate(&path, zone.as_str()));
             }
         }

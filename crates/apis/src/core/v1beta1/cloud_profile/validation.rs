@@ -7,6 +7,8 @@ mod images;
 mod machines;
 mod stages;
 
+use std::collections::BTreeSet;
+
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::{meta, names};
 use k8s_openapi::jiff::Timestamp;
@@ -240,18 +242,20 @@ fn regions(regions: &[Region], path: &Path) -> ErrorList {
     if regions.is_empty() {
         errors.push(Error::required(path, "must provide at least one region"));
     }
+    let mut seen = BTreeSet::new();
     for (i, region) in regions.iter().enumerate() {
         let at = path.index(i);
         if region.name.is_empty() {
             errors.push(Error::required(&at.child("name"), "must provide a region name"));
-        } else if regions.iter().take(i).any(|earlier| earlier.name == region.name) {
+        } else if !seen.insert(&region.name) {
             errors.push(Error::duplicate(&at.child("name"), region.name.as_str()));
         }
+        let mut zones = BTreeSet::new();
         for (j, zone) in region.zones.iter().enumerate() {
             let at = at.child("zones").index(j).child("name");
             if zone.name.is_empty() {
                 errors.push(Error::required(&at, "zone name cannot be empty"));
-            } else if region.zones.iter().take(j).any(|earlier| earlier.name == zone.name) {
+            } else if !zones.insert(&zone.name) {
                 errors.push(Error::duplicate(&at, zone.name.as_str()));
             }
         }

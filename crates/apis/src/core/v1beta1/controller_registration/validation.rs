@@ -121,6 +121,7 @@ fn validate_resource(resource: &ControllerResource, again: bool, path: &Path) ->
         ("clusterCompatibility", compatible),
         ("autoEnable", &resource.auto_enable),
     ] {
+        let mut seen = BTreeSet::new();
         for (i, cluster) in list.iter().enumerate() {
             let at = path.child(field).index(i);
             if !CLUSTER_TYPES.contains(&cluster.as_str()) {
@@ -139,7 +140,7 @@ fn validate_resource(resource: &ControllerResource, again: bool, path: &Path) ->
                 );
                 errors.push(Error::forbidden(&at, why));
             }
-            if list.iter().take(i).any(|earlier| earlier == cluster) {
+            if !seen.insert(cluster) {
                 errors.push(Error::duplicate(&at, cluster.as_str()));
             }
         }

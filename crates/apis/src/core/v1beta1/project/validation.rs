@@ -247,9 +247,10 @@ fn members(spec: &ProjectSpec, path: &Path) -> ErrorList {
             &at,
         ));
         let roles = member.all_roles();
+        let mut seen = BTreeSet::new();
         for (j, role) in roles.iter().enumerate() {
             let at = at.child("roles").index(j);
-            if roles.iter().take(j).any(|earlier| earlier == role) {
+            if !seen.insert(role) {
                 errors.push(Error::duplicate(&at, role.as_str()));
             }
             if let Some(name) = role.strip_prefix("extension:") {
@@ -286,6 +287,7 @@ fn members(spec: &ProjectSpec, path: &Path) -> ErrorList {
 /// [VAL-PR8].
 fn dual_approval(spec: &ProjectSpec, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
+    let mut seen = BTreeSet::new();
     for (i, approval) in spec.dual_approval_for_deletion.iter().enumerate() {
         let at = path.index(i);
         let resource = approval.resource.as_str();
@@ -295,8 +297,7 @@ fn dual_approval(spec: &ProjectSpec, path: &Path) -> ErrorList {
             if resource != "shoots" {
                 errors.push(Error::not_supported(&at.child("resource"), resource, &["shoots"]));
             }
-            let mut earlier = spec.dual_approval_for_deletion.iter().take(i);
-            if earlier.any(|earlier| earlier.resource == resource) {
+            if !seen.insert(resource) {
                 errors.push(Error::duplicate(&at.child("resource"), resource));
             }
         }

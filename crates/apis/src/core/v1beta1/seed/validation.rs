@@ -67,8 +67,9 @@ pub fn validate_seed_spec(spec: &SeedSpec, in_template: bool, path: &Path) -> Er
         ));
     }
     let zones = &spec.provider.zones;
+    let mut seen = BTreeSet::new();
     for (i, zone) in zones.iter().enumerate() {
-        if zones.iter().take(i).any(|earlier| earlier == zone) {
+        if !seen.insert(zone) {
             errors.push(Error::duplicate(&provider.child("zones").index(i), zone.as_str()));
             break;
         }
@@ -248,6 +249,7 @@ fn volume(spec: &SeedSpec, path: &Path) -> ErrorList {
     if let Some(size) = &volume.minimum_size {
         errors.extend(non_negative_quantity(size, &path.child("minimumSize")));
     }
+    let mut seen = BTreeSet::new();
     for (i, provider) in volume.providers.iter().enumerate() {
         let at = path.child("providers").index(i);
         if provider.purpose.is_empty() {
@@ -256,12 +258,7 @@ fn volume(spec: &SeedSpec, path: &Path) -> ErrorList {
         if provider.name.is_empty() {
             errors.push(Error::required(&at.child("name"), "cannot be empty"));
         }
-        if volume
-            .providers
-            .iter()
-            .take(i)
-            .any(|earlier| earlier.purpose == provider.purpose)
-        {
+        if !seen.insert(&provider.purpose) {
             errors.push(Error::duplicate(&at.child("purpose"), provider.purpose.as_str()));
         }
     }
@@ -313,12 +310,14 @@ fn settings(settings: &SeedSettings, zones: &[String], path: &Path) -> ErrorList
                 "zone-specific load balancer settings only allowed with at least two zones in spec.provider.zones",
             ));
         }
+        let zones: BTreeSet<&String> = zones.iter().collect();
+        let mut seen = BTreeSet::new();
         for (i, zone) in balancers.zones.iter().enumerate() {
             let at = at.index(i);
             if !zones.contains(&zone.name) {
                 errors.push(Error::not_found(&at.child("name"), zone.name.as_str()));
             }
-            if balancers.zones.iter().take(i).any(|earlier| earlier.name == zone.name) {
+            if !seen.insert(&zone.name) {
                 errors.push(Error::duplicate(&at.child("name"), zone.name.as_str()));
             }
             errors.extend(meta::validate_annotations(&zone.annotations, &at.child("annotations")));
@@ -519,16 +518,11 @@ fn dns(spec: &SeedSpec, path: &Path) -> ErrorList {
         )),
         Some(config) => errors.extend(dns_config(config, &path.child("internal"))),
     }
+    let mut seen = BTreeSet::new();
     for (i, config) in spec.dns.defaults.iter().enumerate() {
         let at = path.child("defaults").index(i);
         errors.extend(dns_config(config, &at));
-        if spec
-            .dns
-            .defaults
-            .iter()
-            .take(i)
-            .any(|earlier| earlier.domain == config.domain)
-        {
+        if !seen.insert(&config.domain) {
             errors.push(Error::duplicate(&at.child("domain"), config.domain.as_str()));
         }
     }

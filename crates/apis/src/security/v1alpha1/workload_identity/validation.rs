@@ -1,5 +1,7 @@
 //! Validation of workload identities, [VAL-WI1], and their subject, [GAPI-42].
 
+use std::collections::BTreeSet;
+
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 
 use super::super::credentials_binding::provider_type;
@@ -36,11 +38,12 @@ pub fn validate_workload_identity(identity: &WorkloadIdentity) -> ErrorList {
     if audiences.is_empty() {
         errors.push(Error::required(&at, "must provide at least one audience"));
     }
+    let mut seen = BTreeSet::new();
     for (i, audience) in audiences.iter().enumerate() {
         if audience.is_empty() {
             errors.push(Error::required(&at.index(i), "must specify non-empty audience"));
         }
-        if audiences.iter().take(i).any(|earlier| earlier == audience) {
+        if !seen.insert(audience) {
             errors.push(Error::duplicate(&at.index(i), audience.as_str()));
         }
     }

@@ -109,6 +109,7 @@ pub(super) fn validate(configuration: &Configuration, own: &BTreeSet<String>) ->
         return vec![Error::too_many(&root, all.len(), 64)];
     }
     let mut errors = ErrorList::new();
+    let (mut urls, mut discovered) = (BTreeSet::new(), BTreeSet::new());
     for (i, jwt) in all.iter().enumerate() {
         let path = root.index(i);
         errors.extend(issuer(&jwt.issuer, own, &path.child("issuer")));
@@ -121,12 +122,11 @@ pub(super) fn validate(configuration: &Configuration, own: &BTreeSet<String>) ->
             &jwt.user_validation_rules,
             &path.child("userValidationRules"),
         ));
-        let before = || all.iter().take(i).map(|before| &before.issuer);
-        if before().any(|before| before.url == jwt.issuer.url) {
+        if !urls.insert(&jwt.issuer.url) {
             errors.push(Error::duplicate(&path.child("issuer.url"), jwt.issuer.url.as_str()));
         }
         let discovery = &jwt.issuer.discovery_url;
-        if !discovery.is_empty() && before().any(|before| before.discovery_url == *discovery) {
+        if !discovery.is_empty() && !discovered.insert(discovery) {
             errors.push(Error::duplicate(&path.child("issuer.discoveryURL"), discovery.as_str()));
         }
     }
@@ -221,11 +221,12 @@ fn audiences(issuer: &Issuer, path: &Path) -> ErrorList {
         )];
     }
     let mut errors = ErrorList::new();
+    let mut seen = BTreeSet::new();
     for (i, audience) in all.iter().enumerate() {
         if audience.is_empty() {
             errors.push(Error::required(&at.index(i), ""));
         }
-        if all.iter().take(i).any(|before| before == audience) {
+        if !seen.insert(audience) {
             errors.push(Error::duplicate(&at.index(i), audience.as_str()));
         }
     }
@@ -241,9 +242,10 @@ fn audiences(issuer: &Issuer, path: &Path) -> ErrorList {
 
 fn claim_rules(rules: &[ClaimRule], path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
+    let (mut claims, mut expressions) = (BTreeSet::new(), BTreeSet::new());
     for (i, rule) in rules.iter().enumerate() {
         let path = path.index(i);
-        let before = || rules.iter().take(i);
+        let (new_claim, new_expression) = (claims.insert(&rule.claim), expressions.insert(&rule.expression));
         match (rule.claim.as_str(), rule.expression.as_str()) {
             ("", "") => errors.push(Error::required(&path, "claim or expression is required")),
             (claim, "") => {
@@ -251,7 +253,7 @@ fn claim_rules(rules: &[ClaimRule], path: &Path) -> ErrorList {
                     let why = "may not be specified when claim is set";
                     errors.push(Error::invalid(&path.child("message"), rule.message.as_str(), why));
                 }
-                if before().any(|before| before.claim == claim) {
+                if !new_claim {
                     errors.push(Error::duplicate(&path.child("claim"), claim));
                 }
             }
@@ -261,7 +263,7 @@ fn claim_rules(rules: &[ClaimRule], path: &Path) -> ErrorList {
                     let path = path.child("requiredValue");
                     errors.push(Error::invalid(&path, rule.required_value.as_str(), why));
                 }
-                if before().any(|before| before.expression == expression) {
+                if !new_expression {
                     errors.push(Error::duplicate(&path.child("expression"), expression));
                 }
             }
@@ -273,11 +275,12 @@ fn claim_rules(rules: &[ClaimRule], path: &Path) -> ErrorList {
 
 fn user_rules(rules: &[UserRule], path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
+    let mut seen = BTreeSet::new();
     for (i, rule) in rules.iter().enumerate() {
         let path = path.index(i).child("expression");
         if rule.expression.is_empty() {
             errors.push(Error::required(&path, ""));
-        } else if rules.iter().take(i).any(|before| before.expression == rule.expression) {
+        } else if !seen.insert(&rule.expression) {
             errors.push(Error::duplicate(&path, rule.expression.as_str()));
         }
     }
@@ -309,6 +312,7 @@ fn mappings(mappings: &ClaimMappings, path: &Path) -> ErrorList {
         let why = "claim and expression can't both be set";
         errors.push(Error::invalid(&path.child("uid"), "", why));
     }
+    let mut seen = BTreeSet::new();
     for (i, extra) in mappings.extra.iter().enumerate() {
         let path = path.child("extra").index(i);
         if extra.key.is_empty() {
@@ -320,7 +324,7 @@ fn mappings(mappings: &ClaimMappings, path: &Path) -> ErrorList {
                 "must be lowercase",
             ));
         }
-        if mappings.extra.iter().take(i).any(|before| before.key == extra.key) {
+        if !seen.insert(&extra.key) {
             errors.push(Error::duplicate(&path.child("key"), extra.key.as_str()));
         }
         if extra.value_expression.is_empty() {

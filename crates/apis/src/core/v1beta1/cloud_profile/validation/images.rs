@@ -274,9 +274,10 @@ fn container_runtimes(list: &[CRI], path: &Path) -> ErrorList {
             "must provide at least one supported container runtime",
         ));
     }
+    let mut seen = BTreeSet::new();
     for (i, cri) in list.iter().enumerate() {
         let at = path.index(i);
-        if list.iter().take(i).any(|earlier| earlier.name == cri.name) {
+        if !seen.insert(&cri.name) {
             errors.push(Error::duplicate(&at, cri.name.as_str()));
         }
         if cri.name != "containerd" {
@@ -287,10 +288,11 @@ fn container_runtimes(list: &[CRI], path: &Path) -> ErrorList {
             ));
         }
         let runtimes = &cri.container_runtimes;
+        let mut types = BTreeSet::new();
         for (j, runtime) in runtimes.iter().enumerate() {
             let at = at.child("containerRuntimes").index(j).child("type");
             errors.extend(unprefixed_name("container runtime type", &runtime.r#type, &at));
-            if runtimes.iter().take(j).any(|earlier| earlier.r#type == runtime.r#type) {
+            if !types.insert(&runtime.r#type) {
                 errors.push(Error::duplicate(&at, runtime.r#type.as_str()));
             }
         }

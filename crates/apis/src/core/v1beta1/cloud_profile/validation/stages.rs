@@ -56,11 +56,14 @@ fn lifecycle(stages: &[LifecycleStage], path: &Path) -> ErrorList {
             ));
         }
     }
-    for (i, stage) in stages.iter().enumerate() {
-        let mut earlier = stages.iter().take(i);
-        if earlier.any(|earlier| earlier.classification == stage.classification) {
-            errors.push(Error::duplicate(&at(i), stage.classification.as_str()));
-        }
+    let repeated = repeats(stages.iter().map(|stage| &stage.classification));
+    for ((i, stage), _) in stages
+        .iter()
+        .enumerate()
+        .zip(repeated)
+        .filter(|(_, repeated)| *repeated)
+    {
+        errors.push(Error::duplicate(&at(i), stage.classification.as_str()));
     }
     let pairs = || stages.iter().zip(stages.iter().skip(1)).zip(1..);
     for ((previous, current), i) in pairs() {

@@ -1,5 +1,7 @@
 //! Addons, monitoring and system components, [VAL-A1] – [VAL-A3], [VAL-M4], [VAL-C1], [VAL-C2].
 
+use std::collections::BTreeSet;
+
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::names;
 
@@ -91,6 +93,7 @@ pub(super) fn monitoring(spec: &ShootSpec, path: &Path) -> ErrorList {
         return errors;
     };
     let path = path.child("alerting.emailReceivers");
+    let mut seen = BTreeSet::new();
     for (i, email) in alerting.email_receivers.iter().enumerate() {
         if !is_email(email) {
             errors.push(Error::invalid(
@@ -99,7 +102,7 @@ pub(super) fn monitoring(spec: &ShootSpec, path: &Path) -> ErrorList {
                 "must provide a valid email",
             ));
         }
-        if alerting.email_receivers.iter().take(i).any(|earlier| earlier == email) {
+        if !seen.insert(email) {
             errors.push(Error::duplicate(&path.index(i), email.as_str()));
         }
     }

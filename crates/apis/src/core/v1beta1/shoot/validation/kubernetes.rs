@@ -1,6 +1,6 @@
 //! The control plane's components, [VAL-K1] – [VAL-K29].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use gardener_apimachinery::link::Link;
@@ -272,8 +272,9 @@ fn kube_api_server(config: &KubeAPIServerConfig, spec: &ShootSpec, path: &Path) 
         &path.child("featureGates"),
     ));
     let at = path.child("apiAudiences");
+    let mut seen = BTreeSet::new();
     for (i, audience) in config.api_audiences.iter().enumerate() {
-        if config.api_audiences.iter().take(i).any(|earlier| earlier == audience) {
+        if !seen.insert(audience) {
             errors.push(Error::duplicate(&at.index(i), audience.as_str()));
         }
         if audience.contains(',') {
@@ -307,6 +308,7 @@ fn service_accounts(config: &KubeAPIServerConfig, path: &Path) -> ErrorList {
         errors.extend(issuer(url, &path.child("issuer")));
     }
     let at = path.child("acceptedIssuers");
+    let mut seen = BTreeSet::new();
     for (i, url) in config.accepted_issuers.iter().enumerate() {
         let at = at.index(i);
         errors.extend(issuer(url, &at));
@@ -316,7 +318,7 @@ fn service_accounts(config: &KubeAPIServerConfig, path: &Path) -> ErrorList {
                 url.as_str(),
                 format!("acceptedIssuers cannot contains the issuer field value: {url}"),
             ));
-        } else if config.accepted_issuers.iter().take(i).any(|earlier| earlier == url) {
+        } else if !seen.insert(url) {
             errors.push(Error::duplicate(&at, url.as_str()));
         }
     }
@@ -770,13 +772,14 @@ fn bulk_delete(config: &ClusterAutoscaler, version: &str, path: &Path) -> ErrorL
 /// Keys of taints that the cluster autoscaler treats in its own way.
 fn autoscaler_taints(keys: &[String], path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
+    let mut seen = BTreeSet::new();
     for (i, key) in keys.iter().enumerate() {
         let at = path.index(i);
         errors.extend(invalid_each(&at, key, names::qualified_name(key)));
         if key == TAINT_CRITICAL_COMPONENTS_NOT_READY {
             errors.push(Error::forbidden(&at, "taint key is reserved by gardener"));
         }
-        if keys.iter().take(i).any(|earlier| earlier == key) {
+        if !seen.insert(key) {
             errors.push(Error::duplicate(&at, key.as_str()));
         }
     }

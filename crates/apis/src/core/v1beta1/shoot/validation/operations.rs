@@ -1,5 +1,7 @@
 //! The operation annotations of shoots, [VAL-O1] – [VAL-O12].
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 
 use super::super::{Shoot, ShootStatus, Worker};
@@ -381,14 +383,18 @@ fn rollouts(operation: &str, shoot: &Shoot, phases: &Phases<'_>, path: &Path) ->
             ));
         }
     }
-    for (i, pool) in pools.iter().enumerate() {
-        if pools.iter().take(i).any(|earlier| earlier == pool) {
+    // of two of one name the first counts
+    let known = workers.iter().rev().map(|worker| (worker.name.as_str(), worker));
+    let known: BTreeMap<&str, &Worker> = known.collect();
+    let mut seen = BTreeSet::new();
+    for pool in &pools {
+        if !seen.insert(pool) {
             errors.push(Error::duplicate(
                 path,
                 format!("pool name {pool} was specified multiple times"),
             ));
         }
-        match workers.iter().find(|worker| worker.name == *pool) {
+        match known.get(pool) {
             None => errors.push(Error::invalid(
                 path,
                 *pool,

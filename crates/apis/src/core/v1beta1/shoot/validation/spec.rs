@@ -1,5 +1,7 @@
 //! The spec of a shoot as a whole, [VAL-S5] – [VAL-S19a]; calls the parts.
 
+use std::collections::BTreeSet;
+
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use gardener_apimachinery::names;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -150,8 +152,9 @@ fn control_plane(spec: &ShootSpec, path: &Path) -> ErrorList {
         return errors;
     }
     let at = path.child("zones");
+    let mut seen = BTreeSet::new();
     for (i, zone) in zones.iter().enumerate() {
-        if zones.iter().take(i).any(|earlier| earlier == zone) {
+        if !seen.insert(zone) {
             errors.push(Error::duplicate(&at.index(i), zone.as_str()));
         }
     }
@@ -175,6 +178,7 @@ fn control_plane(spec: &ShootSpec, path: &Path) -> ErrorList {
 /// [VAL-S19]; also for seeds.
 pub(crate) fn extensions(extensions: &[Extension], path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
+    let mut seen = BTreeSet::new();
     for (i, extension) in extensions.iter().enumerate() {
         let at = path.index(i).child("type");
         let kind = extension.r#type.as_str();
@@ -183,7 +187,7 @@ pub(crate) fn extensions(extensions: &[Extension], path: &Path) -> ErrorList {
         } else {
             errors.extend(invalid_each(&at, kind, names::dns_label(kind)));
         }
-        if extensions.iter().take(i).any(|earlier| earlier.r#type == kind) {
+        if !seen.insert(kind) {
             errors.push(Error::duplicate(&at, kind));
         }
     }

@@ -1,5 +1,7 @@
 //! Changes of shoots, [VAL-U1] – [VAL-U21].
 
+use std::collections::BTreeSet;
+
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use gardener_apimachinery::link::Link;
 use serde_json::Value;
@@ -652,16 +654,12 @@ pub(super) fn status_update(new: &ShootStatus, old: &ShootStatus) -> ErrorList {
             &path.child("clusterIdentity"),
         ));
     }
+    let mut seen = BTreeSet::new();
     for (i, address) in new.advertised_addresses.iter().enumerate() {
         let at = path.child("advertisedAddresses").index(i);
         if address.name.is_empty() {
             errors.push(Error::required(&at.child("name"), "field must not be empty"));
-        } else if new
-            .advertised_addresses
-            .iter()
-            .take(i)
-            .any(|earlier| earlier.name == address.name)
-        {
+        } else if !seen.insert(&address.name) {
             errors.push(Error::duplicate(&at.child("name"), address.name.as_str()));
         } else {
             errors.extend(advertised_url(&address.url, &at.child("url")));

@@ -134,17 +134,13 @@ fn validate_worker(worker: &Worker, spec: &ShootSpec, meta: &ObjectMeta, in_temp
             ));
         }
         let at = path.child("cri.containerruntimes");
+        let mut seen = BTreeSet::new();
         for (i, runtime) in cri.container_runtimes.iter().enumerate() {
             let at = at.index(i).child("type");
             if runtime.r#type.is_empty() {
                 errors.push(Error::required(&at, "must specify a container runtime type"));
             }
-            if cri
-                .container_runtimes
-                .iter()
-                .take(i)
-                .any(|earlier| earlier.r#type == runtime.r#type)
-            {
+            if !seen.insert(&runtime.r#type) {
                 let why = format!("must specify different type, {} already exist", runtime.r#type);
                 errors.push(Error::duplicate(&at, why));
             }
@@ -379,11 +375,11 @@ fn volumes(worker: &Worker, path: &Path) -> ErrorList {
             "a worker volume must be defined if data volumes are defined",
         ));
     }
+    let mut seen = BTreeSet::new();
     for (i, volume) in worker.data_volumes.iter().enumerate() {
         let at = path.child("dataVolumes").index(i);
         errors.extend(volume_name(&volume.name, &at.child("name")));
-        let mut earlier = worker.data_volumes.iter().take(i);
-        if earlier.any(|earlier| earlier.name == volume.name) {
+        if !seen.insert(&volume.name) {
             errors.push(Error::duplicate(&at.child("name"), volume.name.as_str()));
         }
         if !is_volume_size(&volume.size) {

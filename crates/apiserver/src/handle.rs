@@ -160,8 +160,8 @@ where
         }
     };
     let target = request::target(&path);
-    let question = Question::of(&parts.method, &target, &query);
-    let user = impersonated(&cluster, user, &parts.headers, &question).await?;
+    let question = || Question::of(&parts.method, &target, &query);
+    let user = impersonated(&cluster, user, &parts.headers, question).await?;
     let limited = Limited::new(body, BODY_LIMIT);
     let body = match limited.collect().await {
         Ok(collected) => collected.to_bytes(),

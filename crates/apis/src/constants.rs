@@ -29,6 +29,8 @@ pub mod finalizer {
     pub const CONTROLLER_DEPLOYMENT: &str = "core.gardener.cloud/controllerdeployment";
     /// On ControllerInstallations.
     pub const CONTROLLER_INSTALLATION: &str = "core.gardener.cloud/controllerinstallation";
+    /// On the credentials that a BackupBucket uses or generates.
+    pub const BACKUP_BUCKET: &str = "core.gardener.cloud/backupbucket";
     /// On ShootStates.
     pub const SHOOT_STATE: &str = "core.gardener.cloud/shootstate";
 }
@@ -49,6 +51,8 @@ pub mod annotation {
     pub const CONFIRMATION_FORCE_DELETION: &str = "confirmation.gardener.cloud/force-deletion";
     /// Who confirmed the deletion.
     pub const DELETION_CONFIRMED_BY: &str = "deletion.gardener.cloud/confirmed-by";
+    /// On a BackupEntry: what its shoot is for.
+    pub const SHOOT_PURPOSE: &str = "shoot.gardener.cloud/purpose";
     /// Asks to delete a BackupEntry at once.
     pub const BACKUP_ENTRY_FORCE_DELETION: &str = "backupentry.core.gardener.cloud/force-deletion";
     /// Comma separated one-time tasks of the next reconciliation.

@@ -69,8 +69,8 @@ pub struct Settings {
     pub seed_care_sync_period: Duration,
     /// `controllers.controllerInstallationCare.syncPeriod`.
     pub controller_installation_care_sync_period: Duration,
-    /// `controllers.backupEntry.deletionGracePeriodHours`.
-    pub backup_entry_deletion_grace_period_hours: u32,
+    /// `controllers.backupEntry`.
+    pub backup_entry: BackupEntrySettings,
     /// Where shoots' API servers are reached: the address of the SNI entrance, if no LoadBalancer Service `istio-ingressgateway`
     /// tells another.
     pub ingress: Ingress,
@@ -117,6 +117,15 @@ pub struct CareSettings {
     pub condition_thresholds: Vec<(String, Duration)>,
 }
 
+/// `controllers.backupEntry`.
+#[derive(Clone, Debug, Default)]
+pub struct BackupEntrySettings {
+    /// How long a deleted entry is kept, in hours.
+    pub deletion_grace_period_hours: u32,
+    /// The purposes of shoots whose entries are kept so long; those of all if there are none.
+    pub deletion_grace_period_shoot_purposes: Vec<String>,
+}
+
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -143,7 +152,7 @@ impl Default for Settings {
             lease_resync: Duration::from_secs(2),
             seed_care_sync_period: Duration::from_secs(30),
             controller_installation_care_sync_period: Duration::from_secs(30),
-            backup_entry_deletion_grace_period_hours: 0,
+            backup_entry: BackupEntrySettings::default(),
             ingress: Ingress {
                 address: "127.0.0.1".to_owned(),
                 port: 443,

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gardener_apis::constants::{GARDEN_NAMESPACE, finalizer};
 use gardener_apis::core::v1::ControllerDeployment;
 use gardener_apis::core::v1beta1::{Condition, ControllerInstallation, ControllerRegistration, Seed};
 use gardener_apis::resources::v1alpha1::ManagedResource;
@@ -23,9 +24,6 @@ use tokio_util::sync::CancellationToken;
 use crate::Config;
 use crate::managed_resource::{self, Content};
 use crate::{apply, health};
-
-const FINALIZER: &str = "core.gardener.cloud/controllerinstallation";
-const NAMESPACE: &str = "garden";
 
 /// Why an installation could not be brought up.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +75,7 @@ pub(crate) async fn run(config: Config, resources: Informer<ManagedResource>, st
     // How an extension does is seen at its ManagedResource, which is named after the installation.
     resources.feed_if(
         &queue,
-        |change| change.object().namespace().as_deref() == Some(NAMESPACE),
+        |change| change.object().namespace().as_deref() == Some(GARDEN_NAMESPACE),
         |one| [ObjectRef::cluster_scoped(one.name_any())],
     );
     let config = Arc::new(config);
@@ -122,7 +120,7 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     if installation.metadata.deletion_timestamp.is_some() {
         return delete(config, &api, &installation).await;
     }
-    let (installation, _) = patching::add_finalizer(&api, &installation, FINALIZER).await?;
+    let (installation, _) = patching::add_finalizer(&api, &installation, finalizer::CONTROLLER_INSTALLATION).await?;
     let now = config.clock.time();
     let list = installation.status.conditions.clone();
     let invalid = |reason: &str, message: &str| vec![told(&list, "Valid", false, reason, message, &now)];
@@ -191,7 +189,7 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     .await?;
     let name = installation.name_any();
     let content = Content {
-        namespace: NAMESPACE,
+        namespace: GARDEN_NAMESPACE,
         name: &name,
         class: Some("seed"),
         objects: &objects,
@@ -199,7 +197,7 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
         keep_objects: false,
     };
     managed_resource::deploy(&config.seed, &content).await?;
-    let resources: Api<ManagedResource> = Api::namespaced(config.seed.clone(), NAMESPACE);
+    let resources: Api<ManagedResource> = Api::namespaced(config.seed.clone(), GARDEN_NAMESPACE);
     let resource = resources.get(&name).await?;
     let mut news = vec![told(
         &list,
@@ -309,8 +307,8 @@ async fn delete(
     let name = installation.name_any();
     let now = config.clock.time();
     let list = installation.status.conditions.clone();
-    managed_resource::delete(&config.seed, NAMESPACE, &name).await?;
-    let resources: Api<ManagedResource> = Api::namespaced(config.seed.clone(), NAMESPACE);
+    managed_resource::delete(&config.seed, GARDEN_NAMESPACE, &name).await?;
+    let resources: Api<ManagedResource> = Api::namespaced(config.seed.clone(), GARDEN_NAMESPACE);
     if resources.get_opt(&name).await?.is_some() {
         let message = format!("Deletion of ManagedResource {name:?} is still pending.");
         tell(
@@ -336,6 +334,6 @@ async fn delete(
     let Some(current) = api.get_opt(&name).await? else {
         return Ok(Action::Done);
     };
-    patching::remove_finalizer(api, &current, FINALIZER).await?;
+    patching::remove_finalizer(api, &current, finalizer::CONTROLLER_INSTALLATION).await?;
     Ok(Action::Done)
 }

@@ -5,8 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
-mod backup_bucket;
-mod backup_entry;
+mod backup;
 pub mod bootstrap;
 mod care;
 mod checksum;
@@ -19,7 +18,7 @@ mod managed_resource;
 mod seed;
 mod shoot;
 
-pub use config::{CareSettings, Config, Ingress, Settings, ShootClients, ShootSettings};
+pub use config::{BackupEntrySettings, CareSettings, Config, Ingress, Settings, ShootClients, ShootSettings};
 
 use gardener_apis::core::v1beta1::{Seed, Shoot};
 use gardener_controller::Informer;
@@ -46,8 +45,8 @@ pub async fn run(config: Config, stop: CancellationToken) {
     let shoots: Informer<Shoot> = Informer::start(Api::all(config.garden.clone()), own, &stop);
     let resources = managed_resource::informer(&config.seed, &stop);
     tokio::join!(
-        backup_bucket::run(config.clone(), stop.clone()),
-        backup_entry::run(config.clone(), stop.clone()),
+        backup::bucket::run(config.clone(), stop.clone()),
+        backup::entry::run(config.clone(), stop.clone()),
         controller_installation::run(config.clone(), resources.clone(), stop.clone()),
         seed::renew_lease(config.clone(), seeds.clone(), stop.clone()),
         seed::run(config.clone(), seeds.clone(), stop.clone()),

@@ -8,12 +8,12 @@ mod system;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gardener_apis::constants::{annotation, operation};
+use gardener_apis::constants::{annotation, finalizer, operation};
 use gardener_apis::core::v1beta1::{Gardener, Seed};
 use gardener_controller::apply as patching;
 use gardener_controller::conditions::{self, status};
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
-use gardener_rules::operation::OperationType;
+use gardener_rules::operation::{OperationType, last_operation};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -24,13 +24,10 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::Config;
-use crate::backup_bucket::last_operation;
 use crate::bootstrap::{self, GardenKubeconfig};
 
 /// Where the seeds' leases are in the garden.
 const LEASE_NAMESPACE: &str = "gardener-system-seed-lease";
-/// gardenlet's finalizer.
-const FINALIZER: &str = "gardener";
 
 /// Why the seed could not be brought up.
 #[derive(Debug, thiserror::Error)]
@@ -150,11 +147,11 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     if seed.metadata.deletion_timestamp.is_some() {
         return delete(config, &api, &seed).await;
     }
-    let (seed, _) = patching::add_finalizer(&api, &seed, FINALIZER).await?;
+    let (seed, _) = patching::add_finalizer(&api, &seed, finalizer::GARDENER).await?;
     let now = config.clock.time();
     let identity = system::identity(config, &seed).await?;
     let version = config.seed.apiserver_version().await?;
-    let kind = OperationType::next(false, seed.status.last_operation.as_ref()).as_str();
+    let kind = OperationType::next(false, seed.status.last_operation.as_ref());
     if seed.status.last_operation.is_none() {
         tell(
             &api,
@@ -200,7 +197,7 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
                 kind,
                 "Error",
                 50,
-                &format!("{error} Operation will be retried."),
+                format!("{error} Operation will be retried."),
                 now.clone(),
             ),
         });
@@ -241,7 +238,7 @@ async fn renew_kubeconfig(config: &Config, api: &Api<Seed>, seed: &Seed) -> Resu
 async fn tell(
     api: &Api<Seed>,
     seed: &Seed,
-    kind: &str,
+    kind: OperationType,
     state: &str,
     progress: i32,
     description: &str,
@@ -270,6 +267,6 @@ async fn delete(config: &Config, api: &Api<Seed>, seed: &Seed) -> Result<Action,
     if backup_bucket::delete(config, seed).await? > 0 {
         return Ok(Action::RequeueAfter(Duration::from_secs(1)));
     }
-    patching::remove_finalizer(api, seed, FINALIZER).await?;
+    patching::remove_finalizer(api, seed, finalizer::GARDENER).await?;
     Ok(Action::Done)
 }

@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gardener_apis::constants::label;
+use gardener_apis::constants::{finalizer, label};
 use gardener_apis::core::v1beta1::{Project, Seed, Shoot};
+use gardener_controller::apply::has_finalizer;
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::reference::object_reference;
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
@@ -205,7 +206,7 @@ impl Reconciler {
         if kind == OperationType::Migrate {
             return Err(Failed("this gardenlet cannot prepare shoots for migration".to_owned()));
         }
-        if kind == OperationType::Delete && !shoot.finalizers().iter().any(|one| one == operation::FINALIZER) {
+        if kind == OperationType::Delete && !has_finalizer(&shoot, finalizer::GARDENER) {
             return Ok(Action::Done);
         }
         let project = project_of(&self.config, &key.namespace).await?;

@@ -1,6 +1,8 @@
 //! A shoot's life, with stand-ins for everything that is not gardenlet's.
 #![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
 
+#[path = "shoot/backup.rs"]
+mod backup;
 #[path = "shoot/world.rs"]
 mod world;
 
@@ -57,6 +59,28 @@ struct Landscape {
 
 impl Landscape {
     async fn start() -> Self {
+        let landscape = Self::alone(Settings::default()).await;
+        let world = &landscape.world;
+        let playing = world.clone();
+        tokio::spawn(async move { playing.stand_in().await });
+        // The one Deployment in the shoot that gardenlet looks at.
+        world
+            .create("shoot", "apps", "v1", "Deployment", Some("kube-system"), json!({
+                "metadata": {"name": "vpn-shoot", "namespace": "kube-system"},
+                "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}},
+            }))
+            .await;
+        let api = dynamic(&world.client("shoot"), "apps", "v1", "Deployment", Some("kube-system"));
+        let status =
+            json!({"status": {"observedGeneration": 1, "conditions": [{"type": "Available", "status": "True"}]}});
+        api.patch_status("vpn-shoot", &Default::default(), &kube::api::Patch::Merge(status))
+            .await
+            .unwrap();
+        landscape
+    }
+
+    /// gardenlet without anything beside it.
+    async fn alone(settings: Settings) -> Self {
         let world = Arc::new(World::new().await);
         let stop = CancellationToken::new();
         let config = Config {
@@ -73,24 +97,9 @@ impl Landscape {
             },
             clock: world.clock.clone(),
             chance: world.chance.clone(),
-            settings: Settings::default(),
+            settings,
         };
         tokio::spawn(gardener_gardenlet::run(config, stop.clone()));
-        let playing = world.clone();
-        tokio::spawn(async move { playing.stand_in().await });
-        // The one Deployment in the shoot that gardenlet looks at.
-        world
-            .create("shoot", "apps", "v1", "Deployment", Some("kube-system"), json!({
-                "metadata": {"name": "vpn-shoot", "namespace": "kube-system"},
-                "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}},
-            }))
-            .await;
-        let api = dynamic(&world.client("shoot"), "apps", "v1", "Deployment", Some("kube-system"));
-        let status =
-            json!({"status": {"observedGeneration": 1, "conditions": [{"type": "Available", "status": "True"}]}});
-        api.patch_status("vpn-shoot", &Default::default(), &kube::api::Patch::Merge(status))
-            .await
-            .unwrap();
         Self { world, stop }
     }
 

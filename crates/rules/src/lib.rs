@@ -3,6 +3,7 @@
 //! No I/O, no async, no clock, no chance: whoever asks brings what is known and what time it is.
 #![forbid(unsafe_code)]
 
+pub mod backups;
 pub mod bastions;
 pub mod care;
 pub mod cloud_profiles;

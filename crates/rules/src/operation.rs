@@ -1,6 +1,7 @@
 //! Which operation an object's last one leads to; the same for shoots, extension objects, seeds and backups [ST-120], [EXT-13].
 
 use gardener_apis::core::v1beta1::LastOperation;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 /// `status.lastOperation.type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +20,23 @@ pub enum OperationType {
 
 /// `status.lastOperation.state` of an operation that is done.
 pub const SUCCEEDED: &str = "Succeeded";
+
+/// An operation as a status tells it.
+pub fn last_operation(
+    operation: OperationType,
+    state: &str,
+    progress: i32,
+    description: impl Into<String>,
+    now: Time,
+) -> LastOperation {
+    LastOperation {
+        r#type: operation.as_str().to_owned(),
+        state: state.to_owned(),
+        progress,
+        description: description.into(),
+        last_update_time: Some(now),
+    }
+}
 
 impl OperationType {
     /// The wire value.

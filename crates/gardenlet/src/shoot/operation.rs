@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use gardener_apis::constants::{annotation, task};
-use gardener_apis::core::v1beta1::{LastError, LastOperation, Project, Seed, Shoot};
+use gardener_apis::constants::{annotation, finalizer, task};
+use gardener_apis::core::v1beta1::{LastError, Project, Seed, Shoot};
 use gardener_controller::apply as patching;
 use gardener_controller::error_codes;
 use gardener_flow::{FlowError, ProgressReporter, TaskError};
+use gardener_rules::operation::last_operation;
 use gardener_rules::shoot_operation::{self as rules, OperationType};
 use gardener_rules::{constraints, credentials_rotation};
 use kube::{Api, ResourceExt};
@@ -16,9 +17,6 @@ use tokio_util::sync::CancellationToken;
 use super::botanist::{Botanist, is_hibernation_enabled};
 use super::{Failed, flow, signed};
 use crate::Config;
-
-/// gardenlet's finalizer.
-pub(crate) const FINALIZER: &str = "gardener";
 
 /// How the description begins while the seed is not ready [CP-14].
 const BLOCKED: &str = "Shoot cannot be reconciled on seed: ";
@@ -45,13 +43,7 @@ impl From<patching::ApplyError> for Failed {
 pub(crate) async fn mark_pending(config: &Config, shoot: &Shoot, reason: &str) -> Result<(), Failed> {
     let now = config.clock.time();
     patching::patch_status(&api(config, shoot), shoot, |shoot| {
-        shoot.status.last_operation = Some(LastOperation {
-            r#type: OperationType::Create.as_str().to_owned(),
-            state: "Pending".to_owned(),
-            description: reason.to_owned(),
-            progress: 0,
-            last_update_time: Some(now.clone()),
-        });
+        shoot.status.last_operation = Some(last_operation(OperationType::Create, "Pending", 0, reason, now.clone()));
     })
     .await?;
     Ok(())
@@ -71,13 +63,13 @@ pub(crate) async fn mark_blocked(config: &Config, shoot: &Shoot, kind: Operation
     let now = config.clock.time();
     patching::patch_status(&api(config, shoot), shoot, |shoot| {
         let progress = shoot.status.last_operation.as_ref().map_or(0, |last| last.progress);
-        shoot.status.last_operation = Some(LastOperation {
-            r#type: kind.as_str().to_owned(),
-            state: "Error".to_owned(),
-            description: description.clone(),
+        shoot.status.last_operation = Some(last_operation(
+            kind,
+            "Error",
             progress,
-            last_update_time: Some(now.clone()),
-        });
+            description.clone(),
+            now.clone(),
+        ));
     })
     .await?;
     Ok(())
@@ -93,7 +85,7 @@ pub(crate) async fn start(
     let api = api(config, &shoot);
     let shoot = match kind {
         OperationType::Delete => shoot,
-        _ => patching::add_finalizer(&api, &shoot, FINALIZER).await?.0,
+        _ => patching::add_finalizer(&api, &shoot, finalizer::GARDENER).await?.0,
     };
     let now = config.clock.time();
     let asked = shoot.operations(annotation::OPERATION);
@@ -109,13 +101,13 @@ pub(crate) async fn start(
         shoot.status.seed_name.clone_from(&shoot.spec.seed_name);
         shoot.status.gardener = config.identity.clone();
         shoot.status.observed_generation = shoot.metadata.generation;
-        shoot.status.last_operation = Some(LastOperation {
-            r#type: kind.as_str().to_owned(),
-            state: "Processing".to_owned(),
-            description: kind.start_description().to_owned(),
-            progress: 0,
-            last_update_time: Some(now.clone()),
-        });
+        shoot.status.last_operation = Some(last_operation(
+            kind,
+            "Processing",
+            0,
+            kind.start_description(),
+            now.clone(),
+        ));
         credentials_rotation::started(shoot, &handled, &now);
     })
     .await?;
@@ -147,13 +139,13 @@ fn reporter(botanist: &Arc<Botanist>, kind: OperationType) -> ProgressReporter {
             let now = botanist.config.clock.time();
             let written = botanist
                 .patch_status(|shoot| {
-                    shoot.status.last_operation = Some(LastOperation {
-                        r#type: kind.as_str().to_owned(),
-                        state: "Processing".to_owned(),
-                        description: progress.description.clone(),
-                        progress: progress.percent,
-                        last_update_time: Some(now.clone()),
-                    });
+                    shoot.status.last_operation = Some(last_operation(
+                        kind,
+                        "Processing",
+                        progress.percent,
+                        progress.description.clone(),
+                        now.clone(),
+                    ));
                 })
                 .await;
             if let Err(error) = written {
@@ -318,17 +310,17 @@ async fn succeed(config: &Config, shoot: Shoot, kind: OperationType) -> Result<O
         shoot.status.constraints =
             rules::progressing_after_success(&shoot.status.constraints, &constraints::REQUIRED, &now);
         credentials_rotation::succeeded(shoot, &now);
-        shoot.status.last_operation = Some(LastOperation {
-            r#type: kind.as_str().to_owned(),
-            state: "Succeeded".to_owned(),
-            description: kind.success_description().to_owned(),
-            progress: 100,
-            last_update_time: Some(now.clone()),
-        });
+        shoot.status.last_operation = Some(last_operation(
+            kind,
+            "Succeeded",
+            100,
+            kind.success_description(),
+            now.clone(),
+        ));
     })
     .await?;
     if kind == OperationType::Delete {
-        patching::remove_finalizer(&api, &patched.0, FINALIZER).await?;
+        patching::remove_finalizer(&api, &patched.0, finalizer::GARDENER).await?;
         return Ok(None);
     }
     let seeds: Api<Seed> = Api::all(config.garden.clone());

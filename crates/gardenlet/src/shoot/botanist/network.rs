@@ -1,6 +1,6 @@
 //! Infrastructure, ControlPlane and Network resources, and the BackupEntry.
 
-use gardener_apis::constants::task;
+use gardener_apis::constants::{annotation, task};
 use gardener_apis::core::v1beta1::{BackupEntry, NetworkingStatus};
 use gardener_apis::extensions::v1alpha1::{ControlPlane, Infrastructure, Network};
 use gardener_controller::secrets::{Class, data};
@@ -189,7 +189,12 @@ impl Botanist {
         let owner = shoot.controller_owner_ref(&()).map(|owner| vec![owner]);
         let bucket = self.bucket_name();
         let seed = self.config.seed_name.clone();
+        let purpose = shoot.spec.purpose.clone();
         gardener_controller::apply::create_or_patch(&api, initial, |entry| {
+            if let Some(purpose) = &purpose {
+                let annotations = entry.annotations_mut();
+                annotations.insert(annotation::SHOOT_PURPOSE.to_owned(), purpose.clone());
+            }
             entry.spec.bucket_name = bucket.clone();
             entry.spec.seed_name = Some(seed.clone());
             entry.metadata.owner_references = owner.clone();

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use bytes::Bytes;
-use http::Request;
+use futures::TryStreamExt;
 use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{Request, Response};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
@@ -138,14 +139,23 @@ impl Outcome {
     }
 }
 
-/// Sends a request and reads its answer.
+/// Sends a request and reads its answer, piece by piece: to keep a long one whole takes a client longer than to read it.
 pub async fn send(client: &Client, request: Request<Body>) -> anyhow::Result<()> {
-    answer(client, request).await.map(drop)
+    let response = client.send(request).await?;
+    if !response.status().is_success() {
+        return whole(response).await.map(drop);
+    }
+    let mut pieces = response.into_body().into_data_stream();
+    while pieces.try_next().await?.is_some() {}
+    Ok(())
 }
 
 /// The answer to a request.
 pub async fn answer(client: &Client, request: Request<Body>) -> anyhow::Result<Bytes> {
-    let response = client.send(request).await?;
+    whole(client.send(request).await?).await
+}
+
+async fn whole(response: Response<Body>) -> anyhow::Result<Bytes> {
     let status = response.status();
     let body = response.into_body().collect().await?.to_bytes();
     ensure!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&body));

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gardener_apis::constants::GARDEN_NAMESPACE;
-use gardener_apis::core::v1beta1::{LastError, LastOperation};
+use gardener_apis::core::v1beta1::{BackupBucket, BackupEntry, LastError, LastOperation};
+use gardener_apis::extensions::v1alpha1 as extensions;
 use gardener_controller::apply::{self as patching, ApplyError, Writable};
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::informer::Watched;
@@ -87,6 +88,33 @@ fn failure(description: String) -> LastError {
         description,
         ..LastError::default()
     }
+}
+
+macro_rules! backups {
+    ($($kind:ident: $subject:expr, $prefix:literal;)*) => {$(
+        impl Backup for $kind {
+            type Extension = extensions::$kind;
+            const KIND: Kind = $subject;
+            const SECRET_PREFIX: &'static str = $prefix;
+
+            fn last_operation(&self) -> Option<&LastOperation> {
+                self.status.last_operation.as_ref()
+            }
+
+            fn told(&mut self) -> Told<'_> {
+                Told {
+                    last_operation: &mut self.status.last_operation,
+                    last_error: &mut self.status.last_error,
+                    observed_generation: &mut self.status.observed_generation,
+                }
+            }
+        }
+    )*};
+}
+
+backups! {
+    BackupBucket: Kind::Bucket, "bucket-";
+    BackupEntry: Kind::Entry, "entry-";
 }
 
 /// Whether two operations are told alike, whenever that was.

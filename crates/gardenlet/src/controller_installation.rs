@@ -22,29 +22,9 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::Config;
+use crate::failed::Failed;
 use crate::managed_resource::{self, Content};
 use crate::{apply, health};
-
-/// Why an installation could not be brought up.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Failed(String);
-
-macro_rules! failed_from {
-    ($($error:ty),*) => {$(
-        impl From<$error> for Failed {
-            fn from(error: $error) -> Self {
-                Self(error.to_string())
-            }
-        }
-    )*};
-}
-failed_from!(
-    kube::Error,
-    patching::ApplyError,
-    apply::ManifestError,
-    gardener_flow::TaskError
-);
 
 /// Runs the controller until `stop`.
 pub(crate) async fn run(config: Config, resources: Informer<ManagedResource>, stop: CancellationToken) {
@@ -129,12 +109,14 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     let Some(registration) = registrations.get_opt(&registration_name).await? else {
         let message = format!("Referenced ControllerRegistration {registration_name:?} does not exist");
         tell(config, &installation, invalid("RegistrationNotFound", &message)).await?;
-        return Err(Failed(message));
+        return Err(Failed::Because(message));
     };
     let seeds: Api<Seed> = Api::all(config.garden.clone());
     let seed = seeds.get(&config.seed_name).await?;
     let Some(identity) = seed.status.cluster_identity.clone() else {
-        return Err(Failed("the seed's cluster identity is not known yet".to_owned()));
+        return Err(Failed::Because(
+            "the seed's cluster identity is not known yet".to_owned(),
+        ));
     };
     let deployments: Api<ControllerDeployment> = Api::all(config.garden.clone());
     let Some(reference) = installation
@@ -178,7 +160,7 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
                 told(&list, "Installed", false, "InstallationFailed", &message, &now),
             ];
             tell(config, &installation, news).await?;
-            return Err(Failed(message));
+            return Err(Failed::Because(message));
         }
     };
     chart::inject_environment(&mut objects, &config.seed_name);

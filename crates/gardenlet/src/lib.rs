@@ -13,6 +13,7 @@ pub mod components;
 mod config;
 mod controller_installation;
 mod extension;
+mod failed;
 mod health;
 mod managed_resource;
 mod seed;

@@ -25,30 +25,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Config;
 use crate::bootstrap::{self, GardenKubeconfig};
+use crate::failed::Failed;
 
 /// Where the seeds' leases are in the garden.
 const LEASE_NAMESPACE: &str = "gardener-system-seed-lease";
-
-/// Why the seed could not be brought up.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Failed(String);
-
-macro_rules! failed_from {
-    ($($error:ty),*) => {$(
-        impl From<$error> for Failed {
-            fn from(error: $error) -> Self {
-                Self(error.to_string())
-            }
-        }
-    )*};
-}
-failed_from!(
-    kube::Error,
-    patching::ApplyError,
-    crate::apply::ManifestError,
-    gardener_flow::TaskError
-);
 
 /// Registers the Seed as the template says; one that is there gets labels, annotations and spec.
 pub(crate) async fn register(config: &Config) -> Result<(), Failed> {
@@ -213,7 +193,7 @@ async fn renew_kubeconfig(config: &Config, api: &Api<Seed>, seed: &Seed) -> Resu
         return Ok(());
     }
     let Some(kubeconfig) = &config.garden_kubeconfig else {
-        return Err(Failed(format!(
+        return Err(Failed::Because(format!(
             "unable to renew garden kubeconfig. No gardenClientConnection.kubeconfigSecret specified in configuration of gardenlet. \
              Remove \"{}={}\" annotation from seed to reconcile successfully",
             annotation::OPERATION,

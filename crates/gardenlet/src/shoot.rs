@@ -14,7 +14,6 @@ use gardener_controller::apply::has_finalizer;
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::reference::object_reference;
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
-use gardener_flow::TaskError;
 use gardener_rules::shoot_operation::{self, Decision, OperationType, Policy};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::jiff::SignedDuration;
@@ -23,27 +22,11 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::Config;
+use crate::failed::Failed;
 
 const NAME: &str = "shoot";
 /// How long a shoot waits for its seed [CP-14].
 const SEED_RETRY: Duration = Duration::from_secs(15);
-
-/// Why a reconciliation did not end well.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Failed(String);
-
-impl From<TaskError> for Failed {
-    fn from(error: TaskError) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl From<kube::Error> for Failed {
-    fn from(error: kube::Error) -> Self {
-        Self(error.to_string())
-    }
-}
 
 struct Reconciler {
     config: Config,
@@ -141,7 +124,8 @@ pub(crate) async fn project_of(config: &Config, namespace: &str) -> Result<Proje
     let namespaces: Api<Namespace> = Api::all(config.garden.clone());
     let found = namespaces.get(namespace).await?;
     let name = found.labels().get(label::PROJECT_NAME).cloned();
-    let name = name.ok_or_else(|| Failed(format!("namespace {namespace:?} has no label {}", label::PROJECT_NAME)))?;
+    let name =
+        name.ok_or_else(|| Failed::Because(format!("namespace {namespace:?} has no label {}", label::PROJECT_NAME)))?;
     let projects: Api<Project> = Api::all(config.garden.clone());
     Ok(projects.get(&name).await?)
 }
@@ -204,7 +188,9 @@ impl Reconciler {
             return Ok(Action::RequeueAfter(SEED_RETRY));
         }
         if kind == OperationType::Migrate {
-            return Err(Failed("this gardenlet cannot prepare shoots for migration".to_owned()));
+            return Err(Failed::Because(
+                "this gardenlet cannot prepare shoots for migration".to_owned(),
+            ));
         }
         if kind == OperationType::Delete && !has_finalizer(&shoot, finalizer::GARDENER) {
             return Ok(Action::Done);

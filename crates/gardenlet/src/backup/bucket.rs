@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use gardener_apis::constants::{GARDEN_NAMESPACE, finalizer};
-use gardener_apis::core::v1beta1::{BackupBucket, LastOperation};
+use gardener_apis::core::v1beta1::BackupBucket;
 use gardener_apis::extensions::v1alpha1 as extensions;
 use gardener_controller::apply as patching;
 use gardener_controller::{Action, Controller, Informer, ObjectRef};
-use gardener_rules::backups::{Kind, State};
+use gardener_rules::backups::State;
 use k8s_openapi::api::core::v1::{Secret, SecretReference};
 use kube::runtime::watcher;
 use kube::{Api, Resource, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
-use super::{Backup, Failed, Keeper, Told, feed, feed_told, queue};
+use super::{Backup, Failed, Keeper, feed, feed_told, queue};
 use crate::Config;
 use crate::extension::ExtensionObject;
 
@@ -23,24 +23,6 @@ const GENERATED_SECRET_NAMESPACE: &str = "backupbucket.extensions.gardener.cloud
 const GENERATED_PREFIX: &str = "generated-bucket-";
 /// How many buckets are worked on at a time.
 const CONCURRENT_SYNCS: usize = 20;
-
-impl Backup for BackupBucket {
-    type Extension = extensions::BackupBucket;
-    const KIND: Kind = Kind::Bucket;
-    const SECRET_PREFIX: &'static str = "bucket-";
-
-    fn last_operation(&self) -> Option<&LastOperation> {
-        self.status.last_operation.as_ref()
-    }
-
-    fn told(&mut self) -> Told<'_> {
-        Told {
-            last_operation: &mut self.status.last_operation,
-            last_error: &mut self.status.last_error,
-            observed_generation: &mut self.status.observed_generation,
-        }
-    }
-}
 
 /// Runs the controller until `stop`.
 pub(crate) async fn run(config: Config, stop: CancellationToken) {

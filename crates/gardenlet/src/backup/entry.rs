@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use gardener_apimachinery::meta::is_true;
 use gardener_apis::constants::{annotation, finalizer};
-use gardener_apis::core::v1beta1::{BackupBucket, BackupEntry, LastOperation};
+use gardener_apis::core::v1beta1::{BackupBucket, BackupEntry};
 use gardener_apis::extensions::v1alpha1 as extensions;
 use gardener_controller::apply as patching;
 use gardener_controller::{Action, Controller, Informer, ObjectRef};
-use gardener_rules::backups::{Kind, State, check_bucket, deletion_grace};
+use gardener_rules::backups::{State, check_bucket, deletion_grace};
 use k8s_openapi::api::core::v1::{ObjectReference, Secret};
 use kube::runtime::watcher;
 use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
-use super::{Backup, Failed, Keeper, Told, failure, feed, feed_told, queue};
+use super::{Backup, Failed, Keeper, failure, feed, feed_told, queue};
 use crate::Config;
 use crate::extension::ExtensionObject;
 
@@ -27,24 +27,6 @@ mod index {
 
 /// How many entries are worked on at a time.
 const CONCURRENT_SYNCS: usize = 20;
-
-impl Backup for BackupEntry {
-    type Extension = extensions::BackupEntry;
-    const KIND: Kind = Kind::Entry;
-    const SECRET_PREFIX: &'static str = "entry-";
-
-    fn last_operation(&self) -> Option<&LastOperation> {
-        self.status.last_operation.as_ref()
-    }
-
-    fn told(&mut self) -> Told<'_> {
-        Told {
-            last_operation: &mut self.status.last_operation,
-            last_error: &mut self.status.last_error,
-            observed_generation: &mut self.status.observed_generation,
-        }
-    }
-}
 
 /// Runs the controller until `stop`.
 pub(crate) async fn run(config: Config, stop: CancellationToken) {

@@ -5,8 +5,8 @@ use gardener_controller::apply as patching;
 use kube::api::ListParams;
 use kube::{Api, Resource, ResourceExt};
 
-use super::Failed;
 use crate::Config;
+use crate::failed::Failed;
 
 /// Makes the bucket that the seed asks for.
 ///

@@ -15,8 +15,9 @@ use kube::runtime::watcher;
 use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
-use super::{Failed, system};
+use super::system;
 use crate::components::seed_system;
+use crate::failed::Failed;
 use crate::{Config, care, health};
 
 const SYSTEM: &str = "SeedSystemComponentsHealthy";

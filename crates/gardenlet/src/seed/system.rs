@@ -9,10 +9,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{Api, ResourceExt};
 use serde_json::Value;
 
-use super::Failed;
 use crate::Config;
 use crate::apply;
 use crate::components::{resource_manager, seed_system};
+use crate::failed::Failed;
 
 /// The Deployments that a seed cannot do without.
 pub(super) const DEPLOYMENTS: [&str; 2] = [resource_manager::NAME, "etcd-druid"];
@@ -33,7 +33,7 @@ async fn install_definitions(config: &Config) -> Result<(), Failed> {
     let mut definitions = Vec::new();
     for (name, text) in gardener_apis::crds::ALL {
         let definition: Value =
-            serde_saphyr::from_str(text).map_err(|error| Failed(format!("definition {name}: {error}")))?;
+            serde_saphyr::from_str(text).map_err(|error| Failed::Because(format!("definition {name}: {error}")))?;
         definitions.push(definition);
     }
     apply::apply_all(&config.seed, &definitions).await?;
@@ -66,7 +66,7 @@ async fn install_definitions(config: &Config) -> Result<(), Failed> {
             established,
         )
         .await
-        .map_err(|error| Failed(error.to_string()))?;
+        .map_err(|error| Failed::Because(error.to_string()))?;
     }
     Ok(())
 }

@@ -15,8 +15,9 @@ use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use super::botanist::{Botanist, is_hibernation_enabled};
-use super::{Failed, flow, signed};
+use super::{flow, signed};
 use crate::Config;
+use crate::failed::Failed;
 
 /// How the description begins while the seed is not ready [CP-14].
 const BLOCKED: &str = "Shoot cannot be reconciled on seed: ";
@@ -31,12 +32,6 @@ const CONDITIONS: [&str; 5] = [
 
 fn api(config: &Config, shoot: &Shoot) -> Api<Shoot> {
     Api::namespaced(config.garden.clone(), &shoot.namespace().unwrap_or_default())
-}
-
-impl From<patching::ApplyError> for Failed {
-    fn from(error: patching::ApplyError) -> Self {
-        Self(error.to_string())
-    }
 }
 
 /// Tells that a shoot that was never reconciled has to wait [CP-12].
@@ -256,7 +251,7 @@ async fn run_unboxed(
         Err(wrong) => {
             let text = wrong.description.clone();
             fail(config, &latest, kind, wrong).await?;
-            Err(Failed(text))
+            Err(Failed::Because(text))
         }
     }
 }

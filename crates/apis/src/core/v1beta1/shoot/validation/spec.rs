@@ -11,7 +11,7 @@ use super::{components, control_planes, kubernetes, networking, schedule, worker
 use crate::constants::GARDEN_NAMESPACE;
 use crate::core::v1beta1::Extension;
 use crate::validation::{
-    go_kind, invalid_each, is_no_group_version, no_group_version, repeats, seed_selector, shown, tolerations,
+    go_kind, invalid_each, is_no_group_version, no_group_version, seed_selector, shown, tolerations,
 };
 use crate::versions;
 
@@ -198,9 +198,10 @@ pub(crate) fn extensions(extensions: &[Extension], path: &Path) -> ErrorList {
 /// seeds have none; upstream's own suites refer to them.
 pub(crate) fn resources(resources: &[NamedResourceReference], path: &Path, identities: bool) -> ErrorList {
     let mut errors = ErrorList::new();
-    let repeated = repeats(resources.iter().map(|resource| &resource.name));
-    for ((i, resource), repeated) in resources.iter().enumerate().zip(repeated) {
+    let mut seen = BTreeSet::new();
+    for (i, resource) in resources.iter().enumerate() {
         let at = path.index(i);
+        let repeated = !seen.insert(&resource.name);
         if resource.name.is_empty() {
             errors.push(Error::required(&at.child("name"), "field must not be empty"));
         } else if repeated {

@@ -256,6 +256,70 @@ async fn selectors_and_empty_lists() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn admission_sees_changes_before_their_revision_is_looked_at() {
+    let garden = Plain::open().await;
+    let core = |kind: &str| format!("{GARDEN}/namespaces/garden-dev/{kind}");
+    let binding = json!({
+        "metadata": {"name": "local"}, "provider": {"type": "local"},
+        "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": "local", "namespace": "garden-dev"},
+    });
+    let bindings = "/apis/security.gardener.cloud/v1alpha1/namespaces/garden-dev/credentialsbindings";
+    let (code, made) = garden.ask("POST", bindings, &[], &binding).await;
+    assert_eq!(code, 201, "{made}");
+    let shoot = json!({"metadata": {"name": "one"}, "spec": {
+        "cloudProfile": {"kind": "CloudProfile", "name": "local"}, "region": "local", "kubernetes": {"version": "1.35.0"},
+        "networking": {"type": "calico"}, "credentialsBindingName": "local", "seedName": "here",
+        "provider": {"type": "local", "workers": [{
+            "name": "w", "minimum": 1, "maximum": 1, "machine": {"type": "local", "image": {"name": "local", "version": "1.0.0"}},
+        }]},
+    }});
+    let (code, made) = garden.ask("POST", &core("shoots"), &[], &shoot).await;
+    assert_eq!(code, 201, "{made}");
+    let path = "/apis/operations.gardener.cloud/v1alpha1/namespaces/garden-dev/bastions";
+    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOtPn9OLsSAbv2BI/keck83ql19gEhaoHIeZVwm0q9Gw";
+    let bastion = json!({"metadata": {"name": "b"}, "spec": {
+        "shootRef": {"name": "one"}, "sshPublicKey": key, "ingress": [{"ipBlock": {"cidr": "1.2.3.4/32"}}],
+    }});
+    let (code, mut made) = garden.ask("POST", path, &[], &bastion).await;
+    assert_eq!(code, 201, "{made}");
+    made["metadata"]["resourceVersion"] = json!("999");
+    let path = format!("{path}/b");
+    let (code, told) = garden.ask("PUT", &path, &[], &made).await;
+    assert_eq!(code, 409, "{told}");
+    made["spec"]["shootRef"]["name"] = json!("gone");
+    let (code, told) = garden.ask("PUT", &path, &[], &made).await;
+    assert_eq!(
+        (code, &told["details"]["causes"][0]["field"]),
+        (422, &json!("spec.shootRef.name")),
+        "{told}"
+    );
+    let change = json!({"metadata": {"resourceVersion": "999"}, "spec": {"shootRef": {"name": "gone"}}});
+    let (code, told) = garden.ask("PATCH", &path, &[("content-type", MERGE)], &change).await;
+    assert_eq!(code, 422, "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn patches_that_are_refused_warn_of_what_is_unknown() {
+    let garden = Plain::open().await;
+    let project = json!({"metadata": {"name": "one"}, "spec": {"namespace": "garden-one"}});
+    garden.ask("POST", &format!("{GARDEN}/projects"), &[], &project).await;
+    for (metadata, code) in [(json!({"name": "two"}), 400), (json!({"resourceVersion": "999"}), 409)] {
+        let caller = Caller {
+            user: Some(UserInfo::new("admin", &[user::MASTERS])),
+            ..Caller::default()
+        };
+        let change = json!({"metadata": metadata, "more": 1});
+        let path = format!("{GARDEN}/projects/one");
+        let (answer, warnings) = garden
+            .0
+            .warned(caller, "PATCH", &path, &[("content-type", MERGE)], &change)
+            .await;
+        assert_eq!(answer.0, code, "{}", answer.1);
+        assert_eq!(warnings, ["299 - \"unknown field \\\"more\\\"\""]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn controller_deployments_count_what_is_deployed() {
     let garden = Plain::open().await;
     let path = "/apis/core.gardener.cloud/v1/controllerdeployments";

@@ -65,7 +65,7 @@ impl GardenKind for WorkloadIdentity {
         vec![
             self.status.sub.as_str().into(),
             self.spec.target_system.r#type.as_str().into(),
-            serde_json::to_string(&self.spec.audiences).unwrap_or_default().into(),
+            self.spec.audiences.join(",").into(),
             age(now, &self.metadata),
         ]
     }

@@ -237,6 +237,10 @@ async fn selectors_and_empty_lists() {
             "field label not supported: metadata.namespace",
         ),
         (
+            "projects?fieldSelector=metadata.namespace%3D",
+            "field label not supported: metadata.namespace",
+        ),
+        (
             "seeds?labelSelector=x/y/z%3D1",
             "unable to parse requirement: <nil>: Invalid value: \"x/y/z\": a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
         ),
@@ -253,6 +257,64 @@ async fn selectors_and_empty_lists() {
         .ask("GET", &format!("{GARDEN}/seeds"), &metadata, &Value::Null)
         .await;
     assert_eq!(list.get("items"), Some(&Value::Null));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_tell_what_their_columns_are() {
+    let garden = Plain::open().await;
+    let path = format!("{GARDEN}/namespaces/garden-dev/shootstates");
+    let state =
+        json!({"metadata": {"name": "one"}, "spec": {"gardener": [{"name": "ca", "type": "secret", "data": {}}]}});
+    let (code, made) = garden.ask("POST", &path, &[], &state).await;
+    assert_eq!(code, 201, "{made}");
+    let (_, table) = garden.ask("GET", &path, &[("accept", TABLE)], &Value::Null).await;
+    let told = |column: usize, begin: &str| {
+        let description = table["columnDefinitions"][column]["description"]
+            .as_str()
+            .unwrap_or_default();
+        assert!(description.starts_with(begin), "{column}: {description}");
+    };
+    told(0, "Name must be unique within a namespace. Is required when creating");
+    told(3, "CreationTimestamp is a timestamp representing the server time");
+    assert_eq!(table["columnDefinitions"][1]["description"], "");
+    // numbers, as upstream's type is
+    assert_eq!(table["rows"][0]["cells"][1], 1);
+    assert_eq!(table["rows"][0]["cells"][2], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_scale_is_missed_by_its_own_name() {
+    let garden = Plain::open().await;
+    let path = "/apis/seedmanagement.gardener.cloud/v1alpha1/namespaces/garden-dev/managedseedsets/gone/scale";
+    let missed = "managedseedsets/scale.seedmanagement.gardener.cloud \"gone\" not found";
+    garden.refused("GET", path, &Value::Null, 404, missed).await;
+    let (code, told) = garden
+        .ask(
+            "PATCH",
+            path,
+            &[("content-type", MERGE)],
+            &json!({"spec": {"replicas": 1}}),
+        )
+        .await;
+    let missed = "managedseedsets.seedmanagement.gardener.cloud \"gone\" not found";
+    assert_eq!((code, &told["message"]), (404, &json!(missed)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_metadata_is_told_twice() {
+    let garden = Plain::open().await;
+    let project = json!({"metadata": {"name": "one"}, "spec": {"namespace": "garden-one"}});
+    garden.ask("POST", &format!("{GARDEN}/projects"), &[], &project).await;
+    for (member, value) in [("uid", json!("x")), ("deletionGracePeriodSeconds", json!(4))] {
+        let path = format!("{GARDEN}/projects/one");
+        let change = json!({"metadata": {member: value}});
+        let (code, told) = garden.ask("PATCH", &path, &[("content-type", MERGE)], &change).await;
+        let once = json!({
+            "field": format!("metadata.{member}"), "message": format!("Invalid value: {value}: field is immutable"),
+            "reason": "FieldValueInvalid",
+        });
+        assert_eq!((code, &told["details"]["causes"]), (422, &json!([once, once])));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -317,6 +379,15 @@ async fn patches_that_are_refused_warn_of_what_is_unknown() {
         assert_eq!(answer.0, code, "{}", answer.1);
         assert_eq!(warnings, ["299 - \"unknown field \\\"more\\\"\""]);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_may_be_sent_as_numbers() {
+    let garden = Plain::open().await;
+    let path = format!("{GARDEN}/namespaces/garden-dev/internalsecrets");
+    let secret = json!({"metadata": {"name": "one"}, "data": {"a": [1, 2], "b": []}});
+    let (code, made) = garden.ask("POST", &path, &[], &secret).await;
+    assert_eq!((code, &made["data"]), (201, &json!({"a": "AQI=", "b": ""})));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -89,6 +89,7 @@ fn keep_alive(bastion: &mut Bastion, now: Timestamp) {
 
 impl GardenKind for Bastion {
     const GENERATION: bool = true;
+    const LISTS_KEPT_EMPTY: &'static [&'static str] = &["/spec/ingress"];
     const KEEPS_STATUS: bool = true;
     const UNCONDITIONAL: bool = false;
     fn name_errors(name: &str) -> Vec<String> {

@@ -51,6 +51,35 @@ impl Plain {
         assert_eq!(code, 201, "{made}");
         made
     }
+
+    /// The path of a bastion, and the bastion.
+    async fn bastion(&self) -> (String, Value) {
+        let core = |kind: &str| format!("{GARDEN}/namespaces/garden-dev/{kind}");
+        let binding = json!({
+            "metadata": {"name": "local"}, "provider": {"type": "local"},
+            "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": "local", "namespace": "garden-dev"},
+        });
+        let bindings = "/apis/security.gardener.cloud/v1alpha1/namespaces/garden-dev/credentialsbindings";
+        let (code, made) = self.ask("POST", bindings, &[], &binding).await;
+        assert_eq!(code, 201, "{made}");
+        let shoot = json!({"metadata": {"name": "one"}, "spec": {
+            "cloudProfile": {"kind": "CloudProfile", "name": "local"}, "region": "local", "kubernetes": {"version": "1.35.0"},
+            "networking": {"type": "calico"}, "credentialsBindingName": "local", "seedName": "here",
+            "provider": {"type": "local", "workers": [{
+                "name": "w", "minimum": 1, "maximum": 1, "machine": {"type": "local", "image": {"name": "local", "version": "1.0.0"}},
+            }]},
+        }});
+        let (code, made) = self.ask("POST", &core("shoots"), &[], &shoot).await;
+        assert_eq!(code, 201, "{made}");
+        let path = "/apis/operations.gardener.cloud/v1alpha1/namespaces/garden-dev/bastions";
+        let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOtPn9OLsSAbv2BI/keck83ql19gEhaoHIeZVwm0q9Gw";
+        let bastion = json!({"metadata": {"name": "b"}, "spec": {
+            "shootRef": {"name": "one"}, "sshPublicKey": key, "ingress": [{"ipBlock": {"cidr": "1.2.3.4/32"}}],
+        }});
+        let (code, made) = self.ask("POST", path, &[], &bastion).await;
+        assert_eq!(code, 201, "{made}");
+        (format!("{path}/b"), made)
+    }
 }
 
 /// [GAPI-66]
@@ -320,32 +349,8 @@ async fn what_is_wrong_with_metadata_is_told_twice() {
 #[tokio::test(flavor = "multi_thread")]
 async fn admission_sees_changes_before_their_revision_is_looked_at() {
     let garden = Plain::open().await;
-    let core = |kind: &str| format!("{GARDEN}/namespaces/garden-dev/{kind}");
-    let binding = json!({
-        "metadata": {"name": "local"}, "provider": {"type": "local"},
-        "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": "local", "namespace": "garden-dev"},
-    });
-    let bindings = "/apis/security.gardener.cloud/v1alpha1/namespaces/garden-dev/credentialsbindings";
-    let (code, made) = garden.ask("POST", bindings, &[], &binding).await;
-    assert_eq!(code, 201, "{made}");
-    let shoot = json!({"metadata": {"name": "one"}, "spec": {
-        "cloudProfile": {"kind": "CloudProfile", "name": "local"}, "region": "local", "kubernetes": {"version": "1.35.0"},
-        "networking": {"type": "calico"}, "credentialsBindingName": "local", "seedName": "here",
-        "provider": {"type": "local", "workers": [{
-            "name": "w", "minimum": 1, "maximum": 1, "machine": {"type": "local", "image": {"name": "local", "version": "1.0.0"}},
-        }]},
-    }});
-    let (code, made) = garden.ask("POST", &core("shoots"), &[], &shoot).await;
-    assert_eq!(code, 201, "{made}");
-    let path = "/apis/operations.gardener.cloud/v1alpha1/namespaces/garden-dev/bastions";
-    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOtPn9OLsSAbv2BI/keck83ql19gEhaoHIeZVwm0q9Gw";
-    let bastion = json!({"metadata": {"name": "b"}, "spec": {
-        "shootRef": {"name": "one"}, "sshPublicKey": key, "ingress": [{"ipBlock": {"cidr": "1.2.3.4/32"}}],
-    }});
-    let (code, mut made) = garden.ask("POST", path, &[], &bastion).await;
-    assert_eq!(code, 201, "{made}");
+    let (path, mut made) = garden.bastion().await;
     made["metadata"]["resourceVersion"] = json!("999");
-    let path = format!("{path}/b");
     let (code, told) = garden.ask("PUT", &path, &[], &made).await;
     assert_eq!(code, 409, "{told}");
     made["spec"]["shootRef"]["name"] = json!("gone");
@@ -358,6 +363,20 @@ async fn admission_sees_changes_before_their_revision_is_looked_at() {
     let change = json!({"metadata": {"resourceVersion": "999"}, "spec": {"shootRef": {"name": "gone"}}});
     let (code, told) = garden.ask("PATCH", &path, &[("content-type", MERGE)], &change).await;
     assert_eq!(code, 422, "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_list_is_told_otherwise_than_none() {
+    let garden = Plain::open().await;
+    let (path, made) = garden.bastion().await;
+    for (told, ingress) in [("[]", json!([])), ("null", Value::Null)] {
+        let mut changed = made.clone();
+        changed["spec"]["ingress"] = ingress;
+        let why = format!(
+            "Bastion.operations.gardener.cloud \"b\" is invalid: spec.ingress: Invalid value: {told}: ingress must not be empty"
+        );
+        garden.refused("PUT", &path, &changed, 422, &why).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

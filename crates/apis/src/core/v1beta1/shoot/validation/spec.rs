@@ -54,14 +54,17 @@ pub fn validate_shoot_spec(meta: &ObjectMeta, spec: &ShootSpec, in_template: boo
         errors.extend(seed_selector(selector, &path.child("seedSelector")));
     }
     errors.extend(purpose(meta, spec, in_template, &path.child("purpose")));
+    // [VAL-S14]
     errors.extend(tolerations(&spec.tolerations, &path.child("tolerations")));
     errors.extend(components::system_components(spec, &path.child("systemComponents")));
+    // [VAL-S15]
     if let Some(class) = &spec.exposure_class_name {
         let found = names::dns_subdomain(class).into_iter();
         let found = found.map(|why| format!("exposureClassName is not a valid DNS subdomain: {}", go_quote(&why)));
         errors.extend(invalid_each(&path.child("exposureClassName"), class, found.collect()));
     }
     errors.extend(control_planes::self_hosted(meta, spec, path));
+    // [VAL-S16]
     if let Some(scheduler) = &spec.scheduler_name {
         errors.extend(invalid_each(
             &path.child("schedulerName"),

@@ -309,6 +309,21 @@ pub fn go_quote(text: &str) -> String {
     quoted
 }
 
+/// A text in double quotes as Go's `time` writes it: byte by byte what is no printable ASCII.
+pub fn go_time_quote(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => quoted.extend(['\\', char::from(byte)]),
+            b' '..=0x7f => quoted.push(char::from(byte)),
+            _ => quoted.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
 /// From which power of ten on Go writes a number with an exponent.
 const LARGE: i32 = 6;
 /// Below which power of ten a number has one.

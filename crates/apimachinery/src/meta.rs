@@ -127,6 +127,7 @@ pub fn validate_object_meta_update(new: &ObjectMeta, old: &ObjectMeta, path: &Pa
     for (name, new, old) in [
         ("name", &new.name, &old.name),
         ("namespace", &new.namespace, &old.namespace),
+        ("uid", &new.uid, &old.uid),
     ] {
         if new != old {
             errors.push(Error::invalid(
@@ -134,6 +135,21 @@ pub fn validate_object_meta_update(new: &ObjectMeta, old: &ObjectMeta, path: &Pa
                 new.as_deref().unwrap_or_default(),
                 "field is immutable",
             ));
+        }
+    }
+    let deletions = |of: &ObjectMeta| {
+        let since = of.deletion_timestamp.as_ref();
+        let since = since.and_then(|time| serde_json::to_value(time).ok());
+        [since, of.deletion_grace_period_seconds.map(Value::from)]
+    };
+    let deletions = deletions(new).into_iter().zip(deletions(old));
+    for (name, (new, old)) in ["deletionTimestamp", "deletionGracePeriodSeconds"]
+        .iter()
+        .zip(deletions)
+    {
+        if new != old {
+            let new = new.unwrap_or_default();
+            errors.push(Error::invalid(&path.child(name), new, "field is immutable"));
         }
     }
     errors.extend(validate_labels(new.labels.iter().flatten(), &path.child("labels")));

@@ -50,12 +50,6 @@ pub fn immutable<T: Serialize + PartialEq>(new: &T, old: &T, path: &Path) -> Err
     }
 }
 
-/// Tells of each of these whether one like it stands before it. Costs n log n: lists of versions and members are long.
-pub fn repeats<T: Ord>(list: impl IntoIterator<Item = T>) -> Vec<bool> {
-    let mut seen = std::collections::BTreeSet::new();
-    list.into_iter().map(|own| !seen.insert(own)).collect()
-}
-
 /// One `Invalid` finding per text of a name check.
 pub fn invalid_each(path: &Path, value: &str, details: Vec<String>) -> ErrorList {
     details

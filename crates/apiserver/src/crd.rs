@@ -209,6 +209,7 @@ pub fn definition(crd: &Value) -> Option<Definition> {
                     .get("labelSelectorPath")
                     .and_then(Value::as_str)
                     .map(|path| path.trim_start_matches('.').to_owned()),
+                is_missed: false,
             });
             Version {
                 name: meta::text(version, "/name").to_owned(),

@@ -84,6 +84,8 @@ pub struct Scale {
     pub status_replicas: String,
     /// Path of the label selector: either a string or a selector object.
     pub selector: Option<String>,
+    /// Whether the scale of an object that is not there is missed, and not the object.
+    pub is_missed: bool,
 }
 
 /// A table column as `kubectl get` shows it.

@@ -273,6 +273,7 @@ fn add(
             spec_replicas: "spec.replicas".into(),
             status_replicas: "status.replicas".into(),
             selector: Some("spec.selector".into()),
+            is_missed: false,
         }),
         columns: Columns::Row(
             columns

@@ -69,7 +69,14 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
     let owners = owners(&scope.definition);
     let api_version = scope.definition.api_version(&scope.version);
     for _ in 0..5 {
-        let entry = scope.entry()?;
+        let entry = match (scope.entry(), verb) {
+            (Err(_), "get") if paths.is_missed => {
+                let definition = &scope.definition;
+                let plural = format!("{}/scale", definition.plural);
+                return Err(ApiError::not_found(&definition.group, &plural, &scope.name));
+            }
+            (entry, _) => entry?,
+        };
         let mut parent = object::value_of(&entry);
         scope.to_requested(&mut parent).await?;
         let mut current = scale_of(&parent, &paths);

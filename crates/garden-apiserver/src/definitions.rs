@@ -234,6 +234,7 @@ pub fn definitions(options: &Options) -> Result<Vec<Arc<Definition>>, RecordedEr
                         spec_replicas: "spec.replicas".into(),
                         status_replicas: "status.replicas".into(),
                         selector: Some("spec.selector".into()),
+                        is_missed: true,
                     }),
                     columns: Columns::Row(
                         columns

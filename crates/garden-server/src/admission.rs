@@ -72,12 +72,8 @@ struct Plugin {
 
 const FLAG: &str = "admission-control-config-file";
 const VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1"];
-/// Kubernetes' own plugins that upstream can configure.
-const OF_KUBERNETES: [&str; 3] = [
-    "MutatingAdmissionWebhook",
-    "ValidatingAdmissionWebhook",
-    "ResourceQuota",
-];
+/// Kubernetes' own plugins that upstream can configure, and we cannot.
+const WITHOUT_EFFECT: [&str; 2] = ["MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"];
 
 /// Reads the configuration of all plugins.
 fn configuration(path: &Path) -> Result<Configuration, AdmissionError> {
@@ -106,7 +102,7 @@ fn configuration(path: &Path) -> Result<Configuration, AdmissionError> {
                 (document, own)
             }
         };
-        if OF_KUBERNETES.contains(&plugin.name.as_str()) {
+        if WITHOUT_EFFECT.contains(&plugin.name.as_str()) {
             tracing::warn!(
                 plugin = plugin.name,
                 "--{FLAG}: the configuration of this plugin has no effect"
@@ -248,7 +244,7 @@ mod tests {
             write("admission.yaml", &format!("{head}{plugins}"));
         };
         file(
-            "- {name: ShootDNSRewriting, path: suffixes.yaml}\n- {name: ResourceQuota, configuration: {}}\n- {name: ShootDNS, path: ''}\n",
+            "- {name: ShootDNSRewriting, path: suffixes.yaml}\n- {name: ResourceQuota, configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: ResourceQuotaConfiguration}}\n- {name: ShootDNS, path: ''}\n",
         );
         assert!(read().is_ok(), "{:?}", read());
         for (plugins, why) in [

@@ -50,7 +50,7 @@ pub fn admission_plugins(configuration: &admission::Configuration, features: &Fe
     plugins.push(Arc::new(MutatingAdmissionWebhook));
     plugins.push(Arc::new(ValidatingAdmissionPolicy));
     plugins.push(Arc::new(ValidatingAdmissionWebhook));
-    plugins.push(Arc::new(ResourceQuota::default()));
+    plugins.push(Arc::new(ResourceQuota::new(configuration.limited_resources())));
     plugins
 }
 

@@ -289,6 +289,13 @@ impl Schema {
                 return elements
                     .try_for_each(|(index, value)| items.decode_at(value, below(index), kind, place, first));
             }
+            (Kind::String, Value::Array(elements)) if self.format() == Some("byte") => {
+                let misfits = elements.iter().filter_map(|element| not_a_byte(element, kind, place));
+                if let Some(why) = misfits.into_iter().next() {
+                    first.get_or_insert(why);
+                }
+                return Ok(());
+            }
             _ => {}
         }
         match self.decode_leaf(value, kind, place) {
@@ -421,6 +428,17 @@ fn misfit(found: &str, go: &str, kind: &str, place: Option<&Place<'_>>) -> Decod
             format!("json: cannot unmarshal {found} into Go value of type {go}")
         }
     })
+}
+
+/// Why an element of a list of bytes is none.
+fn not_a_byte(element: &Value, kind: &str, place: Option<&Place<'_>>) -> Option<DecodeError> {
+    let found = match element {
+        Value::Null => return None,
+        Value::Number(number) if number.as_u64().is_some_and(|number| number <= u64::from(u8::MAX)) => return None,
+        Value::Number(number) => format!("number {number}"),
+        other => type_of(other).to_owned(),
+    };
+    Some(misfit(&found, "uint8", kind, place))
 }
 
 fn decode_bytes(text: &str) -> Result<(), DecodeError> {
@@ -601,6 +619,38 @@ mod tests {
         let order = Order::of(body.as_bytes()).unwrap();
         assert!(told(Some(&order)).contains("Container.spec.template.spec.containers.name"));
         assert!(Order::of(b"{").is_none());
+    }
+
+    #[test]
+    fn bytes_may_be_told_as_a_list() {
+        let gardener = fixtures::gardener();
+        let schema = gardener
+            .for_kind("core.gardener.cloud", "v1beta1", "InternalSecret")
+            .unwrap();
+        let misfit = |bytes: Value| schema.decode(&json!({"data": {"a": bytes}}), "InternalSecret");
+        for (bytes, text) in [(json!([]), ""), (json!([1, 2]), "AQI="), (json!([255, null]), "/wA=")] {
+            assert_eq!(misfit(bytes.clone()), Ok(()), "{bytes}");
+            let mut object = json!({"data": {"a": bytes}});
+            schema.canonicalize(&mut object);
+            assert_eq!(object, json!({"data": {"a": text}}));
+        }
+        for (bytes, found) in [
+            (json!([{}, "a"]), "object"),
+            (json!([1, 256]), "number 256"),
+            (json!([-1]), "number -1"),
+        ] {
+            let mut object = json!({"data": {"a": bytes}});
+            let why = format!("json: cannot unmarshal {found} into Go struct field InternalSecret.data of type uint8");
+            assert_eq!(misfit(bytes).unwrap_err().to_string(), why);
+            let told = object.clone();
+            schema.canonicalize(&mut object);
+            assert_eq!(object, told);
+        }
+        let why = misfit(json!({})).unwrap_err().to_string();
+        assert!(
+            why.ends_with("cannot unmarshal object into Go struct field InternalSecret.data of type []uint8"),
+            "{why}"
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 pub mod named;
 
-use gardener_apimachinery::field::go_quote;
+use gardener_apimachinery::field::go_time_quote;
 
 const QUANTITY_FORMAT: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
@@ -47,7 +47,7 @@ pub fn quantity(text: &str) -> Result<(), &'static str> {
 /// # Errors
 /// The message of Go's `time.ParseDuration`.
 pub fn duration(text: &str) -> Result<(), String> {
-    let invalid = || Err(format!("time: invalid duration {}", go_quote(text)));
+    let invalid = || Err(format!("time: invalid duration {}", go_time_quote(text)));
     let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     if rest == "0" {
         return Ok(());
@@ -70,13 +70,13 @@ pub fn duration(text: &str) -> Result<(), String> {
             .unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(end);
         match unit {
-            "" => return Err(format!("time: missing unit in duration {}", go_quote(text))),
+            "" => return Err(format!("time: missing unit in duration {}", go_time_quote(text))),
             "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h" => {}
             _ => {
                 return Err(format!(
                     "time: unknown unit {} in duration {}",
-                    go_quote(unit),
-                    go_quote(text)
+                    go_time_quote(unit),
+                    go_time_quote(text)
                 ));
             }
         }
@@ -106,10 +106,10 @@ fn time_as(text: &str, layout: &str, micro: bool) -> Result<(), String> {
     let fail = |rest: &str, element: &str| {
         Err(format!(
             "parsing time {} as {}: cannot parse {} as {}",
-            go_quote(text),
-            go_quote(layout),
-            go_quote(rest),
-            go_quote(element)
+            go_time_quote(text),
+            go_time_quote(layout),
+            go_time_quote(rest),
+            go_time_quote(element)
         ))
     };
     let mut rest = text;
@@ -155,14 +155,14 @@ fn time_as(text: &str, layout: &str, micro: bool) -> Result<(), String> {
         Some(extra) => {
             return Err(format!(
                 "parsing time {}: extra text: {}",
-                go_quote(text),
-                go_quote(extra)
+                go_time_quote(text),
+                go_time_quote(extra)
             ));
         }
     }
     if text.parse::<jiff::Timestamp>().is_err() {
         let part = out_of_range(text);
-        return Err(format!("parsing time {}: {part}out of range", go_quote(text)));
+        return Err(format!("parsing time {}: {part}out of range", go_time_quote(text)));
     }
     Ok(())
 }
@@ -215,6 +215,10 @@ mod tests {
             assert_eq!(duration(good), Ok(()), "{good}");
         }
         assert_eq!(duration("abc").unwrap_err(), "time: invalid duration \"abc\"");
+        assert_eq!(
+            duration("ü\"\n").unwrap_err(),
+            r#"time: invalid duration "\xc3\xbc\"\x0a""#
+        );
         assert_eq!(duration("").unwrap_err(), "time: invalid duration \"\"");
         assert_eq!(duration("5").unwrap_err(), "time: missing unit in duration \"5\"");
         assert_eq!(

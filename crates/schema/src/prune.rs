@@ -145,7 +145,7 @@ impl Schema {
     }
 
     /// Drops null members of known fields, as decoding into Go's types does: there a null is the field's absence. Nulls in free-form objects
-    /// stay. Writes quantities and durations in their canonical form.
+    /// stay. Writes quantities and durations in their canonical form, and bytes that are told as a list as text.
     pub fn canonicalize(&self, value: &mut Value) {
         match value {
             Value::Object(members) => members.retain(|name, value| match self.field(name) {
@@ -161,6 +161,11 @@ impl Schema {
                     true
                 }
             }),
+            Value::Array(bytes) if self.format() == Some("byte") => {
+                if let Some(text) = base64_of(bytes) {
+                    *value = Value::String(text);
+                }
+            }
             Value::Array(elements) => {
                 if let Some(items) = self.items() {
                     elements.iter_mut().for_each(|value| items.canonicalize_element(value));
@@ -199,6 +204,17 @@ impl Schema {
             _ => {}
         }
     }
+}
+
+/// The bytes that a list of numbers tells, as Go's encoder writes them; none if one is no byte. A null is a zero, as elsewhere in lists.
+fn base64_of(bytes: &[Value]) -> Option<String> {
+    use base64::Engine;
+    let byte = |value: &Value| match value {
+        Value::Null => Some(0),
+        other => other.as_u64().and_then(|number| u8::try_from(number).ok()),
+    };
+    let bytes: Option<Vec<u8>> = bytes.iter().map(byte).collect();
+    Some(base64::engine::general_purpose::STANDARD.encode(bytes?))
 }
 
 /// What is no quantity stays as it is.

@@ -87,6 +87,7 @@ mod tests {
             spec_replicas: "spec.replicas".into(),
             status_replicas: "status.replicas".into(),
             selector: Some("status.selector".into()),
+            is_missed: false,
         };
         let found = |object: Value, of_spec: bool| -> Vec<String> {
             let errors = validate(&object, &scale, of_spec);

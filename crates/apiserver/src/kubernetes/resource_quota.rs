@@ -4,7 +4,9 @@
 //! those that other requests are about to store; so that it neither waits for a controller, nor writes to the quota. Servers that share one
 //! etcd do not see what the other is about to store.
 
-use std::collections::BTreeMap;
+mod limited;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
@@ -14,6 +16,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use serde_json::Value;
 
+pub use self::limited::LimitedResources;
 use crate::definition::{Admission, Attributes, Lister, Operation};
 use crate::meta;
 
@@ -39,6 +42,16 @@ pub fn counted(entry: &str) -> Option<(&str, &str)> {
         }
         None => PLAIN.contains(&entry).then_some(("", entry)),
     }
+}
+
+/// The names of the entries that limit the number of objects of a kind.
+fn names(group: &str, resource: &str) -> Vec<String> {
+    let own = match group {
+        "" => format!("count/{resource}"),
+        group => format!("count/{resource}.{group}"),
+    };
+    let plain = PLAIN.contains(&resource) && group.is_empty();
+    std::iter::once(own).chain(plain.then(|| resource.to_owned())).collect()
 }
 
 /// Whether a quota limits numbers of objects at all: one for some pods only does not.
@@ -84,14 +97,31 @@ fn refusal(quota: &Value, limits: &BTreeMap<String, Amount>, used: i64) -> Optio
 /// Group, plural name and namespace.
 type Collection = (String, String, String);
 
-/// Refuses objects that a namespace's ResourceQuotas leave no room for.
+/// Refuses objects that a namespace's ResourceQuotas leave no room for, and such as may only be made where a quota limits them.
 #[derive(Default)]
 pub struct ResourceQuota {
+    limited: LimitedResources,
     /// The names of objects that were admitted and are not stored yet, and since when.
     under_way: Mutex<BTreeMap<Collection, BTreeMap<String, Timestamp>>>,
 }
 
 impl ResourceQuota {
+    /// Where some kinds have to be limited.
+    pub fn new(limited: LimitedResources) -> Self {
+        Self {
+            limited,
+            ..Self::default()
+        }
+    }
+
+    /// What quotas have to limit for an object of a kind, and do not: a refusal in upstream's words.
+    fn uncovered(&self, group: &str, resource: &str, limits: &[BTreeMap<String, Amount>]) -> Option<String> {
+        let demanded = self.limited.demanded(group, resource);
+        let covered: BTreeSet<String> = limits.iter().flat_map(BTreeMap::keys).cloned().collect();
+        let missing: Vec<&str> = demanded.difference(&covered).map(String::as_str).collect();
+        (!missing.is_empty()).then(|| format!("insufficient quota to consume: {}", missing.join(",")))
+    }
+
     /// How many objects there are, with those that are about to be stored.
     fn used(
         lister: &dyn Lister,
@@ -132,12 +162,16 @@ impl Admission for ResourceQuota {
         }
         let (group, resource) = (definition.group.as_str(), definition.plural.as_str());
         let quotas = context.lister.list("", "resourcequotas", Some(namespace));
-        let limited: Vec<_> = quotas
+        let limits: Vec<_> = quotas.iter().map(|quota| limits(quota, group, resource)).collect();
+        if let Some(why) = self.uncovered(group, resource, &limits) {
+            return Err(attributes.forbidden(&why));
+        }
+        let mut limited = quotas
             .iter()
-            .map(|quota| (quota, limits(quota, group, resource)))
+            .zip(&limits)
             .filter(|(_, limits)| !limits.is_empty())
-            .collect();
-        if limited.is_empty() {
+            .peekable();
+        if limited.peek().is_none() {
             return Ok(());
         }
         let collection = (group.to_owned(), resource.to_owned(), namespace.to_owned());
@@ -145,7 +179,7 @@ impl Admission for ResourceQuota {
         let under_way = all.entry(collection.clone()).or_default();
         let used = Self::used(context.lister, &collection, under_way, context.now);
         let used = i64::try_from(used).unwrap_or(i64::MAX - 1);
-        let refused = limited.iter().find_map(|(quota, limits)| refusal(quota, limits, used));
+        let refused = limited.find_map(|(quota, limits)| refusal(quota, limits, used));
         if refused.is_none() && !context.dry_run {
             under_way.insert(attributes.name.to_owned(), context.now);
         }
@@ -178,7 +212,29 @@ mod tests {
             ("pods", None),
         ] {
             assert_eq!(counted(entry), kind, "{entry}");
+            if let Some((group, resource)) = kind {
+                assert!(names(group, resource).contains(&entry.to_owned()), "{entry}");
+            }
         }
+    }
+
+    #[test]
+    fn what_has_to_be_limited_is_limited_by_some_quota() {
+        let limited = json!({"limitedResources": [{"resource": "secrets", "matchContains": ["secrets"]}]});
+        let plugin = ResourceQuota::new(serde_json::from_value(limited).unwrap());
+        let quota = |entries: serde_json::Value| limits(&json!({"spec": {"hard": entries}}), "", "secrets");
+        let uncovered = |limits: &[BTreeMap<String, Amount>]| plugin.uncovered("", "secrets", limits);
+        assert_eq!(
+            uncovered(&[]).as_deref(),
+            Some("insufficient quota to consume: count/secrets,secrets")
+        );
+        assert_eq!(
+            uncovered(&[quota(json!({"secrets": "1", "count/configmaps": "1"}))]).as_deref(),
+            Some("insufficient quota to consume: count/secrets")
+        );
+        let both = [quota(json!({"secrets": "1"})), quota(json!({"count/secrets": "1"}))];
+        assert_eq!(uncovered(&both), None);
+        assert_eq!(plugin.uncovered("", "configmaps", &[]), None);
     }
 
     #[test]

@@ -15,8 +15,7 @@ use gardener_schema::json::type_of;
 use serde_json::Value;
 
 use super::accept::{Misfit, unreadable};
-use super::read::sent_revision;
-use super::update::{Attempt, Found};
+use super::update::{Attempt, Found, Wanted};
 use super::{FieldValidation, RETRIES, Scope, WriteOptions, Written};
 use crate::decode::{self, Decoded, Format, Source, Unknown};
 use crate::definition::Context;
@@ -213,26 +212,24 @@ impl Scope {
             if kind == PatchKind::Apply {
                 meta::set(&mut patched, "managedFields", managed);
             }
-            self.place(&mut patched)?;
-            self.check_name(&patched)?;
+            if let Err(error) = self.place(&mut patched).and_then(|()| self.check_name(&patched)) {
+                self.refused_with.extend(warnings);
+                return Err(error);
+            }
             let wanted = match kind {
                 PatchKind::Apply => meta::resource_version(&decoded.value),
                 _ => meta::resource_version(&patched),
             };
-            match wanted {
-                // an applied configuration goes without, the object that it makes does not
-                "" | "0" if kind == PatchKind::Apply => {}
-                "" | "0" => self.may_be_unconditional()?,
-                _ if wanted == entry.mod_revision.to_string() => {}
-                _ => {
-                    sent_revision(wanted)?;
-                    return Err(self.modified());
-                }
-            }
+            let wanted = wanted.to_owned();
             self.to_stored(&mut patched).await?;
             let track_fields = kind != PatchKind::Apply;
+            let wanted = match Wanted::told(&wanted) {
+                // an applied configuration goes without, the object that it makes does not
+                Wanted::Untold if kind == PatchKind::Apply => Wanted::Any,
+                wanted => wanted,
+            };
             match self
-                .replace(found, patched, &context, options, &mut warnings, track_fields)
+                .replace(found, patched, &context, options, &mut warnings, (wanted, track_fields))
                 .await
             {
                 Ok(stored) => return Ok(stored.answered(false, warnings)),

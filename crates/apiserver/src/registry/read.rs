@@ -38,11 +38,12 @@ pub struct ListQuery {
 }
 
 /// Kinds without a namespace that upstream does not even select by an empty one; of others it does not matter.
-const WITHOUT_NAMESPACE: [&str; 4] = [
+const WITHOUT_NAMESPACE: [&str; 5] = [
     "certificatesigningrequests",
     "controllerinstallations",
     "namespaces",
     "nodes",
+    "projects",
 ];
 
 impl ListQuery {

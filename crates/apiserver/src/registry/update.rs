@@ -187,13 +187,6 @@ impl Scope {
                 None => self.found_in(&entry).await?,
             };
             self.check_uid(&body, found.object.read_part(), options.dry_run)?;
-            check_wanted()?;
-            if wanted.is_empty() {
-                self.may_be_unconditional()?;
-            }
-            if !wanted.is_empty() && wanted != entry.mod_revision.to_string() {
-                return Err(self.modified());
-            }
             // who names a revision has one attempt
             let mut object = match wanted.is_empty() {
                 true => body.clone(),
@@ -201,7 +194,14 @@ impl Scope {
             };
             self.to_stored(&mut object).await?;
             match self
-                .replace(found, object, context, options, &mut warnings, !options.owned)
+                .replace(
+                    found,
+                    object,
+                    context,
+                    options,
+                    &mut warnings,
+                    (Wanted::told(&wanted), !options.owned),
+                )
                 .await
             {
                 Err(Attempt::Raced) if wanted.is_empty() => {}
@@ -224,7 +224,7 @@ impl Scope {
         context: &Context<'_>,
         options: &WriteOptions,
         warnings: &mut Vec<String>,
-        track_fields: bool,
+        (wanted, track_fields): (Wanted<'_>, bool),
     ) -> Result<Stored, Attempt> {
         let strategy = &self.definition.strategy;
         let old = &found.object;
@@ -286,6 +286,8 @@ impl Scope {
             warnings,
         )
         .await?;
+        // as upstream, which looks at the revision of what admission made of the object
+        self.check_revision(wanted, found.revision)?;
         let mut object = holder.unwrap_or_default();
         match object.unread() {
             Some(_) => keep(object.read_part_mut(), old.read_part()),
@@ -470,6 +472,16 @@ impl Scope {
         ))
     }
 
+    /// Refuses a change that is for another revision than the stored one.
+    fn check_revision(&self, wanted: Wanted<'_>, stored: Revision) -> Result<(), ApiError> {
+        match wanted {
+            Wanted::Any => Ok(()),
+            Wanted::Untold => self.may_be_unconditional(),
+            Wanted::Told(text) if text == stored.to_string() => Ok(()),
+            Wanted::Told(text) => sent_revision(text).and_then(|_| Err(self.modified())),
+        }
+    }
+
     /// Refuses a change that names no revision, of a kind of which each must.
     pub(crate) fn may_be_unconditional(&self) -> Result<(), ApiError> {
         if self.definition.strategy.allow_unconditional_update() {
@@ -633,6 +645,27 @@ impl Scope {
             _ => &[],
         };
         Set::of_fields(&[of_all, strategy.left_alone(&self.subresource)].concat())
+    }
+}
+
+/// The revision that a change is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Wanted<'w> {
+    /// That which is told, and no other.
+    Told(&'w str),
+    /// None is told: only some kinds are changed without.
+    Untold,
+    /// None needs to be told.
+    Any,
+}
+
+impl<'w> Wanted<'w> {
+    /// That of an object: a zero tells none.
+    pub(super) fn told(text: &'w str) -> Self {
+        match text {
+            "" | "0" => Self::Untold,
+            text => Self::Told(text),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use gardener_apimachinery::field::{Error, Path};
 use gardener_apimachinery::selector::LabelSelector;
 use gardener_apis::core::v1beta1::Toleration;
 use gardener_apis::validation;
+use gardener_apiserver::kubernetes::resource_quota::LimitedResources;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as Selector;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -22,6 +23,7 @@ pub struct Configuration {
     pub(super) dns_rewriting: DnsRewriting,
     pub(super) resource_reservation: ResourceReservation,
     resource_size: ResourceSize,
+    limited_resources: LimitedResources,
 }
 
 /// Why a plugin's document is not understood.
@@ -101,14 +103,14 @@ impl Configuration {
             "ShootResourceReservation" => {
                 self.resource_reservation = read(plugin, "shootresourcereservation", document)?;
             }
+            "ResourceQuota" => {
+                let own: LimitedResources = read_kind(plugin, &RESOURCE_QUOTA, document)?;
+                findings(plugin, &own.validate())?;
+                self.limited_resources = own;
+            }
             // what gardener-admission-controller reads, of which this member counts
             resource_size::NAME => {
-                let own: AdmissionController = read_kind(
-                    plugin,
-                    "AdmissionControllerConfiguration",
-                    ADMISSION_CONTROLLER,
-                    document,
-                )?;
+                let own: AdmissionController = read_kind(plugin, &ADMISSION_CONTROLLER, document)?;
                 let own = own.server.resource_admission_configuration;
                 let path = Path::new("server").child("resourceAdmissionConfiguration");
                 findings(plugin, &own.validate_configuration(&path))?;
@@ -123,9 +125,26 @@ impl Configuration {
     pub fn resource_size(&self) -> ResourceSize {
         self.resource_size.clone()
     }
+
+    /// What has to be limited by a ResourceQuota.
+    pub fn limited_resources(&self) -> LimitedResources {
+        self.limited_resources.clone()
+    }
 }
 
-const ADMISSION_CONTROLLER: &str = "admissioncontroller.config.gardener.cloud/v1alpha1";
+/// A kind and its API version.
+type Kind<'a> = (&'a str, &'a str);
+
+const ADMISSION_CONTROLLER: [Kind<'_>; 1] = [(
+    "AdmissionControllerConfiguration",
+    "admissioncontroller.config.gardener.cloud/v1alpha1",
+)];
+/// The same document under each of its names.
+const RESOURCE_QUOTA: [Kind<'_>; 3] = [
+    ("ResourceQuotaConfiguration", "apiserver.config.k8s.io/v1"),
+    ("Configuration", "resourcequota.admission.k8s.io/v1beta1"),
+    ("Configuration", "resourcequota.admission.k8s.io/v1alpha1"),
+];
 
 /// gardener-admission-controller's configuration, as far as it counts here.
 #[derive(Default, Deserialize)]
@@ -152,30 +171,21 @@ fn findings(plugin: &str, errors: &[Error]) -> Result<(), ConfigurationError> {
 }
 
 fn read<T: DeserializeOwned>(plugin: &str, group: &str, document: &Value) -> Result<T, ConfigurationError> {
-    let expected = format!("{group}.admission.gardener.cloud/v1alpha1");
-    read_kind(plugin, "Configuration", &expected, document)
+    let version = format!("{group}.admission.gardener.cloud/v1alpha1");
+    read_kind(plugin, &[("Configuration", &version)], document)
 }
 
-fn read_kind<T: DeserializeOwned>(
-    plugin: &str,
-    own: &str,
-    expected: &str,
-    document: &Value,
-) -> Result<T, ConfigurationError> {
-    let member = |name: &str| {
-        document
-            .get(name)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let (api_version, kind) = (member("apiVersion"), member("kind"));
-    if api_version != expected || kind != own {
+/// Reads a document that may have one of some kinds; the first is told to those who have another.
+fn read_kind<T: DeserializeOwned>(plugin: &str, kinds: &[Kind<'_>], document: &Value) -> Result<T, ConfigurationError> {
+    let member = |name: &str| document.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (kind, api_version) = (member("kind"), member("apiVersion"));
+    if !kinds.contains(&(kind, api_version)) {
+        let (own, expected) = kinds.first().copied().unwrap_or_default();
         return Err(ConfigurationError::Kind {
             plugin: plugin.to_owned(),
             expected: format!("{own:?} of {expected:?}"),
-            api_version,
-            kind,
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
         });
     }
     let mut members = document.clone();
@@ -227,8 +237,39 @@ mod tests {
         let own = sizes(json!({"limits": [limit], "operationMode": "log"}));
         configuration.take(resource_size::NAME, &own).unwrap();
         assert_eq!(configuration.resource_size().limits.len(), 1);
+        let limited = |kind: &str, version: &str, limited: Value| json!({"kind": kind, "apiVersion": version, "limitedResources": limited});
+        let secrets = json!([{"resource": "secrets", "matchContains": ["secrets"]}]);
+        for (kind, version) in RESOURCE_QUOTA {
+            let mut configuration = Configuration::default();
+            let document = limited(kind, version, secrets.clone());
+            configuration.take("ResourceQuota", &document).unwrap();
+            assert_ne!(configuration.limited_resources(), LimitedResources::default());
+        }
         for (plugin, document, why) in [
             ("ShootDNS", json!({}), "takes no configuration"),
+            (
+                "ResourceQuota",
+                limited("Configuration", "apiserver.config.k8s.io/v1", secrets),
+                "expected kind \"ResourceQuotaConfiguration\" of \"apiserver.config.k8s.io/v1\"",
+            ),
+            (
+                "ResourceQuota",
+                limited(
+                    "Configuration",
+                    "resourcequota.admission.k8s.io/v1beta1",
+                    json!([{"apiGroup": "a"}]),
+                ),
+                "limitedResources[0].resource: Required value",
+            ),
+            (
+                "ResourceQuota",
+                limited(
+                    "Configuration",
+                    "resourcequota.admission.k8s.io/v1beta1",
+                    json!([{"more": "a"}]),
+                ),
+                "unknown field `more`",
+            ),
             (
                 resource_size::NAME,
                 json!({}),

@@ -134,6 +134,15 @@ fn resources(
     Ok(())
 }
 
+/// Kinds in whose deletion somebody still needs what they refer to: backups are removed by their seed, extensions by what deploys them.
+const REMOVED_BY_WHAT_THEY_NAME: [&str; 3] = ["backupbuckets", "backupentries", "controllerregistrations"];
+
+/// Whether an object in deletion still has to name what is there. Others may lose what they refer to, for nothing is made of it any more.
+fn needs_to_the_end(attributes: &Attributes<'_>) -> bool {
+    let mut kinds = REMOVED_BY_WHAT_THEY_NAME.iter();
+    kinds.any(|kind| attributes.is(CORE, kind))
+}
+
 #[async_trait]
 impl Admission for ResourceReferenceManager {
     fn name(&self) -> &'static str {
@@ -147,13 +156,8 @@ impl Admission for ResourceReferenceManager {
                 false => Ok(()),
             };
         }
-        // upstream looks at the references of some kinds in deletion, too
-        let is_looked_at = ["backupbuckets", "backupentries", "controllerregistrations"]
-            .iter()
-            .any(|kind| attributes.is(CORE, kind));
-        if !matches!(attributes.subresource, "" | "binding")
-            || (!is_looked_at && attributes.object.as_deref().is_some_and(meta::is_deleting))
-        {
+        let is_going = attributes.object.as_deref().is_some_and(meta::is_deleting);
+        if !matches!(attributes.subresource, "" | "binding") || (is_going && !needs_to_the_end(attributes)) {
             return Ok(());
         }
         if let Some(own) = typed::<Shoot>(attributes) {

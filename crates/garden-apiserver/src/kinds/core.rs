@@ -462,7 +462,7 @@ impl GardenKind for InternalSecret {
     fn cells(&self, now: Timestamp) -> Vec<Value> {
         vec![
             self.r#type.clone().unwrap_or_default().into(),
-            self.data.len().to_string().into(),
+            self.data.len().into(),
             age(now, &self.metadata),
         ]
     }
@@ -542,8 +542,8 @@ impl GardenKind for ShootState {
     }
     fn cells(&self, now: Timestamp) -> Vec<Value> {
         vec![
-            self.spec.gardener.len().to_string().into(),
-            self.spec.extensions.len().to_string().into(),
+            self.spec.gardener.len().into(),
+            self.spec.extensions.len().into(),
             age(now, &self.metadata),
         ]
     }

@@ -65,7 +65,7 @@ impl GardenKind for WorkloadIdentity {
         vec![
             self.status.sub.as_str().into(),
             self.spec.target_system.r#type.as_str().into(),
-            serde_json::to_string(&self.spec.audiences).unwrap_or_default().into(),
+            self.spec.audiences.join(",").into(),
             age(now, &self.metadata),
         ]
     }
@@ -89,6 +89,7 @@ fn keep_alive(bastion: &mut Bastion, now: Timestamp) {
 
 impl GardenKind for Bastion {
     const GENERATION: bool = true;
+    const LISTS_KEPT_EMPTY: &'static [&'static str] = &["/spec/ingress"];
     const KEEPS_STATUS: bool = true;
     const UNCONDITIONAL: bool = false;
     fn name_errors(name: &str) -> Vec<String> {

@@ -98,6 +98,18 @@ impl Pair {
     }
 
     async fn ask(&self, caller: Caller, method: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
+        self.warned(caller, method, path, headers, body).await.0
+    }
+
+    /// Asks, and tells of what the answer warns.
+    async fn warned(
+        &self,
+        caller: Caller,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> (Answer, Vec<String>) {
         let caller = Caller {
             cluster: super::CLUSTER.to_owned(),
             ..caller
@@ -115,9 +127,12 @@ impl Pair {
             .serve(caller, request.body(Full::new(bytes)).unwrap(), None)
             .await;
         let status = response.status().as_u16();
+        let warnings = response.headers().get_all("warning").iter();
+        let warnings = warnings.map(|own| own.to_str().unwrap().to_owned()).collect();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
         let text = || Value::from(String::from_utf8_lossy(&bytes).into_owned());
-        (status, serde_json::from_slice(&bytes).unwrap_or_else(|_| text()))
+        let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| text());
+        ((status, body), warnings)
     }
 
     /// Asks as a member of `system:masters`.

@@ -91,6 +91,7 @@ pub fn gardener_objects() -> Vec<Value> {
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
             "subjects": [subject("gardener"), subject("gardener-internal")],
         }),
+        // [AUTH-41]
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
             "metadata": {"name": "gardener.cloud:system:admins"},

@@ -40,8 +40,9 @@ pub struct BastionIngressPolicy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BastionSpec {
-    #[serde(default, deserialize_with = "crate::wire::null_as_default")]
-    pub ingress: Vec<BastionIngressPolicy>,
+    /// From where the bastion may be reached. A list without elements is told otherwise than none.
+    #[serde(default)]
+    pub ingress: Option<Vec<BastionIngressPolicy>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_type: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

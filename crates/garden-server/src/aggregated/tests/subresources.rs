@@ -51,6 +51,35 @@ impl Plain {
         assert_eq!(code, 201, "{made}");
         made
     }
+
+    /// The path of a bastion, and the bastion.
+    async fn bastion(&self) -> (String, Value) {
+        let core = |kind: &str| format!("{GARDEN}/namespaces/garden-dev/{kind}");
+        let binding = json!({
+            "metadata": {"name": "local"}, "provider": {"type": "local"},
+            "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": "local", "namespace": "garden-dev"},
+        });
+        let bindings = "/apis/security.gardener.cloud/v1alpha1/namespaces/garden-dev/credentialsbindings";
+        let (code, made) = self.ask("POST", bindings, &[], &binding).await;
+        assert_eq!(code, 201, "{made}");
+        let shoot = json!({"metadata": {"name": "one"}, "spec": {
+            "cloudProfile": {"kind": "CloudProfile", "name": "local"}, "region": "local", "kubernetes": {"version": "1.35.0"},
+            "networking": {"type": "calico"}, "credentialsBindingName": "local", "seedName": "here",
+            "provider": {"type": "local", "workers": [{
+                "name": "w", "minimum": 1, "maximum": 1, "machine": {"type": "local", "image": {"name": "local", "version": "1.0.0"}},
+            }]},
+        }});
+        let (code, made) = self.ask("POST", &core("shoots"), &[], &shoot).await;
+        assert_eq!(code, 201, "{made}");
+        let path = "/apis/operations.gardener.cloud/v1alpha1/namespaces/garden-dev/bastions";
+        let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOtPn9OLsSAbv2BI/keck83ql19gEhaoHIeZVwm0q9Gw";
+        let bastion = json!({"metadata": {"name": "b"}, "spec": {
+            "shootRef": {"name": "one"}, "sshPublicKey": key, "ingress": [{"ipBlock": {"cidr": "1.2.3.4/32"}}],
+        }});
+        let (code, made) = self.ask("POST", path, &[], &bastion).await;
+        assert_eq!(code, 201, "{made}");
+        (format!("{path}/b"), made)
+    }
 }
 
 /// [GAPI-66]
@@ -237,6 +266,10 @@ async fn selectors_and_empty_lists() {
             "field label not supported: metadata.namespace",
         ),
         (
+            "projects?fieldSelector=metadata.namespace%3D",
+            "field label not supported: metadata.namespace",
+        ),
+        (
             "seeds?labelSelector=x/y/z%3D1",
             "unable to parse requirement: <nil>: Invalid value: \"x/y/z\": a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
         ),
@@ -253,6 +286,127 @@ async fn selectors_and_empty_lists() {
         .ask("GET", &format!("{GARDEN}/seeds"), &metadata, &Value::Null)
         .await;
     assert_eq!(list.get("items"), Some(&Value::Null));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_tell_what_their_columns_are() {
+    let garden = Plain::open().await;
+    let path = format!("{GARDEN}/namespaces/garden-dev/shootstates");
+    let state =
+        json!({"metadata": {"name": "one"}, "spec": {"gardener": [{"name": "ca", "type": "secret", "data": {}}]}});
+    let (code, made) = garden.ask("POST", &path, &[], &state).await;
+    assert_eq!(code, 201, "{made}");
+    let (_, table) = garden.ask("GET", &path, &[("accept", TABLE)], &Value::Null).await;
+    let told = |column: usize, begin: &str| {
+        let description = table["columnDefinitions"][column]["description"]
+            .as_str()
+            .unwrap_or_default();
+        assert!(description.starts_with(begin), "{column}: {description}");
+    };
+    told(0, "Name must be unique within a namespace. Is required when creating");
+    told(3, "CreationTimestamp is a timestamp representing the server time");
+    assert_eq!(table["columnDefinitions"][1]["description"], "");
+    // numbers, as upstream's type is
+    assert_eq!(table["rows"][0]["cells"][1], 1);
+    assert_eq!(table["rows"][0]["cells"][2], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_scale_is_missed_by_its_own_name() {
+    let garden = Plain::open().await;
+    let path = "/apis/seedmanagement.gardener.cloud/v1alpha1/namespaces/garden-dev/managedseedsets/gone/scale";
+    let missed = "managedseedsets/scale.seedmanagement.gardener.cloud \"gone\" not found";
+    garden.refused("GET", path, &Value::Null, 404, missed).await;
+    let (code, told) = garden
+        .ask(
+            "PATCH",
+            path,
+            &[("content-type", MERGE)],
+            &json!({"spec": {"replicas": 1}}),
+        )
+        .await;
+    let missed = "managedseedsets.seedmanagement.gardener.cloud \"gone\" not found";
+    assert_eq!((code, &told["message"]), (404, &json!(missed)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_metadata_is_told_twice() {
+    let garden = Plain::open().await;
+    let project = json!({"metadata": {"name": "one"}, "spec": {"namespace": "garden-one"}});
+    garden.ask("POST", &format!("{GARDEN}/projects"), &[], &project).await;
+    for (member, value) in [("uid", json!("x")), ("deletionGracePeriodSeconds", json!(4))] {
+        let path = format!("{GARDEN}/projects/one");
+        let change = json!({"metadata": {member: value}});
+        let (code, told) = garden.ask("PATCH", &path, &[("content-type", MERGE)], &change).await;
+        let once = json!({
+            "field": format!("metadata.{member}"), "message": format!("Invalid value: {value}: field is immutable"),
+            "reason": "FieldValueInvalid",
+        });
+        assert_eq!((code, &told["details"]["causes"]), (422, &json!([once, once])));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn admission_sees_changes_before_their_revision_is_looked_at() {
+    let garden = Plain::open().await;
+    let (path, mut made) = garden.bastion().await;
+    made["metadata"]["resourceVersion"] = json!("999");
+    let (code, told) = garden.ask("PUT", &path, &[], &made).await;
+    assert_eq!(code, 409, "{told}");
+    made["spec"]["shootRef"]["name"] = json!("gone");
+    let (code, told) = garden.ask("PUT", &path, &[], &made).await;
+    assert_eq!(
+        (code, &told["details"]["causes"][0]["field"]),
+        (422, &json!("spec.shootRef.name")),
+        "{told}"
+    );
+    let change = json!({"metadata": {"resourceVersion": "999"}, "spec": {"shootRef": {"name": "gone"}}});
+    let (code, told) = garden.ask("PATCH", &path, &[("content-type", MERGE)], &change).await;
+    assert_eq!(code, 422, "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_list_is_told_otherwise_than_none() {
+    let garden = Plain::open().await;
+    let (path, made) = garden.bastion().await;
+    for (told, ingress) in [("[]", json!([])), ("null", Value::Null)] {
+        let mut changed = made.clone();
+        changed["spec"]["ingress"] = ingress;
+        let why = format!(
+            "Bastion.operations.gardener.cloud \"b\" is invalid: spec.ingress: Invalid value: {told}: ingress must not be empty"
+        );
+        garden.refused("PUT", &path, &changed, 422, &why).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn patches_that_are_refused_warn_of_what_is_unknown() {
+    let garden = Plain::open().await;
+    let project = json!({"metadata": {"name": "one"}, "spec": {"namespace": "garden-one"}});
+    garden.ask("POST", &format!("{GARDEN}/projects"), &[], &project).await;
+    for (metadata, code) in [(json!({"name": "two"}), 400), (json!({"resourceVersion": "999"}), 409)] {
+        let caller = Caller {
+            user: Some(UserInfo::new("admin", &[user::MASTERS])),
+            ..Caller::default()
+        };
+        let change = json!({"metadata": metadata, "more": 1});
+        let path = format!("{GARDEN}/projects/one");
+        let (answer, warnings) = garden
+            .0
+            .warned(caller, "PATCH", &path, &[("content-type", MERGE)], &change)
+            .await;
+        assert_eq!(answer.0, code, "{}", answer.1);
+        assert_eq!(warnings, ["299 - \"unknown field \\\"more\\\"\""]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_may_be_sent_as_numbers() {
+    let garden = Plain::open().await;
+    let path = format!("{GARDEN}/namespaces/garden-dev/internalsecrets");
+    let secret = json!({"metadata": {"name": "one"}, "data": {"a": [1, 2], "b": []}});
+    let (code, made) = garden.ask("POST", &path, &[], &secret).await;
+    assert_eq!((code, &made["data"]), (201, &json!({"a": "AQI=", "b": ""})));
 }
 
 #[tokio::test(flavor = "multi_thread")]

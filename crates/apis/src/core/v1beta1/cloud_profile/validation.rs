@@ -14,7 +14,7 @@ use gardener_apimachinery::{meta, names};
 use k8s_openapi::jiff::Timestamp;
 
 use super::*;
-use crate::validation::{ca_bundle, go_json, go_members, object_meta, object_meta_update, repeats, seed_selector};
+use crate::validation::{ca_bundle, go_json, go_members, object_meta, object_meta_update, seed_selector};
 use crate::versions;
 use stages::{Supported, expirable_version};
 
@@ -201,9 +201,10 @@ pub(in crate::core::v1beta1) fn validate_kubernetes_versions(
     path: &Path,
 ) -> ErrorList {
     let mut errors = ErrorList::new();
-    let repeated = repeats(list.iter().map(|version| &version.version));
-    for ((i, version), repeated) in list.iter().enumerate().zip(repeated) {
+    let mut seen = BTreeSet::new();
+    for (i, version) in list.iter().enumerate() {
         let at = path.child("versions").index(i);
+        let repeated = !seen.insert(&version.version);
         if !is_kubernetes_version(&version.version) {
             errors.push(Error::literal(
                 &at,

@@ -5,7 +5,7 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use super::ssh_key::is_authorized_key;
 use super::*;
 use crate::constants::annotation::CREATED_BY;
-use crate::validation::{cidr, immutable, object_meta, object_meta_update};
+use crate::validation::{cidr, immutable, object_meta, object_meta_update, shown};
 
 /// Checks a bastion that is to be created or stored again.
 pub fn validate_bastion(bastion: &Bastion) -> ErrorList {
@@ -30,14 +30,11 @@ pub fn validate_bastion(bastion: &Bastion) -> ErrorList {
         ));
     }
     let at = path.child("ingress");
-    if spec.ingress.is_empty() {
-        errors.push(Error::invalid(
-            &at,
-            serde_json::Value::Null,
-            "ingress must not be empty",
-        ));
+    let ingress = spec.ingress.as_deref();
+    if ingress.is_none_or(<[_]>::is_empty) {
+        errors.push(Error::invalid(&at, shown(&spec.ingress), "ingress must not be empty"));
     }
-    for policy in &spec.ingress {
+    for policy in ingress.unwrap_or_default() {
         let range = policy.ip_block.cidr.as_str();
         if range.is_empty() {
             errors.push(Error::invalid(&at, range, "CIDR must not be empty"));

@@ -56,10 +56,10 @@ pub fn validate_machine_images(
         ));
     }
     let mut keys = BTreeSet::new();
-    let repeated = repeats(images.iter().map(|image| &image.name));
-    for ((i, image), repeated) in images.iter().enumerate().zip(repeated) {
+    let mut seen = BTreeSet::new();
+    for (i, image) in images.iter().enumerate() {
         let at = path.index(i);
-        if repeated {
+        if !seen.insert(&image.name) {
             errors.push(Error::duplicate(&at, image.name.as_str()));
         }
         errors.extend(machine_image(image, defined, partial, &mut keys, &at));

@@ -36,8 +36,8 @@ pub(in crate::core::v1beta1) fn validate_machine_types(
     path: &Path,
 ) -> ErrorList {
     let mut errors = ErrorList::new();
-    let again = repeats(types.iter().map(|own| &own.name));
-    for ((i, machine), again) in types.iter().enumerate().zip(again) {
+    let mut seen = BTreeSet::new();
+    for (i, machine) in types.iter().enumerate() {
         let at = path.index(i);
         let name = at.child("name");
         if machine.name.is_empty() {
@@ -45,7 +45,7 @@ pub(in crate::core::v1beta1) fn validate_machine_types(
         } else {
             errors.extend(unprefixed_name("machine type name", &machine.name, &name));
         }
-        if again {
+        if !seen.insert(&machine.name) {
             errors.push(Error::duplicate(&name, machine.name.as_str()));
             continue;
         }
@@ -117,8 +117,8 @@ fn machine_storage(storage: &MachineTypeStorage, path: &Path) -> ErrorList {
 /// Checks volume types, [VAL-CP11].
 pub(in crate::core::v1beta1) fn validate_volume_types(types: &[VolumeType], path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    let again = repeats(types.iter().map(|own| &own.name));
-    for ((i, volume), again) in types.iter().enumerate().zip(again) {
+    let mut seen = BTreeSet::new();
+    for (i, volume) in types.iter().enumerate() {
         let at = path.index(i);
         let name = at.child("name");
         if volume.name.is_empty() {
@@ -126,7 +126,7 @@ pub(in crate::core::v1beta1) fn validate_volume_types(types: &[VolumeType], path
         } else {
             errors.extend(unprefixed_name("volume type name", &volume.name, &name));
         }
-        if again {
+        if !seen.insert(&volume.name) {
             errors.push(Error::duplicate(&name, volume.name.as_str()));
             break;
         }

@@ -56,14 +56,11 @@ fn lifecycle(stages: &[LifecycleStage], path: &Path) -> ErrorList {
             ));
         }
     }
-    let repeated = repeats(stages.iter().map(|stage| &stage.classification));
-    for ((i, stage), _) in stages
-        .iter()
-        .enumerate()
-        .zip(repeated)
-        .filter(|(_, repeated)| *repeated)
-    {
-        errors.push(Error::duplicate(&at(i), stage.classification.as_str()));
+    let mut seen = BTreeSet::new();
+    for (i, stage) in stages.iter().enumerate() {
+        if !seen.insert(&stage.classification) {
+            errors.push(Error::duplicate(&at(i), stage.classification.as_str()));
+        }
     }
     let pairs = || stages.iter().zip(stages.iter().skip(1)).zip(1..);
     for ((previous, current), i) in pairs() {

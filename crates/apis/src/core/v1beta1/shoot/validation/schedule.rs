@@ -1,7 +1,7 @@
 //! Maintenance and hibernation, [VAL-M1] – [VAL-M3], [VAL-H1], [VAL-H2].
 
 use gardener_apimachinery::cron::ZonedSchedule;
-use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
+use gardener_apimachinery::field::{Error, ErrorList, Path, go_time_quote};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::tz::TimeZone;
 
@@ -21,12 +21,12 @@ pub fn maintenance_time(text: &str) -> Result<i64, String> {
     let fail = |rest: &str, part: &str| {
         format!(
             "parsing time {} as \"150405-0700\": cannot parse {} as {}",
-            go_quote(text),
-            go_quote(rest),
-            go_quote(part)
+            go_time_quote(text),
+            go_time_quote(rest),
+            go_time_quote(part)
         )
     };
-    let range = |what: &str| format!("parsing time {}: {what} out of range", go_quote(text));
+    let range = |what: &str| format!("parsing time {}: {what} out of range", go_time_quote(text));
     let digit = |text: &str, at: usize| {
         text.as_bytes()
             .get(at)
@@ -71,8 +71,8 @@ pub fn maintenance_time(text: &str) -> Result<i64, String> {
     if !extra.is_empty() {
         return Err(format!(
             "parsing time {}: extra text: {}",
-            go_quote(text),
-            go_quote(extra)
+            go_time_quote(text),
+            go_time_quote(extra)
         ));
     }
     let local = (hour * 60 + minute) * 60 + second;

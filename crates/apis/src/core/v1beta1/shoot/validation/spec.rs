@@ -11,7 +11,7 @@ use super::{components, control_planes, kubernetes, networking, schedule, worker
 use crate::constants::GARDEN_NAMESPACE;
 use crate::core::v1beta1::Extension;
 use crate::validation::{
-    go_kind, invalid_each, is_no_group_version, no_group_version, repeats, seed_selector, shown, tolerations,
+    go_kind, invalid_each, is_no_group_version, no_group_version, seed_selector, shown, tolerations,
 };
 use crate::versions;
 
@@ -54,14 +54,17 @@ pub fn validate_shoot_spec(meta: &ObjectMeta, spec: &ShootSpec, in_template: boo
         errors.extend(seed_selector(selector, &path.child("seedSelector")));
     }
     errors.extend(purpose(meta, spec, in_template, &path.child("purpose")));
+    // [VAL-S14]
     errors.extend(tolerations(&spec.tolerations, &path.child("tolerations")));
     errors.extend(components::system_components(spec, &path.child("systemComponents")));
+    // [VAL-S15]
     if let Some(class) = &spec.exposure_class_name {
         let found = names::dns_subdomain(class).into_iter();
         let found = found.map(|why| format!("exposureClassName is not a valid DNS subdomain: {}", go_quote(&why)));
         errors.extend(invalid_each(&path.child("exposureClassName"), class, found.collect()));
     }
     errors.extend(control_planes::self_hosted(meta, spec, path));
+    // [VAL-S16]
     if let Some(scheduler) = &spec.scheduler_name {
         errors.extend(invalid_each(
             &path.child("schedulerName"),
@@ -198,9 +201,10 @@ pub(crate) fn extensions(extensions: &[Extension], path: &Path) -> ErrorList {
 /// seeds have none; upstream's own suites refer to them.
 pub(crate) fn resources(resources: &[NamedResourceReference], path: &Path, identities: bool) -> ErrorList {
     let mut errors = ErrorList::new();
-    let repeated = repeats(resources.iter().map(|resource| &resource.name));
-    for ((i, resource), repeated) in resources.iter().enumerate().zip(repeated) {
+    let mut seen = BTreeSet::new();
+    for (i, resource) in resources.iter().enumerate() {
         let at = path.index(i);
+        let repeated = !seen.insert(&resource.name);
         if resource.name.is_empty() {
             errors.push(Error::required(&at.child("name"), "field must not be empty"));
         } else if repeated {

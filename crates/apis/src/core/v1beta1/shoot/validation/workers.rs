@@ -12,7 +12,7 @@ use super::super::{MachineControllerManagerSettings, ShootSpec, Worker};
 use super::{control_planes, kubelet, workerless};
 use crate::Duration;
 use crate::constants::TAINT_CRITICAL_COMPONENTS_NOT_READY;
-use crate::validation::{ca_bundle, go_struct, invalid_each, is_volume_size, non_negative, repeats, shown};
+use crate::validation::{ca_bundle, go_struct, invalid_each, is_volume_size, non_negative, shown};
 use crate::versions;
 
 /// The longest name of a pool and of a data volume, in bytes.
@@ -39,10 +39,10 @@ pub(super) fn validate_provider(spec: &ShootSpec, meta: &ObjectMeta, in_template
             errors.extend(validate_worker(worker, spec, meta, in_template, &at.index(i)));
         }
         let mut found = false;
-        let repeated = repeats(workers.iter().map(|worker| &worker.name));
-        for ((i, worker), repeated) in workers.iter().enumerate().zip(repeated) {
+        let mut seen = BTreeSet::new();
+        for (i, worker) in workers.iter().enumerate() {
             let at = at.index(i);
-            if repeated {
+            if !seen.insert(&worker.name) {
                 errors.push(Error::duplicate(&at.child("name"), worker.name.as_str()));
             }
             if let Some(control_plane) = &worker.control_plane {

@@ -429,6 +429,11 @@ impl Call {
             admitted: false,
             with_collection: false,
             refused_with: Arc::default(),
+            stored_as: None,
+        };
+        let scope = match verb {
+            "get" | "list" | "watch" => scope,
+            _ => scope.in_requested(),
         };
         if matches!(path.subresource.as_str(), "" | "status") || scope.is_view() {
             // a write must not happen when its answer cannot be given

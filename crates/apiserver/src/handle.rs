@@ -554,7 +554,7 @@ impl Call {
         }
         Ok(Some(ResourcePath {
             resource: "pods".to_owned(),
-            name: crate::meta::name(&self.decoded()?.value).to_owned(),
+            name: crate::meta::name(&self.decoded_as("v1", "Binding")?.value).to_owned(),
             subresource: "binding".to_owned(),
             ..path.clone()
         }))

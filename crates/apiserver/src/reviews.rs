@@ -92,7 +92,7 @@ pub(crate) async fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Re
         return Err(ApiError::method_not_allowed());
     }
     let (options, accept) = (call.write_options()?, call.accept_one_shape()?);
-    let decoded = call.decoded()?;
+    let decoded = call.decoded_as(&format!("{group}/{version}"), review.kind)?;
     let kind = meta::text(&decoded.value, "/kind");
     if !decoded.value.is_object() || (!kind.is_empty() && kind != review.kind) {
         return Err(ApiError::bad_request(format!(

@@ -345,7 +345,7 @@ impl Call {
         definition: Option<Arc<Definition>>,
     ) -> Result<Response<Body>, ApiError> {
         let verb = question::verb(&self.method, &path, &self.query);
-        let question = Question::of_resource(&self.method, &path, &self.query);
+        let question = Question::of_resource(verb, &path, &self.query);
         if let Some(undecided) = self.authorize(&question.by(&self.user)).await? {
             return Ok(undecided);
         }

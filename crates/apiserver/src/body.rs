@@ -30,25 +30,38 @@ impl Call {
     /// The body as an object that the resource may have, and the options beside it.
     pub(crate) fn decoded_object(&self, scope: &Scope) -> Result<(Decoded, WriteOptions), ApiError> {
         // what the body is written in is told before what is asked for with it
-        self.format()?;
+        let format = self.format()?;
+        if format.is_none() && !scope.definition.is_go_type() {
+            return Err(ApiError::unsupported_media_type(&[
+                "application/json",
+                "application/yaml",
+            ]));
+        }
         let options = self.write_options()?;
         let kind = scope.spec().map_or("", |version| version.kind.as_str());
-        Ok((self.decoded_kind(kind)?, options))
+        let api_version = scope.definition.api_version(&scope.version);
+        Ok((self.decoded_kind(&api_version, kind)?, options))
     }
 
     /// The body, which should be an object of this kind.
-    pub(crate) fn decoded_kind(&self, kind: &str) -> Result<Decoded, ApiError> {
-        self.decoded_or(|why| unrecognized(kind, why, &self.body))
+    pub(crate) fn decoded_kind(&self, api_version: &str, kind: &str) -> Result<Decoded, ApiError> {
+        match self.format()? {
+            None => self.decoded_as(api_version, kind),
+            Some(_) => self.decoded_or((api_version, kind), |why| unrecognized(kind, why, &self.body)),
+        }
     }
 
-    /// The body, which should be an object; `refuse` tells of one that is none.
-    pub(crate) fn decoded_or(&self, refuse: impl Fn(&str) -> ApiError) -> Result<Decoded, ApiError> {
+    /// The body, which should be an object, `wanted` if it does not say of what kind; `refuse` tells of one that is none.
+    pub(crate) fn decoded_or(
+        &self,
+        wanted: (&str, &str),
+        refuse: impl Fn(&str) -> ApiError,
+    ) -> Result<Decoded, ApiError> {
         let format = self.format()?;
         let decoded = match format {
-            None => self.decoded().map_err(|error| match error.code() {
-                400 => refuse(error.message()),
-                _ => error,
-            })?,
+            None => protobuf::decode_as(&self.body, wanted)
+                .map_err(|why| refuse(&why.to_string()))?
+                .into(),
             Some(format) => decode::decode(&self.body, format).map_err(|error| {
                 let why = error.message();
                 match format {
@@ -89,11 +102,13 @@ impl Call {
         }
     }
 
-    /// The body as JSON value.
-    pub(crate) fn decoded(&self) -> Result<Decoded, ApiError> {
+    /// The body as JSON value; what does not tell its kind in protobuf is of this one.
+    pub(crate) fn decoded_as(&self, api_version: &str, kind: &str) -> Result<Decoded, ApiError> {
         match self.format()? {
             Some(format) => decode::decode(&self.body, format),
-            None => Ok(protobuf::decode(&self.body)?.into()),
+            None => protobuf::decode_as(&self.body, (api_version, kind))
+                .map(Decoded::from)
+                .map_err(|why| why.refused(kind, &self.body)),
         }
     }
 }

@@ -163,6 +163,7 @@ impl Definition {
         if from == to && own || self.strategy.conversion_webhook().is_some() {
             return Ok(());
         }
+        self.check_known_version(object)?;
         self.strategy.convert(object, from, to)?;
         if let (Value::Object(members), Some(version)) = (&mut *object, self.versions.iter().find(|v| v.name == to)) {
             members.insert("apiVersion".into(), self.api_version(to).into());
@@ -171,10 +172,26 @@ impl Definition {
         Ok(())
     }
 
-    /// Drops what the version of a custom resource that is answered does not know.
+    /// Refuses to convert a custom resource that is stored in a version which the definition does not have any more.
+    ///
+    /// # Errors
+    /// Names the version.
+    pub(crate) fn check_known_version(&self, object: &Value) -> Result<(), ApiError> {
+        let own = crate::meta::text(object, "/apiVersion");
+        let mut versions = self.versions.iter();
+        match self.is_go_type() || versions.any(|version| self.api_version(&version.name) == own) {
+            true => Ok(()),
+            false => Err(ApiError::unclassified(format!(
+                "request to convert CR from an invalid group/version: {own}"
+            ))),
+        }
+    }
+
+    /// Drops what the version that a custom resource has become does not know.
     pub(crate) fn prune_as(&self, object: &mut Value, version: &str) {
-        let version = self
-            .version(version)
+        let mut versions = self.versions.iter();
+        let version = versions
+            .find(|own| own.name == version)
             .filter(|version| version.prunes && !self.is_go_type());
         if let Some(schema) = version.and_then(|version| version.schema.as_ref()) {
             schema.prune(object);

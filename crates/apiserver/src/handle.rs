@@ -345,7 +345,7 @@ impl Call {
         definition: Option<Arc<Definition>>,
     ) -> Result<Response<Body>, ApiError> {
         let verb = question::verb(&self.method, &path, &self.query);
-        let question = Question::of_resource(&self.method, &path, &self.query);
+        let question = Question::of_resource(verb, &path, &self.query);
         if let Some(undecided) = self.authorize(&question.by(&self.user)).await? {
             return Ok(undecided);
         }
@@ -429,6 +429,11 @@ impl Call {
             admitted: false,
             with_collection: false,
             refused_with: Arc::default(),
+            stored_as: None,
+        };
+        let scope = match verb {
+            "get" | "list" | "watch" => scope,
+            _ => scope.in_requested(),
         };
         if matches!(path.subresource.as_str(), "" | "status") || scope.is_view() {
             // a write must not happen when its answer cannot be given
@@ -549,7 +554,7 @@ impl Call {
         }
         Ok(Some(ResourcePath {
             resource: "pods".to_owned(),
-            name: crate::meta::name(&self.decoded()?.value).to_owned(),
+            name: crate::meta::name(&self.decoded_as("v1", "Binding")?.value).to_owned(),
             subresource: "binding".to_owned(),
             ..path.clone()
         }))

@@ -109,7 +109,8 @@ impl Call {
         let options = if self.body.is_empty() {
             self.delete_options_of_query()?
         } else {
-            delete_options_of(self.decoded_or(|why| ApiError::bad_request(why))?.value)?
+            let decoded = self.decoded_or(("v1", "DeleteOptions"), |why| ApiError::bad_request(why))?;
+            delete_options_of(decoded.value)?
         };
         options.validate()?;
         Ok(options)

@@ -18,14 +18,12 @@ use messages::Message;
 use read::{Reader, Wire};
 use write::Fields;
 
+use crate::registry::unrecognized;
+
 /// The content type.
 pub const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
 /// What every body begins with.
 pub(crate) const MAGIC: &[u8] = b"k8s\0";
-
-fn malformed(what: &str) -> ApiError {
-    ApiError::bad_request(format!("the body is no valid {CONTENT_TYPE}: {what}"))
-}
 
 /// Group and version of an `apiVersion`.
 fn split(api_version: &str) -> (&str, &str) {
@@ -37,20 +35,77 @@ pub fn knows(group: &str, version: &str, kind: &str) -> bool {
     messages::of_kind(group, version, kind).is_some()
 }
 
+/// Why a body is no object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// It is no body of this form at all.
+    #[error("{0}")]
+    NoBody(String),
+    /// It tells no kind, and nobody else does.
+    #[error("Object 'Kind' is missing")]
+    NoKind,
+    /// There is no such kind in this form.
+    #[error("no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\"")]
+    NoSuchKind {
+        /// Its group and version.
+        api_version: String,
+        /// The kind.
+        kind: String,
+    },
+    /// What is in it is no object of the kind.
+    #[error("{why}")]
+    NoObject {
+        /// Its group and version.
+        api_version: String,
+        /// The kind.
+        kind: String,
+        /// What the kind's reader says, as the one that upstream generates.
+        why: String,
+    },
+}
+
+impl Unreadable {
+    /// Refuses a body that should be an object of the kind `wanted`, as upstream does.
+    pub(crate) fn refused(&self, wanted: &str, body: &[u8]) -> ApiError {
+        match self {
+            Self::NoSuchKind { api_version, kind } | Self::NoObject { api_version, kind, .. } => {
+                let version = split(api_version).1;
+                ApiError::bad_request(format!(
+                    "{kind} in version {version:?} cannot be handled as a {wanted}: {self}"
+                ))
+            }
+            Self::NoBody(_) | Self::NoKind => unrecognized(wanted, &self.to_string(), body),
+        }
+    }
+}
+
 /// Reads a body into the JSON form of its object.
 ///
 /// # Errors
-/// 400 when the bytes are no such body, 415 for kinds that have no protobuf form.
-pub fn decode(bytes: &[u8]) -> Result<Value, ApiError> {
+/// The bytes are no such body, or of a kind that has no protobuf form.
+pub fn decode(bytes: &[u8]) -> Result<Value, Unreadable> {
+    decode_as(bytes, ("", ""))
+}
+
+/// As [`decode`]; a body that does not tell its kind or version is of `wanted`, group with version and kind.
+///
+/// # Errors
+/// As [`decode`].
+pub(crate) fn decode_as(bytes: &[u8], wanted: (&str, &str)) -> Result<Value, Unreadable> {
+    let no_body = |why: &str| Unreadable::NoBody(why.to_owned());
+    if bytes.is_empty() {
+        return Err(no_body("empty data"));
+    }
     let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| {
-        ApiError::bad_request("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
+        no_body("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
     })?;
+    if rest.is_empty() {
+        return Err(no_body("empty body"));
+    }
     let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
     let mut reader = Reader(rest);
     while !reader.0.is_empty() {
-        let (number, value) = reader
-            .field()
-            .ok_or_else(|| malformed("its envelope ends in the middle of a field"))?;
+        let (number, value) = reader.field_of("Unknown").map_err(Unreadable::NoBody)?;
         match (number, value) {
             (1, Wire::Bytes(meta)) => {
                 let mut meta = Reader(meta);
@@ -62,15 +117,30 @@ pub fn decode(bytes: &[u8]) -> Result<Value, ApiError> {
                 }
             }
             (2, Wire::Bytes(bytes)) => raw = bytes,
-            _ => {}
+            (_, other) => other.skipped().map_err(Unreadable::NoBody)?,
         }
     }
+    let is_told = !api_version.is_empty() || !kind.is_empty();
+    // what is no group with a version is not looked at
+    if api_version.is_empty() || api_version.matches('/').count() > 1 {
+        wanted.0.clone_into(&mut api_version);
+    }
+    if kind.is_empty() {
+        wanted.1.clone_into(&mut kind);
+    }
+    if kind.is_empty() {
+        return Err(Unreadable::NoKind);
+    }
     let (group, version) = split(&api_version);
-    let message = messages::of_kind(group, version, &kind)
-        .ok_or_else(|| ApiError::unsupported_media_type(&["application/json", "application/yaml"]))?;
-    let mut object = read::message(message, raw, 0)?;
+    let Some(message) = messages::of_kind(group, version, &kind) else {
+        return Err(Unreadable::NoSuchKind { api_version, kind });
+    };
+    let mut object = match read::message(message, raw, 0) {
+        Ok(object) => object,
+        Err(why) => return Err(Unreadable::NoObject { api_version, kind, why }),
+    };
     if let Value::Object(members) = &mut object
-        && (kind != "DeleteOptions" || !api_version.is_empty())
+        && (kind != "DeleteOptions" || is_told)
     {
         members.insert("apiVersion".into(), api_version.into());
         members.insert("kind".into(), kind.into());
@@ -181,14 +251,14 @@ pub fn watch_frame(event: &str, object: &[u8]) -> Bytes {
 /// Reads the frames of a watch, as a client does: each event as `{"type": …, "object": …}`.
 ///
 /// # Errors
-/// 400 when the bytes are no such frames.
-pub fn decode_watch(mut frames: &[u8]) -> Result<Vec<Value>, ApiError> {
+/// The bytes are no such frames.
+pub fn decode_watch(mut frames: &[u8]) -> Result<Vec<Value>, Unreadable> {
     let mut events = Vec::new();
     while let Some((length, rest)) = frames.split_first_chunk::<4>() {
         let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
         let (frame, rest) = rest
             .split_at_checked(length)
-            .ok_or_else(|| malformed("a frame of a watch is shorter than it says"))?;
+            .ok_or_else(|| Unreadable::NoBody("a frame of a watch is shorter than it says".to_owned()))?;
         frames = rest;
         let mut event = serde_json::Map::new();
         let mut reader = Reader(frame);
@@ -358,11 +428,20 @@ mod tests {
 
     #[test]
     fn damaged_bodies_are_refused() {
-        assert_eq!(decode(b"{}").unwrap_err().code(), 400);
-        assert_eq!(
-            decode(&body("apps/v1", "Deployment", &[10, 200])).unwrap_err().code(),
-            400
-        );
-        assert_eq!(decode(&body("example.com/v1", "Thing", &[])).unwrap_err().code(), 415);
+        let refused = |bytes: &[u8]| decode(bytes).unwrap_err().to_string();
+        assert!(refused(b"{}").contains("expected prefix [107 56 115 0]"));
+        for (raw, why) in [
+            (&[10, 200][..], "unexpected EOF"),
+            (&[15], "proto: wrong wireType = 7 for field ObjectMeta"),
+            (&[8, 1], "proto: wrong wireType = 0 for field ObjectMeta"),
+            (&[12], "proto: Deployment: wiretype end group for non-group"),
+            (&[0], "proto: Deployment: illegal tag 0 (wire type 0)"),
+        ] {
+            assert_eq!(refused(&body("apps/v1", "Deployment", raw)), why);
+        }
+        let unknown = "no kind \"Thing\" is registered for version \"example.com/v1\"";
+        assert!(refused(&body("example.com/v1", "Thing", &[])).starts_with(unknown));
+        let nameless = decode_as(&body("", "", &[]), ("apps/v1", "Deployment")).unwrap();
+        assert_eq!(nameless, json!({"apiVersion": "apps/v1", "kind": "Deployment"}));
     }
 }

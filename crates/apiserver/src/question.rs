@@ -31,7 +31,7 @@ impl<'a> Question<'a> {
     pub(crate) fn of(method: &Method, target: &'a Target, query: &'a Query) -> Self {
         match target {
             Target::Other(path) => Self::of_path(method, path),
-            Target::Resource(path) => Self::of_resource(method, path, query),
+            Target::Resource(path) => Self::of_resource(verb(method, path, query), path, query),
         }
     }
 
@@ -43,9 +43,8 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// What a request for a resource asks.
-    pub(crate) fn of_resource(method: &Method, path: &'a ResourcePath, query: &'a Query) -> Self {
-        let verb = verb(method, path, query);
+    /// What a request for a resource asks, of which `verb` was made by [`verb`].
+    pub(crate) fn of_resource(verb: &'static str, path: &'a ResourcePath, query: &'a Query) -> Self {
         let selector = |name: &str| match verb {
             "list" | "watch" | "deletecollection" => query.get(name).unwrap_or_default(),
             _ => "",

@@ -122,6 +122,8 @@ pub struct Scope {
     pub with_collection: bool,
     /// Sentences for `Warning` headers of a request that is refused.
     pub refused_with: Arc<Warnings>,
+    /// The version in which objects are stored, where it is another than the definition says: see [`Scope::in_requested`].
+    pub(crate) stored_as: Option<String>,
 }
 
 /// The outcome of a write.
@@ -255,6 +257,41 @@ impl Scope {
             .ok_or_else(|| self.not_found())
     }
 
+    /// The scope in which a custom resource is written: as upstream, all that is decided of it is decided in the request's version, and it
+    /// becomes the stored one only where it is stored. So the definition there is one that stores the request's version.
+    #[must_use]
+    pub(crate) fn in_requested(self) -> Self {
+        let stored = self.definition.stored_version().map(|stored| stored.name.clone());
+        let Some(stored) = stored.filter(|stored| !self.definition.is_go_type() && *stored != self.version) else {
+            return self;
+        };
+        let mut definition = Definition::clone(&self.definition);
+        for version in &mut definition.versions {
+            version.stored = version.name == self.version;
+        }
+        Self {
+            definition: Arc::new(definition),
+            stored_as: Some(stored),
+            ..self
+        }
+    }
+
+    /// A decided object as it is stored; none if that is the same.
+    async fn as_stored(&self, object: &Value) -> Result<Option<Value>, ApiError> {
+        let Some(stored) = &self.stored_as else { return Ok(None) };
+        let mut object = object.clone();
+        conversion::convert(
+            &self.cluster,
+            &self.definition,
+            &mut [&mut object],
+            &self.version,
+            stored,
+        )
+        .await?;
+        self.definition.prune_as(&mut object, stored);
+        Ok(Some(object))
+    }
+
     /// Rewrites an object of the request's version into the stored one.
     async fn to_stored(&self, object: &mut Value) -> Result<(), ApiError> {
         let stored = self.stored()?.name.clone();
@@ -271,7 +308,7 @@ impl Scope {
         let stored = self.stored()?.name.clone();
         objects.iter_mut().for_each(|object| self.definition.restore(object));
         conversion::convert(&self.cluster, &self.definition, objects, &stored, &self.version).await?;
-        if stored != self.version {
+        if stored != self.version || self.stored_as.is_some() {
             let objects = objects.iter_mut();
             objects.for_each(|object| self.definition.prune_as(object, &self.version));
         }
@@ -283,7 +320,7 @@ impl Scope {
         let stored = self.stored()?.name.clone();
         self.definition.restore(object);
         self.definition.convert(object, &stored, &self.version)?;
-        if stored != self.version {
+        if stored != self.version && self.definition.strategy.conversion_webhook().is_none() {
             self.definition.prune_as(object, &self.version);
         }
         Ok(())
@@ -298,7 +335,11 @@ impl Scope {
         let stored = self.stored()?.name.clone();
         let own = meta::text(object, "/apiVersion");
         let own = own.rsplit_once('/').map_or(own, |(_, version)| version).to_owned();
-        conversion::convert(&self.cluster, &self.definition, &mut [object], &own, &stored).await
+        conversion::convert(&self.cluster, &self.definition, &mut [object], &own, &stored).await?;
+        if own != stored {
+            self.definition.prune_as(object, &stored);
+        }
+        Ok(())
     }
 
     /// A stored object in the request's version; the same one if that is the stored version.
@@ -349,12 +390,7 @@ impl Scope {
 
     /// What a schema finds wrong; `warnings` takes what was wrong before and may stay.
     fn validate_schema(&self, object: &Value, old: Option<&Value>, warnings: &mut Vec<String>) -> ErrorList {
-        // custom resources are judged as they were sent; what a webhook converts is here as it is stored
-        let version = match self.definition.strategy.conversion_webhook() {
-            None => self.spec().ok(),
-            Some(_) => self.definition.stored_version(),
-        };
-        let version = version.filter(|_| self.definition.strategy.validates_schema());
+        let version = self.spec().ok().filter(|_| self.definition.strategy.validates_schema());
         let Some((version, schema)) = version.and_then(|version| Some((version, version.schema.as_ref()?))) else {
             return Vec::new();
         };

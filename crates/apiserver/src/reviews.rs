@@ -3,6 +3,7 @@
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field;
 use gardener_apimachinery::pointer::Pointed;
+use gardener_apimachinery::selector::{FieldSelector, LabelSelector};
 use http::{Method, Response, StatusCode};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Map, Value, json};
@@ -92,7 +93,7 @@ pub(crate) async fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Re
         return Err(ApiError::method_not_allowed());
     }
     let (options, accept) = (call.write_options()?, call.accept_one_shape()?);
-    let decoded = call.decoded()?;
+    let decoded = call.decoded_as(&format!("{group}/{version}"), review.kind)?;
     let kind = meta::text(&decoded.value, "/kind");
     if !decoded.value.is_object() || (!kind.is_empty() && kind != review.kind) {
         return Err(ApiError::bad_request(format!(
@@ -161,32 +162,62 @@ pub(crate) async fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Re
     Ok(Some(response))
 }
 
-/// A selector of a question, as a request would tell it. What cannot be told so is left out, which asks for more.
-fn selector(resource: Option<&Value>, which: &str) -> String {
-    let Some(given) = resource.and_then(|resource| resource.get(which)) else {
-        return String::new();
-    };
-    let raw = meta::text(given, "/rawSelector");
-    if !raw.is_empty() {
-        return raw.to_owned();
-    }
-    let requirements = meta::elements(given, "/requirements").iter().filter_map(|own| {
-        let (key, operator) = (meta::text(own, "/key"), meta::text(own, "/operator"));
-        let values: Vec<&str> = meta::elements(own, "/values")
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
-        match (operator, values.as_slice(), which) {
-            ("In", [value], _) => Some(format!("{key}={value}")),
-            ("NotIn", [value], _) => Some(format!("{key}!={value}")),
-            ("In", values, "labelSelector") => Some(format!("{key} in ({})", values.join(","))),
-            ("NotIn", values, "labelSelector") => Some(format!("{key} notin ({})", values.join(","))),
-            ("Exists", [], "labelSelector") => Some(key.to_owned()),
-            ("DoesNotExist", [], "labelSelector") => Some(format!("!{key}")),
-            _ => None,
+/// A selector of a question.
+#[derive(Default)]
+struct Selected {
+    /// What can be read of it, as a request would tell it. What cannot is left out, which asks for more.
+    text: String,
+    /// What is said of the rest, if there is one.
+    ignored: Option<String>,
+}
+
+impl Selected {
+    fn of(resource: Option<&Value>, which: &str) -> Self {
+        let Some(given) = resource.and_then(|resource| resource.get(which)) else {
+            return Self::default();
+        };
+        let is_read = |text: &str| match which {
+            "labelSelector" => LabelSelector::parse(text).is_ok(),
+            _ => FieldSelector::parse(text).is_ok(),
+        };
+        let raw = meta::text(given, "/rawSelector");
+        let requirements = meta::elements(given, "/requirements");
+        let told: Vec<String> = match raw {
+            "" => requirements
+                .iter()
+                .filter_map(|own| requirement(own, which))
+                .filter(|own| is_read(own))
+                .collect(),
+            raw => Some(raw.to_owned()).filter(|raw| is_read(raw)).into_iter().collect(),
+        };
+        let given = requirements.len().max(usize::from(!raw.is_empty()));
+        let ignored = (told.len() < given).then(|| {
+            let how = if told.is_empty() { "" } else { "partially " };
+            format!("spec.resourceAttributes.{which} {how}ignored due to parse error")
+        });
+        Self {
+            text: told.join(","),
+            ignored,
         }
-    });
-    requirements.collect::<Vec<_>>().join(",")
+    }
+}
+
+/// A requirement of a selector as a request would tell it; none, if it cannot be told so.
+fn requirement(own: &Value, which: &str) -> Option<String> {
+    let (key, operator) = (meta::text(own, "/key"), meta::text(own, "/operator"));
+    let values: Vec<&str> = meta::elements(own, "/values")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    match (operator, values.as_slice(), which) {
+        ("In", [value], _) => Some(format!("{key}={value}")),
+        ("NotIn", [value], _) => Some(format!("{key}!={value}")),
+        ("In", [_, ..], "labelSelector") => Some(format!("{key} in ({})", values.join(","))),
+        ("NotIn", [_, ..], "labelSelector") => Some(format!("{key} notin ({})", values.join(","))),
+        ("Exists", [], "labelSelector") => Some(key.to_owned()),
+        ("DoesNotExist", [], "labelSelector") => Some(format!("!{key}")),
+        _ => None,
+    }
 }
 
 fn user_value(user: &UserInfo) -> Value {
@@ -246,6 +277,10 @@ async fn access_review(call: &Call, body: &Value, user: &UserInfo) -> Result<Val
         of(resource, "name"),
     );
     let (plural, subresource, url) = (of(resource, "resource"), of(resource, "subresource"), of(path, "path"));
+    let (fields, labels) = (
+        Selected::of(resource, "fieldSelector"),
+        Selected::of(resource, "labelSelector"),
+    );
     let attributes = Attributes {
         user,
         verb: &verb,
@@ -257,27 +292,36 @@ async fn access_review(call: &Call, body: &Value, user: &UserInfo) -> Result<Val
         name: &name,
         path: &url,
         is_resource: resource.is_some(),
-        field_selector: &selector(resource, "fieldSelector"),
-        label_selector: &selector(resource, "labelSelector"),
+        field_selector: &fields.text,
+        label_selector: &labels.text,
     };
-    Ok(
-        match call.cluster.config().authorizer.ask(&call.cluster, &attributes).await {
-            Err(Undecided { why, denies: true }) => {
-                json!({"allowed": false, "denied": true, "evaluationError": why})
-            }
-            Err(Undecided { why, denies: false }) => json!({"allowed": false, "evaluationError": why}),
-            Ok(decided) => match decided {
-                Decision::Allow if user.is_master() => json!({"allowed": true}),
-                Decision::Allow => match rbac::reason(&call.cluster, &attributes) {
-                    Some(reason) => json!({"allowed": true, "reason": reason}),
-                    None => json!({"allowed": true}),
-                },
-                Decision::Deny(reason) => json!({"allowed": false, "denied": true, "reason": reason}),
-                Decision::NoOpinion(reason) if reason.is_empty() => json!({"allowed": false}),
-                Decision::NoOpinion(reason) => json!({"allowed": false, "reason": reason}),
+    let mut status = match call.cluster.config().authorizer.ask(&call.cluster, &attributes).await {
+        Err(Undecided { why, denies: true }) => {
+            json!({"allowed": false, "denied": true, "evaluationError": why})
+        }
+        Err(Undecided { why, denies: false }) => json!({"allowed": false, "evaluationError": why}),
+        Ok(decided) => match decided {
+            Decision::Allow if user.is_master() => json!({"allowed": true}),
+            Decision::Allow => match rbac::reason(&call.cluster, &attributes) {
+                Some(reason) => json!({"allowed": true, "reason": reason}),
+                None => json!({"allowed": true}),
             },
+            Decision::Deny(reason) => json!({"allowed": false, "denied": true, "reason": reason}),
+            Decision::NoOpinion(reason) if reason.is_empty() => json!({"allowed": false}),
+            Decision::NoOpinion(reason) => json!({"allowed": false, "reason": reason}),
         },
-    )
+    };
+    if let Value::Object(members) = &mut status {
+        let told = members
+            .get("evaluationError")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
+        let why: Vec<String> = told.into_iter().chain(fields.ignored).chain(labels.ignored).collect();
+        if !why.is_empty() {
+            members.insert("evaluationError".into(), why.join("; ").into());
+        }
+    }
+    Ok(status)
 }
 
 fn rules_review(call: &Call, namespace: &str) -> Value {

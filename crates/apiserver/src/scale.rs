@@ -102,7 +102,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         let mut warnings = Vec::new();
         let wanted = match verb {
             "update" => {
-                let Decoded { mut value, source } = call.decoded()?;
+                let Decoded { mut value, source } = call.decoded_as("autoscaling/v1", "Scale")?;
                 check_kind(scope, &value)?;
                 let cannot = |why: String| match scope.definition.is_go_type() {
                     true => {

@@ -58,7 +58,14 @@ async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) 
         source,
     } = match verb {
         "get" => Decoded::from(serde_json::to_value(call.query.pairs()).unwrap_or(Value::Null)),
-        _ => call.decoded_kind(subresource.kind().2)?,
+        _ => {
+            let (group, version, kind) = subresource.kind();
+            let api_version = match group {
+                "" => version.to_owned(),
+                group => format!("{group}/{version}"),
+            };
+            call.decoded_kind(&api_version, kind)?
+        }
     };
     let posted = verb == "create";
     if posted {

@@ -226,6 +226,41 @@ pub fn apply(
     now: &str,
     reset_fields: &Set,
 ) -> Result<Value, ApplyError> {
+    let terms = Terms {
+        force,
+        reset_fields,
+        across: &[],
+    };
+    apply_across(live, config, schema, manager, now, &terms)
+}
+
+/// How a configuration is applied.
+pub struct Terms<'a> {
+    /// Whether fields that others own are taken over.
+    pub force: bool,
+    /// Fields that the manager cannot own on this endpoint.
+    pub reset_fields: &'a Set,
+    /// The change as other versions show it: who owns fields there is asked by what changes there.
+    pub across: &'a [InVersion<'a>],
+}
+
+/// As [`apply`], of a kind whose versions may have other names for the same.
+///
+/// # Errors
+/// As [`apply`].
+pub fn apply_across(
+    live: Option<&Value>,
+    config: &Value,
+    schema: &Schema,
+    manager: &Manager<'_>,
+    now: &str,
+    terms: &Terms<'_>,
+) -> Result<Value, ApplyError> {
+    let Terms {
+        force,
+        reset_fields,
+        across,
+    } = *terms;
     if config.at("/metadata/managedFields").is_some_and(|sent| !sent.is_null()) {
         return Err(ApplyError::ManagedFieldsSent);
     }
@@ -256,6 +291,7 @@ pub fn apply(
         manager,
         now,
         reset_fields,
+        across,
     };
     let again = (manager.name == KUBECTL).then(|| managed.clone());
     let (mut object, managed) = match (task.run(managed, force), again) {
@@ -319,6 +355,8 @@ struct Task<'a> {
     manager: &'a Manager<'a>,
     now: &'a str,
     reset_fields: &'a Set,
+    /// The change as other versions show it.
+    across: &'a [InVersion<'a>],
 }
 
 impl<'a> Task<'a> {
@@ -341,9 +379,12 @@ impl<'a> Task<'a> {
             true => BTreeSet::new(),
             false => managed.versions_but(self.manager.api_version),
         };
-        let others: Vec<(&str, Comparison)> = others
-            .iter()
-            .map(|version| (version.as_str(), compare(&Set::new())))
+        let across = self.across.iter().map(|other| {
+            let comparison = changes_by(other.live, other.new, other.schema, &Set::new(), true);
+            (other.api_version, comparison)
+        });
+        let others: Vec<(&str, Comparison)> = across
+            .chain(others.iter().map(|version| (version.as_str(), compare(&Set::new()))))
             .collect();
         let conflicts = release(&mut managed, &comparison, &others);
         if !force && !conflicts.is_empty() {

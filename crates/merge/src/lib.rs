@@ -17,7 +17,9 @@ pub mod scale;
 pub mod strategic;
 pub mod typed;
 
-pub use apply::{ApplyError, Conflict, InVersion, Manager, apply, overlay, unreadable, update, update_across};
+pub use apply::{
+    ApplyError, Conflict, InVersion, Manager, Terms, apply, apply_across, overlay, unreadable, update, update_across,
+};
 pub use json_patch::JsonPatch;
 pub use managed::Operation;
 pub use patch::{PatchError, merge_patch};

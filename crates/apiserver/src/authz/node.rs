@@ -1,7 +1,9 @@
-//! What kubelets may do: the rules of ClusterRole `system:node`, for users of group `system:nodes`.
-//!
-//! Nodes' own leases and CSINodes are theirs alone. Secrets, config maps and pods are not yet bound to the node that uses them.
+//! What kubelets may do, users of group `system:nodes`: of some kinds what belongs to the node or to the pods on it
+//! ([`related`]), of the others what ClusterRole `system:node` says.
 
+mod related;
+
+use gardener_apimachinery::selector::FieldSelector;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use super::{Attributes, Authorizer, Decision, Unresolved};
@@ -30,10 +32,12 @@ impl Authorizer for Node {
             return no_opinion("");
         };
         if node.is_empty() {
-            return no_opinion("unknown node");
+            return Decision::NoOpinion(format!("unknown node for user {:?}", attributes.user.name));
         }
-        if let Some(reason) = not_its_own(node, attributes) {
-            return no_opinion(reason);
+        match of_some(cluster, node, attributes).filter(|_| attributes.is_resource) {
+            Some(Ok(())) => return Decision::Allow,
+            Some(Err(reason)) => return Decision::NoOpinion(reason),
+            None => {}
         }
         let rules = rbac::role_rules(cluster, "clusterroles", "", ROLE).unwrap_or_default();
         if rules.iter().any(|rule| rbac::rule_allows(rule, attributes)) {
@@ -50,26 +54,119 @@ impl Authorizer for Node {
     }
 }
 
-/// Why a node may not touch what belongs to another one. Creations carry no name yet.
-fn not_its_own(node: &str, attributes: &Attributes<'_>) -> Option<&'static str> {
-    let foreign = attributes.verb != "create" && attributes.name != node;
-    match (attributes.group, attributes.resource) {
-        ("coordination.k8s.io", "leases") if attributes.namespace != LEASE_NAMESPACE => {
-            Some("can only access leases in the \"kube-node-lease\" system namespace")
+/// What is decided of the kinds of which a node may have some objects only: those that it has to do with, or what it makes. Upstream's
+/// admission looks at what is created. None: the role's rules tell.
+fn of_some(cluster: &LogicalCluster, node: &str, attributes: &Attributes<'_>) -> Option<Result<(), String>> {
+    let Attributes { verb, name, .. } = *attributes;
+    let no = |why: &str| Err(why.to_owned());
+    let is_whole = attributes.subresource.is_empty();
+    let related = || {
+        let kind = (attributes.group, attributes.resource);
+        if name.is_empty() {
+            return no("No Object name found");
         }
-        ("coordination.k8s.io", "leases") if foreign => {
-            Some("can only access node lease with the same name as the requesting node")
+        match related::is_related(cluster, node, kind, (attributes.namespace, name)) {
+            true => Ok(()),
+            false => Err(format!("no relationship found between node '{node}' and this object")),
         }
-        ("storage.k8s.io", "csinodes") if foreign => {
-            Some("can only access CSINode with the same name as the requesting node")
+    };
+    let read_one = || match verb {
+        "get" if is_whole => related(),
+        "get" => no("cannot get subresource"),
+        _ => no("can only get individual resources of this type"),
+    };
+    let selects = || {
+        let selector = FieldSelector::parse(attributes.field_selector).ok();
+        let is_own =
+            |(field, equal, value): &(String, bool, String)| field == "spec.nodeName" && *equal && value == node;
+        selector.is_some_and(|selector| selector.terms().iter().any(is_own))
+    };
+    let read = || match verb {
+        "get" | "list" | "watch" if !is_whole => no("cannot read subresource"),
+        "get" | "list" | "watch" if attributes.namespace.is_empty() => {
+            no("can only read namespaced object of this type")
         }
-        _ => None,
-    }
+        "get" | "list" | "watch" => related(),
+        _ => no("can only read resources of this type"),
+    };
+    let is_of_one = matches!(verb, "get" | "create" | "update" | "patch" | "delete");
+    let is_foreign = verb != "create" && name != node;
+    Some(match (attributes.group, attributes.resource, attributes.subresource) {
+        ("", "secrets" | "configmaps", _) => read(),
+        ("", "persistentvolumeclaims", "status") => match verb {
+            "update" | "patch" => related(),
+            _ => no("can only get/update/patch this type"),
+        },
+        ("", "persistentvolumeclaims" | "persistentvolumes", _)
+        | ("resource.k8s.io", "resourceclaims", _)
+        | ("storage.k8s.io", "volumeattachments", _) => read_one(),
+        ("", "serviceaccounts", "") if verb == "get" => read(),
+        ("", "serviceaccounts", _) if verb != "create" || name.is_empty() => {
+            no("can only create tokens for individual service accounts")
+        }
+        ("", "serviceaccounts", "token") => related(),
+        ("", "serviceaccounts", _) => no("can only create token subresource of serviceaccount"),
+        ("coordination.k8s.io", "leases", _) if !is_of_one => {
+            no("can only get, create, update, patch, or delete a node lease")
+        }
+        ("coordination.k8s.io", "leases", _) if attributes.namespace != LEASE_NAMESPACE => {
+            no("can only access leases in the \"kube-node-lease\" system namespace")
+        }
+        ("coordination.k8s.io", "leases", _) if is_foreign => {
+            no("can only access node lease with the same name as the requesting node")
+        }
+        ("coordination.k8s.io", "leases", _) => Ok(()),
+        ("storage.k8s.io", "csinodes", _) if !is_of_one => {
+            no("can only get, create, update, patch, or delete a CSINode")
+        }
+        ("storage.k8s.io", "csinodes", _) if !is_whole => no("cannot authorize CSINode subresources"),
+        ("storage.k8s.io", "csinodes", _) if is_foreign => {
+            no("can only access CSINode with the same name as the requesting node")
+        }
+        ("storage.k8s.io", "csinodes", _) => Ok(()),
+        ("resource.k8s.io", "resourceslices", "") => match verb {
+            "create" => Ok(()),
+            "get" | "update" | "patch" | "delete" => related(),
+            "watch" | "list" | "deletecollection" if selects() => Ok(()),
+            "watch" | "list" | "deletecollection" => {
+                no("can only list/watch/deletecollection resourceslices with nodeName field selector")
+            }
+            _ => no(
+                "only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection",
+            ),
+        },
+        ("resource.k8s.io", "resourceslices", _) => no("cannot authorize ResourceSlice subresources"),
+        ("", "nodes", "") => match verb {
+            "create" | "update" | "patch" => Ok(()),
+            "get" | "list" | "watch" if name == node => Ok(()),
+            "get" | "list" | "watch" if name.is_empty() => {
+                Err(format!("node '{node}' cannot read all nodes, only its own Node object"))
+            }
+            "get" | "list" | "watch" => Err(format!("node '{node}' cannot read '{name}', only its own Node object")),
+            _ => no(""),
+        },
+        ("", "nodes", "status") if matches!(verb, "update" | "patch") => Ok(()),
+        ("", "nodes", _) => no(""),
+        ("", "pods", "") => match verb {
+            "get" => read_one(),
+            "list" | "watch" if selects() => Ok(()),
+            "list" | "watch" if !name.is_empty() => related(),
+            "list" | "watch" => no("can only list/watch pods with spec.nodeName field selector"),
+            "create" | "delete" => Ok(()),
+            _ => no(""),
+        },
+        ("", "pods", "status") if matches!(verb, "update" | "patch") => Ok(()),
+        ("", "pods", "eviction") if verb == "create" => Ok(()),
+        ("", "pods", _) => no(""),
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::{UserInfo, kubernetes};
@@ -77,6 +174,23 @@ mod tests {
     async fn cluster() -> Arc<LogicalCluster> {
         let cluster = LogicalCluster::in_memory();
         kubernetes::bootstrap(&cluster).await.unwrap();
+        let pod = |name: &str, node: &str, volumes: Value| {
+            json!({
+                "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "n"},
+                "spec": {"nodeName": node, "serviceAccountName": "account", "containers": [], "volumes": volumes},
+            })
+        };
+        let of_a = json!([
+            {"name": "s", "secret": {"secretName": "s"}}, {"name": "c", "configMap": {"name": "c"}},
+            {"name": "v", "persistentVolumeClaim": {"claimName": "claim"}},
+        ]);
+        let volume = json!({
+            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"},
+            "spec": {"claimRef": {"namespace": "n", "name": "claim"}, "azureFile": {"secretName": "of-volume", "shareName": "s"}},
+        });
+        let of_b = json!([{"name": "s", "secret": {"secretName": "other"}}]);
+        let objects = vec![pod("p", "a", of_a), pod("q", "b", of_b), volume];
+        cluster.copy_in(objects).await.unwrap();
         cluster
     }
 
@@ -97,19 +211,20 @@ mod tests {
     async fn nodes_may_what_kubelets_do() {
         let cluster = cluster().await;
         let node = UserInfo::new("system:node:a", &[NODES_GROUP]);
-        let may = "list - pods - -;watch - pods - -;get - pods n p;create - pods n -;delete - pods n p;update - pods/status n p;\
+        let may = "get - pods n p;create - pods n -;delete - pods n p;update - pods/status n p;\
             patch - pods/status n p;create - pods/eviction n p;create - nodes - -;update - nodes - a;patch - nodes - a;\
             patch - nodes/status - a;update - nodes/status - a;create coordination.k8s.io leases kube-node-lease -;\
             get coordination.k8s.io leases kube-node-lease a;update coordination.k8s.io leases kube-node-lease a;\
-            create - events default -;patch - events default e;get - secrets n s;get - configmaps n c;watch - configmaps n -;\
-            get - persistentvolumeclaims n c;get - persistentvolumes - v;list - services - -;\
+            create - events default -;patch - events default e;get - secrets n s;get - configmaps n c;watch - configmaps n c;\
+            get - persistentvolumeclaims n claim;get - persistentvolumes - v;get - secrets n of-volume;list - services - -;\
             create certificates.k8s.io certificatesigningrequests - -;get certificates.k8s.io certificatesigningrequests - r;\
-            watch certificates.k8s.io certificatesigningrequests - -;create - serviceaccounts/token n s;\
+            watch certificates.k8s.io certificatesigningrequests - -;create - serviceaccounts/token n account;\
             create storage.k8s.io csinodes - -;get storage.k8s.io csinodes - a;list storage.k8s.io csidrivers - -";
         for question in may.split(';') {
             assert!(ask(&cluster, &node, question), "{question}");
         }
-        let may_not = "delete - nodes - a;create - secrets n -;delete - secrets n s;update - configmaps n c;\
+        let may_not = "list - pods - -;get - pods n q;list - nodes - -;get - nodes - b;get - secrets n other;list - secrets n -;\
+            get - persistentvolumeclaims n other;create - serviceaccounts/token n other;list - persistentvolumes - -;delete - nodes - a;create - secrets n -;delete - secrets n s;update - configmaps n c;\
             get coordination.k8s.io leases kube-system a;update coordination.k8s.io leases kube-node-lease b;\
             update storage.k8s.io csinodes - b;update certificates.k8s.io certificatesigningrequests/approval - r;\
             create apps deployments n -;get rbac.authorization.k8s.io clusterroles - r";
@@ -127,7 +242,7 @@ mod tests {
             ("system:node:", NODES_GROUP),
         ] {
             let user = UserInfo::new(name, &[group]);
-            assert!(!ask(&cluster, &user, "list - pods - -"), "{name} {group}");
+            assert!(!ask(&cluster, &user, "list - services - -"), "{name} {group}");
         }
     }
 

@@ -28,6 +28,10 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         if let Some(service) = service.and_then(Value::as_object_mut) {
             defaults::called_service(service);
         }
+        let stored = meta::elements(crd, "/status/storedVersions");
+        if crd.get("status").is_some_and(Value::is_object) && stored.is_empty() {
+            add_stored_version(crd);
+        }
     };
     kind.prepare_create = |_, crd| {
         if let Some(members) = crd.as_object_mut() {

@@ -133,7 +133,7 @@ impl Layout for EtcdLayout {
 
     fn read(&self, key: &Key, value: &Bytes) -> Result<Bytes, String> {
         if value.starts_with(protobuf::MAGIC) {
-            let mut decoded = protobuf::decode(value).map_err(|error| error.message().to_owned())?;
+            let mut decoded = protobuf::decode(value).map_err(|error| error.to_string())?;
             if let Some(definition) = self.definition(key) {
                 as_stored(definition, &mut decoded)?;
             }

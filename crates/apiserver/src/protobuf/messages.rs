@@ -89,6 +89,11 @@ pub(super) struct Member {
 }
 
 impl Message {
+    /// The name of its type in Go.
+    pub(super) fn go_name(&self) -> &str {
+        self.name.rsplit('.').next().unwrap_or(&self.name)
+    }
+
     /// The field with this number.
     pub(super) fn field(&self, number: u64) -> Option<&Field> {
         self.fields.get(&number)

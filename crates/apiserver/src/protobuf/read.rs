@@ -2,22 +2,45 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use gardener_apimachinery::ApiError;
 use gardener_apimachinery::duration::Duration;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::malformed;
 use super::messages::{self, Field, Form, Kind, Message, MessageId};
 
 /// How deep messages may nest.
 const MAX_DEPTH: usize = 100;
 
+/// What the readers that upstream generates say of bytes that end too early.
+const TOO_SHORT: &str = "unexpected EOF";
+
 /// The value of a field as it is on the wire.
 pub(super) enum Wire<'a> {
     Number(u64),
-    Bits(u64),
+    /// Eight bytes, or four.
+    Bits(u64, u8),
     Bytes(&'a [u8]),
+    /// A form that no message has, by its number.
+    Other(u8),
+}
+
+impl Wire<'_> {
+    /// Skips it: unknown numbers are of newer clients.
+    pub(super) fn skipped(&self) -> Result<(), String> {
+        match self.form() {
+            form if form < 6 => Ok(()),
+            form => Err(format!("proto: illegal wireType {form}")),
+        }
+    }
+
+    /// The number of its form.
+    fn form(&self) -> u8 {
+        match self {
+            Self::Number(_) => 0,
+            Self::Bits(_, form) | Self::Other(form) => *form,
+            Self::Bytes(_) => 2,
+        }
+    }
 }
 
 /// Reads fields one by one.
@@ -43,27 +66,38 @@ impl<'a> Reader<'a> {
         Some(head)
     }
 
-    /// The next field: its number and value. `None` at the end or when the bytes are no protobuf.
+    /// The next field: its number and value. `None` at the end, or when the bytes end in a field.
     pub(super) fn field(&mut self) -> Option<(u64, Wire<'a>)> {
         let tag = self.varint()?;
         let value = match tag & 7 {
+            0 if tag >> 3 == 0 => Wire::Number(0),
             0 => Wire::Number(self.varint()?),
-            1 => Wire::Bits(u64::from_le_bytes(self.take(8)?.try_into().ok()?)),
+            1 => Wire::Bits(u64::from_le_bytes(self.take(8)?.try_into().ok()?), 1),
             2 => {
                 let length = usize::try_from(self.varint()?).ok()?;
                 Wire::Bytes(self.take(length)?)
             }
-            5 => Wire::Bits(u64::from(u32::from_le_bytes(self.take(4)?.try_into().ok()?))),
-            _ => return None,
+            5 => Wire::Bits(u64::from(u32::from_le_bytes(self.take(4)?.try_into().ok()?)), 5),
+            other => Wire::Other(other.to_le_bytes()[0]),
         };
         Some((tag >> 3, value))
+    }
+
+    /// The next field of a message of this type, which is there.
+    pub(super) fn field_of(&mut self, go_name: &str) -> Result<(u64, Wire<'a>), String> {
+        let (number, wire) = self.field().ok_or(TOO_SHORT)?;
+        match (number, wire.form()) {
+            (_, 4) => Err(format!("proto: {go_name}: wiretype end group for non-group")),
+            (0, form) => Err(format!("proto: {go_name}: illegal tag 0 (wire type {form})")),
+            _ => Ok((number, wire)),
+        }
     }
 }
 
 /// The JSON form of a message.
-pub(super) fn message(message: &Message, bytes: &[u8], depth: usize) -> Result<Value, ApiError> {
+pub(super) fn message(message: &Message, bytes: &[u8], depth: usize) -> Result<Value, String> {
     if depth > MAX_DEPTH {
-        return Err(malformed("messages nest too deep"));
+        return Err("messages nest too deep".to_owned());
     }
     match message.form {
         Form::Fields => fields(message, bytes, depth).map(Value::Object),
@@ -79,18 +113,31 @@ pub(super) fn message(message: &Message, bytes: &[u8], depth: usize) -> Result<V
     }
 }
 
-fn fields(message: &Message, bytes: &[u8], depth: usize) -> Result<Map<String, Value>, ApiError> {
+fn fields(message: &Message, bytes: &[u8], depth: usize) -> Result<Map<String, Value>, String> {
     let mut object = Map::new();
     let mut reader = Reader(bytes);
     while !reader.0.is_empty() {
-        let (number, wire) = reader
-            .field()
-            .ok_or_else(|| malformed(&format!("message {} ends in the middle of a field", message.name)))?;
-        // unknown numbers are of newer clients
-        let Some(field) = message.field(number) else { continue };
-        read_field(field, wire, &mut object, depth)?;
+        let (number, wire) = reader.field_of(message.go_name())?;
+        match message.field(number) {
+            Some(field) => read_field(field, wire, &mut object, depth)?,
+            None => wire.skipped()?,
+        }
     }
     Ok(object)
+}
+
+/// A field in a form that it has not.
+fn of_other_form(field: &Field, form: u8) -> String {
+    let name = match field.name.as_str() {
+        "metadata" => "ObjectMeta".to_owned(),
+        "uid" => "UID".to_owned(),
+        name => {
+            let mut letters = name.chars();
+            let first = letters.next().map(|first| first.to_ascii_uppercase());
+            first.into_iter().chain(letters).collect()
+        }
+    };
+    format!("proto: wrong wireType = {form} for field {name}")
 }
 
 fn texts(bytes: &[u8]) -> Value {
@@ -119,22 +166,20 @@ fn chosen(form: Form, mut fields: Map<String, Value>) -> Value {
     }
 }
 
-fn inner(id: MessageId, bytes: &[u8], depth: usize) -> Result<Value, ApiError> {
-    let found = messages::message(id).ok_or_else(|| malformed("a field's message is not known"))?;
+fn inner(id: MessageId, bytes: &[u8], depth: usize) -> Result<Value, String> {
+    let found = messages::message(id).ok_or("a field's message is not known")?;
     message(found, bytes, depth + 1)
 }
 
-fn read_field(field: &Field, wire: Wire<'_>, object: &mut Map<String, Value>, depth: usize) -> Result<(), ApiError> {
-    let wrong = || malformed(&format!("field {:?} has another type", field.name));
+fn read_field(field: &Field, wire: Wire<'_>, object: &mut Map<String, Value>, depth: usize) -> Result<(), String> {
+    let form = wire.form();
     let value = match (field.kind, wire) {
-        (Kind::String, Wire::Bytes(bytes)) => {
-            Value::String(std::str::from_utf8(bytes).map_err(|_| wrong())?.to_owned())
-        }
+        (Kind::String, Wire::Bytes(bytes)) => Value::String(String::from_utf8_lossy(bytes).into_owned()),
         (Kind::Bytes, Wire::Bytes(bytes)) => Value::String(STANDARD.encode(bytes)),
         (Kind::Bool, Wire::Number(number)) => Value::Bool(number != 0),
         (Kind::Integer, Wire::Number(number)) => json!(number.cast_signed()),
         // Go writes whole numbers without a fraction
-        (Kind::Double, Wire::Bits(bits)) => match f64::from_bits(bits) {
+        (Kind::Double, Wire::Bits(bits, _)) => match f64::from_bits(bits) {
             whole if whole.fract() == 0.0 && whole.abs() < 9.0e15 => json!(whole as i64),
             number => json!(number),
         },
@@ -156,7 +201,7 @@ fn read_field(field: &Field, wire: Wire<'_>, object: &mut Map<String, Value>, de
             }
             value
         }
-        _ => return Err(wrong()),
+        _ => return Err(of_other_form(field, form)),
     };
     if field.repeated {
         let list = object.entry(field.name.clone()).or_insert_with(|| json!([]));
@@ -173,16 +218,16 @@ fn read_field(field: &Field, wire: Wire<'_>, object: &mut Map<String, Value>, de
         _ => false,
     };
     // a message is there or not: a port 0, a schema `false` and a default `""` say something
-    let is_json = |id| messages::message(id).is_some_and(|message| message.form == Form::Json);
+    let may_be_empty = |id| messages::message(id).is_some_and(|own| matches!(own.form, Form::Json | Form::IntOrString));
     let is_empty_text = matches!(&value, Value::String(text) if text.is_empty());
-    let says = matches!(field.kind, Kind::Message(id) if !is_empty_text || is_json(id));
+    let says = matches!(field.kind, Kind::Message(id) if !is_empty_text || may_be_empty(id));
     if !zero || ((field.keep_zero || says) && !value.is_null()) {
         object.insert(field.name.clone(), value);
     }
     Ok(())
 }
 
-fn map_entry(kind: Kind, bytes: &[u8], depth: usize) -> Result<(String, Value), ApiError> {
+fn map_entry(kind: Kind, bytes: &[u8], depth: usize) -> Result<(String, Value), String> {
     let mut key = String::new();
     let mut value = match kind {
         Kind::MessageMap(_) => json!({}),
@@ -197,29 +242,27 @@ fn map_entry(kind: Kind, bytes: &[u8], depth: usize) -> Result<(String, Value), 
             (_, Kind::MessageMap(id), Wire::Bytes(bytes)) => value = inner(id, bytes, depth)?,
             (_, Kind::TextMap, Wire::Bytes(bytes)) => value = String::from_utf8_lossy(bytes).into_owned().into(),
             (_, Kind::BoolMap, Wire::Number(number)) => value = (number != 0).into(),
-            _ => return Err(malformed("a map's entry has another type")),
+            // as unknown fields
+            _ => {}
         }
     }
     Ok((key, value))
 }
 
 /// Messages whose JSON form is no object of their fields.
-fn special(form: Form, bytes: &[u8]) -> Result<Value, ApiError> {
+fn special(form: Form, bytes: &[u8]) -> Result<Value, String> {
     let mut numbers = [0i64; 4];
     let mut text: &[u8] = &[];
     let mut reader = Reader(bytes);
     while !reader.0.is_empty() {
-        match reader
-            .field()
-            .ok_or_else(|| malformed("a message ends in the middle of a field"))?
-        {
+        match reader.field().ok_or(TOO_SHORT)? {
             (number, Wire::Number(value)) => {
                 if let Some(slot) = usize::try_from(number).ok().and_then(|at| numbers.get_mut(at)) {
                     *slot = value.cast_signed();
                 }
             }
             (_, Wire::Bytes(value)) => text = value,
-            (_, Wire::Bits(_)) => {}
+            (_, Wire::Bits(..) | Wire::Other(_)) => {}
         }
     }
     let text_value = || Value::from(String::from_utf8_lossy(text).into_owned());
@@ -227,20 +270,20 @@ fn special(form: Form, bytes: &[u8]) -> Result<Value, ApiError> {
     Ok(match form {
         Form::Time | Form::MicroTime if bytes.is_empty() => Value::Null,
         Form::Time => Timestamp::from_second(first)
-            .map_err(|error| malformed(&error.to_string()))?
+            .map_err(|error| error.to_string())?
             .to_string()
             .into(),
         Form::MicroTime => {
-            let time = Timestamp::new(first, i32::try_from(second).unwrap_or(0))
-                .map_err(|error| malformed(&error.to_string()))?;
+            let time = Timestamp::new(first, i32::try_from(second).unwrap_or(0)).map_err(|error| error.to_string())?;
             format!("{time:.6}").into()
         }
         Form::Duration => Duration::from_nanos(first).to_string().into(),
         Form::IntOrString if first == 1 => text_value(),
         Form::IntOrString => json!(second),
         Form::Json if text.is_empty() => Value::Null,
-        Form::Json => serde_json::from_slice(text)
-            .map_err(|error| malformed(&format!("raw JSON inside cannot be read: {error}")))?,
+        Form::Json => {
+            serde_json::from_slice(text).map_err(|error| format!("raw JSON inside cannot be read: {error}"))?
+        }
         _ => text_value(),
     })
 }

@@ -185,9 +185,11 @@ impl Scope {
             // the status was dropped, and comes back as the schema defaults it when the object is read from the store
             let mut candidate = candidate;
             self.definition.restore(&mut candidate);
-            match self.commit_put(&name, Expect::Absent, &candidate, None).await {
+            let as_stored = scope.as_stored(&candidate).await?;
+            let to_store = as_stored.as_ref().unwrap_or(&candidate);
+            match self.commit_put(&name, Expect::Absent, to_store, None).await {
                 Ok(done) => {
-                    let mut stored = Stored::by(done, candidate.into());
+                    let mut stored = Stored::by(done, as_stored.unwrap_or(candidate).into());
                     self.to_requested(&mut stored.object).await?;
                     self.cluster.written(&self.definition);
                     return Ok(stored.answered(true, std::mem::take(warnings)));

@@ -9,7 +9,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::update::{Attempt, Found, goes_away};
+use super::update::{Attempt, goes_away};
 use super::{ListQuery, Page, RETRIES, Scope, Stored};
 use crate::definition::Operation;
 use crate::options::wrong_dry_run;
@@ -136,8 +136,7 @@ impl Scope {
         }
         for _ in 0..RETRIES {
             let entry = self.entry()?;
-            let mut found = Found::of(&entry, self);
-            self.to_stored_today(&mut found.object).await?;
+            let found = self.found_in(&entry).await?;
             let old = &found.object;
             self.check_preconditions(options, old, entry.mod_revision)?;
             self.admit(&context, Operation::Delete, &asked, &mut None, Some(old), warnings)

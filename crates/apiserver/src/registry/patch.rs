@@ -9,13 +9,13 @@ use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path};
 use gardener_apimachinery::meta::go_kind;
 use gardener_apimachinery::pointer::Pointed;
-use gardener_merge::{JsonPatch, Manager, PatchError, patched_text};
+use gardener_merge::{InVersion, JsonPatch, Manager, PatchError, Terms, patched_text};
 use gardener_schema::Schema;
 use gardener_schema::json::type_of;
 use serde_json::Value;
 
 use super::accept::{Misfit, unreadable};
-use super::update::{Attempt, Found, Wanted};
+use super::update::{Attempt, Elsewhere, Found, Wanted};
 use super::{FieldValidation, RETRIES, Scope, WriteOptions, Written};
 use crate::decode::{self, Decoded, Format, Source, Unknown};
 use crate::definition::Context;
@@ -107,7 +107,7 @@ impl Scope {
             let mut patched = match kind {
                 PatchKind::Apply => {
                     self.check_owners(&current).await?;
-                    self.applied(Some(&current), &decoded.value, options, &context)?
+                    self.applied_across(&current, &decoded.value, options, &context).await?
                 }
                 PatchKind::Strategic => {
                     let schema = self.strategic_schema()?;
@@ -326,12 +326,35 @@ impl Scope {
         Ok(())
     }
 
+    /// What an applied configuration makes of the live object. Who owns fields in another version owns them by that version's names, which a
+    /// webhook may have changed: then the merged object is seen there before anybody is asked whose its fields are.
+    async fn applied_across(
+        &self,
+        live: &Value,
+        config: &Value,
+        options: &WriteOptions,
+        context: &Context<'_>,
+    ) -> Result<Value, ApiError> {
+        if self.definition.strategy.conversion_webhook().is_none() {
+            return self.applied(Some(live), config, options, context, &[]);
+        }
+        let forced = WriteOptions {
+            force: true,
+            ..options.clone()
+        };
+        let merged = self.applied(Some(live), config, &forced, context, &[])?;
+        let others = self.owners_elsewhere(Some(live), &merged, &self.version).await;
+        let others: Vec<InVersion<'_>> = others.iter().map(Elsewhere::shown).collect();
+        self.applied(Some(live), config, options, context, &others)
+    }
+
     fn applied(
         &self,
         live: Option<&Value>,
         config: &Value,
         options: &WriteOptions,
         context: &Context<'_>,
+        others: &[InVersion<'_>],
     ) -> Result<Value, ApiError> {
         let schema = self
             .spec()?
@@ -345,16 +368,12 @@ impl Scope {
             subresource: &self.subresource,
         };
         let time = meta::rfc3339(context.now);
-        gardener_merge::apply(
-            live,
-            config,
-            &schema,
-            &manager,
-            options.force,
-            &time,
-            &self.reset_fields(),
-        )
-        .map_err(ApiError::from)
+        let terms = Terms {
+            force: options.force,
+            reset_fields: &self.reset_fields(),
+            across: others,
+        };
+        gardener_merge::apply_across(live, config, &schema, &manager, &time, &terms).map_err(ApiError::from)
     }
 
     /// Upstream converts custom resources into every version in which somebody owns fields, and fails where there is none any more, or where
@@ -401,7 +420,7 @@ impl Scope {
     ) -> Result<Written, ApiError> {
         let config = &decoded.value;
         let mut warnings = Vec::new();
-        let mut object = self.applied(None, config, options, context)?;
+        let mut object = self.applied(None, config, options, context, &[])?;
         given_twice(&decoded.source, options, &mut warnings)?;
         let managed = object.at("/metadata/managedFields").cloned();
         self.accept(

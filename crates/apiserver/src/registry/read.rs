@@ -496,6 +496,7 @@ mod tests {
                     admitted: true,
                     with_collection: false,
                     refused_with: Arc::default(),
+                    stored_as: None,
                 },
             };
             for name in names {

@@ -23,7 +23,7 @@ use crate::webhooks::conversion;
 use crate::{meta, object};
 
 /// A change as another version shows it.
-struct Elsewhere {
+pub(super) struct Elsewhere {
     api_version: String,
     old: Value,
     new: Value,
@@ -39,7 +39,7 @@ impl Elsewhere {
             && both.any(|object| gardener_merge::unreadable(object, &self.schema).is_some())
     }
 
-    fn shown(&self) -> gardener_merge::InVersion<'_> {
+    pub(super) fn shown(&self) -> gardener_merge::InVersion<'_> {
         gardener_merge::InVersion {
             api_version: &self.api_version,
             live: &self.old,
@@ -137,7 +137,17 @@ impl Scope {
     /// The object of an entry as it is stored today.
     pub(super) async fn found_in(&self, entry: &Entry) -> Result<Found, ApiError> {
         let mut found = Found::of(entry, self);
+        let own = match self.definition.is_go_type() {
+            true => String::new(),
+            false => meta::text(&found.object, "/apiVersion").to_owned(),
+        };
         self.to_stored_today(&mut found.object).await?;
+        let stored = self
+            .stored_as
+            .as_ref()
+            .or(self.stored().ok().map(|stored| &stored.name));
+        // what was stored in an earlier stored version is brought into today's by any write
+        found.is_stale |= !own.is_empty() && stored.is_some_and(|stored| own != self.definition.api_version(stored));
         Ok(found)
     }
 
@@ -398,6 +408,7 @@ impl Scope {
                 meta::set(&mut object, "resourceVersion", Some(revision.to_string().into()));
                 Stored::from(whole(object))
             } else {
+                object = self.as_stored(&object).await?.unwrap_or(object);
                 let done = self.commit_put(&self.name, expect, &object, unread.as_deref());
                 let done = done.await.map_err(Attempt::from_commit)?;
                 self.cluster.written(&self.definition);
@@ -598,7 +609,7 @@ impl Scope {
 
     /// A change as those versions show it in which somebody owns fields, but for the request's, which the change comes in. (As upstream,
     /// what the request's version cannot tell is lost on both sides, and so is no change.)
-    async fn owners_elsewhere(&self, old: Option<&Value>, new: &Value, own: &str) -> Vec<Elsewhere> {
+    pub(super) async fn owners_elsewhere(&self, old: Option<&Value>, new: &Value, own: &str) -> Vec<Elsewhere> {
         let mut found = Vec::new();
         let Some(old) = old.filter(|_| self.definition.versions.len() > 1) else {
             return found;
@@ -675,7 +686,8 @@ pub(crate) struct Found {
     revision: Revision,
     /// The object in the stored version.
     pub(super) object: Draft,
-    /// Whether it is to be written anew even if nothing of it changes: it is encrypted in another way than it would be today.
+    /// Whether it is to be written anew even if nothing of it changes: it is encrypted in another way than it would be today, or in another
+    /// version.
     is_stale: bool,
 }
 

@@ -1,10 +1,14 @@
 //! Conversion webhooks: custom resources in other versions, as a webhook of their definition makes them.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::go_quote;
+use gardener_apimachinery::field::{Path, aggregate, go_quote};
+use gardener_apimachinery::meta::{validate_annotations, validate_labels};
 use gardener_apimachinery::pointer::Pointed;
+use gardener_schema::json::{go_type, type_of};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -73,6 +77,9 @@ impl ConversionWebhook {
             .iter_mut()
             .filter(|object| meta::text(object, "/apiVersion") != wanted)
             .collect();
+        for object in &open {
+            definition.check_known_version(object)?;
+        }
         let Some(first) = open.first() else { return Ok(()) };
         let (from, kind) = (meta::text(first, "/apiVersion"), meta::text(first, "/kind"));
         let of = format!(
@@ -107,6 +114,13 @@ impl ConversionWebhook {
             )));
         }
         for (object, converted) in open.iter_mut().zip(converted) {
+            let Value::Object(_) = &converted else {
+                return Err(ApiError::unclassified(no_object(&converted)));
+            };
+            if meta::text(&converted, "/kind").is_empty() {
+                let why = format!("Object 'Kind' is missing in '{converted}'");
+                return Err(ApiError::unclassified(why));
+            }
             let result =
                 restored(object, converted, &wanted).map_err(|why| failed(format!("returned invalid {why}")))?;
             ***object = shaped(definition, to, result);
@@ -173,22 +187,74 @@ fn restored(original: &Value, mut converted: Value, wanted: &str) -> Result<Valu
             return Err(format!("object: must have the same {what}: {before} != {after}"));
         }
     }
-    let Some(metadata) = converted.get("metadata").and_then(Value::as_object).cloned() else {
-        return Err("metadata: missing metadata in converted object".to_owned());
+    let metadata = match converted.get("metadata") {
+        Some(Value::Object(metadata)) => metadata.clone(),
+        Some(other) => {
+            let of_type = go_type(other);
+            return Err(format!(
+                "metadata: invalid metadata of type {of_type} in converted object"
+            ));
+        }
+        None => return Err("metadata: missing metadata in converted object".to_owned()),
     };
     let mut kept = original.get("metadata").cloned().unwrap_or_else(|| json!({}));
     if let Value::Object(kept) = &mut kept {
         for key in ["labels", "annotations"] {
-            match metadata.get(key) {
-                Some(value) => kept.insert(key.to_owned(), value.clone()),
-                None => kept.remove(key),
+            let own = metadata.get(key).filter(|own| !own.is_null());
+            let Some(own) = own else {
+                kept.remove(key);
+                continue;
             };
+            if kept.get(key) != Some(own) {
+                check_changed(key, own).map_err(|why| format!("metadata: {why}"))?;
+            }
+            kept.insert(key.to_owned(), own.clone());
         }
     }
     if let Value::Object(members) = &mut converted {
         members.insert("metadata".into(), kept);
     }
     Ok(converted)
+}
+
+/// What Go's decoder says of a converted object that is none.
+fn no_object(converted: &Value) -> String {
+    match converted {
+        // upstream keeps nothing of a null
+        Value::Null => "unexpected end of JSON input".to_owned(),
+        other => format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            type_of(other)
+        ),
+    }
+}
+
+/// Checks labels or annotations that a conversion changed.
+fn check_changed(key: &str, changed: &Value) -> Result<(), String> {
+    let Value::Object(members) = changed else {
+        let of_type = go_type(changed);
+        return Err(format!("invalid metadata.{key} of type {of_type} in converted object"));
+    };
+    let mut texts = BTreeMap::new();
+    for (name, value) in members {
+        let Value::String(text) = value else {
+            let of_type = go_type(value);
+            return Err(format!(
+                "metadata.{key}[{name}] must be a string, but is {of_type} in converted object"
+            ));
+        };
+        texts.insert(name.clone(), text.clone());
+    }
+    let path = Path::new("metadata");
+    let errors = match key {
+        "labels" => validate_labels(&texts, &path.child("labels")),
+        // upstream's path has it in the singular
+        _ => validate_annotations(&texts, &path.child("annotation")),
+    };
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(aggregate(&errors)),
+    }
 }
 
 /// What the version's schema makes of a converted object.

@@ -10,6 +10,10 @@ use serde_json::Value;
 pub(crate) const UNKNOWN: &str = "<unknown>";
 /// What a cell shows that will have a value.
 pub(crate) const PENDING: &str = "<pending>";
+/// What a cell shows of what was not seen.
+const NEVER: &str = "<never>";
+/// What a cell shows of a time that is over.
+const EXPIRED: &str = "<expired>";
 /// What a cell shows that need not have a value.
 pub(crate) const NONE: &str = "<none>";
 
@@ -19,10 +23,31 @@ pub(crate) fn or<'a>(text: Option<&'a str>, placeholder: &'a str) -> Value {
 }
 
 /// Time since a moment, short.
-pub(crate) fn since(now: Timestamp, time: Option<&Time>) -> Value {
+fn since(now: Timestamp, time: Option<&Time>) -> Value {
     match time {
         Some(time) => human(Duration::from_secs(now.as_second() - time.0.as_second())).into(),
         None => UNKNOWN.into(),
+    }
+}
+
+/// How long ago something was seen, if ever.
+pub(crate) fn ago(now: Timestamp, time: Option<&Time>) -> Value {
+    match time {
+        Some(time) => format!(
+            "{} ago",
+            human(Duration::from_secs(now.as_second() - time.0.as_second()))
+        )
+        .into(),
+        None => NEVER.into(),
+    }
+}
+
+/// Time until a moment, short.
+pub(crate) fn until(now: Timestamp, time: Option<&Time>) -> Value {
+    match time {
+        Some(time) if time.0 < now => EXPIRED.into(),
+        Some(time) => human(Duration::from_secs(time.0.as_second() - now.as_second())).into(),
+        None => PENDING.into(),
     }
 }
 
@@ -55,10 +80,34 @@ pub(crate) fn operation(operation: Option<&LastOperation>) -> Value {
 /// State and progress in two cells.
 pub(crate) fn state_and_progress(operation: Option<&LastOperation>) -> [Value; 2] {
     match operation {
-        Some(operation) => [
-            operation.state.as_str().into(),
-            format!("{}%", operation.progress).into(),
-        ],
-        None => [PENDING.into(), PENDING.into()],
+        Some(operation) => [operation.state.as_str().into(), operation.progress.into()],
+        None => [PENDING.into(), 0.into()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gapi_19_when_a_bastion_was_seen_and_expires() {
+        let time = |text: &str| Time(text.parse().unwrap());
+        let now = time("2026-01-01T12:00:00Z");
+        let [before, after] = [time("2026-01-01T11:30:00Z"), time("2026-01-01T12:00:28Z")];
+        assert_eq!([ago(now.0, Some(&before)), ago(now.0, None)], ["30m ago", "<never>"]);
+        let told = [Some(&after), Some(&before), None].map(|time| until(now.0, time));
+        assert_eq!(told, ["28s", "<expired>", "<pending>"]);
+    }
+
+    #[test]
+    fn progress_is_a_number() {
+        let operation: LastOperation = serde_json::from_value(serde_json::json!({
+            "description": "", "lastUpdateTime": "2026-01-01T12:00:00Z", "progress": 50, "state": "Processing", "type": "Create"}))
+        .unwrap();
+        assert_eq!(
+            state_and_progress(Some(&operation)),
+            [Value::from("Processing"), Value::from(50)]
+        );
+        assert_eq!(state_and_progress(None), [Value::from(PENDING), Value::from(0)]);
     }
 }

@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::gardenlet_configuration;
 use crate::generation::{annotation_of, becomes_true, content_changed, deletion_begins, operation_bumps};
 use crate::kind::GardenKind;
-use crate::rows::{self, PENDING, age, or, since};
+use crate::rows::{self, PENDING, age, ago, or, until};
 
 impl GardenKind for CredentialsBinding {
     const GENERATION: bool = false;
@@ -139,8 +139,8 @@ impl GardenKind for Bastion {
             self.spec.shoot_ref.name.as_str().into(),
             or(self.spec.seed_name.as_deref(), PENDING),
             or(address, PENDING),
-            since(now, self.status.last_heartbeat_timestamp.as_ref()),
-            since(now, self.status.expiration_timestamp.as_ref()),
+            ago(now, self.status.last_heartbeat_timestamp.as_ref()),
+            until(now, self.status.expiration_timestamp.as_ref()),
             age(now, &self.metadata),
         ]
     }

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_apis::core::v1beta1::{
-    CloudProfileSpec, CloudProfileStatus, ExpirableVersionStatus, KubernetesSettings, KubernetesStatus, LifecycleStage,
-    Limits, MachineImage, MachineImageFlavor, MachineImageStatus, MachineImageVersion, NamespacedCloudProfile,
+    CloudProfileSpec, CloudProfileStatus, ExpirableVersionStatus, KubernetesSettings, KubernetesStatus, Limits,
+    MachineImage, MachineImageFlavor, MachineImageStatus, MachineImageVersion, NamespacedCloudProfile,
     NamespacedCloudProfileSpec, Shoot,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 
 const ARCHITECTURE: &str = "architecture";
@@ -179,35 +178,10 @@ fn override_kubernetes(parent: &mut KubernetesSettings, child: &KubernetesSettin
     for own in &child.versions {
         let place = places.get(&own.version);
         if let Some(known) = place.and_then(|place| parent.versions.get_mut(*place)) {
-            override_end(
-                (&mut known.expiration_date, &mut known.lifecycle),
-                (&own.expiration_date, &own.lifecycle),
-            );
+            // also by none: nothing else of a version is the child's to tell
+            known.expiration_date.clone_from(&own.expiration_date);
         }
     }
-}
-
-/// The child's lifecycle replaces the parent's; an expiration date replaces the parent's date, or the end of its lifecycle.
-fn override_end(
-    (date, lifecycle): (&mut Option<Time>, &mut Vec<LifecycleStage>),
-    (own_date, own_lifecycle): (&Option<Time>, &[LifecycleStage]),
-) {
-    if !own_lifecycle.is_empty() {
-        *lifecycle = own_lifecycle.to_vec();
-        return;
-    }
-    if own_date.is_none() {
-        return;
-    }
-    if lifecycle.is_empty() {
-        date.clone_from(own_date);
-        return;
-    }
-    lifecycle.retain(|stage| stage.classification != "expired");
-    lifecycle.push(LifecycleStage {
-        classification: "expired".to_owned(),
-        start_time: own_date.clone(),
-    });
 }
 
 /// Whether a child's version is one of its own, which the parent came to have later.
@@ -229,10 +203,7 @@ fn override_image(parent: &mut MachineImage, child: &MachineImage) {
         let place = *places.entry(own.version.clone()).or_insert(parent.versions.len());
         match parent.versions.get_mut(place) {
             Some(known) if says_more_than_its_end(own) => known.clone_from(own),
-            Some(known) => override_end(
-                (&mut known.expiration_date, &mut known.lifecycle),
-                (&own.expiration_date, &own.lifecycle),
-            ),
+            Some(known) => known.expiration_date.clone_from(&own.expiration_date),
             None => parent.versions.push(own.clone()),
         }
     }
@@ -363,6 +334,28 @@ mod tests {
         assert_eq!(types, [(&json!("small"), &json!("64")), (&json!("large"), &json!("8"))]);
         assert_eq!(spec["machineTypes"][1]["architecture"], "amd64");
         assert_eq!(images[1]["versions"][0]["architectures"], json!(["amd64"]));
+    }
+
+    #[test]
+    fn ver_36_a_child_tells_nothing_but_the_date_of_its_parents_versions() {
+        let parent: CloudProfileSpec = serde_json::from_value(json!({
+            "kubernetes": {"versions": [{"version": "1.33.1", "expirationDate": "2026-01-01T00:00:00Z"}]},
+            "machineImages": [{"name": "os", "versions": [{"version": "1.0.0", "expirationDate": "2026-01-01T00:00:00Z"}]}],
+        }))
+        .unwrap();
+        let lifecycle = json!([{"classification": "supported"}]);
+        let child: NamespacedCloudProfileSpec = serde_json::from_value(json!({
+            "kubernetes": {"versions": [{"version": "1.33.1", "lifecycle": lifecycle}, {"version": "1.99.0"}]},
+            "machineImages": [{"name": "os", "versions": [{"version": "1.0.0", "lifecycle": lifecycle}]}],
+        }))
+        .unwrap();
+        let spec = serde_json::to_value(merged(&parent, &child)).unwrap();
+        assert_eq!(spec["kubernetes"]["versions"], json!([{"version": "1.33.1"}]));
+        let image = &spec["machineImages"][0]["versions"][0];
+        assert_eq!(
+            (&image["lifecycle"], &image["expirationDate"]),
+            (&json!(null), &json!(null))
+        );
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Checks that several kinds share. Each returns findings in the order in which they were made.
 
+mod requested_changes;
+
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -15,6 +17,8 @@ use gardener_apimachinery::quantity::Amount;
 use gardener_apimachinery::{meta, names};
 
 use crate::core::v1beta1::{SeedSelector, Toleration};
+
+pub use requested_changes::requested_changes;
 
 /// What Kubernetes says about negative numbers.
 pub const NEGATIVE: &str = "must be greater than or equal to 0";
@@ -329,36 +333,6 @@ pub fn credentials_ref(reference: &ObjectReference, allowed: Credentials, namesp
         errors.push(Error::not_supported(path, go_reference(reference), &supported));
     }
     errors
-}
-
-/// Why the spec of an object in deletion may not change; tells what was to change.
-pub fn requested_changes<S: Serialize>(kind: &str, old: &S, new: &S) -> String {
-    let changes = changes(&shown(old), &shown(new), "").join("; ");
-    format!("cannot update {kind} spec if deletion timestamp is set. Requested changes: {changes}")
-}
-
-/// The places where two values differ, for people.
-fn changes(old: &Value, new: &Value, at: &str) -> Vec<String> {
-    match (old, new) {
-        (Value::Object(before), Value::Object(after)) => {
-            let mut keys: Vec<&String> = before.keys().chain(after.keys()).collect();
-            keys.sort_unstable();
-            keys.dedup();
-            keys.into_iter()
-                .flat_map(|key| {
-                    let none = Value::Null;
-                    let path = if at.is_empty() {
-                        key.clone()
-                    } else {
-                        format!("{at}.{key}")
-                    };
-                    changes(before.get(key).unwrap_or(&none), after.get(key).unwrap_or(&none), &path)
-                })
-                .collect()
-        }
-        _ if old == new => Vec::new(),
-        _ => vec![format!("{at}: {old} != {new}")],
-    }
 }
 
 /// A struct as Go prints it in a finding whose type has no JSON names: its fields in their order.

@@ -703,7 +703,7 @@ fn val_u1_spec_is_frozen_in_deletion() {
     assert_eq!(
         texts(&validate_shoot_update(&new, &old)),
         [
-            "spec: Forbidden: cannot update shoot spec if deletion timestamp is set. Requested changes: region: \"local\" != \"south\""
+            "spec: Forbidden: cannot update shoot spec if deletion timestamp is set. Requested changes: Region: south != local"
         ]
     );
 }

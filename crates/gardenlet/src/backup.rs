@@ -21,10 +21,13 @@ use gardener_rules::backups::{self, Decision, Found, FoundObject, FoundSecret, K
 use gardener_rules::operation::{OperationType, SUCCEEDED, last_operation};
 use k8s_openapi::api::core::v1::{ObjectReference, Secret, SecretReference};
 use k8s_openapi::jiff::Timestamp;
+use kube::runtime::watcher;
 use kube::{Api, Resource};
+use tokio_util::sync::CancellationToken;
 
 use crate::Config;
 use crate::extension::{self, Ask, ExtensionObject};
+use crate::seed::system;
 
 /// How soon a deletion that waits for an extension looks again.
 const STILL_PRESENT: Duration = Duration::from_secs(5);
@@ -134,6 +137,23 @@ fn queue() -> Queue<ObjectRef> {
     })
 }
 
+/// An informer of a kind of extensions' objects, started once the seed serves it: one that finds no such kind looks again only after a while.
+/// None if gardenlet stops before.
+async fn extension_informer<K: ExtensionObject>(config: &Config, stop: &CancellationToken) -> Option<Informer<K>> {
+    let definition = format!("{}.{}", K::plural(&()), K::group(&()));
+    let served = async {
+        while let Err(error) = system::until_established(&config.seed, &definition).await {
+            tracing::debug!(%error, "the seed does not have the kind yet");
+        }
+    };
+    stop.run_until_cancelled(served).await?;
+    Some(Informer::start(
+        Api::all(config.seed.clone()),
+        watcher::Config::default(),
+        stop,
+    ))
+}
+
 /// Feeds the backups that somebody changed or deleted; what only their status tells is no reason for work.
 fn feed<K: Backup>(
     informer: &Informer<K>,
@@ -162,7 +182,8 @@ fn feed_told<K: Watched, I: IntoIterator<Item = ObjectRef>>(
 ) {
     let wanted = move |change: &Change<K>| match change {
         Change::Applied { old: Some(old), new } => tells(old) != tells(new),
-        _ => true,
+        Change::Applied { old: None, new } => tells(new).is_some(),
+        Change::Deleted(_) => true,
     };
     informer.feed_if(queue, wanted, keys);
 }

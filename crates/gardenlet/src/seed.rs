@@ -3,7 +3,7 @@
 
 mod backup_bucket;
 pub(crate) mod care;
-mod system;
+pub(crate) mod system;
 
 use std::sync::Arc;
 use std::time::Duration;

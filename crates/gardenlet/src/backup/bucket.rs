@@ -13,7 +13,7 @@ use kube::runtime::watcher;
 use kube::{Api, Resource, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
-use super::{Backup, Failed, Keeper, feed, feed_told, queue};
+use super::{Backup, Failed, Keeper, extension_informer, feed, feed_told, queue};
 use crate::Config;
 use crate::extension::ExtensionObject;
 
@@ -31,8 +31,9 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) {
         Informer::start(Api::all(config.garden.clone()), watcher::Config::default(), &stop);
     let seed = config.seed_name.clone();
     feed(&buckets, &queue, move |bucket| is_ours(bucket, &seed));
-    let objects: Informer<extensions::BackupBucket> =
-        Informer::start(Api::all(config.seed.clone()), watcher::Config::default(), &stop);
+    let Some(objects) = extension_informer::<extensions::BackupBucket>(&config, &stop).await else {
+        return;
+    };
     feed_told(&objects, &queue, ExtensionObject::last_operation, |object| {
         [ObjectRef::cluster_scoped(object.name_any())]
     });

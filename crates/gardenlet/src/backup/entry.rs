@@ -15,7 +15,7 @@ use kube::runtime::watcher;
 use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
-use super::{Backup, Failed, Keeper, failure, feed, feed_told, queue};
+use super::{Backup, Failed, Keeper, extension_informer, failure, feed, feed_told, queue};
 use crate::Config;
 use crate::extension::ExtensionObject;
 
@@ -45,8 +45,9 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) {
             found.iter().map(|entry| ObjectRef::of(&**entry)).collect()
         }
     };
-    let objects: Informer<extensions::BackupEntry> =
-        Informer::start(Api::all(config.seed.clone()), watcher::Config::default(), &stop);
+    let Some(objects) = extension_informer::<extensions::BackupEntry>(&config, &stop).await else {
+        return;
+    };
     let named = found(index::NAME);
     feed_told(&objects, &queue, ExtensionObject::last_operation, move |object| {
         named(object.name_any())

@@ -5,8 +5,10 @@ use std::time::Duration;
 use gardener_apis::core::v1beta1::Seed;
 use gardener_controller::wait::{Patience, Verdict, wait_for};
 use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Api, ResourceExt};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionCondition,
+};
+use kube::{Api, Client, ResourceExt};
 use serde_json::Value;
 
 use crate::Config;
@@ -29,6 +31,34 @@ pub(super) async fn identity(config: &Config, seed: &Seed) -> Result<String, Fai
     Ok(identity)
 }
 
+/// How long a definition may take until its kind is served.
+const ESTABLISHED_WITHIN: Duration = Duration::from_secs(60);
+
+/// Waits until a cluster serves the kind of a definition.
+///
+/// # Errors
+/// It does not within a minute.
+pub(crate) async fn until_established(cluster: &Client, name: &str) -> Result<(), Failed> {
+    let api: Api<CustomResourceDefinition> = Api::all(cluster.clone());
+    let established = |found: Option<&CustomResourceDefinition>| {
+        let conditions = found
+            .and_then(|one| one.status.as_ref()?.conditions.clone())
+            .unwrap_or_default();
+        let is_established =
+            |one: &CustomResourceDefinitionCondition| one.type_ == "Established" && one.status == "True";
+        match conditions.iter().any(is_established) {
+            true => Verdict::Ready(()),
+            false => Verdict::Pending(format!("definition {name} is not established")),
+        }
+    };
+    let patience = Patience {
+        recheck: ESTABLISHED_WITHIN,
+        timeout: ESTABLISHED_WITHIN,
+    };
+    let waited = wait_for(&api, name, patience, established).await;
+    waited.map_err(|error| Failed::Because(error.to_string()))
+}
+
 async fn install_definitions(config: &Config) -> Result<(), Failed> {
     let mut definitions = Vec::new();
     for (name, text) in gardener_apis::crds::ALL {
@@ -37,36 +67,8 @@ async fn install_definitions(config: &Config) -> Result<(), Failed> {
         definitions.push(definition);
     }
     apply::apply_all(&config.seed, &definitions).await?;
-    let api: Api<CustomResourceDefinition> = Api::all(config.seed.clone());
-    let timeout = Duration::from_secs(60);
     for (name, _) in gardener_apis::crds::ALL {
-        let established = |found: Option<&CustomResourceDefinition>| {
-            let conditions = found
-                .and_then(|one| one.status.as_ref()?.conditions.clone())
-                .unwrap_or_default();
-            let value = serde_json::to_value(conditions).unwrap_or_default();
-            let is_established = value.as_array().is_some_and(|all| {
-                all.iter().any(|one| {
-                    one.get("type") == Some(&"Established".into()) && one.get("status") == Some(&"True".into())
-                })
-            });
-            if is_established {
-                Verdict::Ready(())
-            } else {
-                Verdict::Pending(format!("definition {name} is not established"))
-            }
-        };
-        wait_for(
-            &api,
-            name,
-            Patience {
-                recheck: timeout,
-                timeout,
-            },
-            established,
-        )
-        .await
-        .map_err(|error| Failed::Because(error.to_string()))?;
+        until_established(&config.seed, name).await?;
     }
     Ok(())
 }

@@ -60,7 +60,8 @@ impl Verb {
                 "PATCH",
                 path,
                 "application/merge-patch+json",
-                Some(json!({"data": {"turn": turn.to_string()}})),
+                // another value than the update before it: a patch that changes nothing writes nothing
+                Some(json!({"data": {"turn": format!("patched-{turn}")}})),
             ),
             Self::Apply => (
                 "PATCH",

@@ -342,9 +342,9 @@ impl<K: Watched> Informer<Clustered<K>> {
     }
 }
 
-/// How long to wait before watching again.
+/// How long to wait before watching again. Short at first: most often the kind, or the right to read it, is about to come.
 const PAUSES: RateLimit = RateLimit {
-    base: Duration::from_millis(800),
+    base: Duration::from_millis(50),
     max: Duration::from_secs(30),
 };
 

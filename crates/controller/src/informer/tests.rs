@@ -185,9 +185,9 @@ async fn a_server_that_refuses_is_asked_less_and_less() {
     let informer = Informer::start(api, watcher::Config::default(), &cancel);
     sleep(Duration::from_secs(600)).await;
     assert!(!informer.is_synced());
-    // 0.8 + 1.6 + … + 25.6 s, then every 30 s.
+    // 0.05 + 0.1 + … + 25.6 s, then every 30 s.
     let asked = fake.reads();
-    assert!((20..=28).contains(&asked), "asked {asked} times");
+    assert!((24..=32).contains(&asked), "asked {asked} times");
     fake.refuse(false);
     sleep(Duration::from_secs(31)).await;
     assert_eq!(informer.list().len(), 1);

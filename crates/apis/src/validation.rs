@@ -85,6 +85,26 @@ pub fn non_negative_quantity(quantity: &Quantity, path: &Path) -> ErrorList {
     }
 }
 
+/// An amount of a resource of pods: not negative, and whole where the resource is counted.
+pub fn resource_amount(name: &str, quantity: &Quantity, path: &Path) -> ErrorList {
+    let mut errors = non_negative_quantity(quantity, path);
+    let counted = match name {
+        "pods" | "resourcequotas" | "services" | "replicationcontrollers" | "secrets" | "configmaps" => true,
+        "persistentvolumeclaims" | "services.nodeports" | "services.loadbalancers" => true,
+        _ => {
+            name.contains('/')
+                && !name.contains("kubernetes.io/")
+                && !name.starts_with("requests.")
+                && names::qualified_name(&format!("requests.{name}")).is_empty()
+        }
+    };
+    let is_broken = |amount: Amount| amount.milli_value() % 1000 != 0;
+    if counted && quantity.0.parse().is_ok_and(is_broken) {
+        errors.push(Error::invalid(path, quantity.0.as_str(), "must be an integer"));
+    }
+    errors
+}
+
 /// Metadata of a kind whose names follow a rule, such as [`names::dns_label`].
 pub fn object_meta(metadata: &ObjectMeta, namespaced: bool, name: fn(&str) -> Vec<String>) -> ErrorList {
     meta::validate_object_meta(metadata, namespaced, name, &Path::new("metadata"))

@@ -421,6 +421,11 @@ pub trait Strategy: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
+    /// Whether [`Self::update_status`] makes labels of what the status tells, which nobody then checks.
+    fn stores_made_labels(&self) -> bool {
+        false
+    }
+
     /// Whether [`Self::update_status`] is content with what [`Draft::read_part`] and [`Draft::read_with`] tell of the objects. Then the rest of
     /// them need not be read.
     fn reads_status_alone(&self) -> bool {

@@ -65,6 +65,12 @@ pub(crate) fn becomes_true<K: Metadata<Ty = ObjectMeta>>(new: &K, old: &K, key: 
     truth(new) && !truth(old)
 }
 
+/// Whether an annotation becomes the text `true`, and no other way to say it.
+pub(crate) fn becomes_text_true<K: Metadata<Ty = ObjectMeta>>(new: &K, old: &K, key: &str) -> bool {
+    let told = |kind: &K| annotation_of(kind.metadata(), key) == Some("true");
+    told(new) && !told(old)
+}
+
 /// [GAPI-35]: parts trimmed, repeated parts dropped.
 pub(crate) fn normalize_operations(meta: &mut ObjectMeta) {
     for key in [annotation::OPERATION, annotation::MAINTENANCE_OPERATION] {
@@ -136,11 +142,11 @@ pub(crate) fn shoot_bumps(new: &mut Shoot, old: &Shoot) -> bool {
         return false;
     };
     if last.state == "Failed" {
-        if value == op::RETRY {
+        let retries = value == op::RETRY;
+        if retries || split_operations(&value).is_empty() {
             remove_annotation(&mut new.metadata, annotation::OPERATION);
-            return true;
         }
-        return false;
+        return retries;
     }
     let operations = split_operations(&value);
     let mut bump = false;

@@ -319,6 +319,10 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
         Ok(errors)
     }
 
+    fn stores_made_labels(&self) -> bool {
+        true
+    }
+
     fn reads_status_alone(&self) -> bool {
         K::SPEC_FOR_STATUS.is_some()
     }

@@ -308,8 +308,21 @@ impl Scope {
         }
         let revision = found.revision.to_string();
         meta::set(object.read_part_mut(), "resourceVersion", Some(revision.into()));
+        let of_metadata = |object: &Draft| {
+            let mut errors = meta::validate(object.read_part(), meta::path_segment);
+            let of_change = meta::validate_update(object.read_part(), old.read_part());
+            // as upstream, which looks twice
+            if !self.definition.is_go_type() {
+                errors.extend_from_slice(&of_change);
+            }
+            errors.extend(of_change);
+            errors
+        };
         let mut of_part = ErrorList::new();
+        // what the strategy makes of a status is not looked at again
+        let mut checked = None;
         if status_update {
+            checked = strategy.stores_made_labels().then(|| of_metadata(&object));
             of_part = strategy.update_status(context, &mut object, old)?;
         } else {
             strategy.drop_disabled(&mut object, Some(old));
@@ -328,13 +341,7 @@ impl Scope {
                 bump_generation(&mut object, old, has_status);
             }
         }
-        let mut errors = meta::validate(object.read_part(), meta::path_segment);
-        let of_change = meta::validate_update(object.read_part(), old.read_part());
-        // as upstream, which looks twice
-        if !self.definition.is_go_type() {
-            errors.extend_from_slice(&of_change);
-        }
-        errors.extend(of_change);
+        let mut errors = checked.unwrap_or_else(|| of_metadata(&object));
         if strategy.validates_schema() {
             errors.extend(self.validate_schema(&object, Some(old), warnings));
         }

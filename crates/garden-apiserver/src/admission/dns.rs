@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::field::{Error, Path};
 use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::constants::{GARDEN_NAMESPACE, annotation, label, role};
@@ -98,6 +99,15 @@ fn misnamed(shoot: &Shoot, own: &str, project: &str, domain: &str) -> Option<Err
     why.map(|why| Error::invalid(&Path::new("spec.dns.domain"), own, why))
 }
 
+/// What stands for a shoot in its domain: its name, or something by chance where that is yet to be made.
+fn domain_label(shoot: &Shoot, chance: u64) -> String {
+    let stem = shoot.metadata.generate_name.as_deref().unwrap_or_default();
+    match shoot.own_name() {
+        "" if !stem.is_empty() => Chance::seeded(chance).name_suffix(stem.len() + 5),
+        name => name.to_owned(),
+    }
+}
+
 /// The shoot, if this plugin is asked about it.
 fn concerned(attributes: &Attributes<'_>) -> Option<Arc<Shoot>> {
     let asked = matches!(attributes.operation, Operation::Create | Operation::Update)
@@ -149,9 +159,9 @@ impl Admission for ShootDns {
             && let Some(domain) = domains.first()
             && let Some(project) = lookup::project_of(attributes.context.lister, attributes.namespace)
         {
-            // With generateName the machinery has completed the name by now, so the name itself is unique enough.
             let project = project.metadata.name.as_deref().unwrap_or_default();
-            shoot.spec.dns.get_or_insert_default().domain = Some(format!("{}.{project}.{domain}", shoot.own_name()));
+            let own = domain_label(&shoot, attributes.context.chance);
+            shoot.spec.dns.get_or_insert_default().domain = Some(format!("{own}.{project}.{domain}"));
         }
         if let Some(dns) = &mut shoot.spec.dns {
             let own = dns.domain.as_deref().unwrap_or_default();

@@ -7,6 +7,7 @@ use gardener_apis::core::v1beta1::*;
 use gardener_apis::security::v1alpha1::CredentialsBinding;
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
 use gardener_rules::quota;
+use gardener_schema::formats;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
@@ -130,6 +131,7 @@ fn taken(attributes: &Attributes<'_>, shoot: &Shoot) -> Result<quota::Amounts, A
 }
 
 fn lives_within(attributes: &Attributes<'_>, planned: &str, days: i32) -> Result<(), ApiError> {
+    formats::time(planned).map_err(ApiError::internal)?;
     let planned: Timestamp = planned.parse().map_err(ApiError::internal)?;
     let most = attributes
         .context

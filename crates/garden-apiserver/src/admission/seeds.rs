@@ -179,7 +179,7 @@ impl Admission for SeedMutator {
         let managed = lookup::get::<ManagedSeed>(lister, GARDEN_NAMESPACE, &name);
         if let Some(own) = managed.and_then(|managed| managed.spec.shoot) {
             let shoot = lookup::get::<Shoot>(lister, GARDEN_NAMESPACE, &own.name).ok_or_else(|| {
-                ApiError::internal(format!(
+                ApiError::unclassified(format!(
                     "failed to get shoot {} for managed seed {name:?}: shoot.core.gardener.cloud {:?} not found",
                     own.name, own.name
                 ))

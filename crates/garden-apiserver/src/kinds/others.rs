@@ -18,7 +18,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::gardenlet_configuration;
-use crate::generation::{annotation_of, becomes_true, content_changed, deletion_begins, operation_bumps};
+use crate::generation::{annotation_of, becomes_text_true, content_changed, deletion_begins, operation_bumps};
 use crate::kind::GardenKind;
 use crate::rows::{self, PENDING, age, ago, or, until};
 
@@ -113,7 +113,7 @@ impl GardenKind for Bastion {
         content_changed(self, old)
             || deletion_begins(self, old)
             || annotation_of(&self.metadata, annotation::OPERATION) == Some(operation::RECONCILE)
-            || becomes_true(self, old, annotation::CONFIRMATION_FORCE_DELETION)
+            || becomes_text_true(self, old, annotation::CONFIRMATION_FORCE_DELETION)
     }
     fn check(&self, _: &Context<'_>) -> ErrorList {
         validate_bastion(self)

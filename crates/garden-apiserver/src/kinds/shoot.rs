@@ -118,7 +118,7 @@ impl GardenKind for Shoot {
                     key.phase == "Prepared" && (!completes || key.auto_complete_after_prepared == Some(true))
                 })
         };
-        (migrated(self) && !migrated(old)) || (prepared(self, true) && !prepared(old, false))
+        migrated(self) || (prepared(self, true) && !prepared(old, false))
     }
 
     fn bumps(&mut self, old: &Self) -> bool {

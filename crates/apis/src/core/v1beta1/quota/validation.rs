@@ -3,9 +3,7 @@
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 
 use super::*;
-use crate::validation::{
-    go_kind, immutable_as, non_negative_quantity, object_meta, object_meta_update, reference_in_order,
-};
+use crate::validation::{go_kind, immutable_as, object_meta, object_meta_update, reference_in_order, resource_amount};
 
 const SCOPES: [(&str, &str); 3] = [
     ("core.gardener.cloud/v1beta1", "Project"),
@@ -58,7 +56,7 @@ pub fn validate_quota(quota: &Quota) -> ErrorList {
                 format!("{metric} is no supported quota metric"),
             ));
         }
-        errors.extend(non_negative_quantity(quantity, &at));
+        errors.extend(resource_amount(metric, quantity, &at));
     }
     errors
 }
@@ -79,6 +77,29 @@ pub fn validate_quota_update(new: &Quota, old: &Quota) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn val_q1_what_is_counted_is_whole() {
+        let metrics =
+            serde_json::json!({"pods": "1500m", "example.com/cards": "-1500m", "other": "1500m", "cpu": "1500m"});
+        let quota: Quota = serde_json::from_value(
+            serde_json::json!({"metadata": {"name": "q", "namespace": "garden-local"},
+            "spec": {"scope": {"apiVersion": "v1", "kind": "Secret"}, "metrics": metrics}}),
+        )
+        .unwrap();
+        let texts: Vec<String> = validate_quota(&quota).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "spec.metrics[pods]: Invalid value: \"1500m\": pods is no supported quota metric",
+                "spec.metrics[pods]: Invalid value: \"1500m\": must be an integer",
+                "spec.metrics[other]: Invalid value: \"1500m\": other is no supported quota metric",
+                "spec.metrics[example.com/cards]: Invalid value: \"-1500m\": example.com/cards is no supported quota metric",
+                "spec.metrics[example.com/cards]: Invalid value: \"-1500m\": must be greater than or equal to 0",
+                "spec.metrics[example.com/cards]: Invalid value: \"-1500m\": must be an integer",
+            ]
+        );
+    }
 
     #[test]
     fn val_q1_recorded_refusal() {

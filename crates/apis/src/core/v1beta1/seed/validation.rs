@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
-use gardener_apimachinery::quantity::Amount;
 use gardener_apimachinery::{meta, names};
 use ipnet::IpNet;
 
@@ -12,7 +11,7 @@ use crate::constants::operation;
 use crate::core::v1beta1::shoot::validation::spec_parts;
 use crate::validation::{
     Credentials, cidr, credentials_ref, family, go_json, go_members, immutable, invalid_each, ip_families,
-    non_negative_quantity, object_meta, object_meta_update, operation_annotation, overlap,
+    non_negative_quantity, object_meta, object_meta_update, operation_annotation, overlap, resource_amount,
 };
 
 const OPERATIONS: [&str; 4] = [
@@ -362,24 +361,6 @@ fn settings(settings: &SeedSettings, zones: &[String], path: &Path) -> ErrorList
             &autoscaler.feature_gates,
             &path.child("verticalPodAutoscaler.featureGates"),
         ));
-    }
-    errors
-}
-
-/// An amount of a resource of pods: not negative, and whole where the resource is counted.
-fn resource_amount(name: &str, quantity: &Quantity, path: &Path) -> ErrorList {
-    let mut errors = non_negative_quantity(quantity, path);
-    let counted = match name {
-        "pods" | "resourcequotas" | "services" | "replicationcontrollers" | "secrets" | "configmaps" => true,
-        "persistentvolumeclaims" | "services.nodeports" | "services.loadbalancers" => true,
-        _ => name.contains('/') && !name.contains("kubernetes.io/") && !name.starts_with("requests."),
-    };
-    let whole = quantity
-        .0
-        .parse::<Amount>()
-        .is_ok_and(|amount| amount.milli_value() % 1000 == 0);
-    if counted && errors.is_empty() && !whole {
-        errors.push(Error::invalid(path, quantity.0.as_str(), "must be an integer"));
     }
     errors
 }

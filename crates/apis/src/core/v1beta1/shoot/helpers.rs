@@ -187,11 +187,11 @@ impl ShootSpec {
                 },
                 name: reference.name.clone(),
             }),
-            (None, Some(name)) => Some(CloudProfileReference {
+            (None, Some(name)) if !name.is_empty() => Some(CloudProfileReference {
                 kind: "CloudProfile".into(),
                 name: name.clone(),
             }),
-            (None, None) => None,
+            _ => None,
         }
     }
 

@@ -309,6 +309,22 @@ pub fn go_quote(text: &str) -> String {
     quoted
 }
 
+/// JSON as Go writes it: `<`, `>` and `&` stand as escapes.
+pub fn go_escaped(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' => escaped.push_str("\\u003c"),
+            '>' => escaped.push_str("\\u003e"),
+            '&' => escaped.push_str("\\u0026"),
+            '\u{2028}' => escaped.push_str("\\u2028"),
+            '\u{2029}' => escaped.push_str("\\u2029"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
 /// A text in double quotes as Go's `time` writes it: byte by byte what is no printable ASCII.
 pub fn go_time_quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
@@ -353,7 +369,7 @@ fn shown(value: &Value) -> String {
         Value::String(text) => go_quote(text),
         Value::Null => "null".to_owned(),
         Value::Number(number) if number.is_f64() => go_float(number.as_f64().unwrap_or_default()),
-        other => other.to_string(),
+        other => go_escaped(&other.to_string()),
     }
 }
 
@@ -371,6 +387,10 @@ mod tests {
         assert_eq!(
             Error::invalid(&path, "a b", "bad").to_string(),
             "spec.workers[1].name: Invalid value: \"a b\": bad"
+        );
+        assert_eq!(
+            Error::invalid(&path, serde_json::json!({"a": "<b> & c"}), "bad").to_string(),
+            "spec.workers[1].name: Invalid value: {\"a\":\"\\u003cb\\u003e \\u0026 c\"}: bad"
         );
         assert_eq!(
             Error::not_supported(&path, "x", &["a", "b"]).to_string(),

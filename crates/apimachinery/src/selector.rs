@@ -338,7 +338,7 @@ pub fn unusable(selector: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Label
         let values = expression.values.as_deref().unwrap_or_default();
         let of_operator = match expression.operator.as_str() {
             "In" | "NotIn" if values.is_empty() => {
-                Some("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty".to_owned())
+                Some("values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty".to_owned())
             }
             "Exists" | "DoesNotExist" if !values.is_empty() => {
                 let shown: Vec<String> = values.iter().map(|value| go_quote(value)).collect();
@@ -490,7 +490,7 @@ mod tests {
         assert_eq!(expression("a", "", &[]), "\"\" is not a valid label selector operator");
         assert_eq!(
             expression("a", "NotIn", &[]),
-            "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"
+            "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"
         );
         assert_eq!(
             expression("a", "Exists", &["b", "c"]),

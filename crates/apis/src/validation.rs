@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde_json::Value;
 
-use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::field::{Error, ErrorList, Path, go_escaped};
 use gardener_apimachinery::quantity::Amount;
 use gardener_apimachinery::{meta, names};
 
@@ -32,17 +32,7 @@ pub fn shown<T: Serialize>(value: &T) -> Value {
 
 /// A value as Go writes it in JSON: `<`, `>` and `&` stand as escapes.
 pub fn go_json<T: Serialize>(value: &T) -> String {
-    let text = serde_json::to_string(value).unwrap_or_default();
-    let escapes = [
-        ('<', "\\u003c"),
-        ('>', "\\u003e"),
-        ('&', "\\u0026"),
-        ('\u{2028}', "\\u2028"),
-        ('\u{2029}', "\\u2029"),
-    ];
-    escapes
-        .iter()
-        .fold(text, |text, (plain, escape)| text.replace(*plain, escape))
+    go_escaped(&serde_json::to_string(value).unwrap_or_default())
 }
 
 /// A finding when a field has changed.
@@ -181,7 +171,7 @@ pub fn family(net: &IpNet) -> &'static str {
 
 /// A range must be canonical: no bits set beyond its prefix.
 pub fn canonical_cidr(net: &IpNet, text: &str, path: &Path) -> ErrorList {
-    if net.trunc().to_string() == text {
+    if net.trunc().addr() == net.addr() {
         ErrorList::new()
     } else {
         vec![Error::invalid(path, text, "must be valid canonical CIDR")]

@@ -46,6 +46,9 @@ pub fn plugins(configuration: &Configuration, features: &Features) -> Vec<Arc<dy
     let validator = shoot_validator::ShootValidator {
         features: features.clone(),
     };
+    let of_projects = namespaced_cloud_profiles::NamespacedCloudProfileValidator {
+        features: features.clone(),
+    };
     vec![
         Arc::new(references::ResourceReferenceManager),
         Arc::new(extensions::ExtensionValidator),
@@ -62,7 +65,7 @@ pub fn plugins(configuration: &Configuration, features: &Features) -> Vec<Arc<dy
         Arc::new(seeds::SeedValidator),
         Arc::new(seeds::SeedMutator),
         Arc::new(extensions::ControllerRegistrationResources),
-        Arc::new(namespaced_cloud_profiles::NamespacedCloudProfileValidator),
+        Arc::new(of_projects),
         Arc::new(projects::ProjectMutator),
         Arc::new(confirmation::DeletionConfirmation),
         Arc::new(confirmation::FinalizerRemoval),

@@ -82,7 +82,9 @@ impl Features {
 /// What a shoot has that is not switched on [VAL-P20], [VAL-A2]. What it had may stay.
 pub(crate) fn shoot(shoot: &Shoot, old: Option<&Shoot>, features: &Features) -> ErrorList {
     let mut errors = ErrorList::new();
-    if !features.has(Feature::InPlaceNodeUpdates) {
+    // a shoot that gets its first pools is refused for that
+    let stays_so = old.is_none_or(|old| old.is_workerless() == shoot.is_workerless());
+    if !features.has(Feature::InPlaceNodeUpdates) && stays_so {
         let is_there = |worker: &Worker| {
             let mut workers = old.into_iter().flat_map(|old| &old.spec.provider.workers);
             workers.any(|own| own.name == worker.name)

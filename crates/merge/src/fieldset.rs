@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
 
+use gardener_apimachinery::field::go_escaped;
 use serde_json::{Map, Number, Value};
 
 /// How deep sets may nest when they are read; deeper ones are malformed.
@@ -59,8 +60,8 @@ impl PathElement {
     fn serialize(&self) -> String {
         match self {
             Self::Field(name) => ["f:", name].concat(),
-            Self::Key(json) => ["k:", json].concat(),
-            Self::Value(json) => ["v:", json].concat(),
+            Self::Key(json) => ["k:", &go_escaped(json)].concat(),
+            Self::Value(json) => ["v:", &go_escaped(json)].concat(),
             Self::Index(index) => format!("i:{index}"),
         }
     }
@@ -395,6 +396,13 @@ mod tests {
             ]
         );
         assert_eq!(read.len(), 7);
+        // As Go writes JSON.
+        let odd = json!({"f:a": {"v:\"a\\u003cb\\u003e\"": {}, "k:{\"a\":\"\\u0026\"}": {}}});
+        assert_eq!(set(odd.clone()).into_fields_v1(), odd);
+        assert_eq!(
+            set(json!({"f:a": {"v:\"a<b>\"": {}, "k:{\"a\":\"&\"}": {}}})).into_fields_v1(),
+            odd
+        );
         // Keys are canonical however they are written.
         let other = set(json!({"f:a": {"k:{\"b\": 1.0, \"a\":2}": {}}}));
         assert_eq!(other.into_fields_v1(), json!({"f:a": {"k:{\"a\":2,\"b\":1}": {}}}));

@@ -277,7 +277,7 @@ impl Schema {
     ) -> Result<(), DecodeError> {
         match (self.kind(), value) {
             (_, Value::Null) => return Ok(()),
-            (Kind::Object, value) if self.is_flavor() => return decode_flavor(value, kind, place),
+            (Kind::Object, value) if self.is_flavor() => return decode_flavor(value, order, kind, place),
             (Kind::Object, Value::Object(members)) => return self.decode_members((members, order), kind, place, first),
             (Kind::Array, Value::Array(elements)) => {
                 let Some(items) = self.items() else { return Ok(()) };
@@ -453,11 +453,20 @@ fn decode_bytes(text: &str) -> Result<(), DecodeError> {
 }
 
 /// Decodes capabilities: a map of lists of texts.
-fn decode_flavor(flavor: &Value, kind: &str, place: Option<&Place<'_>>) -> Result<(), DecodeError> {
+fn decode_flavor(
+    flavor: &Value,
+    order: Option<&Order>,
+    kind: &str,
+    place: Option<&Place<'_>>,
+) -> Result<(), DecodeError> {
     let Value::Object(capabilities) = flavor else {
         return Err(misfit(type_of(flavor), CAPABILITIES, kind, place));
     };
-    for values in capabilities.values() {
+    let told: Vec<&Value> = match order {
+        Some(Order::Members(told)) => told.iter().filter_map(|(name, _)| capabilities.get(name)).collect(),
+        _ => capabilities.values().collect(),
+    };
+    for values in told {
         match values {
             Value::Null => {}
             Value::Array(values) => {

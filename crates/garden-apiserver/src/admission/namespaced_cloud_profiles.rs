@@ -8,13 +8,16 @@ use gardener_apis::core::v1beta1::*;
 use gardener_apiserver::definition::{Admission, Attributes};
 use gardener_rules::cloud_profiles::{in_form_of, merged, uses_namespaced};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use k8s_openapi::jiff::Timestamp;
 
 use super::{errors_occurred, typed, typed_old};
+use crate::features::Features;
 use crate::lookup;
 
 /// [ADM-57].
-pub(super) struct NamespacedCloudProfileValidator;
+pub(super) struct NamespacedCloudProfileValidator {
+    /// What is switched on.
+    pub(super) features: Features,
+}
 
 #[async_trait]
 impl Admission for NamespacedCloudProfileValidator {
@@ -49,7 +52,7 @@ impl Admission for NamespacedCloudProfileValidator {
             profile: &profile,
             old: old.as_ref(),
             parent: &parent.spec,
-            now: attributes.context.now,
+            rules: self.features.profile_rules(attributes.context.now),
         };
         check.kubernetes().map_err(ApiError::unclassified)?;
         let errors = check.images();
@@ -57,7 +60,7 @@ impl Admission for NamespacedCloudProfileValidator {
             return Err(ApiError::unclassified(field::aggregate(&errors)));
         }
         let whole = merged(&parent.spec, &profile.spec);
-        let errors = validate_merged_cloud_profile(&whole, check.rules(), &Path::new("status.cloudProfileSpec"));
+        let errors = validate_merged_cloud_profile(&whole, check.rules, &Path::new("status.cloudProfileSpec"));
         if errors.is_empty() {
             return Ok(());
         }
@@ -73,7 +76,7 @@ struct Check<'a> {
     profile: &'a NamespacedCloudProfile,
     old: Option<&'a NamespacedCloudProfile>,
     parent: &'a CloudProfileSpec,
-    now: Timestamp,
+    rules: ProfileRules,
 }
 
 fn image<'i>(images: &'i [MachineImage], name: &str) -> Option<&'i MachineImage> {
@@ -85,15 +88,6 @@ fn image_version<'i>(images: &'i [MachineImage], name: &str, version: &str) -> O
 }
 
 impl Check<'_> {
-    /// Here features are no question: what is off was refused when the profile, and its parent, were validated.
-    fn rules(&self) -> ProfileRules {
-        ProfileRules {
-            now: self.now,
-            lifecycles: true,
-            capabilities: true,
-        }
-    }
-
     /// Whether a date is over that was not there before. Creation drops such entries [GAPI-39].
     fn moves_back(&self, stage: Stage, date: Option<&Time>, before: Option<Option<&Time>>) -> bool {
         self.old.is_some() && stage == Stage::Expired && before != Some(date)
@@ -117,7 +111,7 @@ impl Check<'_> {
                 .map(|old| old.status.cloud_profile_spec.kubernetes.versions.as_slice());
             let before = before.unwrap_or_default().iter().find(|known| is_there(known));
             let before = before.map(|known| known.expiration_date.as_ref());
-            if self.moves_back(own.stage(self.now), own.expiration_date.as_ref(), before) {
+            if self.moves_back(own.stage(self.rules.now), own.expiration_date.as_ref(), before) {
                 return Err(format!("expiration date for version {version:?} is in the past"));
             }
         }
@@ -143,7 +137,7 @@ impl Check<'_> {
             }
             if of_parent.is_none() {
                 errors.extend(validate_additional_image(own, &defined, &path));
-                errors.extend(validate_image_details(own, &defined, self.rules(), &path));
+                errors.extend(validate_image_details(own, &defined, self.rules, &path));
                 continue;
             }
             for (j, version) in own.versions.iter().enumerate() {
@@ -194,7 +188,7 @@ impl Check<'_> {
             .map(|old| old.status.cloud_profile_spec.machine_images.as_slice());
         let merged = image_version(status.unwrap_or_default(), name, &version.version);
         let merged = merged.map(|known| known.expiration_date.as_ref());
-        if self.moves_back(version.stage(self.now), version.expiration_date.as_ref(), merged) {
+        if self.moves_back(version.stage(self.rules.now), version.expiration_date.as_ref(), merged) {
             let shown = gardener_apis::validation::shown(&version.expiration_date);
             let why = format!("expiration date for version {:?} is in the past", version.version);
             errors.push(Error::invalid(&date, shown, why));

@@ -210,8 +210,11 @@ impl Admission for ShootResourceReservation {
             put(attributes, shoot);
             return Ok(());
         }
-        let reference = shoot.spec.cloud_profile_reference();
-        let profile = lookup::cloud_profile(attributes.context.lister, attributes.namespace, reference.as_ref())
+        let Some(reference) = shoot.spec.cloud_profile_reference() else {
+            // the validation says what is missing
+            return Ok(());
+        };
+        let profile = lookup::cloud_profile(attributes.context.lister, attributes.namespace, Some(&reference))
             .map_err(ApiError::internal)?;
         let mut errors = Vec::new();
         for (i, worker) in shoot.spec.provider.workers.iter_mut().enumerate() {

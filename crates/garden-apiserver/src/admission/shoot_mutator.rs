@@ -32,10 +32,13 @@ impl Admission for ShootMutator {
         }
         match attributes.subresource {
             "" | "binding" => complete(attributes),
-            // of what it does to a status only what is kept
             "status" => {
-                rotate_through_status(attributes);
-                Ok(())
+                // a specification that comes as it is stored is fine; of what is done with it only the annotation is kept
+                if tells_no_other_spec(attributes) {
+                    rotate_through_status(attributes);
+                    return Ok(());
+                }
+                complete(attributes)
             }
             _ => Ok(()),
         }
@@ -48,6 +51,14 @@ const ROTATIONS: [&str; 3] = [
     operation::ROTATE_CREDENTIALS_START,
     operation::ROTATE_CREDENTIALS_START_WITHOUT_WORKERS_ROLLOUT,
 ];
+
+/// Whether a change of a status has the specification that is stored.
+fn tells_no_other_spec(attributes: &Attributes<'_>) -> bool {
+    let (Some(object), Some(old)) = (&attributes.object, attributes.old) else {
+        return true;
+    };
+    object.is_read_in_part() || object.get("spec") == old.get("spec")
+}
 
 /// A change of a status keeps the tasks that it is given [ADM-20].
 fn rotate_through_status(attributes: &mut Attributes<'_>) {

@@ -360,6 +360,14 @@ async fn gapi_36_38_a_status_changes_labels_and_generation_but_no_specification(
     let succeeded = change(json!({"status": {"lastOperation": {"state": "Succeeded", "progress": 100}}}));
     let migrated = own.update(place, "status", succeeded).await.unwrap();
     assert_eq!(migrated["metadata"]["generation"], 4);
+    // as with upstream each write of such a status does so
+    let mut away = own.stored("core.gardener.cloud", "shoots", "garden-dev", "one");
+    merge(&mut away, json!({"status": {"lastOperation": {"state": "Succeeded"}}}));
+    let mut gone = garden(named.clone()).await;
+    gone.put("core.gardener.cloud", "shoots", away);
+    let again = change(json!({"status": {"technicalID": "t"}}));
+    let again = gone.update(place, "status", again).await.unwrap();
+    assert_eq!(again["metadata"]["generation"], 4);
     // labels that follow from the specification cannot be taken away, and come when they are not there yet, [ADM-33]
     let none = || change(json!({"metadata": {"labels": null}, "status": {"technicalID": "t"}}));
     let kept = own.update(place, "status", none()).await.unwrap();
@@ -527,6 +535,44 @@ async fn adm_29g_credentials_change_by_their_readers_only() {
         403,
         "the previously referenced Secret \"garden-dev/key\"",
     );
+}
+
+/// What the plugin that completes shoots finds is told together, and by what was asked for.
+#[tokio::test]
+async fn adm_23_25_all_that_cannot_be_completed_is_told() {
+    let mut garden = garden().await;
+    let mut pools = shoot(json!({"spec": {"kubernetes": {"version": "1.9"}}}));
+    let pool = |name: &str, machine: Value| {
+        let mut pool = pools["spec"]["provider"]["workers"][0].clone();
+        merge(&mut pool, json!({"name": name, "machine": machine}));
+        pool
+    };
+    let workers = json!([
+        pool("a", json!({"image": {"name": "none"}})),
+        pool("b", json!({"image": {"name": "linux", "version": "7"}})),
+        pool("c", json!({"image": null, "type": "unlisted", "architecture": "riscv"})),
+    ]);
+    pools["spec"]["provider"]["workers"] = workers;
+    let why = [
+        "[spec.kubernetes.version: Invalid value: \"1.9\": couldn't find a suitable version for 1.9. Suitable versions have a non-expired expiration date and are no 'preview' versions. 'Preview'-classified versions have to be selected explicitly",
+        "spec.provider.workers[0]: Invalid value: \"none\": image is not supported",
+        "spec.provider.workers[1]: Invalid value: \"linux@7\": failed to determine latest machine image from cloud profile: unable to determine latest expirable version",
+        "spec.provider.workers[2]: Invalid value: \"\": no valid machine image found that supports architecture `riscv`]",
+    ];
+    refused(garden.create(pools).await, 403, &why.join(", "));
+}
+
+/// A status may ask for a rotation that goes on, whose tasks stay with the object [ADM-20], [ADM-26].
+#[tokio::test]
+async fn adm_20_26_a_status_keeps_the_tasks_of_rotations() {
+    let mut garden = garden().await;
+    let rotates = json!({"metadata": {"annotations": {"gardener.cloud/operation": "rotate-ssh-keypair"}}});
+    garden.put("core.gardener.cloud", "shoots", shoot(rotates));
+    let place = ("Shoot", "garden-dev", "one");
+    let told = change(json!({"status": {"technicalID": "t"}}));
+    let told = garden.update(place, "status", told).await.unwrap();
+    let tasks = &told["metadata"]["annotations"]["shoot.gardener.cloud/tasks"];
+    assert_eq!(*tasks, "deployInfrastructure");
 }
 
 #[tokio::test]
@@ -922,7 +968,7 @@ async fn w48_adm_50_to_56_references() {
     refused(
         garden.create(binding(json!({}))).await,
         403,
-        "CredentialsBinding cannot reference a Secret you are not allowed to read",
+        "is forbidden:  cannot reference a Secret you are not allowed to read",
     );
     garden.forbidden = Vec::new();
     let server = |more: Value| change(json!({"spec": {"kubernetes": {"kubeAPIServer": more}}}));

@@ -98,9 +98,10 @@ async fn check(
     };
     let credentials = binding.credentials;
     if !may_read(credentials.group, credentials.resource, binding.namespace, binding.name) {
+        // upstream names the kind of its internal object, which has none
         return Err(attributes.forbidden(&format!(
-            "{} cannot reference a {} you are not allowed to read",
-            binding.kind, credentials.kind
+            " cannot reference a {} you are not allowed to read",
+            credentials.kind
         )));
     }
     exists(attributes, credentials, binding.namespace, binding.name)?;
@@ -121,10 +122,7 @@ async fn check(
     for reference in binding.quotas {
         let (namespace, name) = (text(&reference.namespace), text(&reference.name));
         if !may_read(CORE, "quotas", namespace, name) {
-            return Err(attributes.forbidden(&format!(
-                "{} cannot reference a quota you are not allowed to read",
-                binding.kind
-            )));
+            return Err(attributes.forbidden(" cannot reference a quota you are not allowed to read"));
         }
         let quota = lookup::get::<Quota>(context.lister, namespace, name)
             .ok_or_else(|| attributes.forbidden(&format!("quota.core.gardener.cloud {name:?} not found")))?;

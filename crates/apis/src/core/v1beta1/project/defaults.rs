@@ -33,7 +33,10 @@ pub fn default_project(project: &mut Project) {
             member.role = "viewer".into();
         }
         let roles = member.all_roles();
-        member.set_roles(roles);
+        // a first role that is told twice stays so, for the validation to tell
+        if roles.iter().skip(1).all(|role| Some(role) != roles.first()) {
+            member.set_roles(roles);
+        }
     }
     if spec.namespace.as_deref() == Some(GARDEN_NAMESPACE) {
         let tolerations = spec.tolerations.get_or_insert_default();

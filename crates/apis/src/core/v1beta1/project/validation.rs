@@ -382,6 +382,24 @@ mod tests {
     }
 
     #[test]
+    fn val_pr5_a_role_is_told_once() {
+        let members = serde_json::json!([{"kind": "User", "name": "a", "roles": ["uam", "uam"]},
+            {"kind": "User", "name": "b", "role": "uam", "roles": ["uam"]}, {"kind": "User", "name": "c", "roles": ["uam", "viewer", "viewer"]}]);
+        let project = project(serde_json::json!({"metadata": {"name": "a"}, "spec": {"members": members}}));
+        let texts: Vec<String> = validate_project(&project, None)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            texts,
+            [
+                "spec.members[0].roles[1]: Duplicate value: \"uam\"",
+                "spec.members[2].roles[2]: Duplicate value: \"viewer\""
+            ]
+        );
+    }
+
+    #[test]
     fn val_pr_changes() {
         let old = project(
             serde_json::json!({"metadata": {"name": "a"}, "spec": {"namespace": "garden-a", "owner": {"kind": "User", "name": "o"}}}),

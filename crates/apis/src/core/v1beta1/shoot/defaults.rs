@@ -165,15 +165,17 @@ fn default_kube_api_server(config: &mut KubeAPIServerConfig, has_workers: bool) 
 /// The defaults of what only shoots with nodes have, [DEF-10] – [DEF-17].
 fn default_node_components(spec: &mut ShootSpec) {
     let max_pods = spec.max_pods();
-    let families: Vec<String> = spec.ip_families().into_iter().map(str::to_owned).collect();
-    let has = |family: &str| families.iter().any(|f| f == family);
+    let families = spec.ip_families();
+    let is_single = |family: &str| matches!(families.as_slice(), [only] if *only == family);
+    let is_dual = families.contains(&"IPv4") && families.contains(&"IPv6");
+    let (is_four, is_six) = (is_single("IPv4"), is_single("IPv6"));
     let controller_manager = spec.kubernetes.kube_controller_manager.get_or_insert_default();
-    if has("IPv4") {
+    if is_four || is_dual {
         default(&mut controller_manager.node_cidr_mask_size, mask_for(max_pods));
-        if has("IPv6") {
+        if is_dual {
             default(&mut controller_manager.node_cidr_mask_size_i_pv6, 64);
         }
-    } else if has("IPv6") && controller_manager.node_cidr_mask_size_i_pv6.is_none() {
+    } else if is_six && controller_manager.node_cidr_mask_size_i_pv6.is_none() {
         default(&mut controller_manager.node_cidr_mask_size, 64);
     }
     default(&mut controller_manager.node_monitor_grace_period, seconds(40));
@@ -207,7 +209,11 @@ fn default_kubelet_swap(kubelet: &mut KubeletConfig) {
 
 /// The mask that leaves each node twice its pods in addresses, [DEF-10].
 fn mask_for(max_pods: i32) -> i32 {
-    let addresses = u64::try_from(max_pods.max(1)).unwrap_or(1).saturating_mul(2);
+    let addresses = match u64::try_from(max_pods) {
+        Ok(pods) if pods > 0 => pods.saturating_mul(2),
+        // what Go makes of the logarithm of such a number; it is refused
+        _ => return 32i32.wrapping_sub(i32::MIN),
+    };
     let bits = i32::try_from(addresses.next_power_of_two().trailing_zeros()).unwrap_or(32);
     32 - bits
 }
@@ -406,6 +412,27 @@ mod tests {
 
     fn shoot(value: serde_json::Value) -> Shoot {
         serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn def_10_masks_are_for_stacks_that_are_known() {
+        let masks = |families: serde_json::Value, max_pods: i32| {
+            let spec = serde_json::json!({"provider": {"workers": [{"name": "w"}]}, "networking": {"ipFamilies": families},
+                "kubernetes": {"kubelet": {"maxPods": max_pods}}});
+            let mut shoot: Shoot =
+                serde_json::from_value(serde_json::json!({"metadata": {"name": "a"}, "spec": spec})).unwrap();
+            default_shoot(&mut shoot, 0);
+            let manager = shoot.spec.kubernetes.kube_controller_manager.unwrap();
+            (manager.node_cidr_mask_size, manager.node_cidr_mask_size_i_pv6)
+        };
+        let json = |families: &[&str]| serde_json::json!(families);
+        assert_eq!(masks(json(&["IPv4"]), 110), (Some(24), None));
+        assert_eq!(masks(json(&["IPv6"]), 110), (Some(64), None));
+        assert_eq!(masks(json(&["IPv6", "IPv4"]), 110), (Some(24), Some(64)));
+        assert_eq!(masks(json(&["IPv6", "IPv6"]), 110), (None, None));
+        assert_eq!(masks(json(&["IPv4", "other"]), 110), (None, None));
+        // as Go computes it
+        assert_eq!(masks(json(&["IPv4"]), 0), (Some(-2_147_483_616), None));
     }
 
     #[test]

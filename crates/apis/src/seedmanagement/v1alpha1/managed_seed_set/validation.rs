@@ -27,6 +27,12 @@ pub fn default_managed_seed_set(set: &mut ManagedSeedSet) {
         rolling.partition.get_or_insert(0);
     }
     spec.revision_history_limit.get_or_insert(10);
+    // upstream's internal type has no image without a version
+    for worker in &mut spec.shoot_template.spec.provider.workers {
+        if let Some(image) = &mut worker.machine.image {
+            image.version.get_or_insert_default();
+        }
+    }
     if let Some(deployment) = &mut spec.template.spec.gardenlet.deployment {
         default_gardenlet_deployment(deployment);
     }

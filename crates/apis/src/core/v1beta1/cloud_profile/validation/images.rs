@@ -159,9 +159,9 @@ fn image_version(
     if let Some(constraint) = &version.kubelet_version_constraint
         && let Err(why) = versions::Constraint::parse(constraint)
     {
-        errors.push(Error::invalid(
+        errors.push(Error::literal(
             &path.child("kubeletVersionConstraint"),
-            constraint.as_str(),
+            go_json(constraint),
             format!("cannot parse the kubeletVersionConstraint: {why}"),
         ));
     }

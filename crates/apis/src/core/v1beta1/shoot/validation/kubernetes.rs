@@ -642,7 +642,8 @@ pub(super) fn mask_fits_pods(spec: &ShootSpec) -> Option<Error> {
         .unwrap_or(0)
         .max(0);
     let most = if most == 0 { 110 } else { most };
-    let free: i64 = match i64::from(bits) - i64::from(mask) {
+    // as with upstream, whose numbers run over here
+    let free: i64 = match i32::wrapping_sub(bits, mask) {
         // more than any number of pods
         62.. => return None,
         free => 1i64.checked_shl(u32::try_from(free).unwrap_or(0)).unwrap_or(1) - 2,
@@ -884,9 +885,10 @@ pub(crate) fn vpa_max_allowed(
 
 /// The gates of the vertical pod autoscaler; also for seeds, [VAL-SD12].
 pub(crate) fn vpa_feature_gates(gates: &BTreeMap<String, bool>, path: &Path) -> ErrorList {
-    gates
-        .keys()
-        .filter(|gate| !matches!(gate.as_str(), "CPUStartupBoost" | "InPlace" | "PerVPAConfig"))
+    let is_unknown = |gate: &&String| !matches!(gate.as_str(), "CPUStartupBoost" | "InPlace" | "PerVPAConfig");
+    // upstream tells one of them
+    let unknown = gates.keys().find(is_unknown).into_iter();
+    unknown
         .map(|gate| Error::invalid(&path.child(gate), gate.as_str(), "unknown feature gate"))
         .collect()
 }

@@ -161,6 +161,8 @@ fn credentials(provider: &DNSProvider, version: &str, path: &Path) -> ErrorList 
     let at = path.child("secretName");
     let name = provider.secret_name.as_deref();
     let is_over = versions::at_least(version, 35);
+    // of what is no version neither is true
+    let is_not_over = !is_over && versions::parse(version).is_some();
     if name.is_some() && is_over {
         errors.push(Error::forbidden(
             &at,
@@ -168,7 +170,7 @@ fn credentials(provider: &DNSProvider, version: &str, path: &Path) -> ErrorList 
         ));
     }
     let Some(reference) = &provider.credentials_ref else {
-        if name.is_some() && !is_over {
+        if name.is_some() && is_not_over {
             errors.push(Error::forbidden(
                 &at,
                 "must not be set when `credentialsRef` is not set",
@@ -189,7 +191,7 @@ fn credentials(provider: &DNSProvider, version: &str, path: &Path) -> ErrorList 
         &path.child("credentialsRef"),
     ));
     if reference.api_version.as_deref() == Some("v1") && reference.kind == "Secret" {
-        if !is_over && name != Some(reference.name.as_str()) {
+        if is_not_over && name != Some(reference.name.as_str()) {
             errors.push(Error::forbidden(
                 &at,
                 "must refer to the same secret as `credentialsRef`",

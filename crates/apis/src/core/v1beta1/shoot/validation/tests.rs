@@ -734,6 +734,24 @@ fn val_u21_status() {
 }
 
 #[test]
+fn val_u21_networks_in_use() {
+    let status = |networking: serde_json::Value| -> Shoot {
+        let status = serde_json::json!({"networking": networking});
+        serde_json::from_value(serde_json::json!({"metadata": {"name": "a"}, "status": status})).unwrap()
+    };
+    let networking = serde_json::json!({"egressCIDRs": ["x", "10.0.0.1/8"], "services": ["10.1.0.0/16"], "nodes": ["10.2.0.1/16", "FD00::/64"]});
+    let found = super::validate_shoot_status_update(&status(networking), &status(serde_json::json!({})));
+    assert_eq!(
+        texts(&found),
+        [
+            "status.networking.nodes[0]: Invalid value: \"10.2.0.1/16\": must be valid canonical CIDR",
+            "status.networking.egressCIDRs[0]: Invalid value: \"x\": invalid CIDR address: x",
+            "status.networking.egressCIDRs[1]: Invalid value: \"10.0.0.1/8\": must be valid canonical CIDR",
+        ]
+    );
+}
+
+#[test]
 fn val_u21_advertised_urls() {
     let status = |addresses: serde_json::Value| -> Shoot {
         serde_json::from_value(

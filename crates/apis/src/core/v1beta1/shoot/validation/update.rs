@@ -11,7 +11,7 @@ use super::operations::is_ready;
 use super::spec::cloud_profile;
 use super::{OPERATION, Phases, encrypted_in_spec, encrypted_in_status, encryption_provider_in_status, normalized};
 use crate::constants::{DEFAULT_SCHEDULER_NAME, annotation, operation};
-use crate::validation::{IMMUTABLE, cidr, family, go_json, go_members, immutable, requested_changes};
+use crate::validation::{IMMUTABLE, canonical_cidr, cidr, go_json, go_members, immutable, requested_changes};
 use crate::versions;
 
 /// Error codes that allow giving up a shoot, [VAL-U19].
@@ -667,16 +667,17 @@ pub(super) fn status_update(new: &ShootStatus, old: &ShootStatus) -> ErrorList {
     }
     if let Some(networking) = &new.networking {
         for (name, ranges) in [
+            ("nodes", &networking.nodes),
             ("pods", &networking.pods),
             ("services", &networking.services),
-            ("nodes", &networking.nodes),
+            ("egressCIDRs", &networking.egress_cidrs),
         ] {
             let at = path.child("networking").child(name);
-            let mut families: Vec<&str> = Vec::new();
             for (i, range) in ranges.iter().enumerate() {
-                match cidr(range, &at.index(i)) {
+                let at = at.index(i);
+                match cidr(range, &at) {
                     Err(error) => errors.push(error),
-                    Ok(net) => families.push(family(&net)),
+                    Ok(net) => errors.extend(canonical_cidr(&net, range, &at)),
                 }
             }
         }

@@ -12,7 +12,7 @@ use super::super::{MachineControllerManagerSettings, ShootSpec, Worker};
 use super::{control_planes, kubelet, workerless};
 use crate::Duration;
 use crate::constants::TAINT_CRITICAL_COMPONENTS_NOT_READY;
-use crate::validation::{ca_bundle, go_struct, invalid_each, is_volume_size, non_negative, shown};
+use crate::validation::{ca_bundle, go_json, go_struct, invalid_each, is_volume_size, non_negative, shown};
 use crate::versions;
 
 /// The longest name of a pool and of a data volume, in bytes.
@@ -393,9 +393,9 @@ fn volumes(worker: &Worker, path: &Path) -> ErrorList {
     if let Some(name) = &worker.kubelet_data_volume_name
         && !worker.data_volumes.iter().any(|volume| volume.name == *name)
     {
-        errors.push(Error::invalid(
+        errors.push(Error::literal(
             &path.child("kubeletDataVolumeName"),
-            name.as_str(),
+            go_json(name),
             format!("KubeletDataVolumeName refers to unrecognized data volume {name}"),
         ));
     }
@@ -470,6 +470,9 @@ fn taint_as_go(taint: &Taint) -> String {
         members.push(("value", text(value)));
     }
     members.push(("effect", text(&taint.effect)));
+    if let Some(added) = &taint.time_added {
+        members.push(("timeAdded", crate::validation::shown(added)));
+    }
     go_struct(&members)
 }
 

@@ -192,9 +192,6 @@ impl<'a> Reader<'a> {
             node.kind = Kind::Quantity;
             node.constraints = None;
             node.preserve_unknown = false;
-        } else if name.ends_with(".core.v1beta1.DNSExposure") {
-            // a struct without members
-            node.preserve_unknown = false;
         } else if name.ends_with(".meta.v1.Duration") {
             node.format = Some("go-duration".into());
         } else if name.ends_with(".meta.v1.Time") {

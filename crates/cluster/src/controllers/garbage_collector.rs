@@ -7,7 +7,7 @@ use gardener_apiserver::definition::{Definition, Lister};
 use gardener_controller::{Action, Queue};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use parking_lot::Mutex;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::any;
 use crate::Role;
@@ -18,8 +18,8 @@ use crate::topics::{Ownership, Place, Told, ownership};
 mod decide;
 mod graph;
 
-use decide::{Decision, FOREGROUND, ORPHAN, Owner, decide};
-use graph::Graph;
+use decide::{Decision, FOREGROUND, ORPHAN, Owner, decide, unblocked};
+use graph::{Dependent, Graph};
 
 pub(super) fn start(environment: &Arc<Environment>) {
     let queue: Queue<Place> = Queue::new();
@@ -93,11 +93,10 @@ fn definition_of(cluster: &LogicalCluster, owner: &OwnerReference) -> Option<Arc
 
 fn look_up(cluster: &LogicalCluster, place: &Place, reference: &OwnerReference) -> Owner {
     let Some(definition) = definition_of(cluster, reference) else {
-        // its kind is not served now: nobody can say that it is gone
-        return Owner::Solid;
+        return Owner::Unknown;
     };
     if definition.namespaced && place.namespace.is_empty() {
-        return Owner::Solid;
+        return Owner::Unknown;
     }
     let namespace = if definition.namespaced {
         place.namespace.as_ref()
@@ -122,147 +121,146 @@ fn look_up(cluster: &LogicalCluster, place: &Place, reference: &OwnerReference) 
     }
 }
 
+/// An object as it is now, and what is known of it.
+struct Live {
+    place: Place,
+    object: Ownership,
+    definition: Arc<Definition>,
+    dependents: Vec<Dependent>,
+}
+
+impl Live {
+    fn of(
+        environment: &Environment,
+        graph: &Mutex<Graph>,
+        cluster: &Arc<LogicalCluster>,
+        place: &Place,
+    ) -> Option<Self> {
+        let (group, resource) = place.resource();
+        let (object, definition) = (read(environment, place)?, cluster.find(group, resource)?);
+        let dependents = graph.lock().dependents(&place.cluster, &object.uid);
+        Some(Self {
+            place: place.clone(),
+            object,
+            definition,
+            dependents,
+        })
+    }
+
+    fn decide(&self, cluster: &LogicalCluster) -> Decision {
+        let references = self.object.owner_references.iter();
+        let owners: Vec<Owner> = references
+            .map(|reference| look_up(cluster, &self.place, reference))
+            .collect();
+        decide(&self.object, &owners, &self.dependents)
+    }
+
+    /// Deletes the object or takes owners from it, if that is decided.
+    async fn collect(&self, environment: &Environment, decision: Decision) -> Result<(), Error> {
+        match decision {
+            Decision::Delete { policy } => self.delete(environment, policy).await,
+            Decision::SetOwners(owners) => self.set_owners(environment, &owners).await,
+            Decision::DeleteWithDependents => {
+                let in_circle = self.dependents.iter().any(|dependent| {
+                    let live = read(environment, &dependent.place);
+                    live.is_some_and(|live| {
+                        live.deletion_timestamp.is_some() && live.finalizers.iter().any(|own| own == FOREGROUND)
+                    })
+                });
+                match unblocked(&self.object.owner_references).filter(|_| in_circle) {
+                    // the change brings it back here
+                    Some(owners) => self.set_owners(environment, &owners).await,
+                    None => self.delete(environment, "Foreground").await,
+                }
+            }
+            Decision::Nothing | Decision::DeleteDependents | Decision::Orphan | Decision::DropForeground => Ok(()),
+        }
+    }
+
+    /// Deletes the object, if its owners are still those of which was decided.
+    async fn delete(&self, environment: &Environment, policy: &str) -> Result<(), Error> {
+        let Self { place, object, .. } = self;
+        let send = async |preconditions: Value| {
+            let options = json!({
+                "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy, "preconditions": preconditions,
+            });
+            let (cluster, namespace, name) = (&place.cluster, &place.namespace, &place.name);
+            any::delete(environment, cluster, &self.definition, namespace, name, &options).await
+        };
+        let of_revision = json!({"uid": object.uid, "resourceVersion": object.resource_version});
+        let deleted = match send(of_revision).await {
+            // other changes do not keep it
+            Err(error) if error.is_outdated() => match read(environment, place) {
+                Some(live) if live.uid == object.uid && live.owner_references == object.owner_references => {
+                    send(json!({"uid": object.uid})).await
+                }
+                Some(live) if live.uid == object.uid => Err(error),
+                _ => Ok(()),
+            },
+            other => other,
+        };
+        match deleted {
+            Err(error) if error.is_outdated() && read(environment, place).is_none() => Ok(()),
+            other => other,
+        }
+    }
+
+    async fn set_owners(&self, environment: &Environment, owners: &[OwnerReference]) -> Result<(), Error> {
+        let owners = if owners.is_empty() { json!(null) } else { json!(owners) };
+        self.merge(environment, "ownerReferences", owners).await
+    }
+
+    async fn drop_finalizer(&self, environment: &Environment, finalizer: &str) -> Result<(), Error> {
+        let own = self.object.finalizers.iter();
+        let left: Vec<&String> = own.filter(|own| *own != finalizer).collect();
+        let left = if left.is_empty() { json!(null) } else { json!(left) };
+        self.merge(environment, "finalizers", left).await
+    }
+
+    /// Sets a list of the metadata, if the object is still as it was.
+    async fn merge(&self, environment: &Environment, list: &str, value: Value) -> Result<(), Error> {
+        let Self { place, object, .. } = self;
+        let patch = json!({"metadata": {
+            "uid": object.uid, "resourceVersion": object.resource_version, list: value,
+        }});
+        let (cluster, namespace, name) = (&place.cluster, &place.namespace, &place.name);
+        any::merge(environment, cluster, &self.definition, namespace, name, &patch).await
+    }
+}
+
 async fn reconcile(environment: Arc<Environment>, graph: Arc<Mutex<Graph>>, place: Place) -> Result<Action, Error> {
     let Some((cluster, _)) = environment.config.server.cluster(&place.cluster) else {
         return Ok(Action::Done);
     };
-    let (group, resource) = place.resource();
-    let (Some(object), Some(definition)) = (read(&environment, &place), cluster.find(group, resource)) else {
+    let Some(live) = Live::of(&environment, &graph, &cluster, &place) else {
         return Ok(Action::Done);
     };
-    let owners: Vec<Owner> = object
-        .owner_references
-        .iter()
-        .map(|reference| look_up(&cluster, &place, reference))
-        .collect();
-    let dependents = graph.lock().dependents(&place.cluster, &object.uid);
-    match decide(&object, &owners, &dependents) {
-        Decision::Nothing => {}
-        Decision::Delete { policy } => {
-            let options = json!({
-                "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy,
-                "preconditions": {"uid": object.uid},
-            });
-            let (namespace, name) = (&place.namespace, &place.name);
-            any::delete(&environment, &place.cluster, &definition, namespace, name, &options).await?;
-        }
-        Decision::SetOwners(owners) => {
-            set_owners(&environment, &place, &definition, &object, &owners).await?;
-        }
+    match live.decide(&cluster) {
         Decision::DeleteDependents => {
-            for dependent in dependents {
-                collect_blocking(&environment, &cluster, &dependent.place, &object.uid).await?;
+            for dependent in &live.dependents {
+                // what is in deletion is looked at by itself
+                let dependent = Live::of(&environment, &graph, &cluster, &dependent.place);
+                if let Some(dependent) = dependent.filter(|one| one.object.deletion_timestamp.is_none()) {
+                    let decision = dependent.decide(&cluster);
+                    dependent.collect(&environment, decision).await?;
+                }
             }
         }
         Decision::Orphan => {
-            for dependent in dependents {
-                let (group, resource) = dependent.place.resource();
-                let (Some(live), Some(definition)) =
-                    (read(&environment, &dependent.place), cluster.find(group, resource))
-                else {
+            for dependent in &live.dependents {
+                let Some(dependent) = Live::of(&environment, &graph, &cluster, &dependent.place) else {
                     continue;
                 };
-                let mut owners = live.owner_references.clone();
-                owners.retain(|owner| owner.uid != object.uid);
-                if owners.len() != live.owner_references.len() {
-                    set_owners(&environment, &dependent.place, &definition, &live, &owners).await?;
+                let mut owners = dependent.object.owner_references.clone();
+                owners.retain(|owner| owner.uid != live.object.uid);
+                if owners.len() != dependent.object.owner_references.len() {
+                    dependent.set_owners(&environment, &owners).await?;
                 }
             }
-            drop_finalizer(&environment, &place, &definition, &object, ORPHAN).await?;
+            live.drop_finalizer(&environment, ORPHAN).await?;
         }
-        Decision::DropForeground => {
-            drop_finalizer(&environment, &place, &definition, &object, FOREGROUND).await?;
-        }
+        Decision::DropForeground => live.drop_finalizer(&environment, FOREGROUND).await?,
+        decision => live.collect(&environment, decision).await?,
     }
     Ok(Action::Done)
-}
-
-/// Deletes a dependent that keeps its owner from going.
-async fn collect_blocking(
-    environment: &Environment,
-    cluster: &LogicalCluster,
-    place: &Place,
-    owner: &str,
-) -> Result<(), Error> {
-    let (group, resource) = place.resource();
-    let (Some(live), Some(definition)) = (read(environment, place), cluster.find(group, resource)) else {
-        return Ok(());
-    };
-    if live.deletion_timestamp.is_some() || !live.owner_references.iter().any(|own| own.uid == owner) {
-        return Ok(());
-    }
-    let others: Vec<OwnerReference> = live
-        .owner_references
-        .iter()
-        .filter(|reference| reference.uid != owner)
-        .cloned()
-        .collect();
-    if others
-        .iter()
-        .any(|reference| look_up(cluster, place, reference) == Owner::Solid)
-    {
-        return set_owners(environment, place, &definition, &live, &others).await;
-    }
-    let options = json!({
-        "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Foreground",
-        "preconditions": {"uid": live.uid},
-    });
-    match any::delete(
-        environment,
-        &place.cluster,
-        &definition,
-        &place.namespace,
-        &place.name,
-        &options,
-    )
-    .await
-    {
-        Err(error) if error.is_outdated() => Ok(()),
-        other => other,
-    }
-}
-
-async fn set_owners(
-    environment: &Environment,
-    place: &Place,
-    definition: &Arc<Definition>,
-    object: &Ownership,
-    owners: &[OwnerReference],
-) -> Result<(), Error> {
-    let owners = if owners.is_empty() { json!(null) } else { json!(owners) };
-    let patch = json!({"metadata": {
-        "uid": object.uid, "resourceVersion": object.resource_version, "ownerReferences": owners,
-    }});
-    any::merge(
-        environment,
-        &place.cluster,
-        definition,
-        &place.namespace,
-        &place.name,
-        &patch,
-    )
-    .await
-}
-
-async fn drop_finalizer(
-    environment: &Environment,
-    place: &Place,
-    definition: &Arc<Definition>,
-    object: &Ownership,
-    finalizer: &str,
-) -> Result<(), Error> {
-    let left: Vec<&String> = object.finalizers.iter().filter(|own| *own != finalizer).collect();
-    let left = if left.is_empty() { json!(null) } else { json!(left) };
-    let patch = json!({"metadata": {
-        "uid": object.uid, "resourceVersion": object.resource_version, "finalizers": left,
-    }});
-    any::merge(
-        environment,
-        &place.cluster,
-        definition,
-        &place.namespace,
-        &place.name,
-        &patch,
-    )
-    .await
 }

@@ -13,8 +13,10 @@ pub(super) const ORPHAN: &str = "orphan";
 /// What is known of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// It is there, or nobody can say.
+    /// It is there.
     Solid,
+    /// Nobody can say: its kind is not served, or an object without a namespace has no owner in one. Then nothing is done.
+    Unknown,
     /// It does not exist, or another object has its name.
     Absent,
     /// It is being deleted in the foreground.
@@ -28,6 +30,8 @@ pub(super) enum Decision {
     Nothing,
     /// It is deleted.
     Delete { policy: &'static str },
+    /// It is deleted in the foreground, for it has dependents and an owner that waits for it. One of those may wait for it in turn.
+    DeleteWithDependents,
     /// Owners that are gone are taken out of its references.
     SetOwners(Vec<OwnerReference>),
     /// Its dependents are deleted before it.
@@ -36,6 +40,18 @@ pub(super) enum Decision {
     Orphan,
     /// No dependent holds it any longer.
     DropForeground,
+}
+
+/// References that keep no owner from being deleted in the foreground; none, if these do not.
+pub(super) fn unblocked(references: &[OwnerReference]) -> Option<Vec<OwnerReference>> {
+    let blocks = |reference: &OwnerReference| reference.block_owner_deletion == Some(true);
+    references.iter().any(blocks).then(|| {
+        let mut references = references.to_vec();
+        for reference in references.iter_mut().filter(|reference| blocks(reference)) {
+            reference.block_owner_deletion = Some(false);
+        }
+        references
+    })
 }
 
 pub(super) fn decide(object: &Ownership, owners: &[Owner], dependents: &[Dependent]) -> Decision {
@@ -51,7 +67,7 @@ pub(super) fn decide(object: &Ownership, owners: &[Owner], dependents: &[Depende
             Decision::DropForeground
         };
     }
-    if owners.is_empty() {
+    if owners.is_empty() || owners.contains(&Owner::Unknown) {
         return Decision::Nothing;
     }
     if owners.contains(&Owner::Solid) {
@@ -68,9 +84,10 @@ pub(super) fn decide(object: &Ownership, owners: &[Owner], dependents: &[Depende
             Decision::SetOwners(solid)
         };
     }
-    let policy = if owners.contains(&Owner::WaitsForDependents) && !dependents.is_empty() {
-        "Foreground"
-    } else if has(ORPHAN) {
+    if owners.contains(&Owner::WaitsForDependents) && !dependents.is_empty() {
+        return Decision::DeleteWithDependents;
+    }
+    let policy = if has(ORPHAN) {
         "Orphan"
     } else if has(FOREGROUND) {
         "Foreground"
@@ -112,7 +129,7 @@ mod tests {
 
     #[test]
     fn objects_stay_while_an_owner_is_there() {
-        use Owner::{Absent, Solid, WaitsForDependents};
+        use Owner::{Absent, Solid, Unknown, WaitsForDependents};
         assert_eq!(decide(&object(0, &[], false), &[], &[]), Decision::Nothing);
         assert_eq!(decide(&object(1, &[], false), &[Solid], &[]), Decision::Nothing);
         let Decision::SetOwners(left) = decide(&object(2, &[], false), &[Absent, Solid], &[]) else {
@@ -122,11 +139,31 @@ mod tests {
         let background = Decision::Delete { policy: "Background" };
         assert_eq!(decide(&object(2, &[], false), &[Absent, Absent], &[]), background);
         assert_eq!(decide(&object(1, &[], false), &[WaitsForDependents], &[]), background);
-        let foreground = Decision::Delete { policy: "Foreground" };
         assert_eq!(
             decide(&object(1, &[], false), &[WaitsForDependents], &[dependent(false)]),
-            foreground
+            Decision::DeleteWithDependents
         );
+        // what is not known may be there
+        for owners in [[Unknown, Absent], [Unknown, Solid], [Absent, Unknown]] {
+            assert_eq!(decide(&object(2, &[], false), &owners, &[]), Decision::Nothing);
+        }
+        let orphans = Decision::Delete { policy: "Orphan" };
+        assert_eq!(decide(&object(1, &[ORPHAN], false), &[Absent], &[]), orphans);
+    }
+
+    #[test]
+    fn references_that_block_are_made_to_block_no_more() {
+        let references = |blocks: [Option<bool>; 2]| {
+            blocks.map(|block_owner_deletion| OwnerReference {
+                block_owner_deletion,
+                ..OwnerReference::default()
+            })
+        };
+        assert_eq!(
+            unblocked(&references([Some(true), None])),
+            Some(references([Some(false), None]).to_vec())
+        );
+        assert_eq!(unblocked(&references([Some(false), None])), None);
     }
 
     #[test]

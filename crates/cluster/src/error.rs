@@ -32,6 +32,16 @@ impl Error {
         }
     }
 
+    /// The reason alone, without where it comes from: what the API said, if it was the API that refused.
+    pub fn told(&self) -> String {
+        match self {
+            Self::Api(kube::Error::Api(status)) | Self::Apply(ApplyError::Api(kube::Error::Api(status))) => {
+                status.message.clone()
+            }
+            other => other.to_string(),
+        }
+    }
+
     /// Whether somebody else changed the object meanwhile, or it is gone: what was decided no longer fits.
     pub fn is_outdated(&self) -> bool {
         matches!(self.code(), Some(404 | 409))

@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::{Namespace, NamespaceCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Api;
 use kube::api::PostParams;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::any;
@@ -59,8 +60,46 @@ struct Remaining {
     resources: BTreeMap<String, usize>,
     /// How many objects, by finalizer.
     finalizers: BTreeMap<String, usize>,
-    /// What could not be deleted, and why.
+    /// Why something could not be deleted.
     failures: Vec<String>,
+    /// Whether pods are still there: nothing else goes before them, and nobody counts it.
+    waits_for_pods: bool,
+}
+
+impl Remaining {
+    fn is_nothing(&self) -> bool {
+        self.resources.is_empty() && self.failures.is_empty() && !self.waits_for_pods
+    }
+}
+
+/// What of a pod decides how long it may take to end.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Ending {
+    spec: EndingSpec,
+    status: EndingStatus,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct EndingSpec {
+    termination_grace_period_seconds: i64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct EndingStatus {
+    phase: String,
+}
+
+/// How long the pods of a namespace may still take to end.
+fn grace_of<'p>(pods: impl IntoIterator<Item = &'p Ending>, ends_since: Duration) -> Duration {
+    let running = pods
+        .into_iter()
+        .filter(|pod| !matches!(pod.status.phase.as_str(), "Succeeded" | "Failed"));
+    let seconds = running.map(|pod| pod.spec.termination_grace_period_seconds).max();
+    let grace = Duration::from_secs(seconds.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(0));
+    if ends_since < grace { grace } else { Duration::ZERO }
 }
 
 async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Action, Error> {
@@ -79,9 +118,17 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
     if namespace.metadata.deletion_timestamp.is_none() || !finalizers.iter().any(|own| own == FINALIZER) {
         return Ok(Action::Done);
     }
-    let remaining = delete_content(&environment, &cluster, &key.name).await;
-    if remaining == Remaining::default() {
-        let mut namespace = namespace;
+    let remaining = delete_content(&environment, &cluster, &namespace, &key.name).await;
+    let wanted = conditions(&remaining);
+    let now = environment.clock().time();
+    // also where nothing remains: others may hold the namespace, and it was told before what did
+    let (told, _) = apply::patch_status(&api, &namespace, |namespace| {
+        let status = namespace.status.get_or_insert_default();
+        status.conditions = Some(merged(status.conditions.take().unwrap_or_default(), &wanted, &now));
+    })
+    .await?;
+    if remaining.is_nothing() {
+        let mut namespace = told;
         let left: Vec<String> = finalizers.into_iter().filter(|own| own != FINALIZER).collect();
         namespace.spec.get_or_insert_default().finalizers = Some(left);
         let _: Namespace = api
@@ -89,13 +136,6 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
             .await?;
         return Ok(Action::Done);
     }
-    let wanted = conditions(&remaining);
-    let now = environment.clock().time();
-    apply::patch_status(&api, &namespace, |namespace| {
-        let status = namespace.status.get_or_insert_default();
-        status.conditions = Some(merged(status.conditions.take().unwrap_or_default(), &wanted, &now));
-    })
-    .await?;
     Ok(Action::RequeueAfter(AGAIN))
 }
 
@@ -108,55 +148,109 @@ fn deletable(cluster: &LogicalCluster) -> Vec<Arc<Definition>> {
     definitions
 }
 
-/// Deletes what is not being deleted yet, and tells what is left.
-async fn delete_content(environment: &Environment, cluster: &Arc<LogicalCluster>, namespace: &str) -> Remaining {
-    let mut remaining = Remaining::default();
+/// Deletes what is not being deleted yet, pods before all else, and tells what is left.
+async fn delete_content(
+    environment: &Environment,
+    cluster: &Arc<LogicalCluster>,
+    namespace: &Namespace,
+    name: &str,
+) -> Remaining {
+    let (mut pods, mut others) = (Remaining::default(), Remaining::default());
+    let since = namespace.metadata.deletion_timestamp.as_ref().map(|time| time.0);
+    let since = since.map(|since| environment.clock().now().duration_since(since));
+    let since = since
+        .and_then(|since| Duration::try_from(since).ok())
+        .unwrap_or_default();
+    let (of_pods, of_others): (Vec<_>, Vec<_>) = deletable(cluster)
+        .into_iter()
+        .partition(|definition| definition.group.is_empty() && definition.plural == "pods");
+    for definition in &of_pods {
+        delete_all(environment, cluster, definition, name, since, &mut pods).await;
+    }
+    if !pods.resources.is_empty() {
+        return Remaining {
+            failures: pods.failures,
+            waits_for_pods: true,
+            ..Remaining::default()
+        };
+    }
+    others.failures = pods.failures;
+    for definition in &of_others {
+        delete_all(environment, cluster, definition, name, since, &mut others).await;
+    }
+    others
+}
+
+/// Deletes what is there of a resource, and adds what stays to `remaining`. `ends_since`: how long the namespace is in deletion.
+async fn delete_all(
+    environment: &Environment,
+    cluster: &Arc<LogicalCluster>,
+    definition: &Arc<Definition>,
+    namespace: &str,
+    ends_since: Duration,
+    remaining: &mut Remaining,
+) {
     let prefix = format!("{}/{namespace}/", cluster.name());
     let store = &environment.config.server.shared().store;
+    if store.count(&definition.topic, &prefix) == 0 {
+        return;
+    }
+    let Ok(listing) = store.list(&definition.topic, &prefix, &ListOptions::default()) else {
+        return;
+    };
+    let grace = match definition.group.is_empty() && definition.plural == "pods" {
+        true => {
+            let pods = listing.entries.iter();
+            let pods: Vec<Ending> = pods
+                .map(|entry| serde_json::from_slice(&entry.value).unwrap_or_default())
+                .collect();
+            grace_of(&pods, ends_since)
+        }
+        false => Duration::ZERO,
+    };
+    let entries = listing.entries.iter();
+    let staying = entries.filter(|entry| ownership(entry).is_some_and(|own| own.deletion_timestamp.is_none()));
+    let names: Vec<&str> = staying.filter_map(|entry| entry.key.path.rsplit('/').next()).collect();
+    // the collection goes at once, where the kind has that
+    let asked = if names.len() > 1 && definition.verbs.contains(&"deletecollection") {
+        vec![""]
+    } else {
+        names
+    };
     let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"});
-    for definition in deletable(cluster) {
-        if store.count(&definition.topic, &prefix) == 0 {
-            continue;
-        }
-        let Ok(listing) = store.list(&definition.topic, &prefix, &ListOptions::default()) else {
-            continue;
-        };
-        let entries = listing.entries.iter();
-        let staying = entries.filter(|entry| ownership(entry).is_some_and(|own| own.deletion_timestamp.is_none()));
-        let names: Vec<&str> = staying.filter_map(|entry| entry.key.path.rsplit('/').next()).collect();
-        // the collection goes at once, where the kind has that
-        let asked = if names.len() > 1 && definition.verbs.contains(&"deletecollection") {
-            vec![""]
-        } else {
-            names
-        };
-        for name in asked {
-            let deleted = any::delete(environment, cluster.name(), &definition, namespace, name, &options).await;
-            if let Err(error) = deleted
-                && !error.is_outdated()
-            {
-                let what = format!("{} {name}", definition.plural);
-                remaining.failures.push(format!("{}: {error}", what.trim_end()));
-            }
-        }
-        let Ok(listing) = store.list(&definition.topic, &prefix, &ListOptions::default()) else {
-            continue;
-        };
-        if listing.entries.is_empty() {
-            continue;
-        }
-        let resource = format!("{}.{}", definition.plural, definition.group);
-        remaining.resources.insert(resource, listing.entries.len());
-        for finalizer in listing
-            .entries
-            .iter()
-            .filter_map(|entry| ownership(entry))
-            .flat_map(|own| own.finalizers)
+    let failed = remaining.failures.len();
+    for name in asked {
+        let deleted = any::delete(environment, cluster.name(), definition, namespace, name, &options).await;
+        if let Err(error) = deleted
+            && !error.is_outdated()
         {
-            *remaining.finalizers.entry(finalizer).or_default() += 1;
+            remaining.failures.push(error.told());
         }
     }
-    remaining
+    let Ok(listing) = store.list(&definition.topic, &prefix, &ListOptions::default()) else {
+        return;
+    };
+    if listing.entries.is_empty() {
+        return;
+    }
+    let resource = format!("{}.{}", definition.plural, definition.group);
+    remaining.resources.insert(resource, listing.entries.len());
+    let mut is_held = false;
+    let entries = listing.entries.iter();
+    for finalizer in entries
+        .filter_map(|entry| ownership(entry))
+        .flat_map(|own| own.finalizers)
+    {
+        is_held = true;
+        *remaining.finalizers.entry(finalizer).or_default() += 1;
+    }
+    if !is_held && grace.is_zero() && failed == remaining.failures.len() {
+        let version = definition.stored_version().map_or("", |version| version.name.as_str());
+        remaining.failures.push(format!(
+            "unexpected items still remain in namespace: {namespace} for gvr: {}/{version}, Resource={}",
+            definition.group, definition.plural
+        ));
+    }
 }
 
 fn conditions(remaining: &Remaining) -> Vec<(&'static str, bool, &'static str, String)> {
@@ -197,7 +291,7 @@ fn conditions(remaining: &Remaining) -> Vec<(&'static str, bool, &'static str, S
             let failures = format!(
                 "Failed to delete all resource types, {} remaining: {}",
                 remaining.failures.len(),
-                remaining.failures.join(", ")
+                sorted(&remaining.failures).join(", ")
             );
             (
                 "NamespaceDeletionContentFailure",
@@ -229,6 +323,12 @@ fn conditions(remaining: &Remaining) -> Vec<(&'static str, bool, &'static str, S
             ("NamespaceFinalizersRemaining", true, "SomeFinalizersRemain", text)
         },
     ]
+}
+
+fn sorted(texts: &[String]) -> Vec<&str> {
+    let mut texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    texts.sort_unstable();
+    texts
 }
 
 fn merged(
@@ -266,7 +366,7 @@ mod tests {
         let remaining = Remaining {
             resources: [("pods.".to_owned(), 2)].into(),
             finalizers: [("example.com/keep".to_owned(), 1)].into(),
-            failures: Vec::new(),
+            ..Remaining::default()
         };
         let told = conditions(&remaining);
         let holds: Vec<bool> = told.iter().map(|(_, holds, _, _)| *holds).collect();
@@ -277,5 +377,36 @@ mod tests {
         );
         assert!(told[4].3.ends_with("example.com/keep in 1 resource instances"));
         assert!(conditions(&Remaining::default()).iter().all(|(_, holds, _, _)| !holds));
+        let failed = Remaining {
+            failures: vec!["b".to_owned(), "a".to_owned()],
+            ..Remaining::default()
+        };
+        let told = conditions(&failed);
+        assert_eq!(told[2].3, "Failed to delete all resource types, 2 remaining: a, b");
+        // what is there besides pods is told when they are gone
+        let waiting = Remaining {
+            waits_for_pods: true,
+            ..Remaining::default()
+        };
+        assert!(!waiting.is_nothing() && conditions(&waiting).iter().all(|(_, holds, _, _)| !holds));
+    }
+
+    #[test]
+    fn pods_have_their_time_to_end() {
+        let pod = |seconds: i64, phase: &str| Ending {
+            spec: EndingSpec {
+                termination_grace_period_seconds: seconds,
+            },
+            status: EndingStatus {
+                phase: phase.to_owned(),
+            },
+        };
+        let pods = [pod(30, "Running"), pod(60, "Failed"), pod(-1, "Pending")];
+        let after = |seconds| grace_of(&pods, Duration::from_secs(seconds));
+        assert_eq!(
+            (after(0), after(29), after(30)),
+            (Duration::from_secs(30), Duration::from_secs(30), Duration::ZERO)
+        );
+        assert_eq!(grace_of(&[], Duration::ZERO), Duration::ZERO);
     }
 }

@@ -319,6 +319,19 @@ mod tests {
         );
     }
 
+    #[test]
+    fn numbers_lose_the_bits_that_their_type_has_not() {
+        // 2^32 + 7, in a field of 32 bits and in one of 64
+        let number = [0x87, 0x80, 0x80, 0x80, 0x10];
+        let spec = [&[8][..], &number].concat();
+        let metadata = [field(1, b"web"), [&[56][..], &number].concat()].concat();
+        let raw = [field(1, &metadata), field(2, &spec)].concat();
+        assert_eq!(
+            decode(&body("apps/v1", "Deployment", &raw)).unwrap(),
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "generation": 4_294_967_303_i64}, "spec": {"replicas": 7}})
+        );
+    }
+
     /// What objects are when nothing but emptiness is taken from them: protobuf does not tell empty from absent.
     fn without_empty(value: &Value) -> Value {
         match value {

@@ -71,7 +71,10 @@ pub(super) enum Kind {
     String,
     Bytes,
     Bool,
-    Integer,
+    /// Of 32 bits in Go.
+    Int32,
+    /// Of 64 bits in Go.
+    Int64,
     Double,
     TextMap,
     BytesMap,
@@ -317,7 +320,8 @@ fn field(recorded: RecordedField, names: &HashMap<String, MessageId>) -> Option<
         "string" => Kind::String,
         "bytes" => Kind::Bytes,
         "bool" => Kind::Bool,
-        "int32" | "int64" => Kind::Integer,
+        "int32" => Kind::Int32,
+        "int64" => Kind::Int64,
         "double" => Kind::Double,
         "map<string,string>" => Kind::TextMap,
         "map<string,bytes>" => Kind::BytesMap,

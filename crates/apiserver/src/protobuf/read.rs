@@ -171,13 +171,19 @@ fn inner(id: MessageId, bytes: &[u8], depth: usize) -> Result<Value, String> {
     message(found, bytes, depth + 1)
 }
 
+/// What Go keeps of a number that has more bits than its type.
+fn lowest_bits(number: u64) -> i32 {
+    ((number & u64::from(u32::MAX)) as u32).cast_signed()
+}
+
 fn read_field(field: &Field, wire: Wire<'_>, object: &mut Map<String, Value>, depth: usize) -> Result<(), String> {
     let form = wire.form();
     let value = match (field.kind, wire) {
         (Kind::String, Wire::Bytes(bytes)) => Value::String(String::from_utf8_lossy(bytes).into_owned()),
         (Kind::Bytes, Wire::Bytes(bytes)) => Value::String(STANDARD.encode(bytes)),
         (Kind::Bool, Wire::Number(number)) => Value::Bool(number != 0),
-        (Kind::Integer, Wire::Number(number)) => json!(number.cast_signed()),
+        (Kind::Int32, Wire::Number(number)) => json!(lowest_bits(number)),
+        (Kind::Int64, Wire::Number(number)) => json!(number.cast_signed()),
         // Go writes whole numbers without a fraction
         (Kind::Double, Wire::Bits(bits, _)) => match f64::from_bits(bits) {
             whole if whole.fract() == 0.0 && whole.abs() < 9.0e15 => json!(whole as i64),
@@ -279,7 +285,7 @@ fn special(form: Form, bytes: &[u8]) -> Result<Value, String> {
         }
         Form::Duration => Duration::from_nanos(first).to_string().into(),
         Form::IntOrString if first == 1 => text_value(),
-        Form::IntOrString => json!(second),
+        Form::IntOrString => json!(lowest_bits(second.cast_unsigned())),
         Form::Json if text.is_empty() => Value::Null,
         Form::Json => {
             serde_json::from_slice(text).map_err(|error| format!("raw JSON inside cannot be read: {error}"))?

@@ -325,7 +325,7 @@ impl<'de> Visitor<'de> for FieldValue<'_, '_> {
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
         match self.field.kind {
-            Kind::Integer => {
+            Kind::Int32 | Kind::Int64 => {
                 number(self.out, self.field.number, value);
                 Ok(())
             }
@@ -346,7 +346,7 @@ impl<'de> Visitor<'de> for FieldValue<'_, '_> {
                 Ok(())
             }
             // whole numbers may be written as 1.0
-            Kind::Integer if value.fract() == 0.0 => self.visit_i64(value as i64),
+            Kind::Int32 | Kind::Int64 if value.fract() == 0.0 => self.visit_i64(value as i64),
             _ => Err(self.unexpected("a fraction")),
         }
     }

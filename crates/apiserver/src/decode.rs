@@ -114,10 +114,11 @@ impl Source {
         self.merged
     }
 
-    /// The source of a body that was made of something in which this was found.
-    pub(crate) fn telling(found: Vec<String>) -> Self {
+    /// The source of a body that was made by something, which has this source, and in which this was found.
+    pub(crate) fn telling(found: Vec<String>, made_by: &Self) -> Self {
         Self {
             found,
+            whole_floats: made_by.whole_floats,
             ..Self::default()
         }
     }

@@ -264,7 +264,7 @@ impl Call {
         if let Some(backend) = self.backend_of(path) {
             return Ok(self.forward(&backend).await);
         }
-        if path == "/version" && !is_reading(&self.method) {
+        if path == "/version" && self.method != Method::GET {
             return Err(ApiError::method_not_allowed());
         }
         if path == "/metrics" {
@@ -275,7 +275,7 @@ impl Call {
         if let Some(answer) = oidc::answer(path, self.cluster.address(), || {
             self.cluster.config().authenticator.settings()
         }) {
-            return match is_reading(&self.method) {
+            return match self.method == Method::GET {
                 true => Ok(answer),
                 false => Err(ApiError::method_not_allowed()),
             };
@@ -778,10 +778,6 @@ impl Call {
         }
         subresource::call(self, scope, verb).await
     }
-}
-
-fn is_reading(method: &Method) -> bool {
-    matches!(*method, Method::GET | Method::HEAD)
 }
 
 /// What clients of the core's resources are told that are to go.

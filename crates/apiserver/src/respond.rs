@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use gardener_apimachinery::ApiError;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY};
+use http::header::{
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS,
+};
 use http::{Response, StatusCode};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -88,13 +90,16 @@ pub fn in_pieces(
 #[derive(Clone, Copy)]
 struct InPieces;
 
-/// An answer of plain text.
+/// An answer of plain text, which no browser is to take for anything else.
 pub fn text(code: StatusCode, text: impl Into<String>) -> Response<Body> {
-    with_type(
+    let mut response = with_type(
         code,
         full(text.into()),
         HeaderValue::from_static("text/plain; charset=utf-8"),
-    )
+    );
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
 }
 
 /// An answer without a body.

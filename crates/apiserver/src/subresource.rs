@@ -131,7 +131,10 @@ async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) 
             Effect::Answer(value) => {
                 return Ok(warned(respond::value(created, &value, accept?), &warnings));
             }
-            Effect::Text(text) => return Ok(respond::text(StatusCode::OK, text)),
+            Effect::Text(text) => {
+                let content_type = http::HeaderValue::from_static("text/plain; charset=utf-8");
+                return Ok(respond::with_type(StatusCode::OK, respond::full(text), content_type));
+            }
             Effect::Nothing => return Ok(respond::empty(StatusCode::NO_CONTENT)),
             Effect::Delete(removal) => match remove(scope, &entry, *removal, &options, &mut warnings).await? {
                 Some(answer) => return Ok(warned(respond::value(created, &answer, accept?), &warnings)),

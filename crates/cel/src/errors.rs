@@ -26,6 +26,10 @@ pub(crate) fn shown(source: &str, mut findings: Vec<Finding>) -> String {
     findings.sort_by_key(|finding| finding.at);
     let lines: Vec<&str> = source.split('\n').collect();
     let one = |finding: &Finding| {
+        if source.is_empty() {
+            // there is no place to show
+            return format!("ERROR: <input>:1:0: {}", finding.message);
+        }
         let (mut line, mut column) = (0, finding.at);
         while let Some(length) = lines.get(line).map(|line| line.chars().count()) {
             if column <= length || line + 1 == lines.len() {

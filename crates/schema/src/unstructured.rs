@@ -16,6 +16,32 @@ impl Schema {
         self.convert_as(value, None)
     }
 
+    /// Cuts numbers to the 32 bits that their Go types have, as Go's converter does where its decoder refuses them. Answers whether there were such.
+    pub fn cut_numbers(&self, value: &mut Value) -> bool {
+        match value {
+            Value::Object(members) => {
+                let cut = members
+                    .iter_mut()
+                    .filter_map(|(name, value)| Some(self.child(name)?.cut_numbers(value)));
+                cut.fold(false, |any, cut| any | cut)
+            }
+            Value::Array(elements) => self.items().is_some_and(|items| {
+                let cut = elements.iter_mut().map(|value| items.cut_numbers(value));
+                cut.fold(false, |any, cut| any | cut)
+            }),
+            Value::Number(number) if self.kind() == Kind::Integer && self.format() == Some("int32") => {
+                match number.as_i64() {
+                    Some(whole) if i32::try_from(whole).is_err() => {
+                        *value = (whole as i32).into();
+                        true
+                    }
+                    _ => false,
+                }
+            }
+            _ => false,
+        }
+    }
+
     /// As [`Schema::convert`], of a field whose Go type has this name.
     fn convert_as(&self, value: &Value, named: Option<&str>) -> Result<(), DecodeError> {
         let wrong = |why: String| Err(DecodeError::new(why));
@@ -101,6 +127,18 @@ mod tests {
     use serde_json::json;
 
     use crate::fixtures;
+
+    #[test]
+    fn numbers_are_cut_to_the_bits_of_their_type() {
+        let deployment = fixtures::deployment();
+        let mut object = json!({"spec": {"replicas": 2_147_483_648_i64, "paused": true}});
+        assert!(deployment.cut_numbers(&mut object));
+        assert_eq!(
+            object,
+            json!({"spec": {"replicas": -2_147_483_648_i64, "paused": true}})
+        );
+        assert!(!deployment.cut_numbers(&mut object));
+    }
 
     #[test]
     fn what_does_not_fit_is_told_in_the_converters_words() {

@@ -1,11 +1,13 @@
 //! A request's objects in the version in which a webhook or a policy wants them.
 
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::go_quote;
 use serde_json::Value;
 
 use super::matching::Invocation;
 use crate::cluster::LogicalCluster;
 use crate::definition::{Attributes, Definition, Version};
+use crate::registry::unreadable;
 use crate::webhooks::conversion;
 
 /// A request's objects in the form of an invocation.
@@ -136,6 +138,26 @@ pub(crate) fn known<'a>(definition: &'a Definition, version: &str) -> Option<&'a
     definition.versions.iter().find(|own| own.name == version)
 }
 
+/// Why what a patch made is none of its kind.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Misshapen {
+    /// It cannot be read.
+    #[error("{0}")]
+    Unreadable(String),
+    /// It is an object of another kind, into which none is converted.
+    #[error("{0}")]
+    OtherKind(String),
+}
+
+impl From<Misshapen> for ApiError {
+    fn from(misshapen: Misshapen) -> Self {
+        match misshapen {
+            Misshapen::Unreadable(why) => Self::internal(why),
+            Misshapen::OtherKind(why) => Self::unclassified(why),
+        }
+    }
+}
+
 /// Brings what a patch made into the form of its version: types, known fields, defaults.
 ///
 /// # Errors
@@ -145,7 +167,7 @@ pub(crate) fn shape(
     invocation: &Invocation,
     attributes: &Attributes<'_>,
     object: &mut Value,
-) -> Result<(), String> {
+) -> Result<(), Misshapen> {
     let Some(version) = known(definition, &invocation.version) else {
         return Ok(());
     };
@@ -156,7 +178,7 @@ pub(crate) fn shape(
         schema.canonicalize(object);
         schema
             .decode(object, &version.kind)
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| Misshapen::Unreadable(error.to_string()))?;
         // what is unknown of custom resources stays until they are stored
         if version.prunes && !definition.strategy.validates_schema() {
             schema.prune(object);
@@ -172,19 +194,41 @@ pub(crate) fn shape(
     Ok(())
 }
 
-/// Refuses an object that a patch made one of another kind.
-fn keeps_kind(definition: &Definition, version: &Version, object: &Value) -> Result<(), String> {
+/// Refuses an object that a patch made one of another kind. One that does not tell its kind is of the one that it was.
+fn keeps_kind(definition: &Definition, version: &Version, object: &mut Value) -> Result<(), Misshapen> {
+    if let Some(why) = unreadable(object) {
+        return Err(Misshapen::Unreadable(why));
+    }
+    let expected = definition.api_version(&version.name);
+    if let Value::Object(members) = object {
+        for (name, own) in [("apiVersion", &expected), ("kind", &version.kind)] {
+            let told = members.get(name).and_then(Value::as_str).unwrap_or_default();
+            if told.is_empty() {
+                members.insert(name.to_owned(), own.as_str().into());
+            }
+        }
+    }
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
-    let (group, own_version) = text("apiVersion").rsplit_once('/').unwrap_or(("", text("apiVersion")));
-    if (group, own_version, text("kind")) == (&definition.group, &version.name, &version.kind) {
+    let (api_version, own) = (text("apiVersion"), text("kind"));
+    if (api_version, own) == (&expected, &version.kind) {
         return Ok(());
     }
-    let package = match definition.group.split('.').next() {
-        None | Some("") => "core",
-        Some(first) => first,
-    };
-    let (own, kind) = (text("kind"), &version.kind);
-    Err(format!(
-        "converting ({own_version}.{own}) to ({package}.{kind}): unknown conversion"
-    ))
+    if own == version.kind
+        && definition
+            .versions
+            .iter()
+            .all(|known| definition.api_version(&known.name) != api_version)
+    {
+        return Err(Misshapen::Unreadable(format!(
+            "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
+            go_quote(own),
+            go_quote(api_version)
+        )));
+    }
+    let own_version = api_version.rsplit('/').next().unwrap_or_default();
+    Err(Misshapen::OtherKind(format!(
+        "converting ({own_version}.{own}) to ({}.{}): unknown conversion",
+        definition.go_package(),
+        version.kind
+    )))
 }

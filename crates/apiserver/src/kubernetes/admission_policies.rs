@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::checks::{label_selector, list, spec_of, syntax, text};
 use super::strategy::Kind;
-use super::{defaults, internal, webhooks};
+use super::{defaults, internal, jobs, webhooks};
 use crate::definition::Context;
 use crate::intercept::expressions::{Expression, Returns};
 use crate::intercept::matching::GROUP;
@@ -467,6 +467,15 @@ pub(super) fn policies(mut kind: Kind, validates: bool) -> Kind {
     kind.validate_update = match validates {
         true => |policy, old| update(policy, old, true),
         false => |policy, old| update(policy, old, false),
+    };
+    kind.validate_status = |policy, _| {
+        let mut errors = ErrorList::new();
+        jobs::conditions_in(
+            policy.get("status").unwrap_or(&Value::Null),
+            &Path::new("status"),
+            &mut errors,
+        );
+        errors
     };
     kind
 }

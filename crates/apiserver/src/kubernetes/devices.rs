@@ -2,7 +2,7 @@
 
 mod validation;
 
-use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Map, Value, json};
 
@@ -65,6 +65,16 @@ pub(super) fn slices(kind: Kind) -> Kind {
     kind.prepare_update = |_, slice, old| {
         drop_disabled(slice, Some(old));
         Ok(())
+    };
+    kind.warnings = |slice, _| {
+        let driver = meta::text(slice, "/spec/driver");
+        match driver.to_lowercase() == driver {
+            true => Vec::new(),
+            false => vec![format!(
+                "spec.driver: driver names should be lowercase; {} contains uppercase characters",
+                go_quote(driver)
+            )],
+        }
     };
     kind.validate_create = |slice| validation::slice(slice, None);
     kind.validate_update = |slice, old| validation::slice(slice, Some(old));

@@ -268,14 +268,11 @@ fn not_above(object: &Value, keys: &[&str], of: &str, most: &str, errors: &mut E
 
 fn not_decremented(object: &Value, old: &Value, key: &str, errors: &mut ErrorList) {
     let count = |object: &Value| object.get("status").and_then(|status| number(status, key));
-    if let (Some(new), Some(before)) = (count(object), count(old))
-        && new < before
-    {
-        errors.push(Error::invalid(
-            &Path::new("status").child(key),
-            new,
-            "cannot be decremented",
-        ));
+    let Some(before) = count(old) else { return };
+    let new = count(object);
+    if new.is_none_or(|new| new < before) {
+        let at = Path::new("status").child(key);
+        errors.push(Error::invalid(&at, new.unwrap_or(0), "cannot be decremented"));
     }
 }
 
@@ -777,22 +774,25 @@ pub(super) fn pod_templates(mut kind: Kind) -> Kind {
 
 /// What controllers remember of former templates.
 pub(super) fn revisions(mut kind: Kind) -> Kind {
-    kind.validate = |object| {
+    kind.validate_create = |object| {
         let mut errors = Vec::new();
         nonnegative(object, "revision", &Path::root(), &mut errors);
+        let why = match object.get("data") {
+            None | Some(Value::Null) => "data is mandatory",
+            Some(Value::Object(_)) => return errors,
+            Some(_) => "data must be a valid JSON object",
+        };
+        errors.push(Error::required(&Path::new("data"), why));
         errors
     };
-    kind.validate_create = |object| match object.get("data") {
-        None | Some(Value::Null) => vec![Error::required(&Path::new("data"), "data is mandatory")],
-        Some(Value::Object(_)) => Vec::new(),
-        Some(_) => vec![Error::required(&Path::new("data"), "data must be a valid JSON object")],
-    };
     kind.validate_update = |object, old| {
+        let mut errors = Vec::new();
+        nonnegative(object, "revision", &Path::root(), &mut errors);
         let data = |object: &Value| object.get("data").cloned().unwrap_or(Value::Null);
-        match data(object) == data(old) {
-            true => Vec::new(),
-            false => vec![Error::invalid(&Path::new("data"), data(object), "field is immutable")],
+        if data(object) != data(old) {
+            errors.push(Error::invalid(&Path::new("data"), data(object), "field is immutable"));
         }
+        errors
     };
     kind
 }

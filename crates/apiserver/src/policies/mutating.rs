@@ -312,8 +312,8 @@ impl Round<'_, '_> {
             }
         }
         shape(definition, &act.invocation, self.attributes, &mut made).map_err(|why| match patched {
-            true => Failed::Refused(ApiError::internal(why)),
-            false => Failed::Policy(why),
+            true => Failed::Refused(why.into()),
+            false => Failed::Policy(why.to_string()),
         })?;
         if let Some(version) = version.filter(|version| version.completes)
             && let Some(schema) = &version.schema

@@ -270,7 +270,11 @@ impl Scope {
             }
             if self.is_namespace() {
                 if let Some(members) = object.as_object_mut() {
-                    members.insert("status".into(), json!({"phase": "Terminating"}));
+                    let status = members.entry("status").or_insert_with(|| json!({}));
+                    match status.as_object_mut() {
+                        Some(status) => drop(status.insert("phase".into(), json!("Terminating"))),
+                        None => *status = json!({"phase": "Terminating"}),
+                    }
                 }
             } else {
                 meta::set(&mut object, "deletionGracePeriodSeconds", Some(json!(seconds)));

@@ -79,7 +79,7 @@ impl Scope {
         }
         let decoded = decode_patch(kind, body, options)?;
         let findings = match kind {
-            PatchKind::Json => Source::telling(found_in_operations(&decoded, options)?),
+            PatchKind::Json => Source::telling(found_in_operations(&decoded, options)?, &decoded.source),
             PatchKind::Apply => Source::merged(),
             PatchKind::Merge | PatchKind::Strategic => Source::default(),
         };
@@ -177,7 +177,10 @@ impl Scope {
                 }
                 _ => None,
             };
-            let accepted = self.accept(&context, &mut patched, options, source, &mut warnings);
+            let mut accepted = self.accept(&context, &mut patched, options, source, &mut warnings);
+            if matches!(kind, PatchKind::Apply | PatchKind::Strategic) && self.cuts_numbers(&accepted, &mut patched) {
+                accepted = self.accept(&context, &mut patched, options, source, &mut warnings);
+            }
             if let (Value::Object(members), Some(metadata)) = (&mut patched, metadata) {
                 members.insert("metadata".to_owned(), metadata);
             }
@@ -241,6 +244,14 @@ impl Scope {
             }
         }
         Err(self.modified())
+    }
+
+    /// Whether an object is to be looked at once more, for it had numbers that are too large for their fields: what does not come by Go's decoder
+    /// is cut to their size.
+    fn cuts_numbers(&self, accepted: &Result<(), Misfit>, object: &mut Value) -> bool {
+        let schema = self.spec().ok().and_then(|version| version.schema.as_ref());
+        let schema = schema.filter(|_| self.definition.is_go_type() && matches!(accepted, Err(Misfit::Fields { .. })));
+        schema.is_some_and(|schema| schema.cut_numbers(object))
     }
 
     /// An object of a built-in kind that tells no version is read as the internal type, whose fields have other names.
@@ -326,8 +337,8 @@ impl Scope {
         Ok(())
     }
 
-    /// What an applied configuration makes of the live object. Who owns fields in another version owns them by that version's names, which a
-    /// webhook may have changed: then the merged object is seen there before anybody is asked whose its fields are.
+    /// What an applied configuration makes of the live object. Who owns fields in another version owns them by that version's names, which
+    /// conversion may have changed: then the merged object is seen there before anybody is asked whose its fields are.
     async fn applied_across(
         &self,
         live: &Value,
@@ -335,7 +346,13 @@ impl Scope {
         options: &WriteOptions,
         context: &Context<'_>,
     ) -> Result<Value, ApiError> {
-        if self.definition.strategy.conversion_webhook().is_none() {
+        let definition = &self.definition;
+        // versions of custom resources without a webhook differ by their name alone
+        let is_told_otherwise = match definition.is_go_type() {
+            true => definition.versions.len() > 1,
+            false => definition.strategy.conversion_webhook().is_some(),
+        };
+        if !is_told_otherwise {
             return self.applied(Some(live), config, options, context, &[]);
         }
         let forced = WriteOptions {
@@ -423,16 +440,16 @@ impl Scope {
         let mut object = self.applied(None, config, options, context, &[])?;
         given_twice(&decoded.source, options, &mut warnings)?;
         let managed = object.at("/metadata/managedFields").cloned();
-        self.accept(
-            context,
-            &mut object,
-            &WriteOptions {
-                field_validation: FieldValidation::Ignore,
-                ..options.clone()
-            },
-            &Source::merged(),
-            &mut warnings,
-        )?;
+        let ignoring = WriteOptions {
+            field_validation: FieldValidation::Ignore,
+            ..options.clone()
+        };
+        let source = Source::merged();
+        let mut accepted = self.accept(context, &mut object, &ignoring, &source, &mut warnings);
+        if self.cuts_numbers(&accepted, &mut object) {
+            accepted = self.accept(context, &mut object, &ignoring, &source, &mut warnings);
+        }
+        accepted?;
         let uid = meta::text(config, "/metadata/uid");
         if !uid.is_empty() {
             return Err(self.conflict(&format!(

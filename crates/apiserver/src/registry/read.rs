@@ -130,8 +130,9 @@ impl ListQuery {
                 ));
             }
         }
-        // the storage looks at this once more, when all else is well
-        if watching && self.continue_token.is_some() && errors.is_empty() {
+        // who lists before it watches looks at this once more, when all else is well
+        let lists = matches!(self.resource_version.as_deref(), None | Some("" | "0"));
+        if watching && lists && self.continue_token.is_some() && errors.is_empty() {
             errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
         }
         let initial_events = Path::new("sendInitialEvents");

@@ -239,8 +239,7 @@ async fn mutate(
     let mut patched = patch.apply(&before).map_err(|error| internal(&error))?;
     if is_main_kind(attributes) {
         let definition = invocation.definition(attributes);
-        shape(definition, invocation, attributes, &mut patched)
-            .map_err(|why| Failed::Refused(ApiError::internal(why)))?;
+        shape(definition, invocation, attributes, &mut patched).map_err(|why| Failed::Refused(why.into()))?;
         let stored = stored(attributes.definition).to_owned();
         let mut completed = patched.clone();
         if let Some(version) = known(definition, &invocation.version).filter(|version| version.completes)

@@ -241,7 +241,7 @@ pub(in crate::kubernetes) fn persistent_volume_claim(now: Timestamp, claim: &Val
         phase.into(),
         meta::text(claim, "/spec/volumeName").into(),
         if bound {
-            meta::text(claim, "/status/capacity/storage")
+            or(meta::text(claim, "/status/capacity/storage"), "0")
         } else {
             ""
         }

@@ -89,18 +89,16 @@ pub(in crate::kubernetes) fn flow_schema(now: Timestamp, schema: &Value) -> Vec<
 
 pub(in crate::kubernetes) fn priority_level_configuration(now: Timestamp, level: &Value) -> Vec<Value> {
     let limited = |path: &str| {
-        level
-            .at(&format!("/spec/limited/{path}"))
-            .and_then(Value::as_i64)
-            .map_or_else(|| "<none>".to_owned(), |own| own.to_string())
+        let own = level.at(&format!("/spec/limited/{path}")).and_then(Value::as_i64);
+        own.map_or_else(|| json!("<none>"), |own| json!(own))
     };
     vec![
         name(level),
         meta::text(level, "/spec/type").into(),
-        limited("nominalConcurrencyShares").into(),
-        limited("limitResponse/queuing/queues").into(),
-        limited("limitResponse/queuing/handSize").into(),
-        limited("limitResponse/queuing/queueLengthLimit").into(),
+        limited("nominalConcurrencyShares"),
+        limited("limitResponse/queuing/queues"),
+        limited("limitResponse/queuing/handSize"),
+        limited("limitResponse/queuing/queueLengthLimit"),
         age(now, level).into(),
     ]
 }

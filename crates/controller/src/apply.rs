@@ -248,7 +248,21 @@ pub async fn create_or_patch<K: Writable>(
     initial: K,
     mutate: impl Fn(&mut K),
 ) -> Result<(K, Outcome), ApplyError> {
-    match api.get_opt(&initial.name_any()).await? {
+    let current = api.get_opt(&initial.name_any()).await?;
+    create_or_patch_from(api, current, initial, mutate).await
+}
+
+/// As [`create_or_patch`], when it was just read what is there.
+///
+/// # Errors
+/// What the API says.
+pub async fn create_or_patch_from<K: Writable>(
+    api: &Api<K>,
+    current: Option<K>,
+    initial: K,
+    mutate: impl Fn(&mut K),
+) -> Result<(K, Outcome), ApplyError> {
+    match current {
         Some(current) => patch(api, &current, mutate).await,
         None => {
             let mut wanted = initial;

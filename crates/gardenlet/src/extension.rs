@@ -146,7 +146,7 @@ pub async fn deploy<K: ExtensionObject>(
         }
     };
     let now = clock.now();
-    let deployed = apply::create_or_patch(api, initial, |object| {
+    let deployed = apply::create_or_patch_from(api, current, initial, |object| {
         specify(object);
         if asks {
             operation::ask(object.annotations_mut(), operation::value::RECONCILE, now);

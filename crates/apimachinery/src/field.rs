@@ -3,6 +3,7 @@
 //! Validation functions collect [`Error`]s into an [`ErrorList`]; the API server turns a list into one 422 `Status`
 //! ([`crate::ApiError::invalid`]) whose causes carry path, reason and message.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::Value;
@@ -309,8 +310,13 @@ pub fn go_quote(text: &str) -> String {
     quoted
 }
 
-/// JSON as Go writes it: `<`, `>` and `&` stand as escapes.
-pub fn go_escaped(json: &str) -> String {
+/// JSON as Go writes it: `<`, `>` and `&` stand as escapes, as do the two separators that JavaScript takes for ends of lines.
+pub fn go_escaped<'a>(json: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
+    let json = json.into();
+    // the separators begin with the last of these bytes
+    if !json.bytes().any(|byte| matches!(byte, b'<' | b'>' | b'&' | 0xe2)) {
+        return json;
+    }
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
@@ -322,7 +328,7 @@ pub fn go_escaped(json: &str) -> String {
             c => escaped.push(c),
         }
     }
-    escaped
+    escaped.into()
 }
 
 /// A text in double quotes as Go's `time` writes it: byte by byte what is no printable ASCII.
@@ -369,7 +375,7 @@ fn shown(value: &Value) -> String {
         Value::String(text) => go_quote(text),
         Value::Null => "null".to_owned(),
         Value::Number(number) if number.is_f64() => go_float(number.as_f64().unwrap_or_default()),
-        other => go_escaped(&other.to_string()),
+        other => go_escaped(other.to_string()).into_owned(),
     }
 }
 

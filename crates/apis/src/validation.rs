@@ -32,7 +32,7 @@ pub fn shown<T: Serialize>(value: &T) -> Value {
 
 /// A value as Go writes it in JSON: `<`, `>` and `&` stand as escapes.
 pub fn go_json<T: Serialize>(value: &T) -> String {
-    go_escaped(&serde_json::to_string(value).unwrap_or_default())
+    go_escaped(serde_json::to_string(value).unwrap_or_default()).into_owned()
 }
 
 /// A finding when a field has changed.

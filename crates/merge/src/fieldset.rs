@@ -60,8 +60,8 @@ impl PathElement {
     fn serialize(&self) -> String {
         match self {
             Self::Field(name) => ["f:", name].concat(),
-            Self::Key(json) => ["k:", &go_escaped(json)].concat(),
-            Self::Value(json) => ["v:", &go_escaped(json)].concat(),
+            Self::Key(json) => ["k:", &go_escaped(&**json)].concat(),
+            Self::Value(json) => ["v:", &go_escaped(&**json)].concat(),
             Self::Index(index) => format!("i:{index}"),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use gardener_apimachinery::field::go_escaped;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -133,9 +134,7 @@ pub(crate) fn after(before: &str, change: impl FnOnce(&mut Part)) -> String {
         change(&mut document);
         document.write(&mut text);
     }
-    let escapes = [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026")];
-    let escapes = escapes.into_iter();
-    escapes.fold(text, |text, (found, escape)| text.replace(found, escape))
+    go_escaped(text).into_owned()
 }
 
 /// The text of a document that a merge patch changed. `before` is what it was, as it was written.

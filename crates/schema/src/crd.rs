@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::field::{Error, ErrorList, Path, go_escaped};
 use gardener_cel::Declared;
 use serde_json::{Value, json};
 
@@ -491,10 +491,7 @@ fn shown(document: &Value) -> String {
         .iter()
         .map(|(key, value)| format!("\"{key}\":{value}"))
         .collect();
-    let text = format!("{{{}}}", members.join(","));
-    text.replace('<', "\\u003c")
-        .replace('>', "\\u003e")
-        .replace('&', "\\u0026")
+    go_escaped(format!("{{{}}}", members.join(","))).into_owned()
 }
 
 /// Checks what stands beside an expression.

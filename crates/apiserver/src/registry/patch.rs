@@ -177,10 +177,14 @@ impl Scope {
                 }
                 _ => None,
             };
-            let mut accepted = self.accept(&context, &mut patched, options, source, &mut warnings);
-            if matches!(kind, PatchKind::Apply | PatchKind::Strategic) && self.cuts_numbers(&accepted, &mut patched) {
-                accepted = self.accept(&context, &mut patched, options, source, &mut warnings);
-            }
+            let accepted = match kind {
+                PatchKind::Apply | PatchKind::Strategic => {
+                    self.accept_converted(&context, &mut patched, options, source, &mut warnings)
+                }
+                PatchKind::Json | PatchKind::Merge => {
+                    self.accept(&context, &mut patched, options, source, &mut warnings)
+                }
+            };
             if let (Value::Object(members), Some(metadata)) = (&mut patched, metadata) {
                 members.insert("metadata".to_owned(), metadata);
             }
@@ -246,12 +250,23 @@ impl Scope {
         Err(self.modified())
     }
 
-    /// Whether an object is to be looked at once more, for it had numbers that are too large for their fields: what does not come by Go's decoder
-    /// is cut to their size.
-    fn cuts_numbers(&self, accepted: &Result<(), Misfit>, object: &mut Value) -> bool {
+    /// As [`Self::accept`], of an object that upstream makes without Go's decoder: numbers that are too large for their fields are cut to their
+    /// size.
+    fn accept_converted(
+        &self,
+        context: &Context<'_>,
+        object: &mut Value,
+        options: &WriteOptions,
+        source: &Source,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Misfit> {
+        let accepted = self.accept(context, object, options, source, warnings);
         let schema = self.spec().ok().and_then(|version| version.schema.as_ref());
         let schema = schema.filter(|_| self.definition.is_go_type() && matches!(accepted, Err(Misfit::Fields { .. })));
-        schema.is_some_and(|schema| schema.cut_numbers(object))
+        match schema.is_some_and(|schema| schema.cut_numbers(object)) {
+            true => self.accept(context, object, options, source, warnings),
+            false => accepted,
+        }
     }
 
     /// An object of a built-in kind that tells no version is read as the internal type, whose fields have other names.
@@ -444,12 +459,7 @@ impl Scope {
             field_validation: FieldValidation::Ignore,
             ..options.clone()
         };
-        let source = Source::merged();
-        let mut accepted = self.accept(context, &mut object, &ignoring, &source, &mut warnings);
-        if self.cuts_numbers(&accepted, &mut object) {
-            accepted = self.accept(context, &mut object, &ignoring, &source, &mut warnings);
-        }
-        accepted?;
+        self.accept_converted(context, &mut object, &ignoring, &Source::merged(), &mut warnings)?;
         let uid = meta::text(config, "/metadata/uid");
         if !uid.is_empty() {
             return Err(self.conflict(&format!(

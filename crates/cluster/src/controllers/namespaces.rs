@@ -139,6 +139,10 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
     Ok(Action::RequeueAfter(AGAIN))
 }
 
+fn is_of_pods(definition: &Definition) -> bool {
+    definition.group.is_empty() && definition.plural == "pods"
+}
+
 fn deletable(cluster: &LogicalCluster) -> Vec<Arc<Definition>> {
     let mut topics = BTreeSet::new();
     let mut definitions = cluster.definitions();
@@ -163,7 +167,7 @@ async fn delete_content(
         .unwrap_or_default();
     let (of_pods, of_others): (Vec<_>, Vec<_>) = deletable(cluster)
         .into_iter()
-        .partition(|definition| definition.group.is_empty() && definition.plural == "pods");
+        .partition(|definition| is_of_pods(definition));
     for definition in &of_pods {
         delete_all(environment, cluster, definition, name, since, &mut pods).await;
     }
@@ -198,7 +202,7 @@ async fn delete_all(
     let Ok(listing) = store.list(&definition.topic, &prefix, &ListOptions::default()) else {
         return;
     };
-    let grace = match definition.group.is_empty() && definition.plural == "pods" {
+    let grace = match is_of_pods(definition) {
         true => {
             let pods = listing.entries.iter();
             let pods: Vec<Ending> = pods

@@ -358,6 +358,11 @@ mod tests {
         project
     }
 
+    fn texts(project: &Project) -> Vec<String> {
+        let errors = validate_project(project, None);
+        errors.iter().map(ToString::to_string).collect()
+    }
+
     #[test]
     fn val_pr_recorded_refusal() {
         let project = project(
@@ -365,12 +370,8 @@ mod tests {
             "members": [{"kind": "Robot", "name": "r", "role": ""}, {"kind": "ServiceAccount", "name": "x", "role": "admin"}],
             "tolerations": {"defaults": [{"key": "k"}]}}}),
         );
-        let texts: Vec<String> = validate_project(&project, None)
-            .iter()
-            .map(ToString::to_string)
-            .collect();
         assert_eq!(
-            texts,
+            texts(&project),
             [
                 "metadata.name: Too long: may not be more than 10 bytes",
                 "spec.namespace: Invalid value: \"other-ns\": must start with garden-",
@@ -386,12 +387,8 @@ mod tests {
         let members = serde_json::json!([{"kind": "User", "name": "a", "roles": ["uam", "uam"]},
             {"kind": "User", "name": "b", "role": "uam", "roles": ["uam"]}, {"kind": "User", "name": "c", "roles": ["uam", "viewer", "viewer"]}]);
         let project = project(serde_json::json!({"metadata": {"name": "a"}, "spec": {"members": members}}));
-        let texts: Vec<String> = validate_project(&project, None)
-            .iter()
-            .map(ToString::to_string)
-            .collect();
         assert_eq!(
-            texts,
+            texts(&project),
             [
                 "spec.members[0].roles[1]: Duplicate value: \"uam\"",
                 "spec.members[2].roles[2]: Duplicate value: \"viewer\""

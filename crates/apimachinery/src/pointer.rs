@@ -32,6 +32,11 @@ impl Pointed for Value {
     }
 }
 
+/// The pointer to a member of what a pointer leads to.
+pub fn member(pointer: &str, name: &str) -> String {
+    format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
 /// The segments of a pointer, unescaped. None, if it is no pointer.
 fn segments(pointer: &str) -> Option<impl Iterator<Item = Cow<'_, str>>> {
     let rest = match pointer.is_empty() {

@@ -153,7 +153,7 @@ impl Source {
         found.join(", ")
     }
 
-    /// Whether a whole number is written like `2.0`: a number that is none of Go's integers, but one of custom resources'.
+    /// Whether a whole number is written like `2.0`, or has more than 64 bits: a number that is none of Go's integers.
     pub(crate) fn has_whole_floats(&self) -> bool {
         self.whole_floats
     }
@@ -403,6 +403,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        self.notes.whole_floats |= i64::try_from(value).is_err();
         Ok(Value::Number(value.into()))
     }
 

@@ -368,6 +368,14 @@ pub trait Strategy: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Gives a new object what the objects of a cluster share, such as addresses and ports. An object that a write of the status makes gets none.
+    ///
+    /// # Errors
+    /// Refuses what is not free.
+    fn reserve(&self, context: &Context<'_>, object: &mut Draft) -> Result<(), ApiError> {
+        Ok(())
+    }
+
     /// Finds what is wrong with a new object.
     fn validate(&self, context: &Context<'_>, object: &Draft) -> ErrorList {
         Vec::new()
@@ -580,6 +588,12 @@ pub trait Strategy: Send + Sync + 'static {
 
     /// Whether an object that comes without a name, and without the beginning of one, is given a name.
     fn names_nameless(&self) -> bool {
+        false
+    }
+
+    /// Whether a list or map without an element is a change of an object that does not tell it, though both are stored alike: upstream compares
+    /// some kinds by Go's `reflect.DeepEqual`. Each such write makes another generation.
+    fn counts_empty(&self) -> bool {
         false
     }
 

@@ -66,7 +66,7 @@ pub fn answer(
             Err(_) if !cluster.is_built_in(group) => return Ok(Some(respond::page_not_found())),
             list => list?,
         },
-        [""] => {
+        [""] | ["index.html"] => {
             let mut paths: Vec<String> = vec!["/api".into(), "/api/v1".into(), "/apis".into()];
             for (group, versions) in groups(cluster).into_iter().filter(|(group, _)| !group.is_empty()) {
                 paths.push(format!("/apis/{group}"));

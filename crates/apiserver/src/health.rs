@@ -86,7 +86,7 @@ async fn all_checks(cluster: &LogicalCluster, kind: &str, query: &Query) -> Resp
     }
     if !unknown.is_empty() {
         let unknown: Vec<String> = unknown.into_iter().map(go_quote).collect();
-        let unknown = unknown.join(", ");
+        let unknown = unknown.join(",");
         found += &format!("warn: some health checks cannot be excluded: no matches for {unknown}\n");
     }
     if failed {
@@ -103,12 +103,14 @@ async fn all_checks(cluster: &LogicalCluster, kind: &str, query: &Query) -> Resp
 
 /// Answers a health or version path.
 pub async fn answer(cluster: &LogicalCluster, path: &str, query: &Query) -> Option<Response<Body>> {
-    let (kind, name) = match path.trim_matches('/').split_once('/') {
+    let path_within = path.trim_start_matches('/');
+    let (kind, name) = match path_within.split_once('/') {
+        // the version alone is told with a slash behind it, too
+        Some(("version", "")) => ("version", None),
         Some((kind, name)) => (kind, Some(name)),
-        None => (path.trim_matches('/'), None),
+        None => (path_within, None),
     };
     match (kind, name) {
-        ("healthz" | "livez" | "readyz", None) if path.ends_with('/') => None,
         ("healthz" | "livez" | "readyz", Some(name)) if checks(cluster, kind).contains(&name) => {
             Some(match check(cluster, name).await {
                 Ok(()) => respond::text(StatusCode::OK, "ok"),

@@ -6,6 +6,7 @@
 mod accept;
 mod create;
 mod delete;
+mod numbers;
 mod patch;
 mod read;
 mod update;
@@ -21,6 +22,7 @@ pub(crate) use update::Beside;
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use gardener_apimachinery::ApiError;
@@ -122,6 +124,8 @@ pub struct Scope {
     pub with_collection: bool,
     /// Sentences for `Warning` headers of a request that is refused.
     pub refused_with: Arc<Warnings>,
+    /// Whether the body has lists or maps without an element: see [`Strategy::counts_empty`](crate::definition::Strategy::counts_empty).
+    pub(crate) sent_empty: Arc<AtomicBool>,
     /// The version in which objects are stored, where it is another than the definition says: see [`Scope::in_requested`].
     pub(crate) stored_as: Option<String>,
 }
@@ -477,6 +481,10 @@ impl Scope {
         old: Option<&Draft>,
         warnings: &mut Vec<String>,
     ) -> Result<Option<Draft>, ApiError> {
+        let mut object = object;
+        if let Some(object) = object.as_mut().filter(|_| !self.definition.is_go_type()) {
+            numbers::write(object.read_part_mut());
+        }
         if self.admitted {
             return Ok(object);
         }

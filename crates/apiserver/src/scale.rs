@@ -68,6 +68,11 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
     };
     let owners = owners(&scope.definition);
     let api_version = scope.definition.api_version(&scope.version);
+    let mut said = Vec::new();
+    let sent = match verb {
+        "update" => Some(sent(call, scope, &options, &mut said)?),
+        _ => None,
+    };
     for _ in 0..5 {
         let entry = match (scope.entry(), verb) {
             (Err(_), "get") if paths.is_missed => {
@@ -99,30 +104,15 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
             set_path(&mut current, "spec.replicas", json!(UNSET));
         }
         let now = call.cluster.clock().now();
-        let mut warnings = Vec::new();
-        let wanted = match verb {
-            "update" => {
-                let Decoded { mut value, source } = call.decoded_as("autoscaling/v1", "Scale")?;
-                check_kind(scope, &value)?;
-                let cannot = |why: String| match scope.definition.is_go_type() {
-                    true => {
-                        ApiError::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}"))
-                    }
-                    false => ApiError::bad_request(NOT_REGISTERED),
-                };
-                if let Some(why) = misfit(&value) {
-                    return Err(cannot(why));
-                }
-                let unknown = Unknown::OnTheWay(SCHEMA.unknown_fields(&value));
-                let judged = source.judge(unknown, options.field_validation, &mut warnings);
-                judged.map_err(cannot)?;
-                SCHEMA.prune(&mut value);
-                value
+        let mut warnings = said.clone();
+        let wanted = match &sent {
+            Some(sent) => sent.clone(),
+            None => {
+                let patched = patched(call, scope, &current, &options, now, &mut warnings)?;
+                check_place(scope, &patched)?;
+                patched
             }
-            _ => patched(call, scope, &current, &options, now, &mut warnings)?,
         };
-        scope.check_posted_namespace(&wanted)?;
-        scope.check_scale_name(&wanted)?;
         // what replaces a scale is judged as what replaces the object; what a patch makes is not
         if verb == "update" {
             main.check_uid(&wanted, &parent, options.dry_run)?;
@@ -200,6 +190,31 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
         &scope.name,
         "the object changes too often; try again",
     ))
+}
+
+/// The scale that is to replace one, as it was sent. Whether there is one to replace is seen afterwards.
+fn sent(call: &Call, scope: &Scope, options: &WriteOptions, warnings: &mut Vec<String>) -> Result<Value, ApiError> {
+    let Decoded { mut value, source } = call.decoded_as("autoscaling/v1", "Scale")?;
+    check_kind(scope, &value)?;
+    let cannot = |why: String| match scope.definition.is_go_type() {
+        true => ApiError::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}")),
+        false => ApiError::bad_request(NOT_REGISTERED),
+    };
+    if let Some(why) = misfit(&value) {
+        return Err(cannot(why));
+    }
+    let unknown = Unknown::OnTheWay(SCHEMA.unknown_fields(&value));
+    let judged = source.judge(unknown, options.field_validation, warnings);
+    judged.map_err(cannot)?;
+    SCHEMA.prune(&mut value);
+    check_place(scope, &value)?;
+    Ok(value)
+}
+
+/// Refuses a scale of another namespace or name.
+fn check_place(scope: &Scope, scale: &Value) -> Result<(), ApiError> {
+    scope.check_posted_namespace(scale)?;
+    scope.check_scale_name(scale)
 }
 
 /// A path as definitions write it.

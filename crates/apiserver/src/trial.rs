@@ -47,6 +47,7 @@ impl LogicalCluster {
             admitted: false,
             with_collection: false,
             refused_with: Arc::default(),
+            sent_empty: Arc::default(),
             stored_as: None,
         };
         let options = WriteOptions {

@@ -3,7 +3,7 @@
 //! The `default` of OpenAPI documents of built-in kinds tells mostly Go's zero values. Others (`protocol: TCP`) are filled in by the
 //! kinds' own defaulting.
 
-use gardener_apimachinery::pointer::Pointed;
+use gardener_apimachinery::pointer::{self, Pointed};
 use serde_json::Value;
 
 use crate::meta::OBJECT_META;
@@ -67,7 +67,7 @@ impl Schema {
         let said = self.constraints().flat_map(|own| &own.all_of).flat_map(Self::fields);
         for (name, field) in said {
             if let (Some(default), Some(_)) = (field.default_value(), self.field(name))
-                && members.get(name).is_none_or(Value::is_null)
+                && members.get(name).is_none_or(is_left_out)
             {
                 members.insert(name.to_owned(), default.clone());
             }
@@ -177,6 +177,47 @@ impl Schema {
         }
     }
 
+    /// Where outside of metadata and status there is a list, a map or a text of bytes without an element, as JSON pointers: Go tells it from none,
+    /// until it is stored.
+    pub fn empties(&self, object: &Value) -> Vec<String> {
+        let mut found = Vec::new();
+        for (name, value) in object.as_object().into_iter().flatten() {
+            let is_told = !matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status");
+            if let Some(part) = self.child(name).filter(|_| is_told) {
+                part.find_empties(value, &pointer::member("", name), &mut found);
+            }
+        }
+        found
+    }
+
+    fn find_empties(&self, value: &Value, at: &str, found: &mut Vec<String>) {
+        let is_empty = match value {
+            Value::String(text) => text.is_empty() && self.format() == Some("byte"),
+            Value::Array(elements) => elements.is_empty(),
+            Value::Object(members) => members.is_empty() && self.fields().next().is_none(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        };
+        if is_empty {
+            found.push(at.to_owned());
+        }
+        match value {
+            Value::Object(members) => {
+                for (name, value) in members {
+                    if let Some(child) = self.child(name) {
+                        child.find_empties(value, &pointer::member(at, name), found);
+                    }
+                }
+            }
+            Value::Array(elements) => {
+                let Some(items) = self.items() else { return };
+                for (index, value) in elements.iter().enumerate() {
+                    items.find_empties(value, &format!("{at}/{index}"), found);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Writes the members that Go always writes ([`Schema::zero_value`]) into an object of a built-in kind.
     pub fn complete(&self, value: &mut Value) {
         self.complete_with(value, true);
@@ -218,6 +259,17 @@ impl Schema {
             }
             _ => {}
         }
+    }
+}
+
+/// Whether Go leaves out a field of metadata that is this when it writes.
+fn is_left_out(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(elements) => elements.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
@@ -268,6 +320,24 @@ mod tests {
         let mut value = pod(json!({"containerPort": 80, "protocol": ""}));
         schema.drop_empty(&mut value);
         assert_eq!(value, pod(json!({"containerPort": 80})));
+    }
+
+    #[test]
+    fn what_is_empty_is_found() {
+        let schema = crate::fixtures::deployment();
+        let object = json!({
+            "metadata": {"labels": {}}, "status": {"conditions": []},
+            "spec": {"selector": {"matchLabels": {}, "matchExpressions": [{"key": "a", "values": []}]}, "strategy": {}, "replicas": 0, "template": {"spec": {"containers": []}}},
+        });
+        let expected = [
+            "/spec/selector/matchExpressions/0/values",
+            "/spec/selector/matchLabels",
+            "/spec/template/spec/containers",
+        ];
+        assert_eq!(schema.empties(&object), expected, "structs are none of them");
+        for at in expected {
+            assert!(object.at(at).is_some(), "{at}");
+        }
     }
 
     #[test]

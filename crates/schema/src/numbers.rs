@@ -50,6 +50,15 @@ impl Native {
         }
     }
 
+    /// All digits in front of the point, and those behind it if there are any. The shortest that stand for the number, with zeros behind
+    /// them: a number that 64 bits hold may be told by more than they hold.
+    fn digits(self) -> String {
+        match self {
+            Self::Whole(whole) => whole.to_string(),
+            Self::Float(float) => float.to_string(),
+        }
+    }
+
     fn value(self) -> Value {
         match self {
             Self::Whole(whole) => whole.into(),
@@ -59,7 +68,7 @@ impl Native {
 }
 
 /// The whole part of a number; what is none of 64 bits is the smallest of them, as processors have it.
-fn truncated(number: f64) -> i64 {
+pub(crate) fn truncated(number: f64) -> i64 {
     match (-BEYOND..BEYOND).contains(&number) {
         true => number.trunc() as i64,
         false => i64::MIN,
@@ -67,7 +76,7 @@ fn truncated(number: f64) -> i64 {
 }
 
 /// Whether a number is whole, or as good as that.
-fn is_as_good_as_whole(number: f64) -> bool {
+pub(crate) fn is_as_good_as_whole(number: f64) -> bool {
     if !number.is_finite() || number.abs() > MAX_WHOLE {
         return false;
     }
@@ -105,20 +114,19 @@ impl Schema {
     pub(crate) fn check_number(&self, value: &Value, path: &Path, errors: &mut ErrorList) {
         let Value::Number(number) = value else { return };
         let number = Native::of(number);
-        errors.extend(self.out_of_range(number.float(), "Checked", path));
+        errors.extend(self.out_of_range(number, "Checked", path));
         for constraints in self.constraints() {
             self.check_bounds(number, constraints, path, errors);
         }
     }
 
     /// What is said of a number that the type has not. It is told without its value and on the object itself, as upstream does.
-    fn out_of_range(&self, number: f64, what: &str, path: &Path) -> Option<Error> {
+    fn out_of_range(&self, number: Native, what: &str, path: &Path) -> Option<Error> {
         let format = self.format();
-        let is_whole = number.fract() == 0.0;
         let fits = match (self.kind(), format) {
-            (Kind::Integer, Some("int32")) => is_whole && number.abs() <= 2_147_483_648.0 && number < 2_147_483_648.0,
-            (Kind::Integer, _) => is_whole && number.abs() <= BEYOND,
-            (_, Some("float")) => number.abs() <= f64::from(f32::MAX),
+            (Kind::Integer, Some("int32")) => number.digits().parse::<i32>().is_ok(),
+            (Kind::Integer, _) => number.digits().parse::<i64>().is_ok(),
+            (_, Some("float")) => number.float().abs() <= f64::from(f32::MAX),
             _ => true,
         };
         if fits {
@@ -171,7 +179,7 @@ impl Schema {
         errors: &mut ErrorList,
     ) -> (Native, Native) {
         let bound = bound.as_f64().unwrap_or_default();
-        match self.out_of_range(bound, what, path) {
+        match self.out_of_range(Native::Float(bound), what, path) {
             Some(wrong) => {
                 errors.push(wrong);
                 (Native::Float(number.float()), Native::Float(bound))

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::decode::DecodeError;
 use crate::go_types;
+use crate::numbers::truncated;
 use crate::schema::{Kind, Schema};
 
 impl Schema {
@@ -16,7 +17,8 @@ impl Schema {
         self.convert_as(value, None)
     }
 
-    /// Cuts numbers to the 32 bits that their Go types have, as Go's converter does where its decoder refuses them. Answers whether there were such.
+    /// Makes numbers those of their Go types, as Go's converter does where its decoder refuses them: whole ones that are written like `2.0`, and
+    /// those of more than 32 bits where the type has no more. Answers whether there were such.
     pub fn cut_numbers(&self, value: &mut Value) -> bool {
         match value {
             Value::Object(members) => {
@@ -29,14 +31,20 @@ impl Schema {
                 let cut = elements.iter_mut().map(|value| items.cut_numbers(value));
                 cut.fold(false, |any, cut| any | cut)
             }),
-            Value::Number(number) if self.kind() == Kind::Integer && self.format() == Some("int32") => {
-                match number.as_i64() {
-                    Some(whole) if i32::try_from(whole).is_err() => {
-                        *value = (whole as i32).into();
-                        true
-                    }
-                    _ => false,
+            Value::Number(number) if self.kind() == Kind::Integer => {
+                let of_float = || number.as_f64().filter(|float| float.fract() == 0.0).map(truncated);
+                let Some(whole) = number.as_i64().or_else(of_float) else {
+                    return false;
+                };
+                let own = match self.format() {
+                    Some("int32") => i64::from(whole as i32),
+                    _ => whole,
+                };
+                let is_other = number.as_i64() != Some(own);
+                if is_other {
+                    *value = own.into();
                 }
+                is_other
             }
             _ => false,
         }
@@ -137,6 +145,14 @@ mod tests {
             object,
             json!({"spec": {"replicas": -2_147_483_648_i64, "paused": true}})
         );
+        assert!(!deployment.cut_numbers(&mut object));
+        for (told, read) in [("3.0", 3), ("-0.0", 0), ("1e2", 100), ("1e30", 0), ("1e19", 0)] {
+            let told: serde_json::Value = serde_json::from_str(told).unwrap();
+            let mut object = json!({"spec": {"replicas": told}});
+            assert!(deployment.cut_numbers(&mut object));
+            assert_eq!(object, json!({"spec": {"replicas": read}}), "{told}");
+        }
+        let mut object = json!({"spec": {"replicas": 1.5}});
         assert!(!deployment.cut_numbers(&mut object));
     }
 

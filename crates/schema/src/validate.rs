@@ -8,6 +8,7 @@ use serde_json::{Number, Value};
 use crate::formats;
 use crate::json::same;
 use crate::meta::OBJECT_META;
+use crate::numbers::is_as_good_as_whole;
 use crate::rules::Findings;
 use crate::schema::{Constraints, Kind, ListType, Schema};
 
@@ -118,7 +119,7 @@ impl Schema {
         if let Some(expected) = self.wrong_type(value) {
             let (expected, own) = match (self.format(), value) {
                 // with a format, upstream compares formats; texts and lists have none
-                (Some(format), Value::Number(number)) => (format, if number.is_f64() { "float64" } else { "int64" }),
+                (Some(format), Value::Number(number)) => (format, if number.is_i64() { "int64" } else { "float64" }),
                 (Some(format), Value::Bool(_) | Value::Object(_)) => (format, ""),
                 _ => (expected, schema_type(value)),
             };
@@ -456,7 +457,7 @@ fn schema_type(value: &Value) -> &'static str {
 }
 
 fn is_whole(number: &Number) -> bool {
-    number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|n| n.fract() == 0.0)
+    number.is_i64() || number.as_f64().is_some_and(is_as_good_as_whole)
 }
 
 #[cfg(test)]

@@ -465,6 +465,7 @@ fn ranges(policy: &Value) -> Vec<String> {
 }
 
 pub(super) fn policies(mut kind: Kind) -> Kind {
+    kind.counts_empty = true;
     kind.validate_create = |policy| validate_policy(policy, &[]);
     kind.validate_update = |policy, old| validate_policy(policy, &ranges(old));
     kind

@@ -24,7 +24,7 @@ const NODE_PORTS: std::ops::Range<i64> = 30_000..32_768;
 pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.name = meta::dns1123_label;
     kind.create_on_update = true;
-    kind.prepare_create = |context, service| {
+    kind.prepare_create = |_, service| {
         let is_external = families::kind(service) == "ExternalName";
         if let Some(spec) = service
             .get_mut("spec")
@@ -33,8 +33,9 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         {
             spec.remove("internalTrafficPolicy");
         }
-        allocate(context, service, None)
+        Ok(())
     };
+    kind.reserve = |context, service| allocate(context, service, None);
     kind.prepare_update = |context, service, old| {
         drop_what_type_has_not(service, old);
         allocate(context, service, Some(old))

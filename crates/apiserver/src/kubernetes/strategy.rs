@@ -91,6 +91,8 @@ fn update_needs_revision(group: &str, resource: &str) -> bool {
 pub(super) struct Kind {
     pub(super) default: fn(&mut Value),
     pub(super) prepare_create: fn(&Context<'_>, &mut Value) -> Result<(), ApiError>,
+    /// See [`Strategy::reserve`].
+    pub(super) reserve: fn(&Context<'_>, &mut Value) -> Result<(), ApiError>,
     pub(super) prepare_update: fn(&Context<'_>, &mut Value, &Value) -> Result<(), ApiError>,
     pub(super) validate: fn(&Value) -> ErrorList,
     /// Takes away fields of features that are off and were not there before, besides those of pods.
@@ -155,6 +157,8 @@ pub(super) struct Kind {
     pub(super) row_order: Option<fn(&Value) -> i64>,
     /// Lists, by their JSON pointers, that are something else when they are empty than when they are absent.
     pub(super) lists_kept_empty: &'static [&'static str],
+    /// See [`Strategy::counts_empty`].
+    pub(super) counts_empty: bool,
     /// Fields that writes to the object (no name) or to a subresource leave alone, besides those that all kinds have.
     pub(super) left_alone: fn(&str) -> &'static [&'static str],
     /// What a client is warned of, in new objects and changes.
@@ -166,6 +170,7 @@ impl Kind {
         Self {
             default: |_| {},
             prepare_create: |_, _| Ok(()),
+            reserve: |_, _| Ok(()),
             prepare_update: |_, _, _| Ok(()),
             validate: |_| Vec::new(),
             drop_disabled: |_, _| {},
@@ -205,6 +210,7 @@ impl Kind {
             made_annotations: &[],
             row_order: None,
             lists_kept_empty: &[],
+            counts_empty: false,
             left_alone: |_| &[],
             warnings: |_, _| Vec::new(),
         }
@@ -292,6 +298,10 @@ impl Strategy for Kind {
 
     fn prepare_for_create(&self, context: &Context<'_>, object: &mut Draft) -> Result<(), ApiError> {
         (self.prepare_create)(context, object)
+    }
+
+    fn reserve(&self, context: &Context<'_>, object: &mut Draft) -> Result<(), ApiError> {
+        (self.reserve)(context, object)
     }
 
     fn prepare_for_update(&self, context: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<(), ApiError> {
@@ -432,6 +442,10 @@ impl Strategy for Kind {
 
     fn made_annotations(&self) -> &'static [&'static str] {
         self.made_annotations
+    }
+
+    fn counts_empty(&self) -> bool {
+        self.counts_empty
     }
 
     fn lists_kept_empty(&self) -> &'static [&'static str] {
@@ -612,6 +626,7 @@ fn kind_of(group: &str, resource: &str) -> Kind {
                 .generation();
             kind.validate_update = webhooks::validate_update;
             kind.validate_create = webhooks::validate;
+            kind.counts_empty = true;
             kind
         }
         ("admissionregistration.k8s.io", "validatingadmissionpolicies" | "mutatingadmissionpolicies") => {

@@ -1,5 +1,7 @@
 //! From a decoded body to an object of the resource's kind: right kind, known fields only, the schema's and the kind's defaults.
 
+use std::sync::atomic::Ordering;
+
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path, go_quote};
 use gardener_apimachinery::pointer::Pointed;
@@ -7,7 +9,7 @@ use gardener_schema::Schema;
 use gardener_schema::json::type_of;
 use serde_json::{Map, Value, json};
 
-use super::{FieldValidation, Scope, WriteOptions};
+use super::{FieldValidation, Scope, WriteOptions, numbers};
 use crate::decode::{self, Source, Unknown};
 use crate::definition::{Context, Version, go_package};
 use crate::meta;
@@ -186,10 +188,10 @@ impl Scope {
             members.insert("apiVersion".into(), self.definition.api_version(&self.version).into());
             members.insert("kind".into(), version.kind.clone().into());
         }
-        let mut unknown = Vec::new();
+        let (mut unknown, mut empties) = (Vec::new(), Vec::new());
         if let Some(schema) = &version.schema {
             if source.has_whole_floats() && !self.definition.is_go_type() {
-                make_integers(object);
+                numbers::read(object);
             }
             // of custom resources only the metadata has a Go type; the rest is validated
             let decoded = match self.definition.is_go_type() {
@@ -230,6 +232,9 @@ impl Scope {
             }
             if self.definition.is_go_type() {
                 keep_reset(object);
+                if self.definition.strategy.counts_empty() {
+                    empties = schema.empties(object);
+                }
                 drop_empty(schema, object, self.definition.strategy.lists_kept_empty());
                 add_structs(schema, object);
             }
@@ -244,6 +249,9 @@ impl Scope {
             warnings.push(warning);
         }
         self.fill_defaults(context, object, source)?;
+        // in the place of some there are defaults now
+        let is_nothing = |at: &String| object.at(at).is_none_or(is_empty);
+        self.sent_empty.store(empties.iter().any(is_nothing), Ordering::Relaxed);
         Ok(())
     }
 
@@ -404,6 +412,7 @@ impl Scope {
         if self.keeps_all_but_status()
             && self.definition.is_go_type()
             && !self.definition.strategy.owns_all_sent()
+            && !self.is_to_be_made()
             && let Value::Object(members) = object
         {
             members.retain(|key, _| kept(key));
@@ -445,23 +454,6 @@ fn single_owners(object: &mut Value) -> Option<String> {
     })
 }
 
-/// Makes integers of whole numbers: in JSON that no Go type gives a meaning they are the same.
-fn make_integers(value: &mut Value) {
-    match value {
-        Value::Object(members) => members.values_mut().for_each(make_integers),
-        Value::Array(elements) => elements.iter_mut().for_each(make_integers),
-        Value::Number(number) => {
-            let whole = number
-                .as_f64()
-                .filter(|whole| number.is_f64() && whole.fract() == 0.0 && whole.abs() < 9.0e15);
-            if let Some(whole) = whole {
-                *value = Value::from(whole as i64);
-            }
-        }
-        _ => {}
-    }
-}
-
 /// Adds the structs that Go always has at the top of an object, for they are defaulted and owned; the status comes from elsewhere.
 fn add_structs(schema: &Schema, object: &mut Value) {
     let Some(members) = object.as_object_mut() else { return };
@@ -473,9 +465,20 @@ fn add_structs(schema: &Schema, object: &mut Value) {
     }
 }
 
+/// Whether a value has no element, or is none.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(elements) => elements.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
 /// Drops what Go leaves out when it writes, but for those lists that are something when they are empty.
 fn drop_empty(schema: &Schema, object: &mut Value, kept: &[&str]) {
-    let is_empty = |list: &Value| list.as_array().is_some_and(Vec::is_empty);
+    let is_empty = |list: &Value| list.is_array() && is_empty(list);
     let kept: Vec<String> = kept
         .iter()
         .flat_map(|at| places(object, at))

@@ -27,6 +27,10 @@ impl Scope {
         let context = self.context(now, options.dry_run);
         let mut warnings = Vec::new();
         self.accept(&context, &mut object, options, source, &mut warnings)?;
+        // what is put or applied keeps them, as with upstream, and goes with its first change if nothing holds it
+        for key in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+            meta::set(&mut object, key, None);
+        }
         let of_body = warnings.clone();
         let created = async {
             self.place(&mut object)?;
@@ -56,7 +60,8 @@ impl Scope {
         }
         // admission sees the status that the client sent, but nobody owns it where that is the status' matter
         let is_untold = self.is_unreadable_where_dropped(&object, None);
-        let status = match self.definition.strategy.owns_all_sent() {
+        let owns_status = self.definition.strategy.owns_all_sent() || !self.subresource.is_empty();
+        let status = match owns_status {
             true => None,
             false => self.drop_status(&mut object),
         };
@@ -144,6 +149,9 @@ impl Scope {
             }
             self.definition.strategy.drop_disabled(&mut candidate, None);
             self.definition.strategy.prepare_for_create(context, &mut candidate)?;
+            if self.subresource.is_empty() {
+                self.definition.strategy.reserve(context, &mut candidate)?;
+            }
             let mut errors = meta::validate(&candidate, |name| self.definition.strategy.validate_name(name));
             errors.extend(self.validate_schema(&candidate, None, warnings));
             errors.extend(self.definition.strategy.validate(context, &candidate));
@@ -253,12 +261,7 @@ impl Scope {
 
 /// Drops what only the server says of an object.
 fn drop_server_metadata(object: &mut Value) {
-    for key in [
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "selfLink",
-        "resourceVersion",
-    ] {
+    for key in ["selfLink", "resourceVersion"] {
         meta::set(object, key, None);
     }
 }

@@ -90,7 +90,10 @@ impl Scope {
         for _ in 0..RETRIES {
             let mut warnings = Vec::new();
             let Some(entry) = self.cluster.store().get(&self.key(&self.name)) else {
-                let makes = self.subresource.is_empty() || self.definition.strategy.owns_all_sent();
+                let strategy = &self.definition.strategy;
+                let makes = self.subresource.is_empty()
+                    || strategy.owns_all_sent()
+                    || strategy.allow_create_on_update() && self.is_of_object_or_status();
                 if kind != PatchKind::Apply || !makes {
                     return Err(self.not_found());
                 }

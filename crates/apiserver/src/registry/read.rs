@@ -8,8 +8,10 @@ use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, URL_SAFE_NO_PAD};
 use gardener_apimachinery::field::{Error, Path, go_quote};
 use gardener_apimachinery::selector::{FieldSelector, LabelSelector};
 use gardener_apimachinery::{ApiError, go_json};
+use gardener_schema::json::type_of;
 use gardener_store::{Entry, ListOptions, ReadError, Revision};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::Scope;
 use crate::definition::Definition;
@@ -170,8 +172,7 @@ pub struct Page {
     pub remaining: Option<u64>,
 }
 
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Default, PartialEq, Serialize)]
 struct Continue {
     #[serde(rename = "v")]
     version: String,
@@ -181,6 +182,54 @@ struct Continue {
     /// A slash, the path of the last object told, and a zero byte: the key where to go on.
     #[serde(rename = "start")]
     after: String,
+}
+
+impl Continue {
+    /// As Go's decoder reads it: by names in any case.
+    ///
+    /// # Errors
+    /// The first misfit in Go's words.
+    fn of_json(token: &Value) -> Result<Self, String> {
+        let found = |value: &Value| match value {
+            Value::Number(number) => format!("number {number}"),
+            other => type_of(other).to_owned(),
+        };
+        let Value::Object(members) = token else {
+            return match token.is_null() {
+                true => Ok(Self::default()),
+                false => Err(format!(
+                    "json: cannot unmarshal {} into Go value of type storage.continueToken",
+                    type_of(token)
+                )),
+            };
+        };
+        let mut read = Self::default();
+        for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
+            let field = name.to_ascii_lowercase();
+            let expected = match (field.as_str(), value) {
+                ("v", Value::String(text)) => {
+                    read.version.clone_from(text);
+                    continue;
+                }
+                ("start", Value::String(text)) => {
+                    read.after.clone_from(text);
+                    continue;
+                }
+                ("rv", Value::Number(number)) if number.is_i64() => {
+                    read.revision = number.as_i64().unwrap_or_default();
+                    continue;
+                }
+                ("v" | "start", _) => "string",
+                ("rv", _) => "int64",
+                _ => continue,
+            };
+            return Err(format!(
+                "json: cannot unmarshal {} into Go struct field continueToken.{field} of type {expected}",
+                found(value)
+            ));
+        }
+        Ok(read)
+    }
 }
 
 /// What is said of a token whose revision is compacted.
@@ -383,6 +432,7 @@ fn read_token(token: &str) -> Result<Continue, ApiError> {
     let bytes = TOKEN_FORM.decode(token).map_err(|error| {
         let at = match error {
             base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol { offset: at, .. } => at,
+            base64::DecodeError::InvalidPadding => token.find('=').unwrap_or_default(),
             _ => token.len() / 4 * 4,
         };
         invalid(format!(
@@ -393,8 +443,10 @@ fn read_token(token: &str) -> Result<Continue, ApiError> {
     if let Some(why) = go_json::syntax_error(&bytes) {
         return wrong(&why);
     }
-    let Ok(token) = serde_json::from_slice::<Continue>(&bytes) else {
-        return wrong("json: cannot unmarshal into Go value of type storage.continueToken");
+    let read = serde_json::from_slice(&bytes).map_err(|error| error.to_string());
+    let token = match read.and_then(|token: Value| Continue::of_json(&token)) {
+        Ok(token) => token,
+        Err(why) => return wrong(&why),
     };
     if token.version != TOKEN_VERSION {
         return wrong(&format!(
@@ -497,6 +549,7 @@ mod tests {
                     admitted: true,
                     with_collection: false,
                     refused_with: Arc::default(),
+                    sent_empty: Arc::default(),
                     stored_as: None,
                 },
             };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use gardener_apimachinery::ApiError;
@@ -178,7 +179,7 @@ impl Scope {
         };
         for _ in 0..RETRIES {
             let Some(entry) = self.cluster.store().get(&self.key(&self.name)) else {
-                if !self.definition.strategy.allow_create_on_update() || !self.subresource.is_empty() {
+                if !self.definition.strategy.allow_create_on_update() || !self.is_of_object_or_status() {
                     return Err(self.not_found());
                 }
                 let mut object = body.clone();
@@ -329,8 +330,9 @@ impl Scope {
             // what is stored has what its type always has: where the new object does not tell it, nothing changes
             self.definition.complete(&mut object);
             let bumps = strategy.has_generation();
+            let sent_empty = strategy.counts_empty() && self.sent_empty.load(Ordering::Relaxed);
             if bumps && !is_view {
-                bump_generation(&mut object, old, has_status);
+                bump_generation(&mut object, old, has_status, sent_empty);
             }
             match is_view {
                 true => of_part = strategy.update_view(&self.subresource, context, &mut object, old)?,
@@ -338,7 +340,7 @@ impl Scope {
             }
             // what a view does not change is as it was only now
             if bumps && is_view {
-                bump_generation(&mut object, old, has_status);
+                bump_generation(&mut object, old, has_status, false);
             }
         }
         let mut errors = checked.unwrap_or_else(|| of_metadata(&object));
@@ -456,7 +458,7 @@ impl Scope {
         strategy.drop_disabled(&mut object, Some(old));
         if strategy.has_generation() && !posted {
             let has_status = self.definition.stored_version().is_some_and(|version| version.status);
-            bump_generation(&mut object, old, has_status);
+            bump_generation(&mut object, old, has_status, false);
         }
         if validate {
             strategy.prepare_for_update(context, &mut object, old)?;
@@ -472,6 +474,16 @@ impl Scope {
             Err(Attempt::Raced) => Ok(None),
             Err(Attempt::Refused(error)) => Err(error),
         }
+    }
+
+    /// Whether this is about an object as such or its status. Upstream has one answer for both to whether a change makes what is not there.
+    pub(super) fn is_of_object_or_status(&self) -> bool {
+        matches!(self.subresource.as_str(), "" | "status")
+    }
+
+    /// Whether a change makes the object, for there is none.
+    pub(super) fn is_to_be_made(&self) -> bool {
+        self.definition.strategy.allow_create_on_update() && self.is_of_object_or_status() && self.entry().is_err()
     }
 
     /// The body has no name.
@@ -863,22 +875,18 @@ fn keep_all_but_status(object: &mut Value, old: &Value, keep_metadata: bool) {
     }
 }
 
-/// One more generation when anything outside metadata and status changed.
-fn bump_generation(object: &mut Value, old: &Value, has_status: bool) {
+/// One more generation when anything outside metadata and status changed, and in any case if it is known that something did.
+fn bump_generation(object: &mut Value, old: &Value, has_status: bool, is_known: bool) {
     let changed = |key: &str| object.get(key) != old.get(key);
     let (Value::Object(new), Value::Object(before)) = (&*object, old) else {
         return;
     };
-    let bump = new
-        .keys()
-        .chain(before.keys())
-        .filter(|key| match key.as_str() {
-            "metadata" | "apiVersion" | "kind" => false,
-            "status" => !has_status,
-            _ => true,
-        })
-        .any(|key| changed(key));
-    if bump {
+    let mut keys = new.keys().chain(before.keys()).filter(|key| match key.as_str() {
+        "metadata" | "apiVersion" | "kind" => false,
+        "status" => !has_status,
+        _ => true,
+    });
+    if is_known || keys.any(|key| changed(key)) {
         let generation = old.at("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
         meta::set(object, "generation", Some(json!(generation + 1)));
     }

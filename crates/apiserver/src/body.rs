@@ -1,6 +1,7 @@
 //! What a request sends: the form of its body, and the object in it. What a [`crate::decode::Format`] means stands in [`crate::decode`].
 
 use gardener_apimachinery::ApiError;
+use http::Method;
 use http::header::CONTENT_TYPE;
 
 use crate::accept::MEDIA_TYPES;
@@ -29,7 +30,11 @@ impl Call {
 
     /// The body as an object that the resource may have, and the options beside it.
     pub(crate) fn decoded_object(&self, scope: &Scope) -> Result<(Decoded, WriteOptions), ApiError> {
-        // what the body is written in is told before what is asked for with it
+        // what the body of a creation is written in is told before what is asked for with it; of another it is told afterwards
+        let asked = match self.method == Method::POST {
+            true => None,
+            false => Some(self.write_options()?),
+        };
         let format = self.format()?;
         if format.is_none() && !scope.definition.is_go_type() {
             return Err(ApiError::unsupported_media_type(&[
@@ -37,7 +42,10 @@ impl Call {
                 "application/yaml",
             ]));
         }
-        let options = self.write_options()?;
+        let options = match asked {
+            Some(options) => options,
+            None => self.write_options()?,
+        };
         let kind = scope.spec().map_or("", |version| version.kind.as_str());
         let api_version = scope.definition.api_version(&scope.version);
         Ok((self.decoded_kind(&api_version, kind)?, options))

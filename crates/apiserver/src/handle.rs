@@ -379,7 +379,15 @@ impl Call {
             return Err(ApiError::method_not_supported(&path.group, &path.resource, verb));
         }
         let deprecation = definition.strategy.deprecation(&path.version).map(str::to_owned);
-        let is_unheard = path.subresource.is_empty() && !definition.verbs.contains(&verb);
+        let has_status = definition.version(&path.version).is_some_and(|own| own.status);
+        if !is_custom && path.subresource == "status" && !has_status {
+            return Err(ApiError::no_such_path());
+        }
+        let is_unheard = match path.subresource.as_str() {
+            "" => !definition.verbs.contains(&verb) || is_misplaced(verb, &path.name),
+            "status" => !matches!(verb, "get" | "update" | "patch"),
+            _ => false,
+        };
         if !is_custom && (verb.is_empty() || is_unheard || self.method == Method::HEAD) {
             return Err(ApiError::method_not_allowed());
         }
@@ -436,6 +444,10 @@ impl Call {
             "get" | "list" | "watch" => scope,
             _ => scope.in_requested(),
         };
+        if !is_custom && verb == "patch" {
+            // upstream's router looks at what comes before it looks at what is wanted
+            self.patch_kind()?;
+        }
         if matches!(path.subresource.as_str(), "" | "status") || scope.is_view() {
             // a write must not happen when its answer cannot be given
             self.accept(&scope)?;
@@ -778,6 +790,15 @@ impl Call {
             return scale::call(self, scope, verb).await;
         }
         subresource::call(self, scope, verb).await
+    }
+}
+
+/// Whether a verb is one of collections where an object is named, or the other way round.
+fn is_misplaced(verb: &str, name: &str) -> bool {
+    match verb {
+        "create" => !name.is_empty(),
+        "update" | "patch" => name.is_empty(),
+        _ => false,
     }
 }
 

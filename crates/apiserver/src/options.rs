@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::handle::Call;
 use crate::registry::{
-    AskedOptions, DeleteOptions, FieldValidation, PatchKind, Preconditions, WriteOptions, unreadable,
+    AskedOptions, DeleteOptions, FieldValidation, PatchKind, Preconditions, UNVERSIONED, WriteOptions, unreadable,
 };
 
 /// Longest name of a field manager, in bytes.
@@ -149,6 +149,11 @@ fn delete_options_of(body: Value) -> Result<DeleteOptions, ApiError> {
     let kind = text("kind").unwrap_or("DeleteOptions");
     if kind != "DeleteOptions" {
         let version = text("apiVersion").unwrap_or("meta.k8s.io/v1");
+        if version == "v1" && UNVERSIONED.contains(&kind) {
+            return Err(ApiError::bad_request(format!(
+                "converting (v1.{kind}) to (v1.DeleteOptions): unknown conversion"
+            )));
+        }
         return Err(ApiError::bad_request(format!(
             "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
         )));

@@ -12,7 +12,7 @@ mod read;
 mod update;
 
 pub use accept::unreadable;
-pub(crate) use accept::unrecognized;
+pub(crate) use accept::{UNVERSIONED, unrecognized};
 pub use delete::{DeleteOptions, Deleted, Preconditions};
 pub use patch::PatchKind;
 pub(crate) use patch::{by_operations, not_an_object, not_of_this_type, shown_patched};

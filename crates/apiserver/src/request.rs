@@ -84,14 +84,19 @@ pub fn target(path: &str) -> Target {
 #[derive(Clone, Debug, Default)]
 pub struct Query(Vec<(String, String)>);
 
+/// Whether Go reads a parameter of a query. It leaves out those with a semicolon or an escape that is none, without a word.
+fn is_readable(pair: &str) -> bool {
+    let is_hex = |digits: &[u8]| digits.iter().all(u8::is_ascii_hexdigit);
+    let mut escapes = pair.split('%').skip(1);
+    !pair.contains(';') && escapes.all(|rest| rest.as_bytes().get(..2).is_some_and(is_hex))
+}
+
 impl Query {
     /// Reads `a=b&c=d`.
     pub fn parse(text: &str) -> Self {
-        Self(
-            url::form_urlencoded::parse(text.as_bytes())
-                .map(|(k, v)| (k.into_owned(), v.into_owned()))
-                .collect(),
-        )
+        let pairs = text.split('&').filter(|pair| is_readable(pair));
+        let read = pairs.flat_map(|pair| url::form_urlencoded::parse(pair.as_bytes()));
+        Self(read.map(|(k, v)| (k.into_owned(), v.into_owned())).collect())
     }
 
     /// The same query with one more parameter.
@@ -208,6 +213,14 @@ mod tests {
             Target::Resource(p) => (p.group, p.version, p.namespace, p.resource, p.name, p.subresource),
             Target::Other(path) => panic!("{path} is no resource path"),
         }
+    }
+
+    #[test]
+    fn what_go_cannot_read_of_a_query_is_left_out() {
+        let query = Query::parse("a=1&b=2;c=3&d=%zz&%=4&e=%41&f=%4&g=;&h");
+        let told: Vec<_> = ["a", "b", "c", "d", "e", "f", "g"].map(|key| query.get(key)).into();
+        assert_eq!(told, [Some("1"), None, None, None, Some("A"), None, None]);
+        assert!(query.has("h"));
     }
 
     #[test]

@@ -21,6 +21,9 @@ impl Finding {
     }
 }
 
+/// How many findings of one source are told. Each repeats its line of the source.
+const MOST: usize = 100;
+
 /// All findings, in order of their places.
 pub(crate) fn shown(source: &str, mut findings: Vec<Finding>) -> String {
     findings.sort_by_key(|finding| finding.at);
@@ -47,7 +50,12 @@ pub(crate) fn shown(source: &str, mut findings: Vec<Finding>) -> String {
             marks(&text, column)
         )
     };
-    findings.iter().map(one).collect::<Vec<_>>().join("\n")
+    let mut told: Vec<String> = findings.iter().take(MOST).map(one).collect();
+    if findings.len() > MOST {
+        // cel-go counts no further than to the first that it does not tell
+        told.push("1 more errors were truncated".to_owned());
+    }
+    told.join("\n")
 }
 
 /// What points at a place in a line. Characters that are no ASCII are taken for wide ones.

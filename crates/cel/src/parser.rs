@@ -12,6 +12,16 @@ const MAX_BRACKETS: usize = 40;
 pub(crate) const MAX_LENGTH: usize = 100_000;
 const EXPRESSION: &str =
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
+/// How often parsing goes on behind something wrong.
+const MAX_RECOVERIES: usize = 30;
+/// What an index begins with.
+const INDEX: &str = "{'[', '{', '(', '.', '-', '!', '?', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
+/// What is behind the bracket of a call.
+const ARGUMENTS: &str = "{'[', '{', '(', ')', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
+/// What is behind the bracket of a list.
+const ELEMENTS: &str = "{'[', ']', '{', '(', '.', ',', '-', '!', '?', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
+/// What is behind the bracket of a map.
+const ENTRIES: &str = "{'[', '{', '}', '(', '.', ',', '-', '!', '?', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
 /// Words that are kept for languages to come.
 pub(crate) const RESERVED: [&str; 17] = [
     "as",
@@ -81,6 +91,15 @@ fn binary(sign: &str) -> Option<(u8, &'static str)> {
         "%" => (3, "_%_"),
         _ => return None,
     })
+}
+
+/// Whether an expression may begin with a token.
+fn begins(token: &Token) -> bool {
+    match &token.kind {
+        Kind::Sign(sign) => matches!(*sign, "[" | "{" | "(" | "." | "-" | "!" | "true" | "false" | "null"),
+        Kind::End | Kind::Quoted(_) => false,
+        _ => true,
+    }
 }
 
 fn call(at: usize, name: &str, args: Vec<Expr>) -> Expr {
@@ -162,10 +181,42 @@ impl Parser {
         if self.next_is(sign) {
             return self.fail(format!("extraneous input '{found}' expecting '{sign}'"));
         }
-        self.fail(match sign {
-            ")" => format!("missing ')' at '{found}'"),
-            _ => format!("mismatched input '{found}' expecting {expected}"),
+        self.fail(match self.goes_on_behind(sign) {
+            true => format!("missing '{sign}' at '{found}'"),
+            false => format!("mismatched input '{found}' expecting {expected}"),
         })
+    }
+
+    /// Whether what is next may stand behind a sign, so that only the sign is missing.
+    fn goes_on_behind(&self, sign: &str) -> bool {
+        if sign == ":" {
+            return self.token().is_some_and(begins);
+        }
+        let mut open = Vec::new();
+        for token in self.tokens.iter().take(self.at) {
+            match token.kind {
+                Kind::Sign(sign @ ("(" | "[" | "{")) => open.push(sign),
+                Kind::Sign(")" | "]" | "}") => drop(open.pop()),
+                _ => {}
+            }
+        }
+        // the sign would close the last of them
+        open.pop();
+        let around = open.last().copied();
+        match self.sign() {
+            Some("end") => around.is_none(),
+            Some(")") => around == Some("("),
+            Some("]") => around == Some("["),
+            Some("}") => around == Some("{"),
+            Some(sign) => binary(sign).is_some() || matches!(sign, "&&" | "||" | "?" | "." | "["),
+            None => false,
+        }
+    }
+
+    /// Whether an expression, or one of these signs, is next; if not, that is told.
+    fn is_next(&mut self, others: &[&str], expected: &str) -> bool {
+        let is_other = self.sign().is_some_and(|sign| others.contains(&sign));
+        is_other || self.token().is_some_and(begins) || self.leaves_out(expected)
     }
 
     fn expression(&mut self) -> Option<Expr> {
@@ -222,9 +273,34 @@ impl Parser {
             _ => return self.member(),
         };
         let at = self.place();
-        let mut count = 0_usize;
-        while self.take(sign) {
+        let (mut count, mut last) = (0_usize, at);
+        while self.sign() == Some(sign) {
+            last = self.place();
+            self.at += 1;
             count += 1;
+        }
+        if !self.token().is_some_and(begins) {
+            let found = self.shown();
+            if sign == "!" {
+                let _: Option<()> = self.fail(format!("extraneous input '{found}' expecting {EXPRESSION}"));
+                self.goes_wrong_behind();
+                return None;
+            }
+            // whether it is a sign or a number's is not to be seen
+            let space = " ".repeat(self.place().saturating_sub(last + 1));
+            let between = match self.sign() {
+                Some("end") => String::new(),
+                _ => format!("{space}{found}"),
+            };
+            let _: Option<()> = self.fail(format!("no viable alternative at input '-{between}'"));
+        }
+        if sign == "-"
+            && count == 1
+            && let Some(Kind::Int(text)) = self.token().map(|token| token.kind.clone())
+            && integer(&format!("-{text}")).is_none()
+        {
+            self.findings.push(Finding::new(at, "invalid int literal"));
+            return None;
         }
         if sign == "-"
             && count == 1
@@ -272,13 +348,15 @@ impl Parser {
                     }
                     _ => {
                         let found = self.shown().replace("<EOF>", "");
-                        return self.fail(format!("no viable alternative at input '.{found}'"));
+                        let _: Option<()> = self.fail(format!("no viable alternative at input '.{found}'"));
+                        self.goes_wrong_behind();
+                        return None;
                     }
                 };
                 self.at += 1;
                 let open = self.place();
                 if !optional && self.take("(") {
-                    let args = self.arguments(")", "{')', ','}")?;
+                    let args = self.arguments()?;
                     expr = self.macro_or_call(open, field, Some(expr), args)?;
                 } else {
                     expr = Expr::new(
@@ -291,6 +369,9 @@ impl Parser {
                     );
                 }
             } else if self.take("[") {
+                if !self.is_next(&["?"], INDEX) {
+                    return None;
+                }
                 let optional = self.take("?");
                 let index = self.expression()?;
                 self.expect("]", "']'")?;
@@ -314,9 +395,11 @@ impl Parser {
                 Some(Kind::Ident(name) | Kind::Quoted(name)) => name,
                 _ => {
                     let found = self.shown();
-                    return self.fail(format!(
+                    let _: Option<()> = self.fail(format!(
                         "mismatched input '{found}' expecting {{'}}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}}"
                     ));
+                    self.goes_wrong_behind();
+                    return None;
                 }
             };
             self.at += 1;
@@ -328,29 +411,26 @@ impl Parser {
                 optional,
                 value: self.expression()?,
             });
-            if !self.take(",") && self.sign() != Some("}") {
-                return self.expect("}", "{'}', ','}").and(None);
+            if !self.is_next_in_row("}")? && self.sign() != Some("}") {
+                return None;
             }
         }
         Some(Expr::new(at, Node::Struct { name, fields }))
     }
 
-    fn arguments(&mut self, close: &'static str, expected: &str) -> Option<Vec<Expr>> {
+    fn arguments(&mut self) -> Option<Vec<Expr>> {
         let mut args = Vec::new();
-        if self.take(close) {
+        if !self.is_next(&[")"], ARGUMENTS) {
+            return None;
+        }
+        if self.take(")") {
             return Some(args);
         }
         loop {
             args.push(self.expression()?);
-            if self.take(close) {
-                return Some(args);
-            }
             if !self.take(",") {
-                let found = self.shown();
-                return self.fail(match self.next_is(close) {
-                    true => format!("extraneous input '{found}' expecting '{close}'"),
-                    false => format!("mismatched input '{found}' expecting {expected}"),
-                });
+                self.expect(")", "')'")?;
+                return Some(args);
             }
         }
     }
@@ -394,26 +474,51 @@ impl Parser {
             Kind::Sign("{") => return self.map(at),
             Kind::Sign(".") => {
                 self.at += 1;
+                if !matches!(self.token().map(|token| &token.kind), Some(Kind::Ident(_))) {
+                    let found = self.shown().replace("<EOF>", "");
+                    return self.fail(format!("no viable alternative at input '.{found}'"));
+                }
                 return self.identifier(self.place());
             }
             Kind::Ident(_) => return self.identifier(at),
-            _ => return self.misplaced(),
+            _ => return self.leaves_out(EXPRESSION).then(|| self.primary()).flatten(),
         };
         self.at += 1;
         parsed
     }
 
-    /// Something that begins no expression: left out, if one follows it.
-    fn misplaced(&mut self) -> Option<Expr> {
+    /// Tells of something that begins no expression. Leaves it out, if one follows it.
+    fn leaves_out(&mut self, expected: &str) -> bool {
+        let left_out = self.tells_of_wrong(expected);
+        if !left_out {
+            self.goes_wrong_behind();
+        }
+        left_out
+    }
+
+    fn tells_of_wrong(&mut self, expected: &str) -> bool {
         let found = self.shown();
-        let begins = |token: &Token| match &token.kind {
-            Kind::Sign(sign) => matches!(*sign, "[" | "{" | "(" | "." | "-" | "!" | "true" | "false" | "null"),
-            Kind::End | Kind::Quoted(_) => false,
-            _ => true,
-        };
         let extraneous = self.sign() != Some("end") && self.tokens.get(self.at + 1).is_some_and(begins);
         let verb = if extraneous { "extraneous" } else { "mismatched" };
-        self.fail(format!("{verb} input '{found}' expecting {EXPRESSION}"))
+        let _: Option<()> = self.fail(format!("{verb} input '{found}' expecting {expected}"));
+        self.at += usize::from(extraneous);
+        extraneous
+    }
+
+    /// A sign in the wrong place that joins expressions is one all the same: what is behind it is wrong, too, if it begins none.
+    fn goes_wrong_behind(&mut self) {
+        let joins = |sign: &str| binary(sign).is_some() || matches!(sign, "&&" | "||");
+        while self.sign().is_some_and(joins) {
+            if self.findings.len() > MAX_RECOVERIES {
+                let why = format!("error recovery attempt limit exceeded: {MAX_RECOVERIES}");
+                let _: Option<()> = self.fail(why);
+                return;
+            }
+            self.at += 1;
+            if self.token().is_some_and(begins) || self.tells_of_wrong(EXPRESSION) {
+                return;
+            }
+        }
     }
 
     fn identifier(&mut self, at: usize) -> Option<Expr> {
@@ -429,7 +534,7 @@ impl Parser {
         self.at += 1;
         let open = self.place();
         if self.take("(") {
-            let args = self.arguments(")", "{')', ','}")?;
+            let args = self.arguments()?;
             return self.macro_or_call(open, name, None, args);
         }
         Some(Expr::new(at, Node::Ident(name)))
@@ -438,32 +543,66 @@ impl Parser {
     fn list(&mut self, at: usize) -> Option<Expr> {
         self.at += 1;
         let mut elements = Vec::new();
-        while !self.take("]") {
+        if !self.is_next(&["?", ",", "]"], ELEMENTS) {
+            return None;
+        }
+        while self.goes_on_with_element() {
             let optional = self.take("?");
             elements.push((optional, self.expression()?));
-            if !self.take(",") && self.sign() != Some("]") {
-                let found = self.shown();
-                return self.fail(format!("mismatched input '{found}' expecting {{']', ','}}"));
+            if !self.is_next_in_row("]")? {
+                break;
             }
         }
+        self.close(!elements.is_empty(), "]", "']'")?;
         Some(Expr::new(at, Node::List(elements)))
     }
 
     fn map(&mut self, at: usize) -> Option<Expr> {
         self.at += 1;
         let mut entries = Vec::new();
-        while !self.take("}") {
+        if !self.is_next(&["?", ",", "}"], ENTRIES) {
+            return None;
+        }
+        while self.goes_on_with_element() {
             let optional = self.take("?");
             let key = self.expression()?;
             self.expect(":", "':'")?;
             let value = self.expression()?;
             entries.push((optional, key, value));
-            if !self.take(",") && self.sign() != Some("}") {
-                let found = self.shown();
-                return self.fail(format!("mismatched input '{found}' expecting {{'}}', ','}}"));
+            if !self.is_next_in_row("}")? {
+                break;
             }
         }
+        self.close(!entries.is_empty(), "}", "'}'")?;
         Some(Expr::new(at, Node::Map(entries)))
+    }
+
+    fn goes_on_with_element(&self) -> bool {
+        self.sign() == Some("?") || self.token().is_some_and(begins)
+    }
+
+    /// Takes the comma between elements. Answers false where the row ends.
+    fn is_next_in_row(&mut self, close: &'static str) -> Option<bool> {
+        if self.take(",") {
+            return Some(true);
+        }
+        if self.sign() == Some(close) {
+            return Some(false);
+        }
+        let found = self.shown();
+        let verb = match self.next_is(close) || self.next_is(",") {
+            true => "extraneous",
+            false => "mismatched",
+        };
+        self.fail(format!("{verb} input '{found}' expecting {{'{close}', ','}}"))
+    }
+
+    /// The end of a row; without elements a comma may stand in it, too.
+    fn close(&mut self, has_elements: bool, close: &'static str, expected: &str) -> Option<()> {
+        if !has_elements {
+            self.take(",");
+        }
+        self.expect(close, expected)
     }
 
     fn macro_or_call(&mut self, at: usize, name: String, target: Option<Expr>, mut args: Vec<Expr>) -> Option<Expr> {

@@ -256,6 +256,50 @@ mod tests {
         }
     }
 
+    /// What is wrong with a source, a line each, without the source.
+    fn wrong(source: &str) -> Vec<String> {
+        let told = run(source).unwrap_err();
+        let lines = told.lines().filter(|line| !line.starts_with(" | "));
+        lines
+            .map(|line| line.replace("ERROR: <input>:1:", "").replace("Syntax error: ", ""))
+            .collect()
+    }
+
+    #[test]
+    fn what_follows_something_wrong_is_told_too() {
+        const EXPRESSION: &str = "expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
+        let mismatched = |at: &str, found: &str| format!("{at}: mismatched input '{found}' {EXPRESSION}");
+        for (source, expected) in [
+            ("f(1", vec!["4: missing ')' at '<EOF>'".to_owned()]),
+            ("[f(1", vec!["5: mismatched input '<EOF>' expecting ')'".to_owned()]),
+            ("self.l[f(1]", vec!["11: missing ')' at ']'".to_owned()]),
+            ("(self.a b", vec!["9: mismatched input 'b' expecting ')'".to_owned()]),
+            ("{'a' 1}", vec!["6: missing ':' at '1'".to_owned()]),
+            ("[1 2]", vec!["4: extraneous input '2' expecting {']', ','}".to_owned()]),
+            ("self.a + +", vec![mismatched("10", "+"), mismatched("11", "<EOF>")]),
+            ("in", vec![mismatched("1", "in"), mismatched("3", "<EOF>")]),
+            (
+                "? 1 : 2",
+                vec![
+                    format!("1: extraneous input '?' {EXPRESSION}"),
+                    "5: mismatched input ':' expecting <EOF>".to_owned(),
+                ],
+            ),
+        ] {
+            assert_eq!(wrong(source), expected, "{source}");
+        }
+        assert_eq!(run("[,] == [] && {,} == {}"), Ok("true".to_owned()));
+    }
+
+    #[test]
+    fn no_more_is_told_than_can_be_read() {
+        let told = wrong(&"+ ".repeat(10_000));
+        assert_eq!(told.len(), 32);
+        assert_eq!(told[31], "61: error recovery attempt limit exceeded: 30");
+        let told = wrong(&"@".repeat(10_000));
+        assert_eq!((told.len(), told[100].as_str()), (101, "1 more errors were truncated"));
+    }
+
     #[test]
     fn expressions_and_their_values() {
         for source in [

@@ -551,6 +551,7 @@ fn validate_service(object: &Value) -> ErrorList {
 }
 
 pub(super) fn api_services(mut kind: Kind) -> Kind {
+    kind.has_tables_of_subresources = false;
     kind.name = gardener_apimachinery::names::path_segment;
     kind.validate = validate_service;
     kind.validate_status = |service, _| {

@@ -67,6 +67,7 @@ pub(super) fn jobs(mut kind: Kind) -> Kind {
     kind.whole_first = true;
     kind.validate_status = status::validate;
     kind.canonicalize = take_labels;
+    kind.prepare_status = |_, job, _| take_labels(job);
     kind.fields = |job| {
         let succeeded = job.at("/status/succeeded").and_then(Value::as_i64).unwrap_or(0);
         vec![("status.successful".into(), succeeded.to_string())]

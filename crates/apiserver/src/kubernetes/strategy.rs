@@ -157,6 +157,8 @@ pub(super) struct Kind {
     pub(super) row_order: Option<fn(&Value) -> i64>,
     /// Lists, by their JSON pointers, that are something else when they are empty than when they are absent.
     pub(super) lists_kept_empty: &'static [&'static str],
+    /// See [`Strategy::has_tables_of_subresources`].
+    pub(super) has_tables_of_subresources: bool,
     /// See [`Strategy::counts_empty`].
     pub(super) counts_empty: bool,
     /// Fields that writes to the object (no name) or to a subresource leave alone, besides those that all kinds have.
@@ -210,6 +212,7 @@ impl Kind {
             made_annotations: &[],
             row_order: None,
             lists_kept_empty: &[],
+            has_tables_of_subresources: true,
             counts_empty: false,
             left_alone: |_| &[],
             warnings: |_, _| Vec::new(),
@@ -298,6 +301,10 @@ impl Strategy for Kind {
 
     fn prepare_for_create(&self, context: &Context<'_>, object: &mut Draft) -> Result<(), ApiError> {
         (self.prepare_create)(context, object)
+    }
+
+    fn has_tables_of_subresources(&self) -> bool {
+        self.has_tables_of_subresources
     }
 
     fn reserve(&self, context: &Context<'_>, object: &mut Draft) -> Result<(), ApiError> {

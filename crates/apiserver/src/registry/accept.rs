@@ -128,7 +128,7 @@ const NO_RESOURCES: [&str; 12] = [
 ];
 
 /// Kinds that have no version, so that they are known in all.
-const UNVERSIONED: [&str; 5] = ["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status"];
+pub(crate) const UNVERSIONED: [&str; 5] = ["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status"];
 
 /// The package of a kind's Go type, which is that of its version if it has one.
 fn go_version<'v>(version: &'v str, kind: &str) -> &'v str {

@@ -190,8 +190,9 @@ impl Continue {
     /// # Errors
     /// The first misfit in Go's words.
     fn of_json(token: &Value) -> Result<Self, String> {
-        let found = |value: &Value| match value {
-            Value::Number(number) => format!("number {number}"),
+        // of a number that is none of the field's the digits are told
+        let found = |value: &Value, expected: &str| match value {
+            Value::Number(number) if expected == "int64" => format!("number {number}"),
             other => type_of(other).to_owned(),
         };
         let Value::Object(members) = token else {
@@ -225,7 +226,7 @@ impl Continue {
             };
             return Err(format!(
                 "json: cannot unmarshal {} into Go struct field continueToken.{field} of type {expected}",
-                found(value)
+                found(value, expected)
             ));
         }
         Ok(read)

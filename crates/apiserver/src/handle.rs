@@ -143,7 +143,8 @@ where
         )));
     };
     let query = Query::parse(parts.uri.query().unwrap_or_default());
-    time_limit::check(&query)?;
+    let target = request::target(&path);
+    time_limit::check(&parts.method, &target, &query)?;
     let user = match caller.user {
         Some(user) => user,
         None => {
@@ -159,7 +160,6 @@ where
             }
         }
     };
-    let target = request::target(&path);
     let question = || Question::of(&parts.method, &target, &query);
     let user = impersonated(&cluster, user, &parts.headers, question).await?;
     let limited = Limited::new(body, BODY_LIMIT);
@@ -267,8 +267,12 @@ impl Call {
         if path == "/version" && self.method != Method::GET {
             return Err(ApiError::method_not_allowed());
         }
-        if path == "/metrics" {
-            let text = self.cluster.metrics().text(&self.cluster);
+        if matches!(path, "/metrics" | "/metrics/slis") {
+            let metrics = self.cluster.metrics();
+            let text = match path {
+                "/metrics" => metrics.text(&self.cluster),
+                _ => metrics.checks_text(),
+            };
             let content_type = http::HeaderValue::from_static(metrics::CONTENT_TYPE);
             return Ok(respond::with_type(StatusCode::OK, respond::full(text), content_type));
         }
@@ -575,7 +579,15 @@ impl Call {
 
     async fn get(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
         let accept = self.accept(scope)?;
-        if let Some(revision) = parse_revision(self.query.get("resourceVersion"))? {
+        let asked = parse_revision(self.query.get("resourceVersion"));
+        // upstream reads events, and nothing else, past its cache, which would tell it otherwise
+        let asked = match scope.definition.plural.as_str() {
+            "events" if scope.definition.is_go_type() => {
+                asked.map_err(|error| ApiError::bad_request(format!("invalid resource version: {}", error.message())))
+            }
+            _ => asked,
+        };
+        if let Some(revision) = asked? {
             scope.not_before(revision)?;
         }
         let entry = scope.entry()?;

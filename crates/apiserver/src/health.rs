@@ -65,7 +65,7 @@ async fn check(cluster: &LogicalCluster, name: &str) -> Result<(), String> {
 }
 
 /// What all checks of a path find.
-async fn all_checks(cluster: &LogicalCluster, kind: &str, query: &Query) -> Response<Body> {
+async fn all_checks(cluster: &LogicalCluster, kind: &'static str, query: &Query) -> Response<Body> {
     let mut unknown: BTreeSet<&str> = query.all("exclude").collect();
     let excluded = unknown.clone();
     let (mut found, mut failed) = (String::new(), false);
@@ -74,7 +74,9 @@ async fn all_checks(cluster: &LogicalCluster, kind: &str, query: &Query) -> Resp
             unknown.remove(name);
             format!("[+]{name} excluded: ok\n")
         } else {
-            match check(cluster, name).await {
+            let found = check(cluster, name).await;
+            cluster.metrics().checked(name, kind, found.is_ok());
+            match found {
                 Ok(()) => format!("[+]{name} ok\n"),
                 Err(reason) => {
                     tracing::warn!(check = name, reason, "a health check failed");
@@ -120,7 +122,9 @@ pub async fn answer(cluster: &LogicalCluster, path: &str, query: &Query) -> Opti
                 ),
             })
         }
-        ("healthz" | "livez" | "readyz", None) => Some(all_checks(cluster, kind, query).await),
+        ("healthz", None) => Some(all_checks(cluster, "healthz", query).await),
+        ("livez", None) => Some(all_checks(cluster, "livez", query).await),
+        ("readyz", None) => Some(all_checks(cluster, "readyz", query).await),
         ("version", None) => {
             let git = &cluster.config().git_version;
             let mut numbers = git.trim_start_matches('v').split('.');

@@ -33,6 +33,17 @@ pub struct Metrics {
     mutating: AtomicI64,
     /// Requests that run and only read.
     reading: AtomicI64,
+    /// What health checks found, by their names and the path that asked for them.
+    checks: Mutex<BTreeMap<(&'static str, &'static str), Checked>>,
+}
+
+/// What one health check found so far.
+#[derive(Default)]
+struct Checked {
+    /// Whether all was well when it was asked last.
+    is_well: bool,
+    well: u64,
+    failed: u64,
 }
 
 /// The counts of one resource.
@@ -192,6 +203,43 @@ impl Metrics {
         if let Some(number) = step.and_then(|step| durations.steps.get_mut(step)) {
             *number += 1;
         }
+    }
+
+    /// Notes what a health check found.
+    pub(crate) fn checked(&self, name: &'static str, path: &'static str, is_well: bool) {
+        let mut checks = self.checks.lock();
+        let checked = checks.entry((name, path)).or_default();
+        checked.is_well = is_well;
+        match is_well {
+            true => checked.well += 1,
+            false => checked.failed += 1,
+        }
+    }
+
+    /// What health checks found, in Prometheus' text form: upstream's service level indicators.
+    pub(crate) fn checks_text(&self) -> String {
+        let mut out = Text::default();
+        let checks = self.checks.lock();
+        if checks.is_empty() {
+            return out.into_text();
+        }
+        let name = "kubernetes_healthcheck";
+        out.family(name, "gauge", "Whether a health check was well when it was asked last.");
+        for ((check, path), checked) in checks.iter() {
+            let labels = format!("name=\"{check}\",type=\"{path}\"");
+            out.sample(name, &labels, u8::from(checked.is_well));
+        }
+        let name = "kubernetes_healthchecks_total";
+        out.family(name, "counter", "Health checks by what they found.");
+        for ((check, path), checked) in checks.iter() {
+            for (status, number) in [("error", checked.failed), ("success", checked.well)] {
+                if number > 0 {
+                    let labels = format!("name=\"{check}\",status=\"{status}\",type=\"{path}\"");
+                    out.sample(name, &labels, number);
+                }
+            }
+        }
+        out.into_text()
     }
 
     /// Everything in Prometheus' text form.

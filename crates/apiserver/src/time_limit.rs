@@ -4,17 +4,19 @@ use std::time::Duration;
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::duration::Duration as GoDuration;
-use http::Request;
+use http::{Method, Request};
 
+use crate::question;
 use crate::request::{self, Query, Target};
 
-/// Refuses a `timeout` that is no duration.
-pub(crate) fn check(query: &Query) -> Result<(), ApiError> {
-    let Some(text) = query.get("timeout").filter(|text| !text.is_empty()) else {
+/// Refuses a `timeout` that is no duration, but of watches: they last as long as `timeoutSeconds` says.
+pub(crate) fn check(method: &Method, target: &Target, query: &Query) -> Result<(), ApiError> {
+    let Some(text) = query.get("timeout") else {
         return Ok(());
     };
-    // watches last as long as `timeoutSeconds` says
-    if query.flag("watch") {
+    if let Target::Resource(path) = target
+        && question::verb(method, path, query) == "watch"
+    {
         return Ok(());
     }
     let parsed = text.parse::<GoDuration>();

@@ -21,11 +21,17 @@ type Object = Map<String, Value>;
 /// # Errors
 /// When the patch is no object or uses a directive wrongly.
 pub fn strategic(original: &Value, patch: &Value, schema: &Schema) -> Result<Value, PatchError> {
-    let Value::Object(patch) = patch else {
-        return Err(PatchError::Format(format!(
-            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-            type_of(patch)
-        )));
+    let nothing = Object::new();
+    let patch = match patch {
+        Value::Object(patch) => patch,
+        // Go makes a map of it that has nothing
+        Value::Null => &nothing,
+        other => {
+            return Err(PatchError::Format(format!(
+                "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                type_of(other)
+            )));
+        }
     };
     let original = match original {
         Value::Object(members) => members.clone(),

@@ -355,6 +355,11 @@ pub(super) fn daemon_set(value: &mut Value) {
 }
 
 fn job_spec(spec: &mut Object) {
+    // a struct that Go always has, so that it gets its defaults where nobody tells it
+    set(spec, "template", json!({}));
+    if let Some(template) = member(spec, "template") {
+        set(template, "spec", json!({}));
+    }
     if let Some(template) = member(spec, "template").and_then(|own| member(own, "spec")) {
         let policy = template.contains_key("restartPolicy");
         pod_spec(template);

@@ -621,7 +621,7 @@ pub(super) fn daemon_sets(mut kind: Kind) -> Kind {
     kind.made_annotations = &[TEMPLATE_GENERATION];
     kind.warnings = |object, old| {
         let mut found = Vec::new();
-        if old.is_none_or(|old| spec_of(old) != spec_of(object)) {
+        if old.is_none_or(|old| old.at("/spec/template") != object.at("/spec/template")) {
             let path = Path::new("spec").child("template");
             warnings::of_template(spec_of(object).get("template"), &path, &mut found);
         }

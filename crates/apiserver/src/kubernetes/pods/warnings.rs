@@ -97,12 +97,13 @@ pub(super) fn of_pod(pod: &Value) -> Vec<String> {
     found
 }
 
-/// What to warn of in a workload: its name when it is new, and its template when it is new or the workload changed.
+/// What to warn of in a workload: its name when it is new, and its template when it is new or of another generation, which a Deployment is by its
+/// annotations, too.
 pub(in crate::kubernetes) fn of_workload(object: &Value, old: Option<&Value>) -> Vec<String> {
     let mut found = Vec::new();
     match old {
         None => of_name(object, "Pod names and hostnames", &mut found),
-        Some(old) if spec_of(old) == spec_of(object) => return found,
+        Some(old) if old.at("/metadata/generation") == object.at("/metadata/generation") => return found,
         Some(_) => {}
     }
     let path = Path::new("spec").child("template");
@@ -548,9 +549,11 @@ mod tests {
 
     #[test]
     fn unchanged_workloads_are_warned_of_once() {
-        let object = json!({"metadata": {"name": "a.b"}, "spec": {"template": {"spec": {"nodeSelector": {"beta.kubernetes.io/os": "x"}}}}});
+        let object = json!({"metadata": {"name": "a.b", "generation": 2}, "spec": {"template": {"spec": {"nodeSelector": {"beta.kubernetes.io/os": "x"}}}}});
         assert_eq!(of_workload(&object, None).len(), 2);
         assert!(of_workload(&object, Some(&object)).is_empty());
-        assert_eq!(of_workload(&object, Some(&json!({"spec": {}}))).len(), 1);
+        let mut before = object.clone();
+        before["metadata"]["generation"] = json!(1);
+        assert_eq!(of_workload(&object, Some(&before)).len(), 1);
     }
 }

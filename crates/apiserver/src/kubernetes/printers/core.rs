@@ -151,15 +151,15 @@ pub(in crate::kubernetes) fn event(now: Timestamp, event: &Value) -> Vec<Value> 
     } else {
         format!("{component}, {host}")
     };
+    let kind = meta::text(&about, "/kind").to_lowercase();
     vec![
         since(now, &last).into(),
         meta::text(event, "/type").into(),
         meta::text(event, "/reason").into(),
-        format!(
-            "{}/{}",
-            meta::text(&about, "/kind").to_lowercase(),
-            meta::text(&about, "/name")
-        )
+        match meta::text(&about, "/name") {
+            "" => kind,
+            name => format!("{kind}/{name}"),
+        }
         .into(),
         meta::text(&about, "/fieldPath").into(),
         source.into(),

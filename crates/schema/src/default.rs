@@ -6,6 +6,7 @@
 use gardener_apimachinery::pointer::{self, Pointed};
 use serde_json::Value;
 
+use crate::json::is_empty;
 use crate::meta::OBJECT_META;
 use crate::schema::Schema;
 
@@ -67,7 +68,7 @@ impl Schema {
         let said = self.constraints().flat_map(|own| &own.all_of).flat_map(Self::fields);
         for (name, field) in said {
             if let (Some(default), Some(_)) = (field.default_value(), self.field(name))
-                && members.get(name).is_none_or(is_left_out)
+                && members.get(name).is_none_or(is_empty)
             {
                 members.insert(name.to_owned(), default.clone());
             }
@@ -259,17 +260,6 @@ impl Schema {
             }
             _ => {}
         }
-    }
-}
-
-/// Whether Go leaves out a field of metadata that is this when it writes.
-fn is_left_out(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(elements) => elements.is_empty(),
-        Value::Object(members) => members.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

@@ -15,6 +15,17 @@ pub fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
+/// Whether a value is null, or a text, list or map in which nothing is. Go leaves such out where a field has `omitempty`.
+pub fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(elements) => elements.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
 /// The name of a value's JSON type as Go's decoder tells it.
 pub fn type_of(value: &Value) -> &'static str {
     match value {

@@ -6,7 +6,7 @@ use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path, go_quote};
 use gardener_apimachinery::pointer::Pointed;
 use gardener_schema::Schema;
-use gardener_schema::json::type_of;
+use gardener_schema::json::{is_empty, type_of};
 use serde_json::{Map, Value, json};
 
 use super::{FieldValidation, Scope, WriteOptions, numbers};
@@ -462,17 +462,6 @@ fn add_structs(schema: &Schema, object: &mut Value) {
         .filter(|(name, zero)| zero.is_object() && *name != "status");
     for (name, zero) in structs {
         members.entry(name).or_insert_with(|| zero.clone());
-    }
-}
-
-/// Whether a value has no element, or is none.
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(elements) => elements.is_empty(),
-        Value::Object(members) => members.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

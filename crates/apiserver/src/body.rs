@@ -31,10 +31,8 @@ impl Call {
     /// The body as an object that the resource may have, and the options beside it.
     pub(crate) fn decoded_object(&self, scope: &Scope) -> Result<(Decoded, WriteOptions), ApiError> {
         // what the body of a creation is written in is told before what is asked for with it; of another it is told afterwards
-        let asked = match self.method == Method::POST {
-            true => None,
-            false => Some(self.write_options()?),
-        };
+        let is_creation = self.method == Method::POST;
+        let asked = (!is_creation).then(|| self.write_options()).transpose()?;
         let format = self.format()?;
         if format.is_none() && !scope.definition.is_go_type() {
             return Err(ApiError::unsupported_media_type(&[
@@ -42,10 +40,7 @@ impl Call {
                 "application/yaml",
             ]));
         }
-        let options = match asked {
-            Some(options) => options,
-            None => self.write_options()?,
-        };
+        let options = asked.map_or_else(|| self.write_options(), Ok)?;
         let kind = scope.spec().map_or("", |version| version.kind.as_str());
         let api_version = scope.definition.api_version(&scope.version);
         Ok((self.decoded_kind(&api_version, kind)?, options))

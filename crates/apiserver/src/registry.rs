@@ -482,6 +482,7 @@ impl Scope {
         warnings: &mut Vec<String>,
     ) -> Result<Option<Draft>, ApiError> {
         let mut object = object;
+        // who is asked for the last time sees the object as it is stored
         if let Some(object) = object.as_mut().filter(|_| !self.definition.is_go_type()) {
             numbers::write(object.read_part_mut());
         }

@@ -297,16 +297,11 @@ impl Parser {
         if sign == "-"
             && count == 1
             && let Some(Kind::Int(text)) = self.token().map(|token| token.kind.clone())
-            && integer(&format!("-{text}")).is_none()
         {
-            self.findings.push(Finding::new(at, "invalid int literal"));
-            return None;
-        }
-        if sign == "-"
-            && count == 1
-            && let Some(Kind::Int(text)) = self.token().map(|token| token.kind.clone())
-            && let Some(value) = integer(&format!("-{text}"))
-        {
+            let Some(value) = integer(&format!("-{text}")) else {
+                self.findings.push(Finding::new(at, "invalid int literal"));
+                return None;
+            };
             // the smallest number has no positive counterpart
             self.at += 1;
             let literal = Expr::new(at, Node::Literal(Literal::Int(value)));

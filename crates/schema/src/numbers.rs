@@ -50,12 +50,12 @@ impl Native {
         }
     }
 
-    /// All digits in front of the point, and those behind it if there are any. The shortest that stand for the number, with zeros behind
-    /// them: a number that 64 bits hold may be told by more than they hold.
-    fn digits(self) -> String {
+    /// The whole number of 64 bits that the digits tell. They are the shortest that stand for a number, with zeros behind them: a number that 64
+    /// bits hold may be told by more than they hold.
+    fn told_whole(self) -> Option<i64> {
         match self {
-            Self::Whole(whole) => whole.to_string(),
-            Self::Float(float) => float.to_string(),
+            Self::Whole(whole) => Some(whole),
+            Self::Float(float) => float.to_string().parse().ok(),
         }
     }
 
@@ -124,8 +124,8 @@ impl Schema {
     fn out_of_range(&self, number: Native, what: &str, path: &Path) -> Option<Error> {
         let format = self.format();
         let fits = match (self.kind(), format) {
-            (Kind::Integer, Some("int32")) => number.digits().parse::<i32>().is_ok(),
-            (Kind::Integer, _) => number.digits().parse::<i64>().is_ok(),
+            (Kind::Integer, Some("int32")) => number.told_whole().is_some_and(|whole| i32::try_from(whole).is_ok()),
+            (Kind::Integer, _) => number.told_whole().is_some(),
             (_, Some("float")) => number.float().abs() <= f64::from(f32::MAX),
             _ => true,
         };

@@ -15,6 +15,8 @@ use crate::aggregation::{self, Backend};
 use crate::cluster::LogicalCluster;
 use crate::connect;
 use crate::definition::{Definition, Version};
+use crate::health;
+use crate::oidc;
 use crate::respond::{self, Body};
 use crate::reviews;
 use crate::user::{AUTHENTICATED, UserInfo};
@@ -67,12 +69,7 @@ pub fn answer(
             list => list?,
         },
         [""] | ["index.html"] => {
-            let mut paths: Vec<String> = vec!["/api".into(), "/api/v1".into(), "/apis".into()];
-            for (group, versions) in groups(cluster).into_iter().filter(|(group, _)| !group.is_empty()) {
-                paths.push(format!("/apis/{group}"));
-                paths.extend(versions.iter().map(|version| format!("/apis/{group}/{version}")));
-            }
-            paths.extend(["/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+            let paths = root_paths(cluster);
             // for people to read, whoever asks
             let told = Accept {
                 pretty: true,
@@ -90,6 +87,33 @@ pub fn answer(
         &found,
         Accept::choose(wanted, Offer::ONE_SHAPE)?,
     )))
+}
+
+/// What `/` lists: all paths that are served, but for those of resources. As upstream, sorted.
+fn root_paths(cluster: &LogicalCluster) -> Vec<String> {
+    let always = [
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/apis/",
+        "/metrics",
+        "/metrics/slis",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/openapi/v3/",
+        "/version",
+    ];
+    let mut paths: Vec<String> = always.map(str::to_owned).into();
+    for (group, versions) in groups(cluster).into_iter().filter(|(group, _)| !group.is_empty()) {
+        paths.push(format!("/apis/{group}"));
+        paths.extend(versions.iter().map(|version| format!("/apis/{group}/{version}")));
+    }
+    if oidc::is_served(&cluster.config().authenticator.settings()) {
+        paths.extend(oidc::PATHS.map(str::to_owned));
+    }
+    paths.extend(health::paths(cluster));
+    paths.sort();
+    paths
 }
 
 /// Whether a document is told whatever the method: groups are, and versions of groups that are custom resources'.

@@ -1,6 +1,7 @@
 //! `/healthz`, `/livez`, `/readyz` and `/version`.
 
 use std::collections::BTreeSet;
+use std::iter;
 use std::time::Duration;
 
 use gardener_apimachinery::field::go_quote;
@@ -29,7 +30,10 @@ const CHECKS: [&str; 8] = [
     "poststarthook/priority-and-fairness-config-producer",
 ];
 
-/// The checks of one of the paths.
+/// The paths that tell health.
+const PATHS: [&str; 3] = ["healthz", "livez", "readyz"];
+
+/// The checks of one of [`PATHS`].
 fn checks(cluster: &LogicalCluster, kind: &str) -> Vec<&'static str> {
     let follows = cluster.config().elsewhere.is_some();
     let common = if follows { 3 } else { CHECKS.len() };
@@ -44,9 +48,21 @@ fn checks(cluster: &LogicalCluster, kind: &str) -> Vec<&'static str> {
     checks
 }
 
+/// All paths that tell the health of a cluster: of the whole, and of each check.
+pub fn paths(cluster: &LogicalCluster) -> Vec<String> {
+    let of_checks = |kind: &'static str| {
+        let checks = checks(cluster, kind).into_iter();
+        checks.map(move |check| format!("/{kind}/{check}"))
+    };
+    let all = PATHS.into_iter();
+    all.flat_map(|kind| iter::once(format!("/{kind}")).chain(of_checks(kind)))
+        .collect()
+}
+
 /// Whether a path may be read without credentials.
 pub fn is_public(path: &str) -> bool {
-    matches!(path.trim_matches('/'), "healthz" | "livez" | "readyz" | "version")
+    let path = path.trim_matches('/');
+    path == "version" || PATHS.contains(&path)
 }
 
 async fn check(cluster: &LogicalCluster, name: &str) -> Result<(), String> {
@@ -105,48 +121,48 @@ async fn all_checks(cluster: &LogicalCluster, kind: &'static str, query: &Query)
 
 /// Answers a health or version path.
 pub async fn answer(cluster: &LogicalCluster, path: &str, query: &Query) -> Option<Response<Body>> {
-    let path_within = path.trim_start_matches('/');
-    let (kind, name) = match path_within.split_once('/') {
-        // the version alone is told with a slash behind it, too
-        Some(("version", "")) => ("version", None),
-        Some((kind, name)) => (kind, Some(name)),
-        None => (path_within, None),
-    };
-    match (kind, name) {
-        ("healthz" | "livez" | "readyz", Some(name)) if checks(cluster, kind).contains(&name) => {
-            Some(match check(cluster, name).await {
-                Ok(()) => respond::text(StatusCode::OK, "ok"),
-                Err(reason) => respond::text(
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    format!("internal server error: {reason}\n"),
-                ),
-            })
-        }
-        ("healthz", None) => Some(all_checks(cluster, "healthz", query).await),
-        ("livez", None) => Some(all_checks(cluster, "livez", query).await),
-        ("readyz", None) => Some(all_checks(cluster, "readyz", query).await),
-        ("version", None) => {
-            let git = &cluster.config().git_version;
-            let mut numbers = git.trim_start_matches('v').split('.');
-            let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
-            // what the release before knows is kept
-            let before = minor.parse::<u32>().unwrap_or_default().saturating_sub(1).to_string();
-            let body = json!({
-                "major": major, "minor": minor, "emulationMajor": major, "emulationMinor": minor, "minCompatibilityMajor": major, "minCompatibilityMinor": before,
-                "gitVersion": git, "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
-                "goVersion": "", "compiler": "rustc", "platform": format!("{}/{}", std::env::consts::OS, go_arch()),
-            });
-            Some(respond::value(
-                StatusCode::OK,
-                &body,
-                Accept {
-                    pretty: true,
-                    ..Accept::JSON
-                },
-            ))
-        }
-        _ => None,
+    let path = path.trim_start_matches('/');
+    // the version alone is told with a slash behind it, too
+    if matches!(path, "version" | "version/") {
+        return Some(version(cluster));
     }
+    let (kind, name) = match path.split_once('/') {
+        Some((kind, name)) => (kind, Some(name)),
+        None => (path, None),
+    };
+    let kind = PATHS.into_iter().find(|own| *own == kind)?;
+    let Some(name) = name else {
+        return Some(all_checks(cluster, kind, query).await);
+    };
+    if !checks(cluster, kind).contains(&name) {
+        return None;
+    }
+    Some(match check(cluster, name).await {
+        Ok(()) => respond::text(StatusCode::OK, "ok"),
+        Err(reason) => respond::text(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("internal server error: {reason}\n"),
+        ),
+    })
+}
+
+/// What `/version` tells.
+fn version(cluster: &LogicalCluster) -> Response<Body> {
+    let git = &cluster.config().git_version;
+    let mut numbers = git.trim_start_matches('v').split('.');
+    let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    // what the release before knows is kept
+    let before = minor.parse::<u32>().unwrap_or_default().saturating_sub(1).to_string();
+    let body = json!({
+        "major": major, "minor": minor, "emulationMajor": major, "emulationMinor": minor, "minCompatibilityMajor": major, "minCompatibilityMinor": before,
+        "gitVersion": git, "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "", "compiler": "rustc", "platform": format!("{}/{}", std::env::consts::OS, go_arch()),
+    });
+    let accept = Accept {
+        pretty: true,
+        ..Accept::JSON
+    };
+    respond::value(StatusCode::OK, &body, accept)
 }
 
 fn go_arch() -> &'static str {

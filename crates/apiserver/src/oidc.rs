@@ -13,17 +13,19 @@ use crate::respond::{self, Body};
 const CONFIGURATION: &str = "/.well-known/openid-configuration";
 /// Where the keys are.
 const KEYS: &str = "/openid/v1/jwks";
+/// What is answered here.
+pub(crate) const PATHS: [&str; 2] = [CONFIGURATION, KEYS];
 /// How long others may keep what they read.
 const KEPT: HeaderValue = HeaderValue::from_static("public, max-age=3600");
 
 /// Answers both paths, if the cluster makes tokens. Where the keys are is told with the server's host and port, if they are known, and otherwise with the
 /// issuer. `settings` is called for these paths only.
 pub fn answer(path: &str, address: &str, settings: impl FnOnce() -> Settings) -> Option<Response<Body>> {
-    if !matches!(path, CONFIGURATION | KEYS) {
+    if !PATHS.contains(&path) {
         return None;
     }
     let settings = settings();
-    if settings.issuer.is_empty() {
+    if !is_served(&settings) {
         return None;
     }
     let (body, content_type) = match path {
@@ -34,6 +36,11 @@ pub fn answer(path: &str, address: &str, settings: impl FnOnce() -> Settings) ->
     let mut response = respond::with_type(StatusCode::OK, respond::full(body.to_string()), content_type);
     response.headers_mut().insert(CACHE_CONTROL, KEPT);
     Some(response)
+}
+
+/// Whether a cluster with these settings makes tokens, of which it tells.
+pub(crate) fn is_served(settings: &Settings) -> bool {
+    !settings.issuer.is_empty()
 }
 
 fn configuration(settings: &Settings, address: &str) -> Value {

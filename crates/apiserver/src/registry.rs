@@ -6,7 +6,9 @@
 mod accept;
 mod create;
 mod delete;
+mod found;
 mod numbers;
+mod ownership;
 mod patch;
 mod read;
 mod update;
@@ -14,11 +16,11 @@ mod update;
 pub use accept::unreadable;
 pub(crate) use accept::{UNVERSIONED, unrecognized};
 pub use delete::{DeleteOptions, Deleted, Preconditions};
+pub(crate) use found::Beside;
 pub use patch::PatchKind;
 pub(crate) use patch::{by_operations, not_an_object, not_of_this_type, shown_patched};
 pub use read::{ListQuery, Page};
 pub(crate) use read::{parse_revision, read_error, sent_revision};
-pub(crate) use update::Beside;
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -15,7 +15,9 @@ use gardener_schema::json::type_of;
 use serde_json::Value;
 
 use super::accept::{Misfit, unreadable};
-use super::update::{Attempt, Elsewhere, Found, Wanted};
+use super::found::Found;
+use super::ownership::InOtherVersion;
+use super::update::{Attempt, Wanted};
 use super::{FieldValidation, RETRIES, Scope, WriteOptions, Written};
 use crate::decode::{self, Decoded, Format, Source, Unknown};
 use crate::definition::Context;
@@ -379,7 +381,7 @@ impl Scope {
         };
         let merged = self.applied(Some(live), config, &forced, context, &[])?;
         let others = self.owners_elsewhere(Some(live), &merged, &self.version).await;
-        let others: Vec<InVersion<'_>> = others.iter().map(Elsewhere::shown).collect();
+        let others: Vec<InVersion<'_>> = others.iter().map(InOtherVersion::shown).collect();
         self.applied(Some(live), config, options, context, &others)
     }
 

@@ -1,54 +1,21 @@
 //! `update`, of the object, its status, and what subresources store.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bytes::Bytes;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::pointer::Pointed;
-use gardener_merge::fieldset::Set;
-use gardener_schema::Schema;
 use gardener_store::{CommitError, Entry, Expect, Revision};
-use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::found::{Beside, Found};
 use super::read::sent_revision;
 use super::{RETRIES, Scope, Stored, WriteOptions, Written, commit_failed};
 use crate::decode::Source;
 use crate::definition::{Context, Definition, Draft, Operation};
 use crate::kubernetes::layout::place_of;
-use crate::unread::Unread;
-use crate::webhooks::conversion;
-use crate::{meta, object};
-
-/// A change as another version shows it.
-pub(super) struct Elsewhere {
-    api_version: String,
-    old: Value,
-    new: Value,
-    schema: Arc<Schema>,
-}
-
-impl Elsewhere {
-    /// Whether the version does not know all of the object. Then nobody can tell who owns what, and upstream forgets it. What comes out of Go's
-    /// types is known.
-    fn is_unreadable(&self) -> bool {
-        let mut both = [&self.old, &self.new].into_iter();
-        self.schema.definition_name().is_none()
-            && both.any(|object| gardener_merge::unreadable(object, &self.schema).is_some())
-    }
-
-    pub(super) fn shown(&self) -> gardener_merge::InVersion<'_> {
-        gardener_merge::InVersion {
-            api_version: &self.api_version,
-            live: &self.old,
-            new: &self.new,
-            schema: &self.schema,
-        }
-    }
-}
+use crate::meta;
 
 impl Scope {
     /// Replaces an object, or its status. `beside`: what [`Self::found_beside`] found a moment ago, if `body` goes without what is there.
@@ -70,10 +37,7 @@ impl Scope {
         let beside = match beside {
             None if self.keeps_all_but_status() && self.definition.is_go_type() => {
                 let found = self.found().await;
-                found.map(|found| {
-                    let sent_back = set_apart(&mut body, &found.object);
-                    Beside { found, sent_back }
-                })
+                found.map(|found| Beside::set_apart(found, &mut body))
             }
             beside => beside,
         };
@@ -93,63 +57,6 @@ impl Scope {
                 self.refused_with.extend(of_body);
             }
         })
-    }
-
-    /// Whether a write changes only the status, and nobody is shown the rest of what was sent.
-    pub(super) fn keeps_all_but_status(&self) -> bool {
-        self.subresource == "status" && self.is_stored_version() && !self.cluster.has_judges()
-    }
-
-    /// What is stored now without reading more of it than [`Self::reads_status_alone`] needs, if all members that are not read of a body are among
-    /// the others. What is read of the body goes without its metadata where that is the stored one.
-    pub(crate) fn found_beside(&self, sent: &Unread, read: &mut BTreeMap<String, Bytes>) -> Option<Beside> {
-        let entry = self.cluster.store().get(&self.key(&self.name))?;
-        let (stored, unread) = sent.take_apart_with(&entry.value)?;
-        let found = Found::of_parts(&entry, &stored, unread)?;
-        let mut sent_back = Map::new();
-        let is_stored = |name: &str| read.get(name).is_some_and(|own| stored.get(name) == Some(own));
-        if let Some(metadata) = found
-            .object
-            .read_part()
-            .get("metadata")
-            .filter(|_| is_stored("metadata"))
-        {
-            sent_back.insert("metadata".to_owned(), metadata.clone());
-            read.remove("metadata");
-        }
-        Some(Beside { found, sent_back })
-    }
-
-    /// Whether this writes the status, and has to read no more than that.
-    pub(crate) fn reads_status_alone(&self) -> bool {
-        self.subresource == "status"
-            && self.definition.strategy.reads_status_alone()
-            && self.definition.is_go_type()
-            && self.definition.versions.len() == 1
-            && self.keeps_all_but_status()
-    }
-
-    /// What is stored now, if it can be read.
-    async fn found(&self) -> Option<Found> {
-        let entry = self.cluster.store().get(&self.key(&self.name))?;
-        self.found_in(&entry).await.ok()
-    }
-
-    /// The object of an entry as it is stored today.
-    pub(super) async fn found_in(&self, entry: &Entry) -> Result<Found, ApiError> {
-        let mut found = Found::of(entry, self);
-        let own = match self.definition.is_go_type() {
-            true => String::new(),
-            false => meta::text(&found.object, "/apiVersion").to_owned(),
-        };
-        self.to_stored_today(&mut found.object).await?;
-        let stored = self
-            .stored_as
-            .as_ref()
-            .or(self.stored().ok().map(|stored| &stored.name));
-        // what was stored in an earlier stored version is brought into today's by any write
-        found.is_stale |= !own.is_empty() && stored.is_some_and(|stored| own != self.definition.api_version(stored));
-        Ok(found)
     }
 
     /// The rest of an update, by a body that is an object of the kind. `found`: what was stored a moment ago, if somebody looked already.
@@ -548,134 +455,6 @@ impl Scope {
             self.registry_path(dry_run)
         )))
     }
-
-    /// Notes in managedFields who owns what was written, by the names of the version in which it was written. `shown_elsewhere`: the object as
-    /// owners in other versions see it, if that is not how it will be stored.
-    pub(super) async fn own_fields(
-        &self,
-        old: Option<&Value>,
-        object: &mut Value,
-        shown_elsewhere: Option<Value>,
-        options: &WriteOptions,
-        now: Timestamp,
-    ) {
-        let Some(stored) = self.definition.stored_version() else {
-            return;
-        };
-        let is_plain = stored.name == self.version;
-        let version = match self.spec() {
-            Ok(version) if !is_plain => version,
-            _ => stored,
-        };
-        let Some(schema) = version.schema.as_ref() else { return };
-        let manager = gardener_merge::Manager {
-            name: &options.field_manager,
-            operation: gardener_merge::Operation::Update,
-            api_version: &self.definition.api_version(&self.version),
-            subresource: &self.subresource,
-        };
-        let time = meta::rfc3339(now);
-        let reset = self.reset_fields();
-        if is_plain {
-            let shown = shown_elsewhere.as_ref().unwrap_or(object);
-            let others = self.owners_elsewhere(old, shown, &version.name).await;
-            if others.iter().any(Elsewhere::is_unreadable) {
-                meta::set(object, "managedFields", None);
-                return;
-            }
-            let others: Vec<gardener_merge::InVersion<'_>> = others.iter().map(Elsewhere::shown).collect();
-            gardener_merge::update_across(old, object, schema, &manager, &time, &reset, &others);
-            return;
-        }
-        let (mut old, mut new, mut shown) = (old.cloned(), object.clone(), shown_elsewhere);
-        let mut all: Vec<&mut Value> = old.iter_mut().chain([&mut new]).chain(&mut shown).collect();
-        // a conversion that fails leaves the objects as they are stored
-        let _ = conversion::convert(&self.cluster, &self.definition, &mut all, &stored.name, &version.name).await;
-        let shown = shown.as_ref().unwrap_or(&new);
-        let others = self.owners_elsewhere(old.as_ref(), shown, &version.name).await;
-        if others.iter().any(Elsewhere::is_unreadable) {
-            meta::set(object, "managedFields", None);
-            return;
-        }
-        let others: Vec<gardener_merge::InVersion<'_>> = others.iter().map(Elsewhere::shown).collect();
-        gardener_merge::update_across(old.as_ref(), &mut new, schema, &manager, &time, &reset, &others);
-        let managed = new.at("/metadata/managedFields").cloned();
-        meta::set(object, "managedFields", managed);
-    }
-
-    /// Whether a write sends something that it does not change, such as the status to the object's own path, and that is not as the schema
-    /// has it. Upstream looks at who owns what before it drops that, and forgets all owners of an object that it cannot read.
-    pub(super) fn is_unreadable_where_dropped(&self, sent: &Value, old: Option<&Value>) -> bool {
-        let (Value::Object(sent), false) = (sent, self.definition.is_go_type()) else {
-            return false;
-        };
-        let Some(schema) = self.spec().ok().and_then(|version| version.schema.as_ref()) else {
-            return false;
-        };
-        let has_status = self.definition.stored_version().is_some_and(|version| version.status);
-        let is_dropped = |name: &str| match self.subresource.as_str() {
-            "" => has_status && name == "status",
-            "status" => !matches!(name, "apiVersion" | "kind" | "metadata" | "status"),
-            _ => false,
-        };
-        let dropped: Map<String, Value> = sent
-            .iter()
-            .filter(|(name, value)| is_dropped(name) && old.and_then(|old| old.get(*name)) != Some(*value))
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect();
-        !dropped.is_empty() && gardener_merge::unreadable(&Value::Object(dropped), schema).is_some()
-    }
-
-    /// A change as those versions show it in which somebody owns fields, but for the request's, which the change comes in. (As upstream,
-    /// what the request's version cannot tell is lost on both sides, and so is no change.)
-    pub(super) async fn owners_elsewhere(&self, old: Option<&Value>, new: &Value, own: &str) -> Vec<Elsewhere> {
-        let mut found = Vec::new();
-        let Some(old) = old.filter(|_| self.definition.versions.len() > 1) else {
-            return found;
-        };
-        let owners = old.at("/metadata/managedFields").and_then(Value::as_array);
-        for version in self.definition.versions.iter().filter(|version| version.name != own) {
-            let api_version = self.definition.api_version(&version.name);
-            let mut owned = owners
-                .into_iter()
-                .flatten()
-                .map(|owner| meta::text(owner, "/apiVersion"));
-            let Some(schema) = version
-                .schema
-                .clone()
-                .filter(|_| owned.any(|owned| owned == api_version))
-            else {
-                continue;
-            };
-            let (mut old, mut new) = (old.clone(), new.clone());
-            let mut both = [&mut old, &mut new];
-            let converted = conversion::convert(&self.cluster, &self.definition, &mut both, own, &version.name);
-            if converted.await.is_ok() {
-                found.push(Elsewhere {
-                    api_version,
-                    old,
-                    new,
-                    schema,
-                });
-            }
-        }
-        found
-    }
-
-    /// Fields that a write to this (sub)resource does not change, and so does not own.
-    pub(super) fn reset_fields(&self) -> Set {
-        let has_status = self.definition.stored_version().is_some_and(|version| version.status);
-        let strategy = &self.definition.strategy;
-        let of_all: &[&str] = match self.subresource.as_str() {
-            _ if strategy.owns_all_sent() => &[],
-            "status" if strategy.status_update_keeps_labels() => &["spec", "metadata.labels"],
-            "status" if !self.definition.is_go_type() => &["spec", "metadata"],
-            "status" => &["spec"],
-            "" if has_status => &["status"],
-            _ => &[],
-        };
-        Set::of_fields(&[of_all, strategy.left_alone(&self.subresource)].concat())
-    }
 }
 
 /// The revision that a change is for.
@@ -697,61 +476,6 @@ impl<'w> Wanted<'w> {
             text => Self::Told(text),
         }
     }
-}
-
-/// What a write found in the store, parsed once.
-pub(crate) struct Found {
-    /// Its revision: the write succeeds only if it is still the newest.
-    revision: Revision,
-    /// The object in the stored version.
-    pub(super) object: Draft,
-    /// Whether it is to be written anew even if nothing of it changes: it is encrypted in another way than it would be today, or in another
-    /// version.
-    is_stale: bool,
-}
-
-impl Found {
-    pub(super) fn of(entry: &Entry, scope: &Scope) -> Self {
-        let mut object = object::value_of(entry);
-        if let Err(error) = scope.turn(&mut object) {
-            tracing::warn!(key = %entry.key, %error, "a stored object cannot be converted");
-        }
-        Self {
-            revision: entry.mod_revision,
-            object: object.into(),
-            is_stale: entry.is_stale(),
-        }
-    }
-
-    /// What an entry has, without reading more of it than a write to the status needs. None, if that cannot be read.
-    pub(super) fn apart(entry: &Entry) -> Option<Self> {
-        let (read, unread) = Unread::take_apart(&entry.value)?;
-        Self::of_parts(entry, &read, unread)
-    }
-
-    fn of_parts(entry: &Entry, read: &BTreeMap<String, Bytes>, unread: Unread) -> Option<Self> {
-        let mut members = Map::new();
-        for (name, bytes) in read {
-            members.insert(name.clone(), serde_json::from_slice(bytes).ok()?);
-        }
-        Some(Self {
-            revision: entry.mod_revision,
-            object: Draft::apart(Value::Object(members), Arc::new(unread)),
-            is_stale: entry.is_stale(),
-        })
-    }
-
-    /// What is not read of the object, if something is not.
-    pub(crate) fn unread(&self) -> Option<&Arc<Unread>> {
-        self.object.unread()
-    }
-}
-
-/// What is stored, and what of a body is the same: it need not be looked at, for it fits, and it stays.
-pub(crate) struct Beside {
-    found: Found,
-    /// Members that the body had and that it gets back when the rest of it is accepted.
-    sent_back: Map<String, Value>,
 }
 
 /// Why an attempt to write did not store anything.
@@ -784,22 +508,6 @@ fn copy_member(object: &mut Value, old: &Value, key: &str) {
         Some(value) => drop(members.insert(key.to_owned(), value.clone())),
         None => drop(members.remove(key)),
     }
-}
-
-/// Takes out of the body of a write to the status what is as it is stored.
-fn set_apart(body: &mut Value, stored: &Value) -> Map<String, Value> {
-    let mut apart = Map::new();
-    if let Value::Object(members) = body {
-        members.retain(|key, value| {
-            let stays = matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status");
-            let is_apart = !stays && stored.get(key) == Some(value);
-            if is_apart {
-                apart.insert(key.clone(), value.take());
-            }
-            !is_apart
-        });
-    }
-    apart
 }
 
 /// Whether nothing differs but when managers wrote what they wrote already: that is no change.

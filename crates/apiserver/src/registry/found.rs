@@ -1,0 +1,146 @@
+//! What a write finds in the store, read once, and of a write to the status no more than it needs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gardener_apimachinery::ApiError;
+use gardener_store::{Entry, Revision};
+use serde_json::{Map, Value};
+
+use super::Scope;
+use crate::definition::Draft;
+use crate::unread::Unread;
+use crate::{meta, object};
+
+/// What a write found in the store, parsed once.
+pub(crate) struct Found {
+    /// Its revision: the write succeeds only if it is still the newest.
+    pub(super) revision: Revision,
+    /// The object in the stored version.
+    pub(super) object: Draft,
+    /// Whether it is to be written anew even if nothing of it changes: it is encrypted in another way than it would be today, or in another
+    /// version.
+    pub(super) is_stale: bool,
+}
+
+impl Found {
+    pub(super) fn of(entry: &Entry, scope: &Scope) -> Self {
+        let mut object = object::value_of(entry);
+        if let Err(error) = scope.turn(&mut object) {
+            tracing::warn!(key = %entry.key, %error, "a stored object cannot be converted");
+        }
+        Self {
+            revision: entry.mod_revision,
+            object: object.into(),
+            is_stale: entry.is_stale(),
+        }
+    }
+
+    /// What an entry has, without reading more of it than a write to the status needs. None, if that cannot be read.
+    pub(super) fn apart(entry: &Entry) -> Option<Self> {
+        let (read, unread) = Unread::take_apart(&entry.value)?;
+        Self::of_parts(entry, &read, unread)
+    }
+
+    fn of_parts(entry: &Entry, read: &BTreeMap<String, Bytes>, unread: Unread) -> Option<Self> {
+        let mut members = Map::new();
+        for (name, bytes) in read {
+            members.insert(name.clone(), serde_json::from_slice(bytes).ok()?);
+        }
+        Some(Self {
+            revision: entry.mod_revision,
+            object: Draft::apart(Value::Object(members), Arc::new(unread)),
+            is_stale: entry.is_stale(),
+        })
+    }
+
+    /// What is not read of the object, if something is not.
+    pub(crate) fn unread(&self) -> Option<&Arc<Unread>> {
+        self.object.unread()
+    }
+}
+
+/// What is stored, and what of a body is the same: it need not be looked at, for it fits, and it stays.
+pub(crate) struct Beside {
+    pub(super) found: Found,
+    /// Members that the body had and that it gets back when the rest of it is accepted.
+    pub(super) sent_back: Map<String, Value>,
+}
+
+impl Beside {
+    /// Takes out of the body of a write to the status what is as it is stored.
+    pub(super) fn set_apart(found: Found, body: &mut Value) -> Self {
+        let mut sent_back = Map::new();
+        if let Value::Object(members) = body {
+            members.retain(|key, value| {
+                let stays = matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status");
+                let is_apart = !stays && found.object.get(key) == Some(value);
+                if is_apart {
+                    sent_back.insert(key.clone(), value.take());
+                }
+                !is_apart
+            });
+        }
+        Self { found, sent_back }
+    }
+}
+
+impl Scope {
+    /// Whether a write changes only the status, and nobody is shown the rest of what was sent.
+    pub(super) fn keeps_all_but_status(&self) -> bool {
+        self.subresource == "status" && self.is_stored_version() && !self.cluster.has_judges()
+    }
+
+    /// What is stored now without reading more of it than [`Self::reads_status_alone`] needs, if all members that are not read of a body are among
+    /// the others. What is read of the body goes without its metadata where that is the stored one.
+    pub(crate) fn found_beside(&self, sent: &Unread, read: &mut BTreeMap<String, Bytes>) -> Option<Beside> {
+        let entry = self.cluster.store().get(&self.key(&self.name))?;
+        let (stored, unread) = sent.take_apart_with(&entry.value)?;
+        let found = Found::of_parts(&entry, &stored, unread)?;
+        let mut sent_back = Map::new();
+        let is_stored = |name: &str| read.get(name).is_some_and(|own| stored.get(name) == Some(own));
+        if let Some(metadata) = found
+            .object
+            .read_part()
+            .get("metadata")
+            .filter(|_| is_stored("metadata"))
+        {
+            sent_back.insert("metadata".to_owned(), metadata.clone());
+            read.remove("metadata");
+        }
+        Some(Beside { found, sent_back })
+    }
+
+    /// Whether this writes the status, and has to read no more than that.
+    pub(crate) fn reads_status_alone(&self) -> bool {
+        self.subresource == "status"
+            && self.definition.strategy.reads_status_alone()
+            && self.definition.is_go_type()
+            && self.definition.versions.len() == 1
+            && self.keeps_all_but_status()
+    }
+
+    /// What is stored now, if it can be read.
+    pub(super) async fn found(&self) -> Option<Found> {
+        let entry = self.cluster.store().get(&self.key(&self.name))?;
+        self.found_in(&entry).await.ok()
+    }
+
+    /// The object of an entry as it is stored today.
+    pub(super) async fn found_in(&self, entry: &Entry) -> Result<Found, ApiError> {
+        let mut found = Found::of(entry, self);
+        let own = match self.definition.is_go_type() {
+            true => String::new(),
+            false => meta::text(&found.object, "/apiVersion").to_owned(),
+        };
+        self.to_stored_today(&mut found.object).await?;
+        let stored = self
+            .stored_as
+            .as_ref()
+            .or(self.stored().ok().map(|stored| &stored.name));
+        // what was stored in an earlier stored version is brought into today's by any write
+        found.is_stale |= !own.is_empty() && stored.is_some_and(|stored| own != self.definition.api_version(stored));
+        Ok(found)
+    }
+}

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::cluster::LogicalCluster;
 use crate::definition::{Context, Definition, Draft};
-use crate::user::{MASTERS, UserInfo};
+use crate::user::UserInfo;
 use crate::{meta, object};
 
 /// How many objects are stored at once.
@@ -100,7 +100,7 @@ impl LogicalCluster {
 
     fn complete_copy(&self, definition: &Definition, version: &str, object: &mut Value) -> Result<(), ApiError> {
         let now = self.clock().now();
-        let user = UserInfo::new("system:apiserver", &[MASTERS]);
+        let user = UserInfo::apiserver();
         let context = Context {
             user: &user,
             cluster: self.name(),

@@ -19,7 +19,7 @@ use crate::cluster::LogicalCluster;
 use crate::definition::{Column, Columns, Context, Definition, Draft, PathColumn, Scale, Strategy, Version};
 use crate::json_path;
 use crate::registry::Scope;
-use crate::user::{MASTERS, UserInfo};
+use crate::user::UserInfo;
 use crate::webhooks::ConversionWebhook;
 use crate::{discovery, meta};
 
@@ -138,7 +138,7 @@ pub(crate) fn server_scope(
         namespace: String::new(),
         name: String::new(),
         subresource: subresource.to_owned(),
-        user: Arc::new(UserInfo::new("system:apiserver", &[MASTERS])),
+        user: Arc::new(UserInfo::apiserver()),
         admitted: true,
         with_collection: false,
         refused_with: Arc::default(),

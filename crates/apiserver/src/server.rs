@@ -212,9 +212,7 @@ where
 
     fn call(&mut self, mut request: http::Request<B>) -> Self::Future {
         let own = self.clone();
-        // clients from outside tell their program; here the user is the program, and owns the fields it writes
-        let name = own.caller.user.as_ref().map_or("", |user| user.name.as_str());
-        let agent = name.rsplit(':').next().unwrap_or_default();
+        let agent = own.caller.user.as_ref().map_or("", UserInfo::program);
         if let Ok(agent) = http::HeaderValue::from_str(agent)
             && !agent.is_empty()
         {

@@ -13,15 +13,11 @@ use crate::handle::Call;
 use crate::posted::Posted;
 use crate::registry::{DeleteOptions, Deleted, Scope, WriteOptions};
 use crate::respond::{self, Body};
-use crate::user::{MASTERS, UserInfo};
+use crate::user::{KUBE_APISERVER, UserInfo};
 use crate::{connect, meta, object};
 
 /// How often it is tried to write what others write, too.
 const RETRIES: usize = 20;
-/// Who writes what a subresource has written besides its parent.
-const SERVER: &str = "system:apiserver";
-/// As whom it owns fields.
-const MANAGER: &str = "kube-apiserver";
 
 /// Serves a call to a subresource.
 pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
@@ -178,7 +174,7 @@ async fn remove(
     let of_server = |scope: &Scope| Scope {
         subresource: "status".to_owned(),
         admitted: true,
-        user: Arc::new(UserInfo::new(SERVER, &[MASTERS])),
+        user: Arc::new(UserInfo::apiserver()),
         ..scope.clone()
     };
     if !how.is_dry_run() {
@@ -194,7 +190,7 @@ async fn remove(
                 ..of_server(scope)
             };
             let by = WriteOptions {
-                field_manager: MANAGER.to_owned(),
+                field_manager: KUBE_APISERVER.to_owned(),
                 ..WriteOptions::default()
             };
             match noting.update(object, &Source::default(), &by, None).await {

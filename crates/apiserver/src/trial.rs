@@ -9,10 +9,7 @@ use serde_json::Value;
 use crate::cluster::LogicalCluster;
 use crate::decode::Source;
 use crate::registry::{Scope, WriteOptions};
-use crate::user::{MASTERS, UserInfo};
-
-/// Who asks.
-const USER: &str = "system:apiserver";
+use crate::user::UserInfo;
 
 impl LogicalCluster {
     /// Why an object could not be created in a namespace; none if it could. It needs a `generateName`, as nothing is to be in its way.
@@ -43,7 +40,7 @@ impl LogicalCluster {
             namespace: namespace.to_owned(),
             name: String::new(),
             subresource: String::new(),
-            user: Arc::new(UserInfo::new(USER, &[MASTERS])),
+            user: Arc::new(UserInfo::apiserver()),
             admitted: false,
             with_collection: false,
             refused_with: Arc::default(),

@@ -10,6 +10,10 @@ pub const AUTHENTICATED: &str = "system:authenticated";
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The group that may do everything.
 pub const MASTERS: &str = "system:masters";
+/// The user that an API server is to itself.
+const APISERVER: &str = "system:apiserver";
+/// The program that [`APISERVER`] is; what it writes is owned by that.
+pub(crate) const KUBE_APISERVER: &str = "kube-apiserver";
 
 /// A user as Kubernetes knows one: a name, groups, and extra facts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +29,20 @@ pub struct UserInfo {
 }
 
 impl UserInfo {
+    /// What an API server asks and writes by itself: it may do everything.
+    pub fn apiserver() -> Self {
+        Self::new(APISERVER, &[MASTERS])
+    }
+
+    /// What a client inside this process says that its program is, from which the owner of what it writes is named. Clients from outside say
+    /// it themselves; here the user is the program.
+    pub(crate) fn program(&self) -> &str {
+        match self.name.as_str() {
+            APISERVER => KUBE_APISERVER,
+            name => name.rsplit(':').next().unwrap_or_default(),
+        }
+    }
+
     /// An authenticated user of the given groups.
     pub fn new(name: &str, groups: &[&str]) -> Self {
         let mut groups: Vec<String> = groups.iter().map(|group| (*group).to_owned()).collect();

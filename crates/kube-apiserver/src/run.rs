@@ -81,10 +81,7 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     cluster.announce(flags.serving.external_address());
     kubernetes::complete(&cluster).await?;
     let running = Running::new(server.clone(), Arc::clone(&cluster), store.clone());
-    let own = server.client(
-        CLUSTER,
-        UserInfo::new("system:apiserver", &[gardener_apiserver::user::MASTERS]),
-    );
+    let own = server.client(CLUSTER, UserInfo::apiserver());
     if let Some(identity) = access::proxy_identity(&flags)? {
         cluster.aggregation().identify(identity);
     }

@@ -59,7 +59,9 @@ impl Upkeep {
     /// Looks at everything once. What does not work now is tried again later.
     pub(crate) async fn once(&self) {
         let ranges: Vec<String> = self.ranges.iter().map(ToString::to_string).collect();
-        if let Err(error) = kubernetes_service::provide(&self.client, &ranges, Some(self.port.into())).await {
+        if let Err(error) =
+            kubernetes_service::provide(&self.client, &ranges, Some(self.port.into()), &self.clock).await
+        {
             tracing::warn!(%error, "the service kubernetes cannot be kept up");
         }
         if let Err(error) = announced::provide(&self.client, &self.callers, &self.clock).await {

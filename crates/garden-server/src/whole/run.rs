@@ -114,7 +114,7 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     kubernetes::complete(&cluster).await?;
     let running = Running::new(server.clone(), Arc::clone(&cluster), store);
     running.aside(async move { cluster.follow_custom_resources().await });
-    let own = server.client(GARDEN, UserInfo::new("system:apiserver", &[user::MASTERS]));
+    let own = server.client(GARDEN, UserInfo::apiserver());
     running.aside(furnish(own, flags.cluster_identity.clone()));
     if let Some(path) = &flags.kubeconfig {
         write_kubeconfig(path, &flags, address, &identity)?;

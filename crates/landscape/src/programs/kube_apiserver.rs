@@ -159,17 +159,14 @@ impl KubeApiserver {
 
     /// The range of service addresses, and the service `kubernetes` with its first one.
     async fn provide_service(&self, cluster: &str, files: &Files<'_>) -> Result<(), StartError> {
-        let client = self.surroundings.server.client(
-            cluster,
-            UserInfo::new("system:apiserver", &[gardener_apiserver::user::MASTERS]),
-        );
+        let client = self.surroundings.server.client(cluster, UserInfo::apiserver());
         let ranges: Vec<String> = files
             .argument("service-cluster-ip-range")
             .iter()
             .flat_map(|text| text.split(','))
             .map(str::to_owned)
             .collect();
-        kubernetes_service::provide(&client, &ranges, None).await?;
+        kubernetes_service::provide(&client, &ranges, None, &self.surroundings.shared.clock).await?;
         Ok(())
     }
 }

@@ -55,6 +55,9 @@ async fn our_answers_are_kube_apiservers() -> anyhow::Result<()> {
         ..UserInfo::new("admin", &[MASTERS])
     };
     let client = clusters.server.client("conformance", administrator);
+    let range = json!({"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.96.0.0/12"]}});
+    let refused = refusal(&client, "/apis/networking.k8s.io/v1/servicecidrs", range).await?;
+    anyhow::ensure!(refused.is_empty(), "the reference server's range: {refused}");
     let webhook = Webhook::in_process();
     let (cluster, _) = clusters
         .server

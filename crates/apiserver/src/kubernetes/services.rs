@@ -1,25 +1,18 @@
-//! Services: cluster IPs and node ports.
+//! Services. What they are given, cluster IPs and node ports, is in `allocation`, of which families in `families`.
 
+mod allocation;
 mod families;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
-use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::pointer::Pointed;
-use ipnet::IpNet;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::addresses;
 use super::checks::{self, ip_address, list, number, one_of, port_number, port_protocol, text};
 use super::strategy::Kind;
-use crate::definition::Context;
 use crate::meta;
-
-/// Where node ports come from.
-const NODE_PORTS: std::ops::Range<i64> = 30_000..32_768;
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.name = meta::dns1123_label;
@@ -35,10 +28,10 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         }
         Ok(())
     };
-    kind.reserve = |context, service| allocate(context, service, None);
+    kind.reserve = |context, service| allocation::allocate(context, service, None);
     kind.prepare_update = |context, service, old| {
         drop_what_type_has_not(service, old);
-        allocate(context, service, Some(old))
+        allocation::allocate(context, service, Some(old))
     };
     kind.validate = validate;
     kind.validate_status = validate_status;
@@ -49,6 +42,11 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         if is_balancer(service) && is_balancer(old) && class(service) != class(old) {
             let at = Path::new("spec").child("loadBalancerClass");
             errors.push(Error::invalid(&at, class(service), "may not change once set"));
+        }
+        let looked_at = (allocation::health_port(service), allocation::health_port(old));
+        if matches!(looked_at, (Some(new), Some(old)) if new != old && old != 0) {
+            let at = Path::new("spec").child("healthCheckNodePort");
+            errors.push(Error::forbidden(&at, "field is immutable"));
         }
         // upstream looks at the class again with the rest
         let spec = checks::spec_of(service);
@@ -414,234 +412,6 @@ fn drop_what_type_has_not(service: &mut Value, old: &Value) {
     {
         for port in own.iter_mut().filter_map(Value::as_object_mut) {
             port.remove("nodePort");
-        }
-    }
-}
-
-/// The ranges that cluster IPs come from: the cluster's ServiceCIDR `kubernetes`, or upstream's default.
-fn service_ranges(context: &Context<'_>) -> Vec<String> {
-    let configured = context
-        .lister
-        .get("networking.k8s.io", "servicecidrs", "", "kubernetes");
-    let ranges: Vec<String> = configured
-        .iter()
-        .flat_map(|cidr| meta::elements(cidr, "/spec/cidrs"))
-        .filter_map(|range| range.as_str().map(str::to_owned))
-        .collect();
-    match ranges.is_empty() {
-        true => vec!["10.0.0.0/24".to_owned()],
-        false => ranges,
-    }
-}
-
-fn allocate(context: &Context<'_>, service: &mut Value, old: Option<&Value>) -> Result<(), ApiError> {
-    let kind = meta::text(service, "/spec/type").to_owned();
-    if kind == "ExternalName" {
-        return Ok(());
-    }
-    let name = meta::name(service).to_owned();
-    let ranges = service_ranges(context);
-    let configured: Vec<&str> = ranges.iter().map(|range| families::family(range)).collect();
-    if let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) {
-        families::follow_address(spec, old);
-        families::choose(spec, old, &configured).map_err(|errors| ApiError::invalid("", "Service", &name, &errors))?;
-    }
-    let asked = meta::text(service, "/spec/clusterIP").to_owned();
-    let used = || -> BTreeSet<String> {
-        let addresses = context.lister.field_values("", "services", "spec.clusterIP");
-        addresses.into_iter().collect()
-    };
-    let range_of = |family: &str| {
-        ranges
-            .iter()
-            .find(|range| families::family(range) == family)
-            .cloned()
-            .unwrap_or_default()
-    };
-    let outside = |ip: &str| match (ip.parse::<IpAddr>(), range_of(families::family(ip)).parse::<IpNet>()) {
-        (Ok(ip), Ok(range)) => !range.contains(&ip),
-        _ => false,
-    };
-    if old.is_none() && outside(&asked) {
-        let error = Error::invalid(
-            &Path::new("spec").child("clusterIPs"),
-            json!([asked]),
-            format!("failed to allocate IP {asked}: the provided network does not match the current range"),
-        );
-        return Err(ApiError::invalid("", "Service", meta::name(service), &[error]));
-    }
-    if old.is_none() && !asked.is_empty() && asked != "None" && used().contains(&asked) {
-        let error = Error::invalid(
-            &Path::new("spec").child("clusterIPs").index(0),
-            json!([asked]),
-            "failed to allocate IP: provided IP is already allocated",
-        );
-        return Err(ApiError::invalid("", "Service", meta::name(service), &[error]));
-    }
-    let mut addresses: Vec<String> = meta::elements(service, "/spec/clusterIPs")
-        .iter()
-        .filter_map(|address| address.as_str().map(str::to_owned))
-        .collect();
-    if asked != "None" {
-        let families = meta::elements(service, "/spec/ipFamilies")
-            .iter()
-            .filter_map(Value::as_str);
-        for family in families.skip(addresses.len()) {
-            addresses.push(free_ip(context, &range_of(family), &used())?);
-        }
-    }
-    let of_balancer = service.at("/spec/allocateLoadBalancerNodePorts") != Some(&Value::Bool(false));
-    let wants_node_ports = (kind == "NodePort" || kind == "LoadBalancer" && of_balancer) && lacks_node_ports(service);
-    let wants_health_port = kind == "LoadBalancer"
-        && meta::text(service, "/spec/externalTrafficPolicy") == "Local"
-        && service
-            .at("/spec/healthCheckNodePort")
-            .and_then(Value::as_i64)
-            .unwrap_or(0)
-            == 0;
-    let names_ports = meta::elements(service, "/spec/ports")
-        .iter()
-        .any(|port| number(port, "nodePort").is_some_and(|port| port != 0));
-    let others = match names_ports || wants_node_ports || wants_health_port {
-        true => others_of(context, service),
-        false => Vec::new(),
-    };
-    if names_ports {
-        check_node_ports(context, service, old, &others)?;
-    }
-    let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else {
-        return Ok(());
-    };
-    if let Some(first) = addresses.first() {
-        spec.insert("clusterIP".into(), first.as_str().into());
-    }
-    spec.insert("clusterIPs".into(), json!(addresses));
-    if wants_node_ports {
-        allocate_node_ports(spec, old, &others);
-    }
-    if wants_health_port {
-        let mut used: BTreeSet<i64> = others.iter().flat_map(|other| node_ports_of(other)).collect();
-        used.extend(node_ports_of(service));
-        let free = NODE_PORTS.clone().find(|port| !used.contains(port));
-        if let (Some(port), Some(spec)) = (free, service.get_mut("spec")) {
-            spec["healthCheckNodePort"] = json!(port);
-        }
-    }
-    Ok(())
-}
-
-/// The services beside this one.
-fn others_of(context: &Context<'_>, service: &Value) -> Vec<Arc<Value>> {
-    let own_uid = meta::text(service, "/metadata/uid");
-    let mut services = context.lister.list("", "services", None);
-    services.retain(|other| own_uid.is_empty() || meta::text(other, "/metadata/uid") != own_uid);
-    services
-}
-
-/// Refuses ports of nodes that are not for services, or another's. One number may serve several protocols of one service.
-fn check_node_ports(
-    context: &Context<'_>,
-    service: &Value,
-    old: Option<&Value>,
-    others: &[Arc<Value>],
-) -> Result<(), ApiError> {
-    if !has_node_ports(service) {
-        return Ok(());
-    }
-    let refused = |index: usize, number: i64, why: &str| {
-        let at = Path::new("spec").child("ports").index(index).child("nodePort");
-        let error = Error::invalid(&at, number, why);
-        Err(ApiError::invalid("", "Service", meta::name(service), &[error]))
-    };
-    let taken: BTreeSet<i64> = others.iter().flat_map(|other| node_ports_of(other)).collect();
-    let kept = old.map(node_ports_of).unwrap_or_default();
-    let mut own: BTreeSet<(i64, &str)> = BTreeSet::new();
-    for (index, port) in meta::elements(service, "/spec/ports").iter().enumerate() {
-        let number = number(port, "nodePort").unwrap_or(0);
-        if number == 0 {
-            continue;
-        }
-        if !NODE_PORTS.contains(&number) {
-            let why = "provided port is not in the valid range. The range of valid ports is 30000-32767";
-            return refused(index, number, why);
-        }
-        // what is only tried takes no port, so that the second one is free, too
-        let is_twice = !own.insert((number, text(port, "protocol"))) && !context.dry_run;
-        if is_twice || taken.contains(&number) && !kept.contains(&number) {
-            return refused(index, number, "provided port is already allocated");
-        }
-    }
-    Ok(())
-}
-
-/// All ports of nodes that a service takes.
-fn node_ports_of(service: &Value) -> Vec<i64> {
-    let ports = meta::elements(service, "/spec/ports").iter();
-    let ports = ports.filter_map(|port| number(port, "nodePort"));
-    let health = service.at("/spec/healthCheckNodePort").and_then(Value::as_i64);
-    ports.chain(health).collect()
-}
-
-fn lacks_node_ports(service: &Value) -> bool {
-    let ports = service.at("/spec/ports").and_then(Value::as_array);
-    ports.into_iter().flatten().any(|port| {
-        let number = port.get("nodePort").and_then(Value::as_i64);
-        number.is_none_or(|number| number <= 0)
-    })
-}
-
-fn free_ip(context: &Context<'_>, range: &str, used: &BTreeSet<String>) -> Result<String, ApiError> {
-    let exhausted = || ApiError::internal("failed to allocate a serviceIP: range is full");
-    let (base, bits) = range.split_once('/').ok_or_else(exhausted)?;
-    let bits: u32 = bits.parse().map_err(|_| exhausted())?;
-    let base: IpAddr = base.parse().map_err(|_| exhausted())?;
-    let size = match base {
-        IpAddr::V4(_) => 1u128 << (32 - bits.min(32)),
-        IpAddr::V6(_) => 1u128 << (128 - bits.min(128)).min(64),
-    };
-    // the first address is the API server's own
-    for offset in 2..size.saturating_sub(1) {
-        let candidate = match base {
-            IpAddr::V4(ip) => IpAddr::V4(Ipv4Addr::from(
-                u32::from(ip).wrapping_add(u32::try_from(offset).unwrap_or(u32::MAX)),
-            )),
-            IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from(u128::from(ip).wrapping_add(offset))),
-        };
-        let text = candidate.to_string();
-        if !used.contains(&text) && (context.dry_run || context.lister.reserve(&text, context.now)) {
-            return Ok(text);
-        }
-    }
-    Err(exhausted())
-}
-
-/// Gives ports of nodes to the ports that have none: those that ports of the same names had, or free ones.
-fn allocate_node_ports(spec: &mut serde_json::Map<String, Value>, old: Option<&Value>, others: &[Arc<Value>]) {
-    let old_ports = old.filter(|old| has_node_ports(old));
-    let old_ports = old_ports.map_or(&[][..], |old| meta::elements(old, "/spec/ports"));
-    let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
-    let Some(ports) = ports else { return };
-    let named = |port: &Value| number(port, "nodePort").filter(|number| *number > 0);
-    let mut used: BTreeSet<i64> = others.iter().flat_map(|other| node_ports_of(other)).collect();
-    used.extend(ports.iter().filter_map(named));
-    // in a new service, protocols of one port share that of the nodes
-    let of_same = ports
-        .iter()
-        .filter_map(|port| Some((number(port, "port")?, named(port)?)));
-    let mut shared: BTreeMap<i64, i64> = of_same.rev().filter(|_| old.is_none()).collect();
-    for port in ports.iter_mut().filter(|port| named(port).is_none()) {
-        let own = number(port, "port").unwrap_or_default();
-        let same_name = |other: &&Value| text(other, "name") == text(port, "name");
-        let kept = old_ports.iter().rfind(same_name).and_then(named);
-        let is_free = |number: &i64| !used.contains(number);
-        let known = shared.get(&own).copied().or_else(|| kept.filter(is_free));
-        let found = known.or_else(|| NODE_PORTS.clone().find(is_free));
-        if let (Some(found), Some(port)) = (found, port.as_object_mut()) {
-            used.insert(found);
-            if old.is_none() {
-                shared.insert(own, found);
-            }
-            port.insert("nodePort".into(), json!(found));
         }
     }
 }

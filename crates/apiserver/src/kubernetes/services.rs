@@ -264,7 +264,7 @@ fn validate_policies(spec: &Value, kind: &str, path: &Path, errors: &mut ErrorLi
         errors.push(Error::invalid(&path.child("externalTrafficPolicy"), external, why));
     }
     if let Some(port) = number(spec, "healthCheckNodePort").filter(|port| *port != 0)
-        && !(kind == "LoadBalancer" && external == "Local")
+        && !checks_health(spec)
     {
         let why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
         errors.push(Error::invalid(&path.child("healthCheckNodePort"), port, why));
@@ -342,6 +342,11 @@ fn validate_status(service: &Value, _: &Value) -> ErrorList {
     errors
 }
 
+/// Whether a balancer asks nodes by a port of theirs whether they have pods of the service.
+fn checks_health(spec: &Value) -> bool {
+    text(spec, "type") == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local"
+}
+
 /// Whether a service of this type has ports of nodes.
 fn has_node_ports(service: &Value) -> bool {
     matches!(meta::text(service, "/spec/type"), "NodePort" | "LoadBalancer")
@@ -356,13 +361,13 @@ pub(super) fn is_reached_from_outside(service: &Value) -> bool {
 /// Takes away what the service does not have any more, where the client left it as it was.
 fn drop_what_type_has_not(service: &mut Value, old: &Value) {
     let kind = |service: &Value| meta::text(service, "/spec/type").to_owned();
-    let checks_health = |service: &Value| {
-        kind(service) == "LoadBalancer" && meta::text(service, "/spec/externalTrafficPolicy") == "Local"
-    };
     let ended = |has: &dyn Fn(&Value) -> bool| has(old) && !has(service);
     let has_address = ended(&|service| kind(service) != "ExternalName");
     let balances = ended(&|service| kind(service) == "LoadBalancer");
-    let (ports, health) = (ended(&has_node_ports), ended(&checks_health));
+    let (ports, health) = (
+        ended(&has_node_ports),
+        ended(&|service| checks_health(checks::spec_of(service))),
+    );
     let outside = ended(&is_reached_from_outside);
     let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else {
         return;

@@ -1,5 +1,6 @@
 //! The cluster IPs and ports of nodes that services get, from pkg/registry/core/service of Kubernetes: which are free, and which may be asked for.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -10,9 +11,9 @@ use gardener_apimachinery::pointer::Pointed;
 use ipnet::IpNet;
 use serde_json::{Value, json};
 
-use super::{families, has_node_ports};
+use super::{checks_health, families, has_node_ports};
 use crate::definition::Context;
-use crate::kubernetes::checks::{number, text};
+use crate::kubernetes::checks::{number, spec_of, text};
 use crate::meta;
 
 /// Where ports of nodes come from.
@@ -55,20 +56,20 @@ fn allocate_addresses(context: &Context<'_>, service: &mut Value, old: Option<&V
     }
     let mut addresses = addresses_of(service);
     if meta::text(service, "/spec/clusterIP") != "None" {
-        let used = || used_addresses(context, ranges.len() > 1);
+        let used = LazyCell::new(|| used_addresses(context, ranges.len() > 1));
         let range_of = |family: &str| {
             let range = ranges.iter().find(|range| families::family(range) == family);
             range.map_or("", String::as_str)
         };
         check_addresses(service, old, |asked| {
             let range = range_of(families::family(asked));
-            why_not(asked, range, context.dry_run, used)
+            why_not(asked, range, context.dry_run, |asked| used.contains(asked))
         })?;
         let families = meta::elements(service, "/spec/ipFamilies")
             .iter()
             .filter_map(Value::as_str);
         for family in families.skip(addresses.len()) {
-            addresses.push(free_ip(context, range_of(family), &used())?);
+            addresses.push(free_ip(context, range_of(family), &used)?);
         }
     }
     if let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) {
@@ -116,10 +117,8 @@ fn allocate_ports(context: &Context<'_>, service: &mut Value, old: Option<&Value
 
 /// The port of nodes by which a balancer sees whether a node has pods of the service: zero, if any will do; none, if the service needs none.
 pub(super) fn health_port(service: &Value) -> Option<i64> {
-    let is_needed =
-        families::kind(service) == "LoadBalancer" && meta::text(service, "/spec/externalTrafficPolicy") == "Local";
     let asked = || service.at("/spec/healthCheckNodePort").and_then(Value::as_i64);
-    is_needed.then(|| asked().unwrap_or(0))
+    checks_health(spec_of(service)).then(|| asked().unwrap_or(0))
 }
 
 /// Gives a service the port of nodes that [`health_port`] tells.
@@ -164,8 +163,8 @@ fn used_addresses(context: &Context<'_>, has_two_families: bool) -> BTreeSet<Str
 
 /// A service's cluster IPs.
 fn addresses_of(service: &Value) -> Vec<String> {
-    let addresses = meta::elements(service, "/spec/clusterIPs").iter();
-    addresses.filter_map(Value::as_str).map(str::to_owned).collect()
+    let spec = service.get("spec").and_then(Value::as_object);
+    spec.map_or_else(Vec::new, |spec| families::texts(spec, "clusterIPs"))
 }
 
 /// Where an address lies, seen from a range of cluster IPs.
@@ -189,7 +188,7 @@ fn within(address: &str, range: &str) -> Place {
 }
 
 /// Why a service may not have an address of a range.
-fn why_not(asked: &str, range: &str, is_tried: bool, used: impl Fn() -> BTreeSet<String>) -> Option<String> {
+fn why_not(asked: &str, range: &str, is_tried: bool, is_used: impl Fn(&str) -> bool) -> Option<String> {
     match within(asked, range) {
         // upstream looks for the range in another way when it only tries
         Place::Edge if is_tried => Some(format!(
@@ -197,7 +196,7 @@ fn why_not(asked: &str, range: &str, is_tried: bool, used: impl Fn() -> BTreeSet
         )),
         Place::Edge | Place::Outside => Some("the provided network does not match the current range".to_owned()),
         // what is only tried takes no address
-        Place::Inside if !is_tried && used().contains(asked) => Some("provided IP is already allocated".to_owned()),
+        Place::Inside if !is_tried && is_used(asked) => Some("provided IP is already allocated".to_owned()),
         Place::Inside => None,
     }
 }

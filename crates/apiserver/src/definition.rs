@@ -284,6 +284,16 @@ pub struct Context<'a> {
     pub lister: &'a dyn Lister,
 }
 
+/// A cluster-scoped object of another kind that is there as long as one is: see [`Strategy::companions`].
+pub struct Companion {
+    /// Its API group.
+    pub group: &'static str,
+    /// Its resource.
+    pub resource: &'static str,
+    /// What is said of it: its name, labels and spec.
+    pub object: Value,
+}
+
 /// Which objects of a kind.
 #[derive(Clone, Copy, Debug)]
 pub enum Which<'a> {
@@ -374,6 +384,16 @@ pub trait Strategy: Send + Sync + 'static {
     /// Refuses what is not free.
     fn reserve(&self, context: &Context<'_>, object: &mut Draft) -> Result<(), ApiError> {
         Ok(())
+    }
+
+    /// Whether there may be [`Strategy::companions`].
+    fn has_companions(&self) -> bool {
+        false
+    }
+
+    /// The objects of other kinds that are there as long as this one is, as it is stored. They come, change and go with it.
+    fn companions(&self, object: &Value) -> Vec<Companion> {
+        Vec::new()
     }
 
     /// Finds what is wrong with a new object.

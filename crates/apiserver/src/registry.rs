@@ -4,6 +4,7 @@
 //! write came first.
 
 mod accept;
+mod companions;
 mod create;
 mod delete;
 mod found;
@@ -17,6 +18,7 @@ pub use accept::unreadable;
 pub(crate) use accept::{UNVERSIONED, unrecognized};
 pub use delete::{DeleteOptions, Deleted, Preconditions};
 pub(crate) use found::Beside;
+pub(crate) use ownership::owned_by_server;
 pub use patch::PatchKind;
 pub(crate) use patch::{by_operations, not_an_object, not_of_this_type, shown_patched};
 pub use read::{ListQuery, Page};
@@ -559,12 +561,14 @@ impl Scope {
         self.definition.topic != Topic::new(&self.definition.group, &self.definition.plural)
     }
 
+    /// Stores an object under a name, for the first time or in place of `old`.
     async fn commit_put(
         &self,
         name: &str,
         expect: Expect,
         object: &Value,
         unread: Option<&Unread>,
+        old: Option<&Value>,
     ) -> Result<Committed, CommitError> {
         let mut turned = Cow::Borrowed(object);
         if self.shows_anothers() {
@@ -573,24 +577,20 @@ impl Scope {
             })?;
         }
         let object = &*turned;
-        self.cluster
-            .store()
-            .commit(Change::Put {
-                key: self.key(name),
-                expect,
-                value: object::encode_with(object, unread),
-            })
-            .await
+        let change = Change::Put {
+            key: self.key(name),
+            expect,
+            value: object::encode_with(object, unread),
+        };
+        self.commit_with_companions(change, old, Some(object)).await
     }
 
-    async fn commit_delete(&self, name: &str, expect: Expect) -> Result<Committed, CommitError> {
-        self.cluster
-            .store()
-            .commit(Change::Delete {
-                key: self.key(name),
-                expect,
-            })
-            .await
+    async fn commit_delete(&self, name: &str, expect: Expect, old: &Value) -> Result<Committed, CommitError> {
+        let change = Change::Delete {
+            key: self.key(name),
+            expect,
+        };
+        self.commit_with_companions(change, Some(old), None).await
     }
 }
 

@@ -72,7 +72,7 @@ async fn write(cluster: &Arc<LogicalCluster>, name: &str, status: &Value, now: T
     let Ok(entry) = scope.entry() else { return Ok(()) };
     let crd = with_status(&object::value_of(&entry), status.clone());
     let options = WriteOptions {
-        field_manager: "kube-apiserver".to_owned(),
+        field_manager: crate::user::KUBE_APISERVER.to_owned(),
         ..WriteOptions::default()
     };
     let context = scope.context(now, false);

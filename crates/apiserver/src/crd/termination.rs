@@ -151,7 +151,7 @@ async fn change(cluster: &Arc<LogicalCluster>, name: &str, told: &Told, gone: bo
     let scope = server_scope(cluster, definition, "status").ok_or_else(ApiError::no_such_path)?;
     let scope = scope.at("", name);
     let options = WriteOptions {
-        field_manager: "kube-apiserver".to_owned(),
+        field_manager: crate::user::KUBE_APISERVER.to_owned(),
         ..WriteOptions::default()
     };
     loop {

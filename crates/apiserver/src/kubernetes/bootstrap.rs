@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{RecordedError, recorded};
 use crate::cluster::LogicalCluster;
 use crate::definition::Lister;
-use crate::{flow_schemas, meta, object};
+use crate::{flow_schemas, meta, object, registry};
 
 /// Namespaces that every cluster has.
 pub const BOOTSTRAP_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -105,22 +105,11 @@ fn missing(cluster: &LogicalCluster) -> Result<Vec<Change>, BootstrapError> {
             meta::set(&mut value, key, None);
         }
         // the many others cost every logical cluster memory, and nobody asks who owns their fields
-        if resource == "namespaces"
-            && let Some(schema) = &version.schema
-        {
-            let manager = gardener_merge::Manager {
-                name: "kube-apiserver",
-                operation: gardener_merge::Operation::Update,
-                api_version: &definition.api_version(&version.name),
-                subresource: "",
-            };
+        if resource == "namespaces" {
             let time = meta::rfc3339(cluster.clock().now());
             // the rest is the server's own, like upstream's
-            let mut owned =
-                json!({"apiVersion": manager.api_version, "kind": version.kind, "metadata": value["metadata"]});
-            let nothing = gardener_merge::fieldset::Set::default();
-            gardener_merge::update(None, &mut owned, schema, &manager, &time, &nothing);
-            let managed = owned.at("/metadata/managedFields").cloned();
+            let owned = json!({"metadata": value["metadata"]});
+            let managed = registry::owned_by_server(&definition, version, owned, &time);
             meta::set(&mut value, "managedFields", managed);
         }
         let key = cluster.key(&definition, &namespace, &name);

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::addresses::{self, Range};
 use super::checks::{self, annotation, label_selector, list, number, spec_of, syntax, text};
+use super::internal;
 use super::strategy::Kind;
 use crate::meta;
 
@@ -494,9 +495,9 @@ pub(super) fn ip_addresses(mut kind: Kind) -> Kind {
         let parent = |address: &Value| spec_of(address).get("parentRef").cloned().unwrap_or(Value::Null);
         match parent(address) == parent(old) {
             true => Vec::new(),
-            false => vec![Error::invalid(
+            false => vec![Error::literal(
                 &Path::new("spec").child("parentRef"),
-                parent(address),
+                internal::text("networking.ParentReference", &parent(address)),
                 "field is immutable",
             )],
         }

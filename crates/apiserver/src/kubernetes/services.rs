@@ -33,6 +33,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         drop_what_type_has_not(service, old);
         allocation::allocate(context, service, Some(old))
     };
+    kind.companions = Some(allocation::ip_addresses);
     kind.validate = validate;
     kind.validate_status = validate_status;
     kind.validate_update = |service, old| {

@@ -15,7 +15,7 @@ use super::{
     flowcontrol, jobs, namespaces, networking, nodes, pods, policies, printers, roles, serviceaccounts, services,
     storage, volumes, webhooks, workloads,
 };
-use crate::definition::{Context, Draft, Strategy, Subresource};
+use crate::definition::{Companion, Context, Draft, Strategy, Subresource};
 use crate::meta;
 
 /// What upstream's validation of an update looks at in metadata.
@@ -93,6 +93,8 @@ pub(super) struct Kind {
     pub(super) prepare_create: fn(&Context<'_>, &mut Value) -> Result<(), ApiError>,
     /// See [`Strategy::reserve`].
     pub(super) reserve: fn(&Context<'_>, &mut Value) -> Result<(), ApiError>,
+    /// See [`Strategy::companions`].
+    pub(super) companions: Option<fn(&Value) -> Vec<Companion>>,
     pub(super) prepare_update: fn(&Context<'_>, &mut Value, &Value) -> Result<(), ApiError>,
     pub(super) validate: fn(&Value) -> ErrorList,
     /// Takes away fields of features that are off and were not there before, besides those of pods.
@@ -173,6 +175,7 @@ impl Kind {
             default: |_| {},
             prepare_create: |_, _| Ok(()),
             reserve: |_, _| Ok(()),
+            companions: None,
             prepare_update: |_, _, _| Ok(()),
             validate: |_| Vec::new(),
             drop_disabled: |_, _| {},
@@ -309,6 +312,14 @@ impl Strategy for Kind {
 
     fn reserve(&self, context: &Context<'_>, object: &mut Draft) -> Result<(), ApiError> {
         (self.reserve)(context, object)
+    }
+
+    fn companions(&self, object: &Value) -> Vec<Companion> {
+        self.companions.map_or_else(Vec::new, |companions| companions(object))
+    }
+
+    fn has_companions(&self) -> bool {
+        self.companions.is_some()
     }
 
     fn prepare_for_update(&self, context: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<(), ApiError> {

@@ -126,8 +126,8 @@ impl Scope {
             self.definition.strategy.names_nameless() || !meta::text(&object, "/metadata/generateName").is_empty();
         let generated = meta::name(&object).is_empty() && is_named_here;
         for attempt in 0..RETRIES {
-            // only a name that may be taken makes another attempt
-            let mut candidate = match generated {
+            // only what the server chooses may be taken, and makes another attempt
+            let mut candidate = match generated || self.definition.strategy.has_companions() {
                 true => object.clone(),
                 false => std::mem::take(&mut object),
             };
@@ -195,14 +195,15 @@ impl Scope {
             self.definition.restore(&mut candidate);
             let as_stored = scope.as_stored(&candidate).await?;
             let to_store = as_stored.as_ref().unwrap_or(&candidate);
-            match self.commit_put(&name, Expect::Absent, to_store, None).await {
+            match self.commit_put(&name, Expect::Absent, to_store, None, None).await {
                 Ok(done) => {
                     let mut stored = Stored::by(done, as_stored.unwrap_or(candidate).into());
                     self.to_requested(&mut stored.object).await?;
                     self.cluster.written(&self.definition);
                     return Ok(stored.answered(true, std::mem::take(warnings)));
                 }
-                Err(CommitError::Conflict { .. }) if generated && attempt + 1 < RETRIES => {}
+                Err(CommitError::Conflict { key, .. })
+                    if attempt + 1 < RETRIES && (generated || key != scope.key(&name)) => {}
                 Err(CommitError::Conflict { .. }) => {
                     let there = scope.entry().ok();
                     if there.is_some_and(|there| meta::is_deleting(&crate::object::value_of(&there))) {

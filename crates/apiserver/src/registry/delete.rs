@@ -157,7 +157,7 @@ impl Scope {
                 let mut last = if is_graceful { object } else { found.object.into_json() };
                 if !options.is_dry_run() {
                     let done = self
-                        .commit_delete(&self.name, Expect::Revision(entry.mod_revision))
+                        .commit_delete(&self.name, Expect::Revision(entry.mod_revision), &last)
                         .await;
                     match done.map_err(Attempt::from_commit) {
                         Ok(done) => {

@@ -10,7 +10,9 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{Scope, WriteOptions};
+use crate::definition::{Definition, Version};
 use crate::meta;
+use crate::user::KUBE_APISERVER;
 use crate::webhooks::conversion;
 
 /// A change as another version shows it.
@@ -38,6 +40,28 @@ impl InOtherVersion {
             schema: &self.schema,
         }
     }
+}
+
+/// The `managedFields` of a new object that the server itself made: it owns what `object` has, which needs no apiVersion and kind.
+pub(crate) fn owned_by_server(
+    definition: &Definition,
+    version: &Version,
+    mut object: Value,
+    time: &str,
+) -> Option<Value> {
+    let schema = version.schema.as_ref()?;
+    let api_version = definition.api_version(&version.name);
+    let members = object.as_object_mut()?;
+    members.insert("apiVersion".to_owned(), api_version.as_str().into());
+    members.insert("kind".to_owned(), version.kind.as_str().into());
+    let manager = gardener_merge::Manager {
+        name: KUBE_APISERVER,
+        operation: gardener_merge::Operation::Update,
+        api_version: &api_version,
+        subresource: "",
+    };
+    gardener_merge::update(None, &mut object, schema, &manager, time, &Set::default());
+    object.at("/metadata/managedFields").cloned()
 }
 
 impl Scope {

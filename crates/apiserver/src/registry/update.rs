@@ -307,7 +307,7 @@ impl Scope {
             meta::set(&mut object, "resourceVersion", Some(revision.to_string().into()));
             Stored::from(whole(object))
         } else if goes_away(&object) {
-            self.commit_delete(&self.name, expect)
+            self.commit_delete(&self.name, expect, &old)
                 .await
                 .map_err(Attempt::from_commit)?;
             self.cluster.written(&self.definition);
@@ -317,15 +317,15 @@ impl Scope {
         } else {
             meta::set(&mut old, "resourceVersion", None);
             let unchanged = same_but_for_times(&old, &object);
-            if unchanged {
-                object = old;
-            }
             if unchanged && !is_stale {
-                meta::set(&mut object, "resourceVersion", Some(revision.to_string().into()));
-                Stored::from(whole(object))
+                meta::set(&mut old, "resourceVersion", Some(revision.to_string().into()));
+                Stored::from(whole(old))
             } else {
+                if unchanged {
+                    object.clone_from(&old);
+                }
                 object = self.as_stored(&object).await?.unwrap_or(object);
-                let done = self.commit_put(&self.name, expect, &object, unread.as_deref());
+                let done = self.commit_put(&self.name, expect, &object, unread.as_deref(), Some(&old));
                 let done = done.await.map_err(Attempt::from_commit)?;
                 self.cluster.written(&self.definition);
                 Stored::by(done, whole(object))

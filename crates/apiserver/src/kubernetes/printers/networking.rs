@@ -67,7 +67,7 @@ pub(in crate::kubernetes) fn network_policy(now: Timestamp, policy: &Value) -> V
     ]
 }
 
-pub(in crate::kubernetes) fn ip_address(_: Timestamp, address: &Value) -> Vec<Value> {
+pub(in crate::kubernetes) fn ip_address(now: Timestamp, address: &Value) -> Vec<Value> {
     let parent = address.at("/spec/parentRef").map_or_else(String::new, |parent| {
         let group = meta::text(parent, "/group");
         let resource = meta::text(parent, "/resource");
@@ -82,7 +82,8 @@ pub(in crate::kubernetes) fn ip_address(_: Timestamp, address: &Value) -> Vec<Va
             meta::text(parent, "/name")
         )
     });
-    vec![name(address), parent.into()]
+    // upstream tells the age, too, without a column for it
+    vec![name(address), parent.into(), age(now, address).into()]
 }
 
 pub(in crate::kubernetes) fn service_cidr(now: Timestamp, cidr: &Value) -> Vec<Value> {

@@ -12,29 +12,84 @@ use ipnet::IpNet;
 use serde_json::{Value, json};
 
 use super::{checks_health, families, has_node_ports};
-use crate::definition::Context;
+use crate::definition::{Companion, Context};
 use crate::kubernetes::checks::{number, spec_of, text};
 use crate::meta;
 
+/// Where cluster IPs come from where nobody says it.
+const DEFAULT_RANGE: &str = "10.0.0.0/24";
 /// Where ports of nodes come from.
 const NODE_PORTS: std::ops::Range<i64> = 30_000..32_768;
 const OUTSIDE_PORT: &str = "provided port is not in the valid range. The range of valid ports is 30000-32767";
 const TAKEN_PORT: &str = "provided port is already allocated";
 
-/// The ranges that cluster IPs come from: the cluster's ServiceCIDR `kubernetes`, or upstream's default.
-fn service_ranges(context: &Context<'_>) -> Vec<String> {
-    let configured = context
-        .lister
-        .get("networking.k8s.io", "servicecidrs", "", "kubernetes");
-    let ranges: Vec<String> = configured
-        .iter()
-        .flat_map(|cidr| meta::elements(cidr, "/spec/cidrs"))
-        .filter_map(|range| range.as_str().map(str::to_owned))
-        .collect();
-    match ranges.is_empty() {
-        true => vec!["10.0.0.0/24".to_owned()],
-        false => ranges,
+/// What cluster IPs come from.
+struct Ranges {
+    /// The families of the cluster's ServiceCIDR `kubernetes`, or of upstream's default: services have no others.
+    families: Vec<&'static str>,
+    /// The ranges of all ServiceCIDRs that are ready, those of `kubernetes` first.
+    all: Vec<IpNet>,
+}
+
+impl Ranges {
+    fn of_cluster(context: &Context<'_>) -> Self {
+        let mut listed = context.lister.list("networking.k8s.io", "servicecidrs", None);
+        let (own, others): (Vec<_>, Vec<_>) = listed.drain(..).partition(|cidr| meta::name(cidr) == "kubernetes");
+        let mut own: Vec<IpNet> = own.iter().flat_map(|cidr| ranges_of(cidr)).collect();
+        if own.is_empty() {
+            own.extend(DEFAULT_RANGE.parse::<IpNet>());
+        }
+        let families = own.iter().map(family_of).collect();
+        let others = others.iter().filter(|cidr| is_ready(cidr));
+        own.extend(others.flat_map(|cidr| ranges_of(cidr)));
+        Self { families, all: own }
     }
+
+    fn of_family(&self, family: &str) -> impl Iterator<Item = &IpNet> {
+        self.all.iter().filter(move |range| family_of(range) == family)
+    }
+}
+
+fn ranges_of(cidr: &Value) -> impl Iterator<Item = IpNet> {
+    let ranges = meta::elements(cidr, "/spec/cidrs").iter().filter_map(Value::as_str);
+    ranges.filter_map(|range| range.parse().ok())
+}
+
+/// Whether a ServiceCIDR gives addresses. Where nobody tells its conditions, it does.
+fn is_ready(cidr: &Value) -> bool {
+    let mut conditions = meta::elements(cidr, "/status/conditions").iter();
+    let ready = conditions.find(|condition| text(condition, "type") == "Ready");
+    !meta::is_deleting(cidr) && ready.is_none_or(|condition| text(condition, "status") == "True")
+}
+
+fn family_of(range: &IpNet) -> &'static str {
+    match range {
+        IpNet::V4(_) => "IPv4",
+        IpNet::V6(_) => "IPv6",
+    }
+}
+
+/// The IPAddresses that a service has, one for each cluster IP.
+pub(super) fn ip_addresses(service: &Value) -> Vec<Companion> {
+    let parent = json!({"resource": "services", "namespace": meta::namespace(service), "name": meta::name(service)});
+    let addresses = addresses_of(service).into_iter();
+    let addresses = addresses.filter(|address| address.parse::<IpAddr>().is_ok());
+    addresses
+        .map(|address| Companion {
+            group: "networking.k8s.io",
+            resource: "ipaddresses",
+            object: json!({
+                "metadata": {
+                    "name": address,
+                    "labels": {
+                        "ipaddress.kubernetes.io/ip-family": families::family(&address),
+                        "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
+                    },
+                },
+                "spec": {"parentRef": parent},
+            }),
+        })
+        .collect()
 }
 
 /// Gives a service the cluster IPs and ports of nodes that it lacks, and refuses those that it asks for and may not have.
@@ -48,28 +103,33 @@ pub(super) fn allocate(context: &Context<'_>, service: &mut Value, old: Option<&
 
 fn allocate_addresses(context: &Context<'_>, service: &mut Value, old: Option<&Value>) -> Result<(), ApiError> {
     let name = meta::name(service).to_owned();
-    let ranges = service_ranges(context);
-    let configured: Vec<&str> = ranges.iter().map(|range| families::family(range)).collect();
+    let ranges = Ranges::of_cluster(context);
     if let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) {
         families::follow_address(spec, old);
-        families::choose(spec, old, &configured).map_err(|errors| ApiError::invalid("", "Service", &name, &errors))?;
+        families::choose(spec, old, &ranges.families)
+            .map_err(|errors| ApiError::invalid("", "Service", &name, &errors))?;
     }
     let mut addresses = addresses_of(service);
     if meta::text(service, "/spec/clusterIP") != "None" {
-        let used = LazyCell::new(|| used_addresses(context, ranges.len() > 1));
-        let range_of = |family: &str| {
-            let range = ranges.iter().find(|range| families::family(range) == family);
-            range.map_or("", String::as_str)
-        };
+        let used = LazyCell::new(|| used_addresses(context, ranges.families.len() > 1));
         check_addresses(service, old, |asked| {
-            let range = range_of(families::family(asked));
-            why_not(asked, range, context.dry_run, |asked| used.contains(asked))
+            why_not(asked, &ranges, context.dry_run, |asked| used.contains(asked))
         })?;
         let families = meta::elements(service, "/spec/ipFamilies")
             .iter()
             .filter_map(Value::as_str);
         for family in families.skip(addresses.len()) {
-            addresses.push(free_ip(context, range_of(family), &used)?);
+            let mut of_family = ranges.of_family(family);
+            let free = match context.dry_run {
+                // what is only tried takes no address, and upstream shows this one
+                true => of_family.next().map(|range| range.network().to_string()),
+                false => of_family.find_map(|range| free_address(context, range, &used)),
+            };
+            addresses.push(free.ok_or_else(|| {
+                ApiError::internal(format!(
+                    "failed to allocate a serviceIP for Service {name:?}: range is full"
+                ))
+            })?);
         }
     }
     if let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) {
@@ -104,11 +164,11 @@ fn allocate_ports(context: &Context<'_>, service: &mut Value, old: Option<&Value
         .and_then(Value::as_object_mut)
         .filter(|_| wants_some)
     {
-        allocate_node_ports(spec, old, &others);
+        allocate_node_ports(spec, old, &others, context.chance);
     }
     match (asked_health_port, kept_health_port) {
         (Some(0), Some(kept)) => set_health_port(service, kept),
-        (Some(asked), None) => allocate_health_port(service, asked, &others)?,
+        (Some(asked), None) => allocate_health_port(service, asked, &others, context.chance)?,
         // another one than it had is a matter of validation
         (Some(_), Some(_)) | (None, _) => {}
     }
@@ -121,8 +181,15 @@ pub(super) fn health_port(service: &Value) -> Option<i64> {
     checks_health(spec_of(service)).then(|| asked().unwrap_or(0))
 }
 
+/// All ports of nodes, in the order in which they are given.
+fn node_ports(chance: u64) -> impl Iterator<Item = i64> {
+    let size = u128::try_from(NODE_PORTS.end - NODE_PORTS.start).unwrap_or_default();
+    let offsets = offsets(size, by_hand(size, 32, 128), chance);
+    offsets.filter_map(|offset| Some(NODE_PORTS.start + i64::try_from(offset).ok()?))
+}
+
 /// Gives a service the port of nodes that [`health_port`] tells.
-fn allocate_health_port(service: &mut Value, asked: i64, others: &[Arc<Value>]) -> Result<(), ApiError> {
+fn allocate_health_port(service: &mut Value, asked: i64, others: &[Arc<Value>], chance: u64) -> Result<(), ApiError> {
     let mut used: BTreeSet<i64> = others.iter().flat_map(|other| node_ports_of(other)).collect();
     used.extend(named_node_ports(service));
     let refused = |why: &str| {
@@ -130,7 +197,7 @@ fn allocate_health_port(service: &mut Value, asked: i64, others: &[Arc<Value>]) 
         Err(ApiError::internal(&why))
     };
     let port = match asked {
-        0 => NODE_PORTS.clone().find(|port| !used.contains(port)),
+        0 => node_ports(chance).find(|port| !used.contains(port)),
         asked if !NODE_PORTS.contains(&asked) => return refused(OUTSIDE_PORT),
         asked if used.contains(&asked) => return refused(TAKEN_PORT),
         asked => Some(asked),
@@ -147,13 +214,14 @@ fn set_health_port(service: &mut Value, port: i64) {
     }
 }
 
-/// The cluster IPs of all services. Only services of two families have more than one.
+/// The addresses that somebody has: those of IPAddresses, and the cluster IPs of services that have none, for another server made them. Only
+/// services of two families have more than one.
 fn used_addresses(context: &Context<'_>, has_two_families: bool) -> BTreeSet<String> {
-    let mut used: BTreeSet<String> = context
+    let named = context
         .lister
-        .field_values("", "services", "spec.clusterIP")
-        .into_iter()
-        .collect();
+        .field_values("networking.k8s.io", "ipaddresses", "metadata.name");
+    let of_services = context.lister.field_values("", "services", "spec.clusterIP");
+    let mut used: BTreeSet<String> = named.into_iter().chain(of_services).collect();
     if has_two_families {
         let services = context.lister.list("", "services", None);
         used.extend(services.iter().flat_map(|service| addresses_of(service)));
@@ -175,8 +243,8 @@ enum Place {
     Outside,
 }
 
-fn within(address: &str, range: &str) -> Place {
-    let (Ok(address), Ok(range)) = (address.parse::<IpAddr>(), range.parse::<IpNet>()) else {
+fn within(address: &str, range: &IpNet) -> Place {
+    let Ok(address) = address.parse::<IpAddr>() else {
         return Place::Outside;
     };
     let is_edge = address == range.network() || address.is_ipv4() && address == range.broadcast();
@@ -187,18 +255,26 @@ fn within(address: &str, range: &str) -> Place {
     }
 }
 
-/// Why a service may not have an address of a range.
-fn why_not(asked: &str, range: &str, is_tried: bool, is_used: impl Fn(&str) -> bool) -> Option<String> {
-    match within(asked, range) {
-        // upstream looks for the range in another way when it only tries
-        Place::Edge if is_tried => Some(format!(
-            "the provided IP ({asked}) is not in the valid range. The range of valid IPs is {range}"
-        )),
-        Place::Edge | Place::Outside => Some("the provided network does not match the current range".to_owned()),
-        // what is only tried takes no address
-        Place::Inside if !is_tried && is_used(asked) => Some("provided IP is already allocated".to_owned()),
-        Place::Inside => None,
+/// Why a service may not have an address.
+fn why_not(asked: &str, ranges: &Ranges, is_tried: bool, is_used: impl Fn(&str) -> bool) -> Option<String> {
+    let mut edge = None;
+    for range in ranges.of_family(families::family(asked)) {
+        match within(asked, range) {
+            // what is only tried takes no address
+            Place::Inside => {
+                return (!is_tried && is_used(asked)).then(|| "provided IP is already allocated".to_owned());
+            }
+            Place::Edge => edge = Some(range),
+            Place::Outside => {}
+        }
     }
+    // upstream looks for the range in another way when it only tries
+    Some(match edge.filter(|_| is_tried) {
+        Some(range) => {
+            format!("the provided IP ({asked}) is not in the valid range. The range of valid IPs is {range}")
+        }
+        None => "the provided network does not match the current range".to_owned(),
+    })
 }
 
 /// Refuses cluster IPs that a service which has none asks for and may not have.
@@ -287,33 +363,59 @@ fn lacks_node_ports(service: &Value) -> bool {
     })
 }
 
-fn free_ip(context: &Context<'_>, range: &str, used: &BTreeSet<String>) -> Result<String, ApiError> {
-    let exhausted = || ApiError::internal("failed to allocate a serviceIP: range is full");
-    let (base, bits) = range.split_once('/').ok_or_else(exhausted)?;
-    let bits: u32 = bits.parse().map_err(|_| exhausted())?;
-    let base: IpAddr = base.parse().map_err(|_| exhausted())?;
-    let size = match base {
-        IpAddr::V4(_) => 1u128 << (32 - bits.min(32)),
-        IpAddr::V6(_) => 1u128 << (128 - bits.min(128)).min(64),
+/// An address of a range that nobody has, if there is one.
+fn free_address(context: &Context<'_>, range: &IpNet, used: &BTreeSet<String>) -> Option<String> {
+    let size = match range {
+        IpNet::V4(range) => 1u128 << (32 - range.prefix_len()),
+        IpNet::V6(range) => 1u128 << (128 - range.prefix_len()).min(64),
     };
-    // the first address is the API server's own
-    for offset in 2..size.saturating_sub(1) {
-        let candidate = match base {
-            IpAddr::V4(ip) => IpAddr::V4(Ipv4Addr::from(
-                u32::from(ip).wrapping_add(u32::try_from(offset).unwrap_or(u32::MAX)),
-            )),
-            IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from(u128::from(ip).wrapping_add(offset))),
-        };
-        let text = candidate.to_string();
-        if !used.contains(&text) && (context.dry_run || context.lister.reserve(&text, context.now)) {
-            return Ok(text);
+    // neither the network's address nor, of IPv4, the broadcast's
+    let hosts = size.saturating_sub(if range.addr().is_ipv4() { 2 } else { 1 });
+    offsets(hosts, by_hand(size, 16, 256), context.chance).find_map(|offset| {
+        let address = beyond(range.network(), offset + 1).to_string();
+        let is_free = !used.contains(&address) && context.lister.reserve(&address, context.now);
+        is_free.then_some(address)
+    })
+}
+
+/// The address so many after another one.
+fn beyond(base: IpAddr, offset: u128) -> IpAddr {
+    match base {
+        IpAddr::V4(base) => {
+            let offset = u32::try_from(offset).unwrap_or(u32::MAX);
+            IpAddr::V4(Ipv4Addr::from(u32::from(base).wrapping_add(offset)))
         }
+        IpAddr::V6(base) => IpAddr::V6(Ipv6Addr::from(u128::from(base).wrapping_add(offset))),
     }
-    Err(exhausted())
+}
+
+/// How many of the first of `size` addresses or ports are left to those who ask for one, as long as there are others:
+/// <https://kubernetes.io/docs/concepts/services-networking/cluster-ip-allocation/>.
+fn by_hand(size: u128, share: u128, most: u128) -> u128 {
+    match size {
+        ..=16 => 0,
+        size => (size / share).clamp(16, most),
+    }
+}
+
+/// All numbers below `size`, from a random one on; those below `by_hand` come last.
+fn offsets(size: u128, by_hand: u128, chance: u64) -> impl Iterator<Item = u128> {
+    let chance = u128::from(chance);
+    let from = |start: u128, end: u128| {
+        let length = end.saturating_sub(start);
+        let first = chance.checked_rem(length).unwrap_or_default();
+        (0..length).map(move |number| start + (first + number) % length)
+    };
+    from(by_hand, size).chain(from(0, by_hand))
 }
 
 /// Gives ports of nodes to the ports that have none: those that ports of the same names had, or free ones.
-fn allocate_node_ports(spec: &mut serde_json::Map<String, Value>, old: Option<&Value>, others: &[Arc<Value>]) {
+fn allocate_node_ports(
+    spec: &mut serde_json::Map<String, Value>,
+    old: Option<&Value>,
+    others: &[Arc<Value>],
+    chance: u64,
+) {
     let old_ports = old.filter(|old| has_node_ports(old));
     let old_ports = old_ports.map_or(&[][..], |old| meta::elements(old, "/spec/ports"));
     let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
@@ -332,13 +434,46 @@ fn allocate_node_ports(spec: &mut serde_json::Map<String, Value>, old: Option<&V
         let kept = old_ports.iter().rfind(same_name).and_then(named);
         let is_free = |number: &i64| !used.contains(number);
         let known = shared.get(&own).copied().or_else(|| kept.filter(is_free));
-        let found = known.or_else(|| NODE_PORTS.clone().find(is_free));
+        let found = known.or_else(|| node_ports(chance).find(is_free));
         if let (Some(found), Some(port)) = (found, port.as_object_mut()) {
             used.insert(found);
             if old.is_none() {
                 shared.insert(own, found);
             }
             port.insert("nodePort".into(), json!(found));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn each_number_comes_once_and_those_left_to_others_last(size in 0u128..600, chance: u64) {
+            let left = by_hand(size, 16, 256);
+            let all: Vec<u128> = offsets(size, left, chance).collect();
+            let (first, last) = all.split_at(usize::try_from(size - left).unwrap());
+            prop_assert!(first.iter().all(|number| *number >= left));
+            prop_assert!(last.iter().all(|number| *number < left));
+            let sorted: BTreeSet<u128> = all.iter().copied().collect();
+            prop_assert!(sorted.into_iter().eq(0..size));
+        }
+    }
+
+    #[test]
+    fn as_many_are_left_to_those_who_ask_as_upstream_leaves() {
+        for (size, share, most, expected) in [
+            (16, 16, 256, 0),
+            (32, 16, 256, 16),
+            (1024, 16, 256, 64),
+            (1 << 20, 16, 256, 256),
+            (2768, 32, 128, 86),
+        ] {
+            assert_eq!(by_hand(size, share, most), expected, "{size}");
         }
     }
 }

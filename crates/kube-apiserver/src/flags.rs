@@ -181,6 +181,17 @@ impl Flags {
             (1..=2).contains(&ranges.len()) && families(true) < 2 && families(false) < 2,
             "--service-cluster-ip-range must contain one range, or one of each family",
         );
+        let advertised = self.serving.advertised();
+        if let Some(first) = ranges
+            .first()
+            .filter(|first| first.addr().is_ipv4() != advertised.is_ipv4())
+        {
+            errors.push(format!(
+                "service IP family {:?} must match public address family {:?}: give a range of the other family first, or an --advertise-address of this one",
+                first.to_string(),
+                advertised.to_string()
+            ));
+        }
         errors.extend(self.authorization.errors());
         errors.extend(self.admission.errors(&ADMISSION_PLUGINS));
         errors.extend(self.callers.errors());

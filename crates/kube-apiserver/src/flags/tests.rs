@@ -72,6 +72,10 @@ fn what_is_wrong_is_told() {
             format!("{NEEDED} --service-cluster-ip-range=10.0.0.0/24,10.1.0.0/24"),
             "one of each family",
         ),
+        (
+            format!("{NEEDED} --bind-address=10.2.0.1 --service-cluster-ip-range=fd00::/108,10.0.0.0/24"),
+            "must match public address family \"10.2.0.1\"",
+        ),
     ];
     for (arguments, expected) in table {
         let error = read(&arguments).unwrap_err().to_string();

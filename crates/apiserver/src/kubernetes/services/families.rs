@@ -241,6 +241,8 @@ pub(super) fn choose(spec: &mut Map<String, Value>, old: Option<&Value>, configu
     Ok(())
 }
 
+const UNCHANGEABLE: &str = "may not change once set";
+
 /// What may not change in a service's addresses and families.
 pub(super) fn validate_change(service: &Value, old: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
@@ -259,52 +261,36 @@ pub(super) fn validate_change(service: &Value, old: &Value) -> ErrorList {
     }
     let policy = new.get("ipFamilyPolicy").cloned().unwrap_or(Value::Null);
     let path = Path::new("spec");
-    let headless = is_headless(&new) && is_headless(&before);
-    for (key, what, released) in [
-        (
-            "clusterIPs",
-            "primary clusterIP can not be unset",
-            "secondary clusterIP",
-        ),
-        ("ipFamilies", "primary ipFamily can not be unset", "secondary ipFamily"),
-    ] {
-        if headless
-            && (key == "clusterIPs"
-                || map(service.get("spec").unwrap_or(&Value::Null), "selector")
-                    .next()
-                    .is_none())
-        {
+    let (is_now, was) = (is_headless(&new), is_headless(&before));
+    for (key, of) in [("clusterIPs", "clusterIP"), ("ipFamilies", "ipFamily")] {
+        // one without an address has any families, and whoever becomes one or is one no longer changes them, too
+        if is_now && was || is_now != was && key == "ipFamilies" {
             continue;
         }
         let at = path.child(key);
         let (own, old) = (texts(&new, key), texts(&before, key));
-        let shown = json!(own);
         if own.len() == old.len() {
-            for index in own
-                .iter()
-                .zip(&old)
-                .enumerate()
-                .filter(|(_, (own, old))| own != old)
-                .map(|(index, _)| index)
-            {
-                errors.push(Error::invalid(
-                    &at.index(index),
-                    shown.clone(),
-                    "may not change once set",
-                ));
+            let changed = own.iter().zip(&old).enumerate().filter(|(_, (own, old))| own != old);
+            for (index, _) in changed {
+                // of families, upstream always tells the first
+                let index = if key == "clusterIPs" { index } else { 0 };
+                errors.push(Error::invalid(&at.index(index), json!(own), UNCHANGEABLE));
             }
             continue;
         }
-        if own.is_empty() {
-            errors.push(Error::invalid(&at.index(0), shown.clone(), what));
+        if own.len() < old.len() && texts(&new, "clusterIPs").is_empty() {
+            let why = format!("primary {of} can not be unset");
+            errors.push(Error::invalid(&at.index(0), json!(own), why));
         }
-        if let (Some(own), Some(old)) = (own.first(), old.first())
-            && own != old
+        if let (Some(first), Some(old)) = (own.first(), old.first())
+            && first != old
         {
-            errors.push(Error::invalid(&at.index(0), shown, "may not change once set"));
+            // upstream shows the addresses here, whatever changed
+            let shown = json!(texts(&new, "clusterIPs"));
+            errors.push(Error::invalid(&at.index(0), shown, UNCHANGEABLE));
         }
         if own.len() == 1 && old.len() > 1 && policy != json!("SingleStack") {
-            let why = format!("must be set to 'SingleStack' when releasing the {released}");
+            let why = format!("must be set to 'SingleStack' when releasing the secondary {of}");
             errors.push(Error::invalid(&path.child("ipFamilyPolicy"), policy.clone(), why));
         }
     }
@@ -314,4 +300,56 @@ pub(super) fn validate_change(service: &Value, old: &Value) -> ErrorList {
 /// The kind of a service, from its spec.
 pub(super) fn kind(service: &Value) -> &str {
     text(service.get("spec").unwrap_or(&Value::Null), "type")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is wrong with a change of a service's addresses and families.
+    fn changed(old: (&[&str], &[&str]), new: (&[&str], &[&str]), policy: &str) -> Vec<String> {
+        let service = |(addresses, families): (&[&str], &[&str])| {
+            json!({"spec": {
+                "type": "ClusterIP",
+                "clusterIP": addresses.first(),
+                "clusterIPs": addresses,
+                "ipFamilies": families,
+                "ipFamilyPolicy": policy,
+            }})
+        };
+        let errors = validate_change(&service(new), &service(old));
+        errors.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn families_change_only_where_there_is_no_address() {
+        let (four, six) = (["10.0.0.20"].as_slice(), ["fd00::20"].as_slice());
+        let (v4, v6) = (["IPv4"].as_slice(), ["IPv6"].as_slice());
+        let none = [NONE].as_slice();
+        assert!(changed((none, v6), (none, &["IPv4", "IPv6"]), "PreferDualStack").is_empty());
+        assert!(changed((none, &["IPv4", "IPv6"]), (none, v6), "SingleStack").is_empty());
+        assert_eq!(
+            changed((none, v6), (four, v4), "SingleStack"),
+            ["spec.clusterIPs[0]: Invalid value: [\"10.0.0.20\"]: may not change once set"]
+        );
+        assert_eq!(
+            changed((six, v6), (six, v4), "SingleStack"),
+            ["spec.ipFamilies[0]: Invalid value: [\"IPv4\"]: may not change once set"]
+        );
+        assert_eq!(
+            changed((six, v6), (six, &["IPv4", "IPv6"]), "PreferDualStack"),
+            ["spec.ipFamilies[0]: Invalid value: [\"fd00::20\"]: may not change once set"]
+        );
+        assert_eq!(
+            changed(
+                (&["10.0.0.20", "fd00::20"], &["IPv4", "IPv6"]),
+                (four, v4),
+                "PreferDualStack"
+            ),
+            [
+                "spec.ipFamilyPolicy: Invalid value: \"PreferDualStack\": must be set to 'SingleStack' when releasing the secondary clusterIP",
+                "spec.ipFamilyPolicy: Invalid value: \"PreferDualStack\": must be set to 'SingleStack' when releasing the secondary ipFamily",
+            ]
+        );
+    }
 }

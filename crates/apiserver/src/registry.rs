@@ -308,19 +308,29 @@ impl Scope {
 
     /// Rewrites a stored object into the request's version.
     pub(crate) async fn to_requested(&self, object: &mut Value) -> Result<(), ApiError> {
-        self.all_to_requested(&mut [object]).await
+        let stored = self.stored()?.name.clone();
+        self.definition.restore(object);
+        let objects = &mut [object];
+        conversion::convert(&self.cluster, &self.definition, objects, &stored, &self.version).await?;
+        self.prune_requested(objects, &stored);
+        Ok(())
     }
 
-    /// Rewrites stored objects into the request's version, all at once.
+    /// Rewrites stored objects into the request's version, all at once, for one who lists, watches or has written them.
     pub(crate) async fn all_to_requested(&self, objects: &mut [&mut Value]) -> Result<(), ApiError> {
         let stored = self.stored()?.name.clone();
         objects.iter_mut().for_each(|object| self.definition.restore(object));
-        conversion::convert(&self.cluster, &self.definition, objects, &stored, &self.version).await?;
+        conversion::convert_known(&self.cluster, &self.definition, objects, &stored, &self.version).await?;
+        self.prune_requested(objects, &stored);
+        Ok(())
+    }
+
+    /// Drops what the request's version does not know of objects that were in the stored one.
+    fn prune_requested(&self, objects: &mut [&mut Value], stored: &str) {
         if stored != self.version || self.stored_as.is_some() {
             let objects = objects.iter_mut();
             objects.for_each(|object| self.definition.prune_as(object, &self.version));
         }
-        Ok(())
     }
 
     /// Rewrites a stored object into the request's version, but for what a webhook converts: that stays.
@@ -343,7 +353,7 @@ impl Scope {
         let stored = self.stored()?.name.clone();
         let own = meta::text(object, "/apiVersion");
         let own = own.rsplit_once('/').map_or(own, |(_, version)| version).to_owned();
-        conversion::convert(&self.cluster, &self.definition, &mut [object], &own, &stored).await?;
+        conversion::convert_known(&self.cluster, &self.definition, &mut [object], &own, &stored).await?;
         if own != stored {
             self.definition.prune_as(object, &stored);
         }

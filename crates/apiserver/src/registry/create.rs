@@ -176,7 +176,7 @@ impl Scope {
                 if scope.cluster.store().get(&scope.key(&name)).is_some() {
                     return Err(scope.already_exists(&candidate));
                 }
-                let mut object = candidate;
+                let mut object = scope.as_stored(&candidate).await?.unwrap_or(candidate);
                 // nothing looks at it before it is stored
                 if !revision.is_empty() {
                     meta::set(&mut object, "resourceVersion", Some(revision.into()));
@@ -198,7 +198,7 @@ impl Scope {
             match self.commit_put(&name, Expect::Absent, to_store, None, None).await {
                 Ok(done) => {
                     let mut stored = Stored::by(done, as_stored.unwrap_or(candidate).into());
-                    self.to_requested(&mut stored.object).await?;
+                    self.all_to_requested(&mut [&mut stored.object]).await?;
                     self.cluster.written(&self.definition);
                     return Ok(stored.answered(true, std::mem::take(warnings)));
                 }

@@ -304,6 +304,7 @@ impl Scope {
         meta::set(&mut object, "resourceVersion", None);
         let expect = Expect::Revision(revision);
         let mut stored = if dry_run {
+            object = self.as_stored(&object).await?.unwrap_or(object);
             meta::set(&mut object, "resourceVersion", Some(revision.to_string().into()));
             Stored::from(whole(object))
         } else if goes_away(&object) {
@@ -318,6 +319,8 @@ impl Scope {
             meta::set(&mut old, "resourceVersion", None);
             let unchanged = same_but_for_times(&old, &object);
             if unchanged && !is_stale {
+                // as upstream, which makes what it would store before it sees that this is what it has
+                self.as_stored(&old).await?;
                 meta::set(&mut old, "resourceVersion", Some(revision.to_string().into()));
                 Stored::from(whole(old))
             } else {
@@ -333,7 +336,7 @@ impl Scope {
         };
         // only what is stored in the request's version is not read
         if unread.is_none() {
-            self.to_requested(&mut stored.object).await?;
+            self.all_to_requested(&mut [&mut stored.object]).await?;
         }
         Ok(stored)
     }

@@ -1,6 +1,9 @@
 //! Conversion webhooks: custom resources in other versions, as a webhook of their definition makes them.
 
+mod known;
+
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
@@ -12,6 +15,7 @@ use gardener_schema::json::{go_type, type_of};
 use serde_json::{Value, json};
 use std::time::Duration;
 
+use self::known::Known;
 use super::call::{self, Endpoint, ServiceReference};
 use crate::cluster::LogicalCluster;
 use crate::definition::Definition;
@@ -28,6 +32,7 @@ pub struct ConversionWebhook {
     endpoint: Endpoint,
     /// Versions of reviews that it takes, preferred first.
     review_versions: Vec<String>,
+    known: Known,
 }
 
 impl ConversionWebhook {
@@ -61,7 +66,48 @@ impl ConversionWebhook {
             review_versions: versions
                 .filter_map(|version| version.as_str().map(str::to_owned))
                 .collect(),
+            known: Known::default(),
         })
+    }
+
+    /// As [`Self::convert`], but those that were converted before, and have not changed since, are as they were then.
+    async fn convert_known(
+        &self,
+        cluster: &LogicalCluster,
+        definition: &Definition,
+        objects: &mut [&mut Value],
+        to: &str,
+    ) -> Result<(), ApiError> {
+        let wanted = definition.api_version(to);
+        if let [object] = objects {
+            let Some(converted) = self.known.of(object, &wanted) else {
+                return self.convert(cluster, definition, &mut [object], to).await;
+            };
+            let mut asked = object.clone();
+            let made = converted.get_or_try_init(|| async {
+                self.convert(cluster, definition, &mut [&mut asked], to).await?;
+                Ok::<_, ApiError>(Arc::new(asked))
+            });
+            **object = Value::clone(made.await?);
+            return Ok(());
+        }
+        let mut open = Vec::new();
+        for object in objects.iter_mut() {
+            let converted = self.known.of(object, &wanted);
+            match converted.as_ref().and_then(|converted| converted.get()) {
+                Some(made) => **object = Value::clone(made),
+                None => open.push((&mut **object, converted)),
+            }
+        }
+        let mut asked: Vec<&mut Value> = open.iter_mut().map(|(object, _)| &mut **object).collect();
+        self.convert(cluster, definition, &mut asked, to).await?;
+        for (object, converted) in open {
+            if let Some(converted) = converted {
+                // another one may have been faster
+                let _ = converted.set(Arc::new(object.clone()));
+            }
+        }
+        Ok(())
     }
 
     /// Converts those objects that are not of this version yet, with one call for all.
@@ -133,8 +179,9 @@ impl ConversionWebhook {
 fn converted(answer: &Value, version: &str, uid: &str) -> Result<Vec<Value>, String> {
     let text = |pointer: &str| meta::text(answer, pointer);
     let response = answer.get("response").filter(|response| response.is_object());
+    let (api_version, kind) = (text("/apiVersion"), text("/kind"));
+    is_review(api_version, kind, version)?;
     if version == "v1" {
-        let (api_version, kind) = (text("/apiVersion"), text("/kind"));
         if (api_version, kind) != ("apiextensions.k8s.io/v1", "ConversionReview") {
             let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
             return Err(format!(
@@ -160,6 +207,33 @@ fn converted(answer: &Value, version: &str, uid: &str) -> Result<Vec<Value>, Str
         });
     }
     Ok(meta::elements(response, "/convertedObjects").to_vec())
+}
+
+/// Refuses what cannot be read as a review of a version, in the words of Go's decoder. What it does not say of itself is as it should be.
+fn is_review(api_version: &str, kind: &str, version: &str) -> Result<(), String> {
+    let own = format!("apiextensions.k8s.io/{version}");
+    let api_version = if api_version.is_empty() { &own } else { api_version };
+    let kind = if kind.is_empty() { "ConversionReview" } else { kind };
+    let registered = match api_version.strip_prefix("apiextensions.k8s.io/") {
+        Some(of @ ("v1" | "v1beta1")) => {
+            let known = [
+                "ConversionReview",
+                "CustomResourceDefinition",
+                "CustomResourceDefinitionList",
+            ];
+            known.contains(&kind).then_some(of)
+        }
+        _ => None,
+    };
+    match registered {
+        Some(of) if of == version && kind == "ConversionReview" => Ok(()),
+        Some(of) => Err(format!(
+            "converting ({of}.{kind}) to ({version}.ConversionReview): unknown conversion"
+        )),
+        None => Err(format!(
+            "no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\""
+        )),
+    }
 }
 
 /// A converted object with the metadata that a conversion may not change.
@@ -269,6 +343,23 @@ fn shaped(definition: &Definition, version: &str, mut object: Value) -> Value {
     object
 }
 
+/// As [`convert`], for stored objects that may be as they were converted before: whoever reads one of them alone is shown how it is converted now.
+///
+/// # Errors
+/// As those of [`convert`].
+pub(crate) async fn convert_known(
+    cluster: &LogicalCluster,
+    definition: &Definition,
+    objects: &mut [&mut Value],
+    from: &str,
+    to: &str,
+) -> Result<(), ApiError> {
+    match definition.strategy.conversion_webhook() {
+        Some(webhook) => webhook.convert_known(cluster, definition, objects, to).await,
+        None => convert(cluster, definition, objects, from, to).await,
+    }
+}
+
 /// Rewrites objects into another version of their resource, by the definition's webhook where it has one.
 ///
 /// # Errors
@@ -322,7 +413,7 @@ async fn event(line: &[u8], scope: &Scope) -> Option<Value> {
         return None;
     }
     let object = event.get_mut("object")?;
-    if let Err(error) = scope.to_requested(object).await {
+    if let Err(error) = scope.all_to_requested(&mut [object]).await {
         // as upstream, the watch tells what went wrong in the object's place
         let mut status = serde_json::to_value(error.status()).ok()?;
         if let Value::Object(status) = &mut status {
@@ -332,4 +423,156 @@ async fn event(line: &[u8], scope: &Scope) -> Option<Value> {
         return Some(json!({"type": "ERROR", "object": status}));
     }
     Some(event)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::webhooks::{Answer, Transport};
+
+    /// A webhook that says of each object how often it was asked.
+    #[derive(Default)]
+    struct Counting(AtomicUsize);
+
+    #[async_trait]
+    impl Transport for Counting {
+        async fn post(&self, _: &LogicalCluster, _: &Endpoint, _: Duration, body: Bytes) -> Result<Answer, String> {
+            let asked = self.0.fetch_add(1, Ordering::Relaxed) + 1;
+            // others come while it is asked
+            tokio::task::yield_now().await;
+            let mut review: Value = serde_json::from_slice(&body).unwrap();
+            let mut objects = review["request"]["objects"].take();
+            for object in objects.as_array_mut().unwrap() {
+                object["apiVersion"] = review["request"]["desiredAPIVersion"].clone();
+                object["spec"] = json!({"asked": asked});
+            }
+            let response = json!({
+                "uid": review["request"]["uid"], "convertedObjects": objects, "result": {"status": "Success"},
+            });
+            let review = json!({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response});
+            Ok(Answer {
+                status: 200,
+                content_type: "application/json".to_owned(),
+                body: review.to_string().into(),
+            })
+        }
+    }
+
+    fn definition() -> Definition {
+        let version = |name: &str, stored: bool| {
+            let spec = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+            let schema = json!({"type": "object", "properties": {"spec": spec}});
+            json!({"name": name, "served": true, "storage": stored, "schema": {"openAPIV3Schema": schema}})
+        };
+        let webhook = json!({
+            "conversionReviewVersions": ["v1"],
+            "clientConfig": {"url": "https://webhook.example.com/convert"},
+        });
+        let crd = json!({
+            "metadata": {"name": "ones.example.com"},
+            "spec": {
+                "group": "example.com",
+                "scope": "Cluster",
+                "names": {"plural": "ones", "singular": "one", "kind": "One", "listKind": "OneList"},
+                "versions": [version("v1", true), version("v2", false)],
+                "conversion": {"strategy": "Webhook", "webhook": webhook},
+            },
+            "status": {
+                "acceptedNames": {"plural": "ones", "singular": "one", "kind": "One", "listKind": "OneList"},
+                "conditions": [{"type": "NamesAccepted", "status": "True"}],
+            },
+        });
+        crate::crd::definition(&crd).unwrap()
+    }
+
+    fn stored(uid: &str, revision: &str) -> Value {
+        json!({
+            "apiVersion": "example.com/v1",
+            "kind": "One",
+            "metadata": {"name": uid, "uid": uid, "resourceVersion": revision},
+        })
+    }
+
+    fn asked(object: &Value) -> &Value {
+        assert_eq!(object["apiVersion"], "example.com/v2");
+        &object["spec"]["asked"]
+    }
+
+    #[test]
+    fn what_is_no_review_is_refused_as_gos_decoder_refuses_it() {
+        let group = "apiextensions.k8s.io";
+        for (api_version, kind, version, expected) in [
+            ("v1", "ConversionReview", "v1", Ok(())),
+            ("v1", "", "v1", Ok(())),
+            (
+                "v1beta1",
+                "ConversionReview",
+                "v1",
+                Err("converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion"),
+            ),
+            (
+                "v1",
+                "CustomResourceDefinition",
+                "v1beta1",
+                Err("converting (v1.CustomResourceDefinition) to (v1beta1.ConversionReview): unknown conversion"),
+            ),
+            (
+                "v2",
+                "ConversionReview",
+                "v1",
+                Err(
+                    "no kind \"ConversionReview\" is registered for version \"apiextensions.k8s.io/v2\" in scheme \"pkg/runtime/scheme.go:111\"",
+                ),
+            ),
+        ] {
+            let said = is_review(&format!("{group}/{api_version}"), kind, version);
+            assert_eq!(said, expected.map_err(str::to_owned), "{api_version} {kind}");
+        }
+        assert_eq!(is_review("", "", "v1"), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn what_was_converted_is_known_until_it_changes() {
+        let (cluster, definition) = (LogicalCluster::in_memory(), definition());
+        cluster.webhooks().use_transport(Arc::new(Counting::default()));
+
+        let (mut one, mut other) = (stored("a", "1"), stored("b", "2"));
+        let mut both = [&mut one, &mut other];
+        convert_known(&cluster, &definition, &mut both, "v1", "v2")
+            .await
+            .unwrap();
+        assert_eq!((asked(&one), asked(&other)), (&json!(1), &json!(1)), "one call for all");
+
+        let (mut one, mut changed, mut new) = (stored("a", "1"), stored("b", "3"), stored("c", "4"));
+        let mut all = [&mut one, &mut changed, &mut new];
+        convert_known(&cluster, &definition, &mut all, "v1", "v2")
+            .await
+            .unwrap();
+        assert_eq!(asked(&one), 1, "it is known");
+        assert_eq!((asked(&changed), asked(&new)), (&json!(2), &json!(2)));
+
+        let mut one = stored("a", "1");
+        convert(&cluster, &definition, &mut [&mut one], "v1", "v2")
+            .await
+            .unwrap();
+        assert_eq!(asked(&one), 3, "who reads it alone is shown how it is converted now");
+    }
+
+    #[tokio::test]
+    async fn who_wants_the_same_at_a_time_has_it_made_once() {
+        let (cluster, definition) = (LogicalCluster::in_memory(), definition());
+        cluster.webhooks().use_transport(Arc::new(Counting::default()));
+        let watchers = (0..10).map(|_| async {
+            let mut object = stored("a", "1");
+            convert_known(&cluster, &definition, &mut [&mut object], "v1", "v2")
+                .await
+                .unwrap();
+            assert_eq!(asked(&object), 1);
+        });
+        futures::future::join_all(watchers).await;
+    }
 }

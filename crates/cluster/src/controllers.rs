@@ -25,6 +25,7 @@ mod replicas;
 mod resource_quotas;
 mod revisions;
 mod service_accounts;
+mod service_ranges;
 mod stateful_sets;
 mod volumes;
 
@@ -46,6 +47,7 @@ pub(crate) fn start(environment: &Arc<Environment>) {
     replica_sets::start(environment);
     resource_quotas::start(environment);
     service_accounts::start(environment);
+    service_ranges::start(environment);
     stateful_sets::start(environment);
     volumes::start(environment);
     let topics = environment.topics.clone();

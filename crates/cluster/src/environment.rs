@@ -24,6 +24,7 @@ use k8s_openapi::api::core::v1::{
     Service, ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::ServiceCIDR;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -136,6 +137,7 @@ informers! {
     node_leases: Lease = "metadata.namespace=kube-node-lease",
     services: Service,
     service_accounts: ServiceAccount,
+    service_ranges: ServiceCIDR,
     root_ca_maps: ConfigMap = "metadata.name=kube-root-ca.crt",
     bootstrap_tokens: Secret = "type=bootstrap.kubernetes.io/token",
     claims: PersistentVolumeClaim,

@@ -16,6 +16,7 @@ use k8s_openapi::api::core::v1::{
     Service, ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::ServiceCIDR;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -767,6 +768,44 @@ async fn nodes_get_certificates_with_bootstrap_tokens() {
             .conditions
             .is_none()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn service_ranges_stay_until_their_addresses_are_given_back() {
+    let world = World::new().await;
+    let ranges: Api<ServiceCIDR> = Api::all(world.client.clone());
+    let more = json!({"metadata": {"name": "more"}, "spec": {"cidrs": ["192.168.9.0/29"]}});
+    ranges.create(&PostParams::default(), &object(more)).await.unwrap();
+    let ready = async || {
+        let status = ranges.get("more").await.unwrap().status.unwrap_or_default();
+        let condition = status.conditions.unwrap_or_default().into_iter().next()?;
+        Some((condition.status, condition.reason))
+    };
+    eventually!("ready", ready().await == Some(("True".into(), String::new())));
+    assert_eq!(
+        ranges.get("more").await.unwrap().finalizers(),
+        ["networking.k8s.io/service-cidr-finalizer"]
+    );
+    let services: Api<Service> = world.api();
+    let service = |name: &str, address: &str| -> Service {
+        object(json!({"metadata": {"name": name}, "spec": {"clusterIP": address, "ports": [{"port": 80}]}}))
+    };
+    let create =
+        async |name: &str, address: &str| services.create(&PostParams::default(), &service(name, address)).await;
+    create("first", "192.168.9.1").await.unwrap();
+    ranges.delete("more", &DeleteParams::default()).await.unwrap();
+    eventually!(
+        "not ready",
+        ready().await == Some(("False".into(), "Terminating".into()))
+    );
+    create("second", "192.168.9.2").await.unwrap_err();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(
+        ranges.get_opt("more").await.unwrap().is_some(),
+        "an address of it is in use"
+    );
+    services.delete("first", &DeleteParams::default()).await.unwrap();
+    eventually!("gone", ranges.get_opt("more").await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]

@@ -33,16 +33,22 @@ struct Ranges {
 
 impl Ranges {
     fn of_cluster(context: &Context<'_>) -> Self {
-        let mut listed = context.lister.list("networking.k8s.io", "servicecidrs", None);
-        let (own, others): (Vec<_>, Vec<_>) = listed.drain(..).partition(|cidr| meta::name(cidr) == "kubernetes");
-        let mut own: Vec<IpNet> = own.iter().flat_map(|cidr| ranges_of(cidr)).collect();
-        if own.is_empty() {
-            own.extend(DEFAULT_RANGE.parse::<IpNet>());
+        let mut cidrs = context.lister.list("networking.k8s.io", "servicecidrs", None);
+        cidrs.sort_by_key(|cidr| meta::name(cidr) != "kubernetes");
+        let own = cidrs.first().filter(|cidr| meta::name(cidr) == "kubernetes");
+        let mut families: Vec<_> = own
+            .iter()
+            .flat_map(|cidr| ranges_of(cidr))
+            .map(|range| family_of(&range))
+            .collect();
+        let ready = cidrs.iter().filter(|cidr| is_ready(cidr));
+        let mut all: Vec<IpNet> = ready.flat_map(|cidr| ranges_of(cidr)).collect();
+        if families.is_empty() {
+            let default = DEFAULT_RANGE.parse::<IpNet>();
+            families.extend(default.iter().map(family_of));
+            all.extend(default);
         }
-        let families = own.iter().map(family_of).collect();
-        let others = others.iter().filter(|cidr| is_ready(cidr));
-        own.extend(others.flat_map(|cidr| ranges_of(cidr)));
-        Self { families, all: own }
+        Self { families, all }
     }
 
     fn of_family(&self, family: &str) -> impl Iterator<Item = &IpNet> {
@@ -73,8 +79,8 @@ fn family_of(range: &IpNet) -> &'static str {
 pub(super) fn ip_addresses(service: &Value) -> Vec<Companion> {
     let parent = json!({"resource": "services", "namespace": meta::namespace(service), "name": meta::name(service)});
     let addresses = addresses_of(service).into_iter();
-    let addresses = addresses.filter(|address| address.parse::<IpAddr>().is_ok());
     addresses
+        .filter_map(|address| canonical(&address))
         .map(|address| Companion {
             group: "networking.k8s.io",
             resource: "ipaddresses",
@@ -235,6 +241,11 @@ fn addresses_of(service: &Value) -> Vec<String> {
     spec.map_or_else(Vec::new, |spec| families::texts(spec, "clusterIPs"))
 }
 
+/// An address in the one way of several in which IPAddresses are named by it; none for what is no address.
+fn canonical(address: &str) -> Option<String> {
+    Some(address.parse::<IpAddr>().ok()?.to_string())
+}
+
 /// Where an address lies, seen from a range of cluster IPs.
 enum Place {
     Inside,
@@ -262,7 +273,8 @@ fn why_not(asked: &str, ranges: &Ranges, is_tried: bool, is_used: impl Fn(&str) 
         match within(asked, range) {
             // what is only tried takes no address
             Place::Inside => {
-                return (!is_tried && is_used(asked)).then(|| "provided IP is already allocated".to_owned());
+                let is_used = || canonical(asked).is_some_and(|asked| is_used(&asked));
+                return (!is_tried && is_used()).then(|| "provided IP is already allocated".to_owned());
             }
             Place::Edge => edge = Some(range),
             Place::Outside => {}
@@ -462,6 +474,15 @@ mod tests {
             let sorted: BTreeSet<u128> = all.iter().copied().collect();
             prop_assert!(sorted.into_iter().eq(0..size));
         }
+    }
+
+    #[test]
+    fn ip_addresses_have_the_one_way_in_which_an_address_is_written() {
+        let service =
+            json!({"metadata": {"namespace": "n", "name": "s"}, "spec": {"clusterIPs": ["fd00:0::0:1a", "None"]}});
+        let made = ip_addresses(&service);
+        let names: Vec<&str> = made.iter().map(|address| meta::name(&address.object)).collect();
+        assert_eq!(names, ["fd00::1a"]);
     }
 
     #[test]

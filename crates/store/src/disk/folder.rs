@@ -37,7 +37,15 @@ pub(crate) trait Folder: Debug + Send + Sync {
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // Closing the file would not do: a process that is just being started has a copy of it until it runs its program, and the lock goes
+        // with the last one. What cannot be unlocked is closed all the same.
+        self.lock.unlock().ok();
+    }
 }
 
 /// Makes the names in a folder durable.
@@ -89,7 +97,7 @@ impl Directory {
         match lock.try_lock() {
             Ok(()) => Ok(Self {
                 path: path.to_owned(),
-                _lock: lock,
+                lock,
             }),
             Err(std::fs::TryLockError::WouldBlock) => Err(OpenError::InUse { dir: path.to_owned() }),
             Err(std::fs::TryLockError::Error(source)) => Err(unwritable(&lock_path)(source)),
@@ -150,6 +158,20 @@ pub(super) fn create(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_is_let_go_of_also_where_another_process_has_its_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let taken = Directory::take(dir.path()).unwrap();
+        assert!(matches!(
+            Directory::take(dir.path()),
+            Err(OpenError::InUse { dir: told }) if told == dir.path()
+        ));
+        let of_child = taken.lock.try_clone().unwrap();
+        drop(taken);
+        Directory::take(dir.path()).unwrap();
+        drop(of_child);
+    }
 
     #[test]
     fn folders_are_made_with_those_above() {

@@ -1,4 +1,5 @@
-//! `bench`: measures a `gardener` binary from outside, as its users meet it. Each figure is printed with the command that made it.
+//! `bench`: measures a `gardener` binary from outside, as its users meet it, and in this process what cannot be seen from there. Each figure is
+//! printed with the command that made it.
 //! What lives here: the command line and the table. The measurements are one module each; `landscape` runs the binary.
 #![forbid(unsafe_code)]
 
@@ -7,6 +8,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod api;
 mod authorizer;
+mod clusters;
 mod garden;
 mod idle;
 mod kill;
@@ -52,6 +54,8 @@ enum Measurement {
     Garden(garden::Arguments),
     /// How long it takes to decide what a gardenlet may do.
     Authorizer(authorizer::Arguments),
+    /// What an idle logical cluster costs, and how long it takes to open one.
+    Clusters(clusters::Arguments),
     /// What writes of large objects cost, and whether they cost more than twice as much at twice the size.
     Large(large::Arguments),
     /// The processor time of a landscape that has nothing to do.
@@ -105,6 +109,7 @@ async fn measure(cli: &Cli) -> anyhow::Result<Vec<Figure>> {
         Measurement::Api(arguments) => api::measure(&binary()?, arguments).await,
         Measurement::Garden(arguments) => garden::measure(&binary()?, arguments).await,
         Measurement::Authorizer(arguments) => authorizer::measure(arguments),
+        Measurement::Clusters(arguments) => clusters::measure(arguments).await,
         Measurement::Large(arguments) => large::measure(&binary()?, arguments).await,
         Measurement::Idle(arguments) => idle::measure(&binary()?, arguments).await,
         Measurement::Kill(arguments) => kill::measure(&binary()?, arguments).await,

@@ -329,9 +329,13 @@ pub trait Lister: Send + Sync {
         };
         objects.iter().filter_map(|object| make(object)).collect()
     }
-    /// A namespace, which many requests ask for: it is read once until it changes.
+    /// A namespace, which many requests ask for: it is read once until it changes. Who owns its fields is not told.
     fn namespace(&self, name: &str) -> Option<Arc<Value>> {
-        let make = |namespace: &Value| -> Option<Kept> { Some(Arc::new(namespace.clone())) };
+        let make = |namespace: &Value| -> Option<Kept> {
+            let mut namespace = namespace.clone();
+            crate::meta::set(&mut namespace, "managedFields", None);
+            Some(Arc::new(namespace))
+        };
         let kept = self.kept("", "namespaces", Which::Named("", name), make);
         kept.into_iter().next()?.downcast().ok()
     }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::skim;
 use gardener_store::{Entry, Revision};
@@ -102,16 +102,11 @@ pub fn stamp(value: &Bytes, revision: Revision) -> Bytes {
             .map_or(tail, |rest| rest.strip_prefix(b",").unwrap_or(rest)),
         None => tail,
     };
-    let mut out = BytesMut::with_capacity(value.len() + 48);
-    out.put_slice(head);
-    out.put_slice(own);
-    out.put_slice(revision.to_string().as_bytes());
-    out.put_u8(b'"');
-    if tail.first() != Some(&b'}') {
-        out.put_u8(b',');
-    }
-    out.put_slice(tail);
-    out.freeze()
+    let revision = revision.to_string();
+    let comma: &[u8] = if tail.first() == Some(&b'}') { b"" } else { b"," };
+    let parts = [head, own, revision.as_bytes(), b"\"", comma, tail];
+    // exactly as large as needed: there are many, and they stay
+    Bytes::from(parts.concat())
 }
 
 /// What selectors, deletion and indexes need of an object, parsed once per entry.

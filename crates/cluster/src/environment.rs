@@ -26,7 +26,6 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::ServiceCIDR;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::core::{ClusterResourceScope, NamespaceResourceScope};
 use kube::runtime::watcher;
@@ -154,7 +153,6 @@ informers! {
     budgets: PodDisruptionBudget,
     signing_requests: CertificateSigningRequest,
     quotas: ResourceQuota,
-    cluster_roles: ClusterRole => |role| role.rules = None,
     admission_policies: ValidatingAdmissionPolicy,
 }
 
@@ -167,6 +165,16 @@ pub(crate) trait InCluster: Ord + Clone + Debug + Send + Sync + 'static {
 impl InCluster for ObjectRef {
     fn cluster(&self) -> &str {
         &self.cluster
+    }
+}
+
+/// A logical cluster as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Whole(pub Arc<str>);
+
+impl InCluster for Whole {
+    fn cluster(&self) -> &str {
+        &self.0
     }
 }
 

@@ -1,32 +1,45 @@
 //! ClusterRoles that are put together from others by label.
+//!
+//! A fresh cluster has dozens of ClusterRoles, of which a few are put together, once. So nothing is kept of them here: any change of one is a
+//! reason to look at all of its cluster.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use gardener_apimachinery::selector::LabelSelector;
-use gardener_controller::{Action, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Queue, apply};
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 
 use crate::Role;
-use crate::environment::{Environment, key_of};
+use crate::environment::{Environment, Whole};
 use crate::error::Error;
+use crate::topics::{Place, Told};
+
+const RESOURCE: (&str, &str) = ("rbac.authorization.k8s.io", "clusterroles");
+/// How long changes are gathered: whoever installs something makes many roles, one after the other.
+const GATHERING: Duration = Duration::from_millis(100);
 
 pub(super) fn start(environment: &Arc<Environment>) {
-    let queue: Queue<ObjectRef> = Queue::new();
-    let roles = environment.informers.cluster_roles.clone();
-    environment.feed(
-        &environment.informers.cluster_roles,
-        &queue,
-        Role::ControllerManager,
-        move |role| {
-            let all = roles.list_cluster(&role.cluster);
-            let selecting = all
-                .iter()
-                .filter(|own| own.name_any() == role.name_any() || selects(&own.object, &role.object));
-            selecting.map(|own| key_of(own.as_ref())).collect()
-        },
-    );
+    let queue: Queue<Whole> = Queue::new();
+    let (changed, joined) = (queue.clone(), queue.clone());
+    environment.topics.on_change(move |told| {
+        let add = |place: &Place| changed.add_after(Whole(Arc::clone(&place.cluster)), GATHERING);
+        match told {
+            Told::Listed(_, listed) => {
+                let roles = listed.iter().map(|(place, _)| place);
+                roles.filter(|place| place.resource() == RESOURCE).for_each(add);
+            }
+            Told::Applied(place, _) | Told::Deleted(place, _) if place.resource() == RESOURCE => add(place),
+            Told::Applied(..) | Told::Deleted(..) => {}
+        }
+    });
+    environment.config.participants.on_join(move |cluster, role| {
+        if role == Role::ControllerManager {
+            joined.add(Whole(cluster.into()));
+        }
+    });
     environment.reconcile("clusterrole-aggregation", Role::ControllerManager, 4, queue, reconcile);
 }
 
@@ -56,25 +69,17 @@ fn rules<'a>(aggregate: &ClusterRole, all: impl Iterator<Item = &'a ClusterRole>
     rules
 }
 
-async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Action, Error> {
-    let aggregates = |role: &ClusterRole| role.aggregation_rule.is_some();
-    let known = environment.informers.cluster_roles.get(&key);
-    if !known.is_some_and(|known| aggregates(&known.object)) {
-        return Ok(Action::Done);
-    }
-    // The informer keeps no rules: there are many of them, and only these few roles ask for them.
-    let api: Api<ClusterRole> = environment.cluster_api(&key.cluster);
+async fn reconcile(environment: Arc<Environment>, cluster: Whole) -> Result<Action, Error> {
+    let api: Api<ClusterRole> = environment.cluster_api(&cluster.0);
     let all = api.list(&ListParams::default()).await?.items;
-    let Some(found) = all.iter().find(|role| role.name_any() == key.name && aggregates(role)) else {
-        return Ok(Action::Done);
-    };
-    let wanted = rules(found, all.iter());
-    let known = found.rules.clone().unwrap_or_default();
-    // the order of what was recorded at the start need not be this one
-    if known.len() == wanted.len() && wanted.iter().all(|rule| known.contains(rule)) {
-        return Ok(Action::Done);
+    for aggregate in all.iter().filter(|role| role.aggregation_rule.is_some()) {
+        let wanted = rules(aggregate, all.iter());
+        let known = aggregate.rules.as_deref().unwrap_or_default();
+        // the order of what was recorded at the start need not be this one
+        if known.len() != wanted.len() || !wanted.iter().all(|rule| known.contains(rule)) {
+            apply::patch_locked(&api, aggregate, |role| role.rules = Some(wanted)).await?;
+        }
     }
-    apply::patch_locked(&api, found, |role| role.rules = Some(wanted)).await?;
     Ok(Action::Done)
 }
 

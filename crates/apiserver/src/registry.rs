@@ -604,6 +604,28 @@ impl Scope {
     }
 }
 
+#[cfg(test)]
+impl Scope {
+    /// The objects of a built-in kind in the namespace `default`, for one whom nobody looks at.
+    fn of_kind(cluster: Arc<LogicalCluster>, group: &str, resource: &str) -> Self {
+        let definition = cluster.find(group, resource).unwrap();
+        Self {
+            cluster,
+            definition,
+            version: "v1".into(),
+            namespace: "default".into(),
+            name: String::new(),
+            subresource: String::new(),
+            user: Arc::new(UserInfo::default()),
+            admitted: true,
+            with_collection: false,
+            refused_with: Arc::default(),
+            sent_empty: Arc::default(),
+            stored_as: None,
+        }
+    }
+}
+
 /// A commit failure that is no conflict, as an API error.
 pub(crate) fn commit_failed(error: &CommitError) -> ApiError {
     match error {

@@ -91,25 +91,9 @@ impl Scope {
 mod tests {
     use super::*;
     use crate::cluster::LogicalCluster;
-    use crate::user::UserInfo;
 
     fn services() -> Scope {
-        let cluster = LogicalCluster::in_memory_with(gardener_store::Options::default());
-        let definition = cluster.find("", "services").unwrap();
-        Scope {
-            cluster,
-            definition,
-            version: "v1".into(),
-            namespace: "default".into(),
-            name: String::new(),
-            subresource: String::new(),
-            user: Arc::new(UserInfo::default()),
-            admitted: true,
-            with_collection: false,
-            refused_with: Arc::default(),
-            sent_empty: Arc::default(),
-            stored_as: None,
-        }
+        Scope::of_kind(LogicalCluster::in_memory(), "", "services")
     }
 
     fn service(addresses: &[&str]) -> Value {

@@ -524,7 +524,6 @@ mod tests {
     use super::*;
     use crate::cluster::LogicalCluster;
     use crate::object;
-    use crate::user::UserInfo;
 
     /// The config maps of a namespace, in a cluster that remembers their last two changes.
     struct ConfigMaps {
@@ -537,22 +536,8 @@ mod tests {
                 events_per_topic: 2,
                 ..Default::default()
             });
-            let definition = cluster.find("", "configmaps").unwrap();
             let config_maps = Self {
-                scope: Scope {
-                    cluster,
-                    definition,
-                    version: "v1".into(),
-                    namespace: "default".into(),
-                    name: String::new(),
-                    subresource: String::new(),
-                    user: Arc::new(UserInfo::default()),
-                    admitted: true,
-                    with_collection: false,
-                    refused_with: Arc::default(),
-                    sent_empty: Arc::default(),
-                    stored_as: None,
-                },
+                scope: Scope::of_kind(cluster, "", "configmaps"),
             };
             for name in names {
                 config_maps.write(name).await;

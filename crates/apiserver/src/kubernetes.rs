@@ -59,6 +59,7 @@ pub use bootstrap::{BOOTSTRAP_NAMESPACES, BootstrapError, bootstrap, complete};
 pub use events::EVENT_TIME_TO_LIVE;
 pub use layout::EtcdLayout;
 pub(crate) use networking::domain_prefixed;
+pub use services::gives_address;
 
 use crate::cluster::ResourceSet;
 use crate::definition::{Column, Columns, Definition, Scale, Version};

@@ -14,6 +14,8 @@ use super::checks::{self, ip_address, list, number, one_of, port_number, port_pr
 use super::strategy::Kind;
 use crate::meta;
 
+pub use allocation::gives_address;
+
 pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.name = meta::dns1123_label;
     kind.create_on_update = true;

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gardener_apiserver::kubernetes::gives_address;
 use gardener_controller::{Action, ObjectRef, Queue, apply};
 use ipnet::IpNet;
 use k8s_openapi::api::networking::v1::{IPAddress, ServiceCIDR};
@@ -50,18 +51,13 @@ fn ranges(cidr: &ServiceCIDR) -> impl Iterator<Item = IpNet> {
     ranges.filter_map(|range| range.parse().ok())
 }
 
-/// Whether a range gives an address: not the network's own, and of IPv4 not that of all in it.
-fn gives(range: &IpNet, address: &IpAddr) -> bool {
-    let is_edge = *address == range.network() || address.is_ipv4() && *address == range.broadcast();
-    range.contains(address) && !is_edge
-}
-
 /// Whether a ServiceCIDR may go: others give whatever it gives, or nobody has an address that only it gives.
 fn may_go(going: &ServiceCIDR, others: &[&ServiceCIDR], taken: &[IpAddr]) -> bool {
     let of_others = || others.iter().flat_map(|other| ranges(other));
     let is_within_others = ranges(going).all(|own| of_others().any(|other| other.contains(&own)));
     let needs_it = |address: &IpAddr| {
-        ranges(going).any(|own| gives(&own, address)) && !of_others().any(|other| gives(&other, address))
+        ranges(going).any(|own| gives_address(&own, *address))
+            && !of_others().any(|other| gives_address(&other, *address))
     };
     is_within_others || !taken.iter().any(needs_it)
 }

@@ -254,10 +254,7 @@ enum Place {
     Outside,
 }
 
-fn within(address: &str, range: &IpNet) -> Place {
-    let Ok(address) = address.parse::<IpAddr>() else {
-        return Place::Outside;
-    };
+fn within(address: IpAddr, range: &IpNet) -> Place {
     let is_edge = address == range.network() || address.is_ipv4() && address == range.broadcast();
     match range.contains(&address) {
         true if is_edge => Place::Edge,
@@ -266,11 +263,17 @@ fn within(address: &str, range: &IpNet) -> Place {
     }
 }
 
+/// Whether services may have an address of a range: not the network's own, and of IPv4 not that of all in it.
+pub fn gives_address(range: &IpNet, address: IpAddr) -> bool {
+    matches!(within(address, range), Place::Inside)
+}
+
 /// Why a service may not have an address.
 fn why_not(asked: &str, ranges: &Ranges, is_tried: bool, is_used: impl Fn(&str) -> bool) -> Option<String> {
     let mut edge = None;
     for range in ranges.of_family(families::family(asked)) {
-        match within(asked, range) {
+        let place = asked.parse().map_or(Place::Outside, |address| within(address, range));
+        match place {
             // what is only tried takes no address
             Place::Inside => {
                 let is_used = || canonical(asked).is_some_and(|asked| is_used(&asked));

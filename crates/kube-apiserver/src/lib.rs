@@ -11,6 +11,7 @@ pub mod access;
 mod announced;
 mod authorization;
 pub mod flags;
+mod identity_lease;
 pub mod run;
 pub mod running;
 pub mod serving;

@@ -1,5 +1,6 @@
 //! The server from start to stop.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use gardener_apimachinery::chance::Chance;
@@ -15,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::access::{self, FileError};
 use crate::authorization::{Authorization, AuthorizationError};
 use crate::flags::Flags;
+use crate::identity_lease::IdentityLease;
 use crate::running::Running;
 use crate::serving::{self, Bundles, Serving, ServingError};
 use crate::storage::{self, StorageError};
@@ -71,7 +73,7 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     let shared = Shared {
         store: store.clone(),
         clock: clock.clone(),
-        chance,
+        chance: chance.clone(),
     };
     let server = Server::new(shared);
     let mut config = with_flags(kubernetes.config(VERSION, settings), &flags);
@@ -85,16 +87,28 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     if let Some(identity) = access::proxy_identity(&flags)? {
         cluster.aggregation().identify(identity);
     }
+    let identity = IdentityLease::new(
+        own.clone(),
+        clock.clone(),
+        hostname::get().unwrap_or_default().to_string_lossy().into_owned(),
+        &chance.uid(),
+        SocketAddr::new(flags.serving.advertised(), flags.serving.port()).to_string(),
+    );
     let upkeep = Arc::new(upkeep::Upkeep::new(own.clone(), store, &flags, clock));
     upkeep.once().await;
     let (follower, keeper) = (Arc::clone(&cluster), Arc::clone(&upkeep));
     running.aside(async move { follower.follow_custom_resources().await });
     running.aside(aggregation::run(cluster, own, running.background()));
     running.aside(async move { keeper.keep().await });
+    let living = Arc::clone(&identity);
+    running.aside(async move { living.keep().await });
     running.aside(authorization.follow());
     tracing::info!(%address, version = VERSION, "serving");
     let ending = &flags.serving.ending;
-    running.serve(listener, serving, stop, upkeep.leave(), ending).await;
+    let leave = async {
+        tokio::join!(upkeep.leave(), identity.leave());
+    };
+    running.serve(listener, serving, stop, leave, ending).await;
     Ok(())
 }
 

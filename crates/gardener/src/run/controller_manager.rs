@@ -153,8 +153,8 @@ impl Setup {
 
 /// The name of this machine.
 fn host() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    match name.trim() {
+    let name = hostname::get().unwrap_or_default();
+    match name.to_string_lossy().as_ref() {
         "" => "gardener-controller-manager".to_owned(),
         name => name.to_owned(),
     }

@@ -262,6 +262,21 @@ impl Clause<'_> {
     }
 }
 
+/// What an `Accept` header prefers of some media types (`application/json`); the first of them, if it names none or all.
+pub(crate) fn preferred<'o, T>(headers: &HeaderMap, offered: &'o [(&str, T)]) -> Option<&'o T> {
+    let text = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+    let text = text.filter(|text| !text.is_empty()).unwrap_or("*/*");
+    let fits = |clause: &Clause<'_>, media_type: &str| {
+        let named = media_type.split_once('/');
+        let part = |wanted: &str, own: &str| wanted == "*" || wanted == own;
+        named.is_some_and(|(kind, subtype)| part(clause.kind, kind) && part(clause.subtype, subtype))
+    };
+    clauses(text).iter().find_map(|clause| {
+        let found = offered.iter().find(|(media_type, _)| fits(clause, media_type));
+        found.map(|(_, own)| own)
+    })
+}
+
 /// The clauses of an `Accept` header, the preferred first.
 fn clauses(text: &str) -> Vec<Clause<'_>> {
     let mut found: Vec<Clause<'_>> = text.split(',').filter_map(clause).collect();

@@ -20,6 +20,7 @@ use crate::authz::{Attributes as AuthzAttributes, Authorizer, Decision};
 use crate::crd::shapes::Shapes;
 use crate::definition::{Admission, Definition, Kept, Lister, Version, Which};
 use crate::elsewhere::Elsewhere;
+use crate::flow_control::FlowControl;
 use crate::impersonation::LastModes;
 use crate::metrics::Metrics;
 use crate::object::{self, Head};
@@ -134,6 +135,8 @@ pub struct LogicalCluster {
     policies: Policies,
     last_modes: LastModes,
     aggregation: Aggregation,
+    /// Made when somebody outside asks for the first time: of most clusters in one process nobody does.
+    flow_control: OnceLock<Box<FlowControl>>,
 }
 
 /// How long a value stays taken by a request: longer than any takes from its allocation to the store.
@@ -161,6 +164,7 @@ impl LogicalCluster {
             policies: Policies::default(),
             last_modes: LastModes::default(),
             aggregation: Aggregation::default(),
+            flow_control: OnceLock::new(),
         });
         cluster.reload_custom_resources();
         cluster
@@ -204,6 +208,11 @@ impl LogicalCluster {
     /// What the cluster's API counts of itself.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    /// The flows that requests belong to.
+    pub(crate) fn flow_control(&self) -> &FlowControl {
+        self.flow_control.get_or_init(Box::default)
     }
 
     /// The cluster's admission and conversion webhooks, and the way to them.

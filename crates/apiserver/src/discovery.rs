@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gardener_apimachinery::ApiError;
-use http::header::{ACCEPT, HeaderMap, HeaderValue};
+use http::header::{ACCEPT, CACHE_CONTROL, HeaderMap, HeaderValue, VARY};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -17,6 +17,7 @@ use crate::connect;
 use crate::definition::{Definition, Version};
 use crate::health;
 use crate::oidc;
+use crate::openapi;
 use crate::respond::{self, Body};
 use crate::reviews;
 use crate::user::{AUTHENTICATED, UserInfo};
@@ -40,13 +41,13 @@ pub fn answer(
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let found = match parts.as_slice() {
         ["api"] => match aggregated(headers) {
-            Some(form) => return Ok(Some(form.answer(&aggregated_list(cluster, true)))),
+            Some(form) => return Ok(Some(form.answer(&aggregated_list(cluster, true), headers))),
             None => {
                 json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": cluster.address()}]})
             }
         },
         ["apis"] => match aggregated(headers) {
-            Some(form) => return Ok(Some(form.answer(&aggregated_list(cluster, false)))),
+            Some(form) => return Ok(Some(form.answer(&aggregated_list(cluster, false), headers))),
             None => {
                 let groups: Vec<Value> = groups_in_order(cluster)
                     .into_iter()
@@ -128,7 +129,7 @@ pub(crate) fn is_told_by_any_method(cluster: &LogicalCluster, path: &str) -> boo
 struct AggregatedForm(&'static str);
 
 impl AggregatedForm {
-    fn answer(&self, list: &Value) -> Response<Body> {
+    fn answer(&self, list: &Value, headers: &HeaderMap) -> Response<Body> {
         let mut list = list.clone();
         if let Some(list) = list.as_object_mut() {
             list.insert("apiVersion".into(), format!("apidiscovery.k8s.io/{}", self.0).into());
@@ -139,15 +140,20 @@ impl AggregatedForm {
             "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
         };
         let mut bytes = serde_json::to_vec(&list).unwrap_or_default();
+        let hash = openapi::digest(&bytes);
         bytes.push(respond::JSON_END);
-        let mut response = respond::with_type(
-            StatusCode::OK,
-            respond::full(bytes),
-            HeaderValue::from_static(content_type),
-        );
-        response
-            .headers_mut()
-            .insert(http::header::VARY, HeaderValue::from_static("Accept"));
+        let mut response = openapi::tagged(headers, &hash, || {
+            respond::with_type(
+                StatusCode::OK,
+                respond::full(bytes),
+                HeaderValue::from_static(content_type),
+            )
+        });
+        let kept = [
+            (VARY, HeaderValue::from_static("Accept")),
+            (CACHE_CONTROL, HeaderValue::from_static("public")),
+        ];
+        response.headers_mut().extend(kept);
         response
     }
 }

@@ -16,9 +16,12 @@ use crate::definition::{Definition, Lister};
 use crate::meta;
 use crate::registry::{PatchKind, WriteOptions};
 
-const GROUP: &str = "flowcontrol.apiserver.k8s.io";
-const SCHEMAS: &str = "flowschemas";
-const LEVELS: &str = "prioritylevelconfigurations";
+/// The group of both kinds.
+pub(crate) const GROUP: &str = "flowcontrol.apiserver.k8s.io";
+/// FlowSchemas.
+pub(crate) const SCHEMAS: &str = "flowschemas";
+/// The levels of priority that they name.
+pub(crate) const LEVELS: &str = "prioritylevelconfigurations";
 const CONDITION: &str = "Dangling";
 const MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
 /// How often a cluster's schemas are looked at anew when others change them at the same time.

@@ -19,6 +19,7 @@ use crate::aggregation::{self, Backend, Forwarded};
 use crate::authz::{self, Attributes, Decision};
 use crate::cluster::LogicalCluster;
 use crate::definition::Definition;
+use crate::flow_control::Flow;
 use crate::impersonation::impersonated;
 use crate::list::{self, ListOf, list_meta};
 use crate::metrics::{self, Asked, Watching};
@@ -76,10 +77,14 @@ where
     let logged = Logged::of(&caller, &request);
     let wanted = Wanted::of(request.headers(), request.uri().query().unwrap_or_default());
     let without_body = request.method() == Method::HEAD;
-    let response = match serve(server, caller, request, wanted.clone()).await {
+    let mut flow = None;
+    let mut response = match serve(server, caller, request, wanted.clone(), &mut flow).await {
         Ok(response) => response,
         Err(error) => respond::error(&error, &wanted),
     };
+    if let Some(flow) = flow {
+        flow.tell(response.headers_mut());
+    }
     let mut response = respond::compressed(response, &wanted);
     if without_body {
         *response.body_mut() = respond::full(Bytes::new());
@@ -124,11 +129,13 @@ impl Logged {
     }
 }
 
+/// `flow` becomes the flow of the request, if it has one: refusals tell it, too.
 async fn serve<B>(
     server: &Server,
     caller: Caller,
     request: Request<B>,
     wanted: Wanted,
+    flow: &mut Option<Flow>,
 ) -> Result<Response<Body>, ApiError>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -145,6 +152,8 @@ where
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let target = request::target(&path);
     time_limit::check(&parts.method, &target, &query)?;
+    // those inside this process do not look at it
+    let tells_flow = caller.user.is_none() && !time_limit::is_lasting(&target);
     let user = match caller.user {
         Some(user) => user,
         None => {
@@ -162,6 +171,9 @@ where
     };
     let question = || Question::of(&parts.method, &target, &query);
     let user = impersonated(&cluster, user, &parts.headers, question).await?;
+    if tells_flow {
+        *flow = cluster.flow_control().flow(&cluster, &question().by(&user));
+    }
     let limited = Limited::new(body, BODY_LIMIT);
     let body = match limited.collect().await {
         Ok(collected) => collected.to_bytes(),
@@ -287,7 +299,7 @@ impl Call {
         if let Some(answer) = health::answer(&self.cluster, path, &self.query).await {
             return Ok(answer);
         }
-        if let Some(answer) = openapi::answer(&self.cluster, path, &self.headers)? {
+        if let Some(answer) = openapi::answer(&self.cluster, path, &self.headers, &self.query)? {
             return Ok(answer);
         }
         match discovery::answer(&self.cluster, path, &self.headers, &self.wanted)? {

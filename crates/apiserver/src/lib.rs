@@ -22,6 +22,7 @@ mod discovery;
 mod draft;
 pub mod elsewhere;
 pub mod encryption;
+mod flow_control;
 mod flow_schemas;
 mod followed;
 mod go_text;

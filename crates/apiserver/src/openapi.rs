@@ -7,15 +7,18 @@ use bytes::Bytes;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::pointer::Pointed;
 use gardener_schema::openapi::{self, Resource, Subresource};
-use http::header::{ACCEPT, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, VARY};
+use http::header::{CACHE_CONTROL, ETAG, EXPIRES, HeaderMap, HeaderValue, IF_NONE_MATCH, LOCATION, VARY};
 use http::{Response, StatusCode};
+use k8s_openapi::jiff::ToSpan;
+use k8s_openapi::jiff::tz::TimeZone;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
-use crate::accept::Accept;
+use crate::accept;
 use crate::cluster::LogicalCluster;
 use crate::definition::{Definition, Version};
 use crate::discovery;
+use crate::request::Query;
 use crate::respond::{self, Body};
 
 /// Recorded documents by path (`api/v1`, `apis/apps/v1`), and what was built from them.
@@ -26,41 +29,57 @@ pub struct Documents {
     /// Hashes of recorded documents: those do not change while the program runs.
     hashes: Mutex<BTreeMap<String, String>>,
     /// The newest answer to `/openapi/v2` by encoding, and the hash of what it was built from.
-    swagger: Mutex<BTreeMap<SwaggerEncoding, (String, Bytes)>>,
+    swagger: Mutex<BTreeMap<Encoding, (String, Bytes)>>,
 }
 
-/// The encodings of `/openapi/v2`.
+/// The encodings of documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum SwaggerEncoding {
+enum Encoding {
     Json,
     Protobuf,
 }
 
-impl SwaggerEncoding {
-    /// Reads the `Accept` header: the first clause that can be served counts.
-    fn read(headers: &HeaderMap) -> Result<Self, ApiError> {
-        let text = headers
-            .get(ACCEPT)
-            .and_then(|value| value.to_str().ok())
-            .filter(|text| !text.trim().is_empty())
-            .unwrap_or("*/*");
-        text.split(',')
-            .find_map(|clause| match clause.split(';').next().unwrap_or_default().trim() {
-                "application/json" | "application/*" | "*/*" => Some(Self::Json),
-                // the first is the name's old form, which clients still send
-                "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-                | "application/com.github.proto-openapi.spec.v2.v1.0+protobuf" => Some(Self::Protobuf),
-                _ => None,
-            })
-            .ok_or_else(|| ApiError::not_acceptable(&[Self::Json.content_type(), Self::Protobuf.content_type()]))
-    }
+/// Media types of one version. The last is the old form of the name before, which clients still send.
+type Offered = [(&'static str, Encoding); 3];
 
-    fn content_type(self) -> &'static str {
-        match self {
-            Self::Json => "application/json",
-            Self::Protobuf => "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
-        }
-    }
+const V2: Offered = [
+    (JSON, Encoding::Json),
+    (
+        "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+        Encoding::Protobuf,
+    ),
+    (
+        "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+        Encoding::Protobuf,
+    ),
+];
+const V3: Offered = [
+    (JSON, Encoding::Json),
+    (
+        "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
+        Encoding::Protobuf,
+    ),
+    (
+        "application/com.github.proto-openapi.spec.v3@v1.0+protobuf",
+        Encoding::Protobuf,
+    ),
+];
+const JSON: &str = "application/json";
+/// Of what has its hash in its address.
+const NEVER_CHANGES: HeaderValue = HeaderValue::from_static("public, immutable");
+const BY_ACCEPT: HeaderValue = HeaderValue::from_static("Accept");
+
+/// The header of an answer in an encoding.
+fn content_type(offered: &Offered, encoding: Encoding) -> HeaderValue {
+    let found = offered.iter().find(|(_, own)| *own == encoding);
+    HeaderValue::from_static(found.map_or(JSON, |(media_type, _)| media_type))
+}
+
+/// The answer to who wants none of the encodings.
+fn unacceptable() -> Response<Body> {
+    let mut response = respond::empty(StatusCode::NOT_ACCEPTABLE);
+    response.headers_mut().insert(VARY, BY_ACCEPT);
+    response
 }
 
 impl Documents {
@@ -91,48 +110,99 @@ impl Documents {
 /// Answers `/openapi/v2`, `/openapi/v3` and `/openapi/v3/<path>`.
 ///
 /// # Errors
-/// 404 for groups that are not served, 406 for encodings that are not.
+/// A document cannot be written.
 pub(crate) fn answer(
     cluster: &LogicalCluster,
     path: &str,
     headers: &HeaderMap,
+    query: &Query,
 ) -> Result<Option<Response<Body>>, ApiError> {
-    let path = path.trim_end_matches('/');
-    if path == "/openapi/v2" {
-        return swagger(cluster, headers).map(Some);
+    match path.strip_prefix("/openapi/v3") {
+        Some("") => Ok(Some(root(cluster))),
+        Some(rest) => rest
+            .strip_prefix('/')
+            .map(|path| group_version(cluster, path, headers, query.get("hash")))
+            .transpose(),
+        None if path == "/openapi/v2" => swagger(cluster, headers).map(Some),
+        None => Ok(None),
     }
-    let Some(rest) = path.strip_prefix("/openapi/v3") else {
-        return Ok(None);
-    };
-    let rest = rest.trim_start_matches('/');
-    if rest.is_empty() {
-        let mut paths = Map::new();
-        for path in served_paths(cluster) {
-            let hash = hash(cluster, &path);
-            paths.insert(
-                path.clone(),
-                json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}),
-            );
+}
+
+/// Where the documents of version 3 are.
+fn root(cluster: &LogicalCluster) -> Response<Body> {
+    let mut paths = Map::new();
+    for path in served_paths(cluster) {
+        let url = address(&path, &hash(cluster, &path));
+        paths.insert(path, json!({"serverRelativeURL": url}));
+    }
+    for backend in cluster.aggregation().backends(cluster).iter() {
+        let told = cluster.aggregation().told(&backend.group, &backend.version);
+        if let Some(hash) = told.and_then(|told| told.openapi.clone()) {
+            let path = group_path(&backend.group, &backend.version);
+            let url = address(&path, &hash);
+            paths.insert(path, json!({"serverRelativeURL": url}));
         }
-        for backend in cluster.aggregation().backends(cluster).iter() {
-            let told = cluster.aggregation().told(&backend.group, &backend.version);
-            if let Some(hash) = told.and_then(|told| told.openapi.clone()) {
-                let path = group_path(&backend.group, &backend.version);
-                let url = format!("/openapi/v3/{path}?hash={hash}");
-                paths.insert(path, json!({"serverRelativeURL": url}));
+    }
+    // upstream does not say that it is JSON
+    let body = respond::full(json!({"paths": paths}).to_string());
+    respond::with_type(
+        StatusCode::OK,
+        body,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    )
+}
+
+fn address(path: &str, hash: &str) -> String {
+    format!("/openapi/v3/{path}?hash={hash}")
+}
+
+/// The document of one path. Who asks for it by its hash may keep it; who asks by another hash is led to the one that counts.
+fn group_version(
+    cluster: &LogicalCluster,
+    path: &str,
+    headers: &HeaderMap,
+    asked: Option<&str>,
+) -> Result<Response<Body>, ApiError> {
+    let served = served_paths(cluster).iter().any(|served| served == path);
+    let Some(bytes) = served.then(|| document(cluster, path)).flatten() else {
+        return Ok(respond::empty(StatusCode::NOT_FOUND));
+    };
+    let Some(encoding) = accept::preferred(headers, &V3) else {
+        return Ok(unacceptable());
+    };
+    let hash = hash(cluster, path);
+    let content_type = content_type(&V3, *encoding);
+    let asked = asked.filter(|asked| !asked.is_empty());
+    let mut response = if asked.is_some_and(|asked| asked != hash) {
+        let mut response = respond::with_type(StatusCode::MOVED_PERMANENTLY, respond::full(Bytes::new()), content_type);
+        let there = HeaderValue::try_from(address(path, &hash)).map_err(ApiError::internal)?;
+        response.headers_mut().insert(LOCATION, there);
+        response
+    } else {
+        let bytes = match encoding {
+            Encoding::Json => bytes,
+            Encoding::Protobuf => {
+                let document = serde_json::from_slice(&bytes).map_err(ApiError::internal)?;
+                Bytes::from(openapi::protobuf::v3::encode(&document))
+            }
+        };
+        let mut response = tagged(headers, &hash, || {
+            respond::with_type(StatusCode::OK, respond::full(bytes), content_type)
+        });
+        if asked.is_some() {
+            response.headers_mut().insert(CACHE_CONTROL, NEVER_CHANGES);
+            let now = cluster.clock().now().to_zoned(TimeZone::UTC);
+            let next_year = now.checked_add(1.year()).unwrap_or(now);
+            let expires = next_year.strftime("%a, %d %b %Y %H:%M:%S UTC").to_string();
+            if let Ok(expires) = HeaderValue::try_from(expires) {
+                response.headers_mut().insert(EXPIRES, expires);
             }
         }
-        let bytes = json!({"paths": paths}).to_string();
-        return Ok(Some(respond::raw(StatusCode::OK, bytes, Accept::JSON)));
-    }
-    let served = served_paths(cluster).iter().any(|path| path == rest);
-    let Some(bytes) = served.then(|| document(cluster, rest)).flatten() else {
-        return Ok(Some(respond::empty(StatusCode::NOT_FOUND)));
+        response
     };
-    let hash = hash(cluster, rest);
-    Ok(Some(tagged(headers, &hash, || {
-        respond::raw(StatusCode::OK, bytes, Accept::JSON)
-    })))
+    tag(&mut response, &hash);
+    response.headers_mut().insert(VARY, BY_ACCEPT);
+    Ok(response)
 }
 
 /// The version 3 document of a path.
@@ -143,7 +213,9 @@ fn document(cluster: &LogicalCluster, path: &str) -> Option<Bytes> {
 
 /// Everything that is served, by other servers, too, as one document of version 2.
 fn swagger(cluster: &LogicalCluster, headers: &HeaderMap) -> Result<Response<Body>, ApiError> {
-    let encoding = SwaggerEncoding::read(headers)?;
+    let Some(encoding) = accept::preferred(headers, &V2) else {
+        return Ok(unacceptable());
+    };
     let paths = served_paths(cluster);
     let told: Vec<_> = cluster
         .aggregation()
@@ -156,7 +228,7 @@ fn swagger(cluster: &LogicalCluster, headers: &HeaderMap) -> Result<Response<Bod
     let hashes: String = own.chain(told.iter().filter_map(|told| told.openapi.clone())).collect();
     let hash = digest(&hashes);
     let cache = &cluster.config().openapi.swagger;
-    let known = cache.lock().get(&encoding).filter(|(of, _)| *of == hash).cloned();
+    let known = cache.lock().get(encoding).filter(|(of, _)| *of == hash).cloned();
     let bytes = match known {
         Some((_, bytes)) => bytes,
         None => {
@@ -166,43 +238,44 @@ fn swagger(cluster: &LogicalCluster, headers: &HeaderMap) -> Result<Response<Bod
                 .filter_map(|document| serde_json::from_slice(&document).ok());
             let whole = openapi::v2::document(documents);
             let bytes = Bytes::from(match encoding {
-                SwaggerEncoding::Json => serde_json::to_vec(&whole).map_err(ApiError::internal)?,
-                SwaggerEncoding::Protobuf => openapi::protobuf::encode(&whole),
+                Encoding::Json => serde_json::to_vec(&whole).map_err(ApiError::internal)?,
+                Encoding::Protobuf => openapi::protobuf::v2::encode(&whole),
             });
-            cache.lock().insert(encoding, (hash.clone(), bytes.clone()));
+            cache.lock().insert(*encoding, (hash.clone(), bytes.clone()));
             bytes
         }
     };
     let mut response = tagged(headers, &hash, || {
-        let content_type = HeaderValue::from_static(encoding.content_type());
-        respond::with_type(StatusCode::OK, respond::full(bytes), content_type)
+        respond::with_type(StatusCode::OK, respond::full(bytes), content_type(&V2, *encoding))
     });
-    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+    response.headers_mut().insert(VARY, BY_ACCEPT);
     Ok(response)
 }
 
 /// An answer with its hash as `ETag`: 304 for who has it already.
-fn tagged(headers: &HeaderMap, hash: &str, answer: impl FnOnce() -> Response<Body>) -> Response<Body> {
-    let tag = format!("\"{hash}\"");
+pub(crate) fn tagged(headers: &HeaderMap, hash: &str, answer: impl FnOnce() -> Response<Body>) -> Response<Body> {
+    let quoted = format!("\"{hash}\"");
     let known = headers
         .get(IF_NONE_MATCH)
         .and_then(|value| value.to_str().ok())
         .is_some_and(|tags| {
             tags.split(',')
                 .map(|known| known.trim().trim_start_matches("W/"))
-                .any(|known| known == tag || known == "*")
+                .any(|known| known == quoted || known == "*")
         });
     let mut response = if known {
-        let mut response = Response::new(respond::full(Bytes::new()));
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-        response
+        respond::empty(StatusCode::NOT_MODIFIED)
     } else {
         answer()
     };
-    if let Ok(tag) = HeaderValue::from_str(&tag) {
+    tag(&mut response, hash);
+    response
+}
+
+fn tag(response: &mut Response<Body>, hash: &str) {
+    if let Ok(tag) = HeaderValue::try_from(format!("\"{hash}\"")) {
         response.headers_mut().insert(ETAG, tag);
     }
-    response
 }
 
 fn group_path(group: &str, version: &str) -> String {
@@ -260,8 +333,9 @@ fn computed_hash(cluster: &LogicalCluster, path: &str) -> String {
     digest(&text)
 }
 
-fn digest(text: &str) -> String {
-    ring::digest::digest(&ring::digest::SHA256, text.as_bytes())
+/// A hash as addresses and `ETag`s tell it.
+pub(crate) fn digest(bytes: impl AsRef<[u8]>) -> String {
+    ring::digest::digest(&ring::digest::SHA256, bytes.as_ref())
         .as_ref()
         .iter()
         .take(16)

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use gardener_apimachinery::ApiError;
 use http::header::{
-    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use http::{Response, StatusCode};
 use http_body::Frame;
@@ -26,6 +27,9 @@ const COMPRESSED_FROM: u64 = 128 * 1024;
 
 /// What Go's encoder writes behind each document that is not indented: clients that read lines read the last one, too.
 pub const JSON_END: u8 = b'\n';
+
+/// What caches may do with most answers: nothing.
+const NOT_KEPT: HeaderValue = HeaderValue::from_static("no-cache, private");
 
 /// An answer's body.
 pub type Body = UnsyncBoxBody<Bytes, std::io::Error>;
@@ -106,6 +110,7 @@ pub fn text(code: StatusCode, text: impl Into<String>) -> Response<Body> {
 pub fn empty(code: StatusCode) -> Response<Body> {
     let mut response = Response::new(full(Bytes::new()));
     *response.status_mut() = code;
+    response.headers_mut().insert(CACHE_CONTROL, NOT_KEPT);
     response
 }
 
@@ -114,10 +119,7 @@ pub fn with_type(code: StatusCode, body: Body, content_type: HeaderValue) -> Res
     let mut response = Response::new(body);
     *response.status_mut() = code;
     response.headers_mut().insert(CONTENT_TYPE, content_type);
-    response.headers_mut().insert(
-        http::header::CACHE_CONTROL,
-        HeaderValue::from_static("no-cache, private"),
-    );
+    response.headers_mut().insert(CACHE_CONTROL, NOT_KEPT);
     response
 }
 

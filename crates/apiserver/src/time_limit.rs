@@ -7,7 +7,7 @@ use gardener_apimachinery::duration::Duration as GoDuration;
 use http::{Method, Request};
 
 use crate::question;
-use crate::request::{self, Query, Target};
+use crate::request::{self, Query, ResourcePath, Target};
 
 /// Refuses a `timeout` that is no duration, but of watches: they last as long as `timeoutSeconds` says.
 pub(crate) fn check(method: &Method, target: &Target, query: &Query) -> Result<(), ApiError> {
@@ -28,14 +28,18 @@ pub(crate) fn check(method: &Method, target: &Target, query: &Query) -> Result<(
 /// Subresources whose requests last as long as what they are about.
 const LASTING: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
 
+/// Whether a request lasts as long as what it is about, and is no watch.
+pub(crate) fn is_lasting(target: &Target) -> bool {
+    matches!(target, Target::Resource(path) if LASTING.contains(&path.subresource.as_str()))
+}
+
 /// How long a request may take: as long as it says, but no longer than `most`. None for watches and others that last.
 pub(crate) fn of<B>(request: &Request<B>, most: Duration) -> Option<Duration> {
     let query = Query::parse(request.uri().query().unwrap_or_default());
-    if let Target::Resource(path) = request::target(&request::decode_path(request.uri().path())) {
-        let watches = path.legacy_watch || (path.name.is_empty() && query.flag("watch"));
-        if watches || LASTING.contains(&path.subresource.as_str()) {
-            return None;
-        }
+    let target = request::target(&request::decode_path(request.uri().path()));
+    let watches = |path: &ResourcePath| path.legacy_watch || (path.name.is_empty() && query.flag("watch"));
+    if is_lasting(&target) || matches!(&target, Target::Resource(path) if watches(path)) {
+        return None;
     }
     let own = query.get("timeout").and_then(|text| text.parse::<GoDuration>().ok());
     let own = own.map(GoDuration::to_std).filter(|own| !own.is_zero());

@@ -23,6 +23,13 @@ static TOKEN_VOLUME: LazyLock<Regex> = LazyLock::new(|| pattern(r"kube-api-acces
 static AGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\ds$"));
 static TOKEN: LazyLock<Regex> = LazyLock::new(|| pattern(r"^eyJ[\w-]+\.[\w-]+\.[\w-]+$"));
 
+static HASH: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b([0-9A-F]{32}|[0-9A-F]{128})\b"));
+
+/// A header without the hash of what it is about: each server hashes in its own way.
+pub fn without_hash(text: &str) -> String {
+    HASH.replace_all(text, "<hash>").into_owned()
+}
+
 /// What one sequence has met so far.
 #[derive(Default)]
 pub struct Normalizer {

@@ -12,7 +12,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use crate::normalize::Normalizer;
+use crate::normalize::{self, Normalizer};
 use crate::sequence::{Answer, Recording, Sequence, Step};
 use crate::webhook::Webhook;
 
@@ -153,7 +153,18 @@ async fn ask(
             .iter()
             .map(|value| normalizer.text(&header(value)))
             .collect(),
-        body: normalizer.value(&raw),
+        told: step
+            .tells
+            .iter()
+            .filter_map(|name| {
+                let value = normalizer.text(&header(parts.headers.get(name)?));
+                Some((name.clone(), normalize::without_hash(&value)))
+            })
+            .collect(),
+        body: match step.tells.is_empty() {
+            true => normalizer.value(&raw),
+            false => Value::Null,
+        },
         asked: Vec::new(),
     };
     Ok((answer, raw))

@@ -45,6 +45,9 @@ pub struct Step {
     /// Asks again until this is the status, for what kube-apiserver does a moment later.
     #[serde(default)]
     pub until: Option<u16>,
+    /// Headers that are compared instead of the body.
+    #[serde(default)]
+    pub tells: Vec<String>,
     /// Variables to set from the answer, as JSON pointers.
     #[serde(default)]
     pub save: BTreeMap<String, String>,
@@ -60,6 +63,9 @@ pub struct Answer {
     /// `Warning` headers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// Headers, of steps that compare them instead of the body.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub told: BTreeMap<String, String>,
     /// The body: JSON, a list of the events of a watch, or text.
     pub body: Value,
     /// What the server asked webhooks meanwhile.

@@ -156,8 +156,11 @@ impl Admission for ResourceReferenceManager {
                 false => Ok(()),
             };
         }
+        if !matches!(attributes.subresource, "" | "binding") {
+            return Ok(());
+        }
         let is_going = attributes.object.as_deref().is_some_and(meta::is_deleting);
-        if !matches!(attributes.subresource, "" | "binding") || (is_going && !needs_to_the_end(attributes)) {
+        if is_going && !needs_to_the_end(attributes) {
             return Ok(());
         }
         if let Some(own) = typed::<Shoot>(attributes) {

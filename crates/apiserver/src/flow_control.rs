@@ -63,10 +63,7 @@ impl FlowControl {
             });
             levels.collect()
         });
-        let schemas = self
-            .schemas
-            .lock()
-            .current(cluster, (GROUP, SCHEMAS), |entries| ordered(entries));
+        let schemas = self.schemas.lock().current(cluster, (GROUP, SCHEMAS), ordered);
         schemas.iter().find_map(|schema| {
             let level = levels.get(&schema.level)?;
             schema.fits(request).then(|| Flow {
@@ -172,4 +169,95 @@ fn is_of_path(rule: &NonResourcePolicyRule, request: &Attributes<'_>) -> bool {
         own == "*" || own == path || is_below()
     };
     has(&rule.verbs, request.verb) && rule.non_resource_urls.iter().any(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn level(name: &str) -> Value {
+        json!({"apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "PriorityLevelConfiguration",
+            "metadata": {"name": name, "uid": format!("level-{name}")}, "spec": {"type": "Exempt"}})
+    }
+
+    fn schema(name: &str, precedence: i32, level: &str, subject: Value) -> Value {
+        json!({
+            "apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "FlowSchema", "metadata": {"name": name, "uid": name},
+            "spec": {
+                "matchingPrecedence": precedence, "priorityLevelConfiguration": {"name": level},
+                "rules": [{
+                    "subjects": [subject],
+                    "resourceRules": [
+                        {"verbs": ["get"], "apiGroups": ["*"], "resources": ["pods", "pods/status"], "namespaces": ["a"]},
+                        {"verbs": ["*"], "apiGroups": ["apps"], "resources": ["*"], "clusterScope": true},
+                    ],
+                    "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/version", "/apis/*"]}],
+                }],
+            },
+        })
+    }
+
+    fn found(cluster: &LogicalCluster, request: &Attributes<'_>) -> Option<(String, String)> {
+        let flow = cluster.flow_control().flow(cluster, request)?;
+        let mut headers = HeaderMap::new();
+        flow.tell(&mut headers);
+        let told = |name: &HeaderName| headers[name].to_str().unwrap().to_owned();
+        Some((told(&SCHEMA_UID), told(&LEVEL_UID)))
+    }
+
+    #[tokio::test]
+    async fn requests_are_of_the_first_schema_that_fits() {
+        let cluster = LogicalCluster::in_memory();
+        let account = json!({"kind": "ServiceAccount", "serviceAccount": {"namespace": "n", "name": "*"}});
+        let objects = vec![
+            level("there"),
+            schema("b", 10, "there", json!({"kind": "User", "user": {"name": "jane"}})),
+            schema("a", 20, "there", json!({"kind": "User", "user": {"name": "jane"}})),
+            schema("c", 5, "missing", json!({"kind": "User", "user": {"name": "*"}})),
+            schema("d", 30, "there", json!({"kind": "Group", "group": {"name": "readers"}})),
+            schema("e", 40, "there", account),
+        ];
+        cluster.copy_in(objects).await.unwrap();
+        let of = |user: &UserInfo, verb: &str, group: &str, resource: &str, namespace: &str| {
+            let request = Attributes::of_resource(user, verb, group, resource, namespace, "x");
+            found(&cluster, &request).map(|(schema, _)| schema)
+        };
+        let jane = UserInfo::new("jane", &["readers"]);
+        let joe = UserInfo::new("joe", &["readers"]);
+        let robot = UserInfo::service_account("n", "robot", "");
+        let other = UserInfo::service_account("nn", "robot", "");
+        assert_eq!(of(&jane, "get", "", "pods", "a").as_deref(), Some("b"));
+        assert_eq!(of(&joe, "get", "", "pods/status", "a").as_deref(), Some("d"));
+        assert_eq!(of(&robot, "get", "x", "pods", "a").as_deref(), Some("e"));
+        for (verb, group, resource, namespace) in [
+            ("list", "", "pods", "a"),
+            ("get", "", "pods/log", "a"),
+            ("get", "", "pods", "b"),
+            ("get", "", "pods", ""),
+            ("get", "apps", "deployments", "b"),
+        ] {
+            assert_eq!(of(&joe, verb, group, resource, namespace), None, "{verb} {resource}");
+        }
+        assert_eq!(of(&joe, "list", "apps", "deployments/scale", "").as_deref(), Some("d"));
+        assert_eq!(of(&other, "get", "", "pods", "a"), None);
+        let path = |path: &str| {
+            let request = Attributes {
+                path,
+                is_resource: false,
+                ..Attributes::of_resource(&joe, "get", "", "", "", "")
+            };
+            found(&cluster, &request).is_some()
+        };
+        assert!(path("/version") && path("/version/x") && path("/apis/apps"));
+        assert!(!path("/apis") && !path("/versions"));
+        // a level that comes to be counts from then on
+        cluster.copy_in(vec![level("missing")]).await.unwrap();
+        let request = Attributes::of_resource(&other, "get", "", "pods", "a", "x");
+        assert_eq!(
+            found(&cluster, &request),
+            Some(("c".to_owned(), "level-missing".to_owned()))
+        );
+    }
 }

@@ -149,11 +149,9 @@ impl AggregatedForm {
                 HeaderValue::from_static(content_type),
             )
         });
-        let kept = [
-            (VARY, HeaderValue::from_static("Accept")),
-            (CACHE_CONTROL, HeaderValue::from_static("public")),
-        ];
-        response.headers_mut().extend(kept);
+        let told = response.headers_mut();
+        told.insert(VARY, HeaderValue::from_static("Accept"));
+        told.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
         response
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
-use http::header::{HeaderMap, USER_AGENT};
+use http::header::{HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use serde_json::{Value, json};
@@ -35,6 +35,9 @@ use crate::{
     discovery, health, object, oidc, openapi, protobuf, reviews, scale, subresource, time_limit, watch, watch_end,
 };
 
+/// By what a request is found again in audit logs.
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
 /// Largest body that is read.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
 /// How long a write waits for copies of what admission reads; as upstream's plugins wait for their caches.
@@ -53,6 +56,8 @@ pub struct Caller {
     pub front_proxy: Option<Vec<u8>>,
     /// Whether the client showed a certificate that nobody answers for.
     pub refused_certificate: bool,
+    /// Whether it comes from outside the process: only there somebody looks at a request's id and flow.
+    pub outside: bool,
 }
 
 /// One request with all that was found out about it.
@@ -77,6 +82,7 @@ where
     let logged = Logged::of(&caller, &request);
     let wanted = Wanted::of(request.headers(), request.uri().query().unwrap_or_default());
     let without_body = request.method() == Method::HEAD;
+    let audit_id = caller.outside.then(|| audit_id(server, request.headers()));
     let mut flow = None;
     let mut response = match serve(server, caller, request, wanted.clone(), &mut flow).await {
         Ok(response) => response,
@@ -84,6 +90,9 @@ where
     };
     if let Some(flow) = flow {
         flow.tell(response.headers_mut());
+    }
+    if let Some(audit_id) = audit_id {
+        response.headers_mut().entry(AUDIT_ID).or_insert(audit_id);
     }
     let mut response = respond::compressed(response, &wanted);
     if without_body {
@@ -93,6 +102,13 @@ where
         logged.log(response.status());
     }
     response
+}
+
+/// By what a request from outside is found again: the caller's word for it, or one of our own.
+fn audit_id(server: &Server, headers: &HeaderMap) -> HeaderValue {
+    let told = headers.get(AUDIT_ID).filter(|told| !told.is_empty());
+    told.cloned()
+        .unwrap_or_else(|| HeaderValue::try_from(server.shared().chance.uid()).unwrap_or(HeaderValue::from_static("")))
 }
 
 /// What the log of requests tells; gathered only when somebody reads it (`--log gardener_apiserver::handle=debug`).
@@ -152,8 +168,7 @@ where
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let target = request::target(&path);
     time_limit::check(&parts.method, &target, &query)?;
-    // those inside this process do not look at it
-    let tells_flow = caller.user.is_none() && !time_limit::is_lasting(&target);
+    let tells_flow = caller.outside && !time_limit::is_lasting(&target);
     let user = match caller.user {
         Some(user) => user,
         None => {

@@ -363,6 +363,7 @@ async fn connection(stream: TcpStream, peer: SocketAddr, server: Server, entranc
         certificate: shown.user,
         front_proxy: shown.front_proxy,
         refused_certificate: shown.refused,
+        outside: true,
     };
     let (leaving, stop) = (CancellationToken::new(), closing.stop.clone());
     let leave = leaving.clone();

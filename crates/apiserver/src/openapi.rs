@@ -75,13 +75,6 @@ fn content_type(offered: &Offered, encoding: Encoding) -> HeaderValue {
     HeaderValue::from_static(found.map_or(JSON, |(media_type, _)| media_type))
 }
 
-/// The answer to who wants none of the encodings.
-fn unacceptable() -> Response<Body> {
-    let mut response = respond::empty(StatusCode::NOT_ACCEPTABLE);
-    response.headers_mut().insert(VARY, BY_ACCEPT);
-    response
-}
-
 impl Documents {
     /// Documents whose `components.schemas` are published for the resources of their path.
     pub fn new(recorded: impl IntoIterator<Item = (String, &'static str)>) -> Self {
@@ -168,7 +161,9 @@ fn group_version(
         return Ok(respond::empty(StatusCode::NOT_FOUND));
     };
     let Some(encoding) = accept::preferred(headers, &V3) else {
-        return Ok(unacceptable());
+        let mut response = respond::empty(StatusCode::NOT_ACCEPTABLE);
+        response.headers_mut().insert(VARY, BY_ACCEPT);
+        return Ok(response);
     };
     let hash = hash(cluster, path);
     let content_type = content_type(&V3, *encoding);
@@ -214,7 +209,7 @@ fn document(cluster: &LogicalCluster, path: &str) -> Option<Bytes> {
 /// Everything that is served, by other servers, too, as one document of version 2.
 fn swagger(cluster: &LogicalCluster, headers: &HeaderMap) -> Result<Response<Body>, ApiError> {
     let Some(encoding) = accept::preferred(headers, &V2) else {
-        return Ok(unacceptable());
+        return Ok(varied(respond::empty(StatusCode::NOT_ACCEPTABLE)));
     };
     let paths = served_paths(cluster);
     let told: Vec<_> = cluster
@@ -245,11 +240,18 @@ fn swagger(cluster: &LogicalCluster, headers: &HeaderMap) -> Result<Response<Bod
             bytes
         }
     };
-    let mut response = tagged(headers, &hash, || {
+    Ok(varied(tagged(headers, &hash, || {
         respond::with_type(StatusCode::OK, respond::full(bytes), content_type(&V2, *encoding))
-    });
-    response.headers_mut().insert(VARY, BY_ACCEPT);
-    Ok(response)
+    })))
+}
+
+/// An answer to `/openapi/v2`, which has another form for those who can read compressed ones.
+fn varied(mut response: Response<Body>) -> Response<Body> {
+    response
+        .headers_mut()
+        .insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    response.headers_mut().append(VARY, BY_ACCEPT);
+    response
 }
 
 /// An answer with its hash as `ETag`: 304 for who has it already.

@@ -1,6 +1,6 @@
 //! Tells how two answers differ, in words that lead to the place.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::sequence::{Answer, Recording, Sequence};
 
@@ -57,6 +57,7 @@ fn answer(recorded: &Answer, ours: &Answer, found: &mut Vec<String>) {
             recorded.warnings.clone().into(),
             ours.warnings.clone().into(),
         ),
+        ("headers", json!(recorded.told), json!(ours.told)),
     ];
     for (what, recorded, ours) in pairs {
         if recorded != ours {
@@ -106,7 +107,7 @@ fn value(path: &str, recorded: &Value, ours: &Value, found: &mut Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use std::collections::BTreeMap;
 
     use super::*;
 
@@ -116,6 +117,7 @@ mod tests {
             status,
             content_type: "application/json".into(),
             warnings: Vec::new(),
+            told: BTreeMap::new(),
             body,
             asked: Vec::new(),
         };

@@ -1,12 +1,14 @@
 //! Our API server answers every sequence as kube-apiserver did when it was recorded, but for steps that say why not.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt;
+use gardener_apiserver::handle::Caller;
 use gardener_apiserver::user::MASTERS;
 use gardener_apiserver::webhooks::{Answer, Endpoint, Transport};
 use gardener_apiserver::{LogicalCluster, UserInfo, object};
@@ -15,6 +17,9 @@ use gardener_conformance::webhook::Webhook;
 use gardener_conformance::{compare, player, sequence};
 use gardener_store::{Change, Expect, Key, Topic};
 use gardener_testkit::cluster::MemoryClusters;
+use http::Request;
+use kube::Client;
+use kube::client::Body;
 use serde_json::{Value, json};
 
 /// How many sequences run at a time.
@@ -54,7 +59,21 @@ async fn our_answers_are_kube_apiservers() -> anyhow::Result<()> {
         uid: "admin".to_owned(),
         ..UserInfo::new("admin", &[MASTERS])
     };
-    let client = clusters.server.client("conformance", administrator);
+    // from outside, as who asks the reference server
+    let server = clusters.server.clone();
+    let client = Client::new(
+        tower::service_fn(move |request: Request<Body>| {
+            let (server, user) = (server.clone(), Some(administrator.clone()));
+            let caller = Caller {
+                cluster: "conformance".to_owned(),
+                user,
+                outside: true,
+                ..Caller::default()
+            };
+            async move { Ok::<_, Infallible>(server.serve(caller, request, None).await) }
+        }),
+        "default",
+    );
     let range = json!({"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.96.0.0/12"]}});
     let refused = refusal(&client, "/apis/networking.k8s.io/v1/servicecidrs", range).await?;
     anyhow::ensure!(refused.is_empty(), "the reference server's range: {refused}");

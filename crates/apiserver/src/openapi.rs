@@ -20,6 +20,7 @@ use crate::definition::{Definition, Version};
 use crate::discovery;
 use crate::request::Query;
 use crate::respond::{self, Body};
+use crate::reviews::{self, Review};
 
 /// Recorded documents by path (`api/v1`, `apis/apps/v1`), and what was built from them.
 #[derive(Default)]
@@ -301,6 +302,10 @@ fn served_paths(cluster: &LogicalCluster) -> Vec<String> {
                 .collect::<Vec<_>>()
         })
         .collect();
+    let documents = &cluster.config().openapi.recorded;
+    let reviews = reviews::of(cluster).iter();
+    let reviews = reviews.map(|(group, version, _)| group_path(group, version));
+    paths.extend(reviews.filter(|path| documents.contains_key(path)));
     paths.sort();
     paths.dedup();
     paths
@@ -371,10 +376,29 @@ struct VersionName {
 }
 
 fn resources(cluster: &LogicalCluster, path: &str) -> Vec<Resource> {
-    at_path(cluster, path)
+    let stored = at_path(cluster, path);
+    let stored = stored
         .iter()
-        .filter_map(|(definition, version)| Some(resource(definition, definition.version(&version.name)?)))
-        .collect()
+        .filter_map(|(definition, version)| Some(resource(definition, definition.version(&version.name)?)));
+    let reviews = reviews::of(cluster).iter();
+    let reviews = reviews.filter(|(group, version, _)| group_path(group, version) == path);
+    let reviews = reviews.map(|(group, version, review)| review_resource(group, version, review));
+    stored.chain(reviews).collect()
+}
+
+/// What is only created, and answered at once. Its types are Kubernetes' own.
+fn review_resource(group: &str, version: &str, review: &Review) -> Resource {
+    let package = group.split('.').next().unwrap_or_default();
+    Resource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: review.kind.to_owned(),
+        plural: review.plural.to_owned(),
+        namespaced: review.namespaced,
+        verbs: vec!["create".to_owned()],
+        component: format!("io.k8s.api.{package}.{version}.{}", review.kind),
+        ..Resource::default()
+    }
 }
 
 fn resource(definition: &Definition, version: &Version) -> Resource {

@@ -54,7 +54,15 @@ async fn auth_50_members_may_do_what_their_roles_say() {
         .unwrap();
     tokio::time::sleep(Duration::from_secs(10)).await;
     // verb, group, resource, namespace, name: who may
-    let cases: &[(&str, &str, &str, &str, &str, &[&str])] = &[
+    type Case = (
+        &'static str,
+        &'static str,
+        &'static str,
+        &'static str,
+        &'static str,
+        &'static [&'static str],
+    );
+    let cases: &[Case] = &[
         ("create", CORE, "shoots", OWN, "", &["admin"]),
         ("delete", CORE, "shoots", OWN, "x", &["admin"]),
         ("list", CORE, "shoots", OWN, "", &["admin", "viewer"]),

@@ -360,8 +360,8 @@ fn as_resource(schema: &mut Value, metadata: &str) {
     properties.insert("metadata".to_owned(), json!({"allOf": [reference]}));
 }
 
-/// What a CRD says to the server only is not published in this form: int-or-string has no single type, embedded
-/// resources have metadata.
+/// What a CRD says to the server only is not published in this form: an int-or-string is one of two types, embedded
+/// resources have a kind and metadata.
 fn publish(schema: &mut Value) {
     let Some(node) = schema.as_object_mut() else { return };
     for name in ["properties"] {
@@ -376,9 +376,38 @@ fn publish(schema: &mut Value) {
     }
     if node.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
         node.remove("type");
+        either(node);
     }
     if node.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true)) {
+        let required = node.entry("required").or_insert_with(|| json!([]));
+        for name in ["kind", "apiVersion"] {
+            if let Some(required) = required.as_array_mut()
+                && !required.iter().any(|own| own == name)
+            {
+                required.push(name.into());
+            }
+        }
         as_resource(schema, meta::OBJECT_META);
+    }
+}
+
+/// Says of an int-or-string in the language of schemas what its extension says, unless the schema does so.
+fn either(node: &mut Map<String, Value>) {
+    let types = json!([{"type": "integer"}, {"type": "string"}]);
+    let mut all = node.get("allOf").and_then(Value::as_array).into_iter().flatten();
+    let is_said =
+        node.get("anyOf") == Some(&types) || all.next().is_some_and(|first| first.get("anyOf") == Some(&types));
+    match node.get("anyOf") {
+        _ if is_said => {}
+        None => {
+            node.insert("anyOf".to_owned(), types);
+        }
+        Some(_) => {
+            let all = node.entry("allOf").or_insert_with(|| json!([]));
+            if let Some(all) = all.as_array_mut() {
+                all.insert(0, json!({"anyOf": types}));
+            }
+        }
     }
 }
 
@@ -476,6 +505,35 @@ mod tests {
             paths[format!("{base}/namespaces/{{namespace}}/workers")]["post"]["x-kubernetes-action"],
             "post"
         );
+    }
+
+    #[test]
+    fn what_extensions_say_is_said_in_schemas_too() {
+        let types = json!([{"type": "integer"}, {"type": "string"}]);
+        let other = json!([{"pattern": "x"}]);
+        let cases = [
+            (json!({"type": "string"}), json!({"anyOf": types})),
+            (json!({"anyOf": types}), json!({"anyOf": types})),
+            (
+                json!({"anyOf": other}),
+                json!({"anyOf": other, "allOf": [{"anyOf": types}]}),
+            ),
+            (
+                json!({"anyOf": other, "allOf": [{"anyOf": types}]}),
+                json!({"anyOf": other, "allOf": [{"anyOf": types}]}),
+            ),
+        ];
+        for (mut schema, mut expected) in cases {
+            for schema in [&mut schema, &mut expected] {
+                schema["x-kubernetes-int-or-string"] = true.into();
+            }
+            publish(&mut schema);
+            assert_eq!(schema, expected);
+        }
+        let mut embedded =
+            json!({"type": "object", "required": ["spec", "kind"], "x-kubernetes-embedded-resource": true});
+        publish(&mut embedded);
+        assert_eq!(embedded["required"], json!(["spec", "kind", "apiVersion"]));
     }
 
     #[test]

@@ -177,7 +177,7 @@ fn alternatives(members: &mut Map<String, Value>) {
     }
 }
 
-/// A member that may be null may as well be missing.
+/// A member that may be null may as well be missing; so may those of an embedded resource that has no members here.
 fn not_required(members: &mut Map<String, Value>) {
     let nullable = |form: Option<&Value>| form.and_then(|form| form.get("nullable")) == Some(&Value::Bool(true));
     if nullable(members.get("additionalProperties")) {
@@ -186,9 +186,13 @@ fn not_required(members: &mut Map<String, Value>) {
     let Some(Value::Array(mut required)) = members.remove("required") else {
         return;
     };
+    let is_set = |name: &str| members.get(name) == Some(&Value::Bool(true));
+    let hidden = is_set("x-kubernetes-embedded-resource") && is_set("x-kubernetes-preserve-unknown-fields");
     required.retain(|name| {
         let property = |name: &str| members.get("properties").and_then(|properties| properties.get(name));
-        name.as_str().is_some_and(|name| !nullable(property(name)))
+        let is_hidden = |name: &str| hidden && matches!(name, "kind" | "apiVersion");
+        name.as_str()
+            .is_some_and(|name| !nullable(property(name)) && !is_hidden(name))
     });
     if !required.is_empty() {
         members.insert("required".to_owned(), Value::Array(required));
@@ -226,6 +230,11 @@ mod tests {
             (
                 json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
                 json!({"x-kubernetes-preserve-unknown-fields": true}),
+            ),
+            (
+                json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "x-kubernetes-embedded-resource": true,
+                    "required": ["a", "kind", "apiVersion"], "properties": {"kind": {"type": "string"}}}),
+                json!({"x-kubernetes-preserve-unknown-fields": true, "x-kubernetes-embedded-resource": true, "required": ["a"]}),
             ),
             (
                 json!({"type": "array", "x-kubernetes-preserve-unknown-fields": true, "items": {"type": "string"}}),

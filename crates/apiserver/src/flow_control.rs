@@ -16,11 +16,11 @@ use crate::cluster::LogicalCluster;
 use crate::flow_schemas::{GROUP, LEVELS, SCHEMAS};
 use crate::followed::Followed;
 use crate::object;
+use crate::rbac::has;
 use crate::user::UserInfo;
 
 const SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 const LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
-const SERVICE_ACCOUNTS: &str = "system:serviceaccount:";
 /// Where no precedence is told.
 const DEFAULT_PRECEDENCE: i32 = 1000;
 
@@ -114,12 +114,11 @@ impl Schema {
 }
 
 fn is_by(subject: &Subject, user: &UserInfo) -> bool {
-    let name = user.name.as_str();
     let by_user = || {
         subject
             .user
             .as_ref()
-            .is_some_and(|own| matches!(own.name.as_str(), "*") || own.name == name)
+            .is_some_and(|own| own.name == "*" || own.name == user.name)
     };
     let by_group = || {
         let group = subject.group.as_ref();
@@ -129,10 +128,7 @@ fn is_by(subject: &Subject, user: &UserInfo) -> bool {
         let Some(own) = &subject.service_account else {
             return false;
         };
-        let account = name
-            .strip_prefix(SERVICE_ACCOUNTS)
-            .and_then(|name| name.split_once(':'));
-        account
+        user.account()
             .is_some_and(|(namespace, account)| namespace == own.namespace && (own.name == "*" || own.name == account))
     };
     match subject.kind.as_str() {
@@ -143,16 +139,12 @@ fn is_by(subject: &Subject, user: &UserInfo) -> bool {
     }
 }
 
-/// Whether a list has a value, or stands for all.
-fn has(list: &[String], value: &str) -> bool {
-    matches!(list, [all] if all == "*") || list.iter().any(|own| own == value)
-}
-
 fn is_of_resource(rule: &ResourcePolicyRule, request: &Attributes<'_>) -> bool {
-    let resource = || match request.subresource {
-        "" => has(&rule.resources, request.resource),
-        subresource => has(&rule.resources, &format!("{}/{subresource}", request.resource)),
+    let own = |resource: &str| match resource.split_once('/') {
+        Some((resource, subresource)) => (resource, subresource) == (request.resource, request.subresource),
+        None => resource == "*" || (resource == request.resource && request.subresource.is_empty()),
     };
+    let resource = || rule.resources.iter().any(|resource| own(resource));
     let place = || match request.namespace {
         "" => rule.cluster_scope == Some(true),
         namespace => has(rule.namespaces.as_deref().unwrap_or_default(), namespace),

@@ -13,7 +13,7 @@ use crate::authz::{self, Attributes, Authorizer, Decision};
 use crate::cluster::LogicalCluster;
 use crate::kubernetes::domain_prefixed;
 use crate::question::Question;
-use crate::user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, UserInfo};
+use crate::user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, UserInfo, account_of};
 use crate::{meta, request};
 
 /// The group of resources that stand for what is impersonated.
@@ -81,12 +81,12 @@ impl Mode {
     /// Whether users like `wanted` are impersonated in this way.
     fn is_for(self, wanted: &UserInfo, requestor: &UserInfo) -> bool {
         let has_only_name = wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
-        let (node, account) = (node_of(&wanted.name), account_of(&wanted.name));
+        let (node, account) = (node_of(&wanted.name), valid_account_of(&wanted.name));
         match self {
             Self::AssociatedNode => {
                 let own = requestor.extra.get(NODE_NAME).map(Vec::as_slice);
                 let is_own = node.is_some_and(|node| own.is_some_and(|own| *own == [node]));
-                has_only_name && is_own && account_of(&requestor.name).is_some()
+                has_only_name && is_own && valid_account_of(&requestor.name).is_some()
             }
             Self::ArbitraryNode => has_only_name && node.is_some(),
             Self::ServiceAccount => has_only_name && account.is_some(),
@@ -120,9 +120,9 @@ fn node_of(user: &str) -> Option<&str> {
     meta::dns1123_subdomain(node).is_empty().then_some(node)
 }
 
-/// Namespace and name of the service account whose user has this name.
-fn account_of(user: &str) -> Option<(&str, &str)> {
-    let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
+/// Namespace and name of the service account whose user has this name, if there can be one.
+fn valid_account_of(user: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = account_of(user)?;
     let is_valid = meta::dns1123_label(namespace).is_empty() && meta::dns1123_subdomain(name).is_empty();
     is_valid.then_some((namespace, name))
 }
@@ -246,7 +246,7 @@ impl Asker<'_> {
             (of_name.resource, of_name.name) = ("nodes", if is_any { "*" } else { node });
             user.groups = vec![NODES.to_owned()];
         }
-        if let Some((namespace, name)) = account_of(&wanted.name) {
+        if let Some((namespace, name)) = valid_account_of(&wanted.name) {
             of_name.resource = "serviceaccounts";
             (of_name.namespace, of_name.name) = (namespace, name);
             if wanted.groups.is_empty() {

@@ -176,10 +176,7 @@ fn subject_is(subject: &Subject, user: &UserInfo, binding_namespace: &str) -> bo
                 .as_deref()
                 .filter(|namespace| !namespace.is_empty())
                 .unwrap_or(binding_namespace);
-            user.name
-                .strip_prefix("system:serviceaccount:")
-                .and_then(|rest| rest.split_once(':'))
-                == Some((namespace, subject.name.as_str()))
+            user.account() == Some((namespace, subject.name.as_str()))
         }
         _ => false,
     }
@@ -202,7 +199,8 @@ pub fn role_rules(cluster: &LogicalCluster, resource: &str, namespace: &str, nam
     Some(role.as_ref().as_ref()?.rules.clone().unwrap_or_default())
 }
 
-fn has(list: &[String], value: &str) -> bool {
+/// Whether a list has a value, or stands for all.
+pub(crate) fn has(list: &[String], value: &str) -> bool {
     list.iter().any(|own| own == "*" || own == value)
 }
 

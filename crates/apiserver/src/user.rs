@@ -75,6 +75,11 @@ impl UserInfo {
         user
     }
 
+    /// Namespace and name of the service account that the user is, if it is one.
+    pub fn account(&self) -> Option<(&str, &str)> {
+        account_of(&self.name)
+    }
+
     /// Whether the user is in a group.
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|own| own == group)
@@ -84,4 +89,9 @@ impl UserInfo {
     pub fn is_master(&self) -> bool {
         self.is_in(MASTERS)
     }
+}
+
+/// Namespace and name of the service account whose user has this name.
+pub fn account_of(user: &str) -> Option<(&str, &str)> {
+    user.strip_prefix("system:serviceaccount:")?.split_once(':')
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use crate::meta;
+use crate::{meta, structural};
 
 /// What a path needs to know of a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -363,6 +363,8 @@ fn as_resource(schema: &mut Value, metadata: &str) {
 /// What a CRD says to the server only is not published in this form: an int-or-string is one of two types, embedded
 /// resources have a kind and metadata.
 fn publish(schema: &mut Value) {
+    let is_either = schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true));
+    let says_so = is_either && (structural::is_int_or_string(schema) || structural::first_is_int_or_string(schema));
     let Some(node) = schema.as_object_mut() else { return };
     for name in ["properties"] {
         if let Some(children) = node.get_mut(name).and_then(Value::as_object_mut) {
@@ -374,9 +376,11 @@ fn publish(schema: &mut Value) {
             publish(child);
         }
     }
-    if node.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
+    if is_either {
         node.remove("type");
-        either(node);
+        if !says_so {
+            either(node);
+        }
     }
     if node.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true)) {
         let required = node.entry("required").or_insert_with(|| json!([]));
@@ -391,23 +395,16 @@ fn publish(schema: &mut Value) {
     }
 }
 
-/// Says of an int-or-string in the language of schemas what its extension says, unless the schema does so.
+/// Says of an int-or-string in the language of schemas what its extension says.
 fn either(node: &mut Map<String, Value>) {
-    let types = json!([{"type": "integer"}, {"type": "string"}]);
-    let mut all = node.get("allOf").and_then(Value::as_array).into_iter().flatten();
-    let is_said =
-        node.get("anyOf") == Some(&types) || all.next().is_some_and(|first| first.get("anyOf") == Some(&types));
-    match node.get("anyOf") {
-        _ if is_said => {}
-        None => {
-            node.insert("anyOf".to_owned(), types);
-        }
-        Some(_) => {
-            let all = node.entry("allOf").or_insert_with(|| json!([]));
-            if let Some(all) = all.as_array_mut() {
-                all.insert(0, json!({"anyOf": types}));
-            }
-        }
+    let types = structural::int_or_string();
+    if !node.contains_key("anyOf") {
+        node.insert("anyOf".to_owned(), types);
+        return;
+    }
+    let all = node.entry("allOf").or_insert_with(|| json!([]));
+    if let Some(all) = all.as_array_mut() {
+        all.insert(0, json!({"anyOf": types}));
     }
 }
 

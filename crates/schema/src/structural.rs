@@ -163,11 +163,18 @@ fn metadata(schema: &Value, level: Level, embedded: bool, path: &Path, errors: &
     }
 }
 
-fn is_int_or_string(schema: &Value) -> bool {
-    schema.get("anyOf") == Some(&json!([{"type": "integer"}, {"type": "string"}]))
+/// The two types of an int-or-string, as alternatives.
+pub(crate) fn int_or_string() -> Value {
+    json!([{"type": "integer"}, {"type": "string"}])
 }
 
-fn first_is_int_or_string(schema: &Value) -> bool {
+/// Whether the alternatives of a schema are those of an int-or-string.
+pub(crate) fn is_int_or_string(schema: &Value) -> bool {
+    schema.get("anyOf") == Some(&int_or_string())
+}
+
+/// Whether the first of what a schema demands at once are the alternatives of an int-or-string.
+pub(crate) fn first_is_int_or_string(schema: &Value) -> bool {
     branches(schema, "allOf").next().is_some_and(is_int_or_string)
 }
 

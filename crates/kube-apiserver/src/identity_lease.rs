@@ -7,10 +7,12 @@ use std::time::Duration;
 use data_encoding::BASE32_NOPAD;
 use gardener_apimachinery::clock::Clock;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams};
 use kube::{Api, Client};
 use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
+
+use crate::write::write;
 
 /// How long a server is believed to live after it was last seen; as upstream.
 const SECONDS: i32 = 3600;
@@ -92,17 +94,15 @@ impl IdentityLease {
         if *ends {
             return Ok(());
         }
-        let (name, parameters) = (name(&self.host), PostParams::default());
+        let name = name(&self.host);
         let mut attempt = 1;
         loop {
-            let written = match self.leases.get_opt(&name).await? {
-                Some(found) => self.leases.replace(&name, &parameters, &self.renewed(found)).await,
-                None => self.leases.create(&parameters, &self.renewed(Lease::default())).await,
-            };
-            match written {
+            let found = self.leases.get_opt(&name).await?;
+            let exists = found.is_some();
+            match write(&self.leases, &name, exists, &self.renewed(found.unwrap_or_default())).await {
                 // a server of the same machine was faster
                 Err(kube::Error::Api(status)) if status.code == 409 && attempt < ATTEMPTS => attempt += 1,
-                written => return written.map(drop),
+                written => return written,
             }
         }
     }
@@ -174,6 +174,7 @@ mod tests {
     use super::*;
 
     use gardener_testkit::seed::{Seed, pass};
+    use kube::api::PostParams;
     use serde_json::json;
 
     #[test]

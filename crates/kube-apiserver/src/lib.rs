@@ -19,6 +19,7 @@ pub mod storage;
 mod system_map;
 mod token_tracking;
 mod upkeep;
+mod write;
 
 pub use flags::{FlagError, Flags};
 pub use run::{RunError, run};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::PostParams;
 use kube::{Api, Client};
+
+use crate::write::write;
 
 /// Writes what `wanted` makes of what a map says, if that is something else. No map says as much as an empty one.
 ///
@@ -23,23 +23,9 @@ pub(crate) async fn revise(
     if before == wanted {
         return Ok(());
     }
-    let (parameters, data) = (PostParams::default(), Some(wanted));
-    match found {
-        Some(map) => {
-            let map = ConfigMap { data, ..map };
-            maps.replace(name, &parameters, &map).await.map(drop)
-        }
-        None => {
-            let metadata = ObjectMeta {
-                name: Some(name.to_owned()),
-                ..ObjectMeta::default()
-            };
-            let map = ConfigMap {
-                metadata,
-                data,
-                ..ConfigMap::default()
-            };
-            maps.create(&parameters, &map).await.map(drop)
-        }
-    }
+    let exists = found.is_some();
+    let mut map = found.unwrap_or_default();
+    map.metadata.name = Some(name.to_owned());
+    map.data = Some(wanted);
+    write(&maps, name, exists, &map).await
 }

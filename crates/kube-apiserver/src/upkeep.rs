@@ -15,7 +15,6 @@ use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{EndpointAddress, EndpointPort, EndpointSubset, Endpoints};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort as SlicePort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::PostParams;
 use kube::{Api, Client};
 use serde_json::json;
 
@@ -23,6 +22,7 @@ use crate::CLUSTER;
 use crate::announced;
 use crate::flags::{CallerFlags, Flags};
 use crate::token_tracking;
+use crate::write::write;
 
 /// How often all is looked at again; as upstream.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -175,7 +175,7 @@ impl Upkeep {
         let label = ("endpointslice.kubernetes.io/skip-mirror".to_owned(), "true".to_owned());
         endpoints.metadata.name = Some(NAME.to_owned());
         endpoints.metadata.labels.get_or_insert_default().extend([label]);
-        write(&api, found.is_some(), &endpoints).await
+        write(&api, NAME, found.is_some(), &endpoints).await
     }
 
     async fn reconcile_slice(&self, alive: &BTreeSet<String>) -> Result<(), kube::Error> {
@@ -210,17 +210,6 @@ impl Upkeep {
                 ..SlicePort::default()
             }]),
         };
-        write(&api, found.is_some(), &slice).await
-    }
-}
-
-async fn write<K>(api: &Api<K>, exists: bool, object: &K) -> Result<(), kube::Error>
-where
-    K: Clone + std::fmt::Debug + serde::Serialize + serde::de::DeserializeOwned,
-{
-    let parameters = PostParams::default();
-    match exists {
-        true => api.replace(NAME, &parameters, object).await.map(drop),
-        false => api.create(&parameters, object).await.map(drop),
+        write(&api, NAME, found.is_some(), &slice).await
     }
 }

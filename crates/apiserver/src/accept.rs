@@ -263,7 +263,7 @@ impl Clause<'_> {
 }
 
 /// What an `Accept` header prefers of some media types (`application/json`); the first of them, if it names none or all.
-pub(crate) fn preferred<'o, T>(headers: &HeaderMap, offered: &'o [(&str, T)]) -> Option<&'o T> {
+pub(crate) fn preferred<T: Copy>(headers: &HeaderMap, offered: &[(&str, T)]) -> Option<T> {
     let text = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
     let text = text.filter(|text| !text.is_empty()).unwrap_or("*/*");
     let fits = |clause: &Clause<'_>, media_type: &str| {
@@ -273,7 +273,7 @@ pub(crate) fn preferred<'o, T>(headers: &HeaderMap, offered: &'o [(&str, T)]) ->
     };
     clauses(text).iter().find_map(|clause| {
         let found = offered.iter().find(|(media_type, _)| fits(clause, media_type));
-        found.map(|(_, own)| own)
+        found.map(|(_, own)| *own)
     })
 }
 

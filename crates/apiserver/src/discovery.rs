@@ -17,8 +17,7 @@ use crate::connect;
 use crate::definition::{Definition, Version};
 use crate::health;
 use crate::oidc;
-use crate::openapi;
-use crate::respond::{self, Body};
+use crate::respond::{self, Body, tags};
 use crate::reviews;
 use crate::user::{AUTHENTICATED, UserInfo};
 
@@ -140,9 +139,9 @@ impl AggregatedForm {
             "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
         };
         let mut bytes = serde_json::to_vec(&list).unwrap_or_default();
-        let hash = openapi::digest(&bytes);
+        let hash = tags::digest(&bytes);
         bytes.push(respond::JSON_END);
-        let mut response = openapi::tagged(headers, &hash, || {
+        let mut response = tags::tagged(headers, &hash, || {
             respond::with_type(
                 StatusCode::OK,
                 respond::full(bytes),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::pointer::Pointed;
 use gardener_schema::openapi::{self, Resource, Subresource};
-use http::header::{CACHE_CONTROL, ETAG, EXPIRES, HeaderMap, HeaderValue, IF_NONE_MATCH, LOCATION, VARY};
+use http::header::{CACHE_CONTROL, EXPIRES, HeaderMap, HeaderValue, LOCATION, VARY};
 use http::{Response, StatusCode};
 use k8s_openapi::jiff::ToSpan;
 use k8s_openapi::jiff::tz::TimeZone;
@@ -19,7 +19,7 @@ use crate::cluster::LogicalCluster;
 use crate::definition::{Definition, Version};
 use crate::discovery;
 use crate::request::Query;
-use crate::respond::{self, Body};
+use crate::respond::{self, Body, tags};
 use crate::reviews::{self, Review};
 
 /// Recorded documents by path (`api/v1`, `apis/apps/v1`), and what was built from them.
@@ -167,12 +167,13 @@ fn group_version(
         return Ok(response);
     };
     let hash = hash(cluster, path);
-    let content_type = content_type(&V3, *encoding);
+    let content_type = content_type(&V3, encoding);
     let asked = asked.filter(|asked| !asked.is_empty());
     let mut response = if asked.is_some_and(|asked| asked != hash) {
         let mut response = respond::with_type(StatusCode::MOVED_PERMANENTLY, respond::full(Bytes::new()), content_type);
         let there = HeaderValue::try_from(address(path, &hash)).map_err(ApiError::internal)?;
         response.headers_mut().insert(LOCATION, there);
+        tags::tag(&mut response, &hash);
         response
     } else {
         let bytes = match encoding {
@@ -182,7 +183,7 @@ fn group_version(
                 Bytes::from(openapi::protobuf::v3::encode(&document))
             }
         };
-        let mut response = tagged(headers, &hash, || {
+        let mut response = tags::tagged(headers, &hash, || {
             respond::with_type(StatusCode::OK, respond::full(bytes), content_type)
         });
         if asked.is_some() {
@@ -196,7 +197,6 @@ fn group_version(
         }
         response
     };
-    tag(&mut response, &hash);
     response.headers_mut().insert(VARY, BY_ACCEPT);
     Ok(response)
 }
@@ -222,9 +222,9 @@ fn swagger(cluster: &LogicalCluster, headers: &HeaderMap) -> Result<Response<Bod
         .collect();
     let own = paths.iter().map(|path| hash(cluster, path));
     let hashes: String = own.chain(told.iter().filter_map(|told| told.openapi.clone())).collect();
-    let hash = digest(&hashes);
+    let hash = tags::digest(&hashes);
     let cache = &cluster.config().openapi.swagger;
-    let known = cache.lock().get(encoding).filter(|(of, _)| *of == hash).cloned();
+    let known = cache.lock().get(&encoding).filter(|(of, _)| *of == hash).cloned();
     let bytes = match known {
         Some((_, bytes)) => bytes,
         None => {
@@ -237,12 +237,12 @@ fn swagger(cluster: &LogicalCluster, headers: &HeaderMap) -> Result<Response<Bod
                 Encoding::Json => serde_json::to_vec(&whole).map_err(ApiError::internal)?,
                 Encoding::Protobuf => openapi::protobuf::v2::encode(&whole),
             });
-            cache.lock().insert(*encoding, (hash.clone(), bytes.clone()));
+            cache.lock().insert(encoding, (hash.clone(), bytes.clone()));
             bytes
         }
     };
-    Ok(varied(tagged(headers, &hash, || {
-        respond::with_type(StatusCode::OK, respond::full(bytes), content_type(&V2, *encoding))
+    Ok(varied(tags::tagged(headers, &hash, || {
+        respond::with_type(StatusCode::OK, respond::full(bytes), content_type(&V2, encoding))
     })))
 }
 
@@ -253,32 +253,6 @@ fn varied(mut response: Response<Body>) -> Response<Body> {
         .insert(VARY, HeaderValue::from_static("Accept-Encoding"));
     response.headers_mut().append(VARY, BY_ACCEPT);
     response
-}
-
-/// An answer with its hash as `ETag`: 304 for who has it already.
-pub(crate) fn tagged(headers: &HeaderMap, hash: &str, answer: impl FnOnce() -> Response<Body>) -> Response<Body> {
-    let quoted = format!("\"{hash}\"");
-    let known = headers
-        .get(IF_NONE_MATCH)
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|tags| {
-            tags.split(',')
-                .map(|known| known.trim().trim_start_matches("W/"))
-                .any(|known| known == quoted || known == "*")
-        });
-    let mut response = if known {
-        respond::empty(StatusCode::NOT_MODIFIED)
-    } else {
-        answer()
-    };
-    tag(&mut response, hash);
-    response
-}
-
-fn tag(response: &mut Response<Body>, hash: &str) {
-    if let Ok(tag) = HeaderValue::try_from(format!("\"{hash}\"")) {
-        response.headers_mut().insert(ETAG, tag);
-    }
 }
 
 fn group_path(group: &str, version: &str) -> String {
@@ -337,17 +311,7 @@ fn computed_hash(cluster: &LogicalCluster, path: &str) -> String {
             text.push_str(&crd.at("/metadata/generation").map(Value::to_string).unwrap_or_default());
         }
     }
-    digest(&text)
-}
-
-/// A hash as addresses and `ETag`s tell it.
-pub(crate) fn digest(bytes: impl AsRef<[u8]>) -> String {
-    ring::digest::digest(&ring::digest::SHA256, bytes.as_ref())
-        .as_ref()
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02X}"))
-        .collect()
+    tags::digest(&text)
 }
 
 fn at_path(cluster: &LogicalCluster, path: &str) -> Vec<(std::sync::Arc<Definition>, VersionName)> {

@@ -17,6 +17,7 @@ use crate::accept::{Accept, Encoding, Offer, Wanted};
 use crate::{meta, protobuf};
 
 mod gzip;
+pub(crate) mod tags;
 mod warnings;
 mod yaml;
 

@@ -27,8 +27,8 @@ use crate::reviews::{self, Review};
 pub struct Documents {
     recorded: BTreeMap<String, &'static str>,
     built: Mutex<BTreeMap<String, Bytes>>,
-    /// Hashes of recorded documents: those do not change while the program runs.
-    hashes: Mutex<BTreeMap<String, String>>,
+    /// The newest hash of a document by its path, and what the document was made of.
+    hashes: Mutex<BTreeMap<String, (String, String)>>,
     /// The newest answer to `/openapi/v2` by encoding, and the hash of what it was built from.
     swagger: Mutex<BTreeMap<Encoding, (String, Bytes)>>,
 }
@@ -285,33 +285,35 @@ fn served_paths(cluster: &LogicalCluster) -> Vec<String> {
     paths
 }
 
-/// Changes when the document of a path may have changed.
+/// The hash of the document of a path: of all that is in it, as who asks by it may keep the document whatever program comes to serve it.
 fn hash(cluster: &LogicalCluster, path: &str) -> String {
     let documents = &cluster.config().openapi;
-    if !documents.recorded.contains_key(path) {
-        return computed_hash(cluster, path);
+    let of = made_of(cluster, path);
+    if let Some((known, hash)) = documents.hashes.lock().get(path)
+        && *known == of
+    {
+        return hash.clone();
     }
-    if let Some(known) = documents.hashes.lock().get(path) {
-        return known.clone();
-    }
-    let hash = computed_hash(cluster, path);
-    documents.hashes.lock().insert(path.to_owned(), hash.clone());
+    let hash = document(cluster, path).map(tags::digest).unwrap_or_default();
+    documents.hashes.lock().insert(path.to_owned(), (of, hash.clone()));
     hash
 }
 
-fn computed_hash(cluster: &LogicalCluster, path: &str) -> String {
-    let mut text = String::from(env!("CARGO_PKG_VERSION"));
+/// What the document of a path follows from besides the program: it is the same as long as this is.
+fn made_of(cluster: &LogicalCluster, path: &str) -> String {
+    let mut text = String::new();
+    if cluster.config().openapi.recorded.contains_key(path) {
+        return text;
+    }
     for (definition, version) in at_path(cluster, path) {
         text.push_str(&definition.plural);
         text.push_str(&version.kind);
     }
-    if !cluster.config().openapi.recorded.contains_key(path) {
-        for crd in custom_at(cluster, path) {
-            text.push_str(crate::meta::text(&crd, "/metadata/uid"));
-            text.push_str(&crd.at("/metadata/generation").map(Value::to_string).unwrap_or_default());
-        }
+    for crd in custom_at(cluster, path) {
+        text.push_str(crate::meta::text(&crd, "/metadata/uid"));
+        text.push_str(&crd.at("/metadata/generation").map(Value::to_string).unwrap_or_default());
     }
-    tags::digest(&text)
+    text
 }
 
 fn at_path(cluster: &LogicalCluster, path: &str) -> Vec<(std::sync::Arc<Definition>, VersionName)> {
@@ -445,4 +447,40 @@ fn custom_document(cluster: &LogicalCluster, path: &str) -> Option<Bytes> {
     serde_json::to_vec(&openapi::document(components, &resources(cluster, path)))
         .ok()
         .map(Bytes::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn hashes_are_of_all_that_is_in_a_document() {
+        let cluster = LogicalCluster::in_memory();
+        let crd = |generation: i64, kind: &str| {
+            json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": "things.example.com", "uid": "u", "generation": generation},
+                "spec": {
+                    "group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+                    "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": kind}}}],
+                },
+                "status": {
+                    "acceptedNames": {"plural": "things", "kind": "Thing"},
+                    "conditions": [{"type": "NamesAccepted", "status": "True"}],
+                },
+            })
+        };
+        let path = "apis/example.com/v1";
+        cluster.copy_in(vec![crd(1, "object")]).await.unwrap();
+        let paths = served_paths(&cluster);
+        assert!(paths.iter().any(|own| own == path) && paths.len() > 10, "{paths:?}");
+        for path in &paths {
+            let document = document(&cluster, path).unwrap();
+            assert_eq!(hash(&cluster, path), tags::digest(&document), "{path}");
+        }
+        let before = hash(&cluster, path);
+        cluster.copy_in(vec![crd(2, "string")]).await.unwrap();
+        assert_ne!(hash(&cluster, path), before);
+        assert_eq!(hash(&cluster, path), tags::digest(document(&cluster, path).unwrap()));
+    }
 }

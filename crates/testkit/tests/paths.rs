@@ -16,8 +16,12 @@ async fn what_the_root_lists_is_sorted_and_served() {
     let listed: Vec<String> = serde_json::from_value(listed["paths"].clone()).unwrap();
     assert!(listed.is_sorted(), "{listed:?}");
     for path in &listed {
-        if let Err(error) = get(path).await {
-            panic!("{path} is listed, and not served: {error}");
+        match (path.as_str(), get(path).await) {
+            // what documents lie under, and the one that kube-apiserver lists and does not serve
+            ("/openapi/v3/", Err(kube::Error::Api(status))) if status.code == 404 => {}
+            ("/openapi/v3/", other) => panic!("{path} leads to {other:?}, not to 404"),
+            (_, Err(error)) => panic!("{path} is listed, and not served: {error}"),
+            (_, Ok(_)) => {}
         }
     }
     for path in [

@@ -6,6 +6,7 @@
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
+use gardener_schema::openapi::Access;
 use serde_json::Value;
 
 use crate::definition::{Context, Lister};
@@ -68,6 +69,36 @@ impl Connect {
             Connection::Container | Connection::Ports => &["create", "get"],
             Connection::Pod | Connection::Service | Connection::Node => &["create", "delete", "get", "patch", "update"],
         }
+    }
+
+    /// How it is reached: with the options of its kind, and beneath it where a server behind it has paths.
+    pub(crate) fn access(&self) -> Access {
+        let (options, beneath): (&[_], _) = match (self.to, self.name) {
+            (Connection::Container, "exec") => (
+                &[
+                    ("command", "string"),
+                    ("container", "string"),
+                    ("stderr", "boolean"),
+                    ("stdin", "boolean"),
+                    ("stdout", "boolean"),
+                    ("tty", "boolean"),
+                ],
+                false,
+            ),
+            (Connection::Container, _) => (
+                &[
+                    ("container", "string"),
+                    ("stderr", "boolean"),
+                    ("stdin", "boolean"),
+                    ("stdout", "boolean"),
+                    ("tty", "boolean"),
+                ],
+                false,
+            ),
+            (Connection::Ports, _) => (&[("ports", "integer")], false),
+            (Connection::Pod | Connection::Service | Connection::Node, _) => (&[("path", "string")], true),
+        };
+        Access::Connection { options, beneath }
     }
 
     /// Why a call is not connected.

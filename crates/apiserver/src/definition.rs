@@ -853,6 +853,11 @@ pub trait Subresource: Send + Sync + 'static {
         &["create"]
     }
 
+    /// The options (names and types) of what is read as text; none for what is read or posted as objects.
+    fn text_options(&self) -> Option<&'static [(&'static str, &'static str)]> {
+        None
+    }
+
     /// What is known of the body's kind, unless it is one of Kubernetes'.
     fn schema(&self) -> Option<Arc<Schema>> {
         None

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gardener_apimachinery::ApiError;
+use gardener_schema::openapi::Access;
 use http::header::{ACCEPT, CACHE_CONTROL, HeaderMap, HeaderValue, VARY};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -238,6 +239,8 @@ pub(crate) struct SubresourceInfo {
     pub(crate) version: String,
     pub(crate) kind: String,
     pub(crate) verbs: Vec<String>,
+    /// How it is reached.
+    pub(crate) access: Access,
 }
 
 pub(crate) fn subresources(definition: &Definition, version: &Version) -> Vec<SubresourceInfo> {
@@ -251,6 +254,7 @@ pub(crate) fn subresources(definition: &Definition, version: &Version) -> Vec<Su
             version: group_version.to_owned(),
             kind: kind.to_owned(),
             verbs: own(subresource.verbs()),
+            access: subresource.text_options().map_or(Access::Object, Access::Text),
         });
     }
     for connect in connect::of(&definition.group, &definition.plural) {
@@ -260,6 +264,7 @@ pub(crate) fn subresources(definition: &Definition, version: &Version) -> Vec<Su
             version: version.name.clone(),
             kind: connect.kind.to_owned(),
             verbs: own(connect.verbs()),
+            access: connect.access(),
         });
     }
     if version.scale.is_some() {
@@ -269,6 +274,7 @@ pub(crate) fn subresources(definition: &Definition, version: &Version) -> Vec<Su
             version: "v1".into(),
             kind: "Scale".into(),
             verbs: own(&["get", "patch", "update"]),
+            access: Access::Object,
         });
     }
     let of_views = definition.strategy.view_verbs();
@@ -281,6 +287,7 @@ pub(crate) fn subresources(definition: &Definition, version: &Version) -> Vec<Su
             version: version.name.clone(),
             kind: version.kind.clone(),
             verbs: own(verbs),
+            access: Access::Object,
         });
     }
     // of custom resources the status stands first
@@ -376,7 +383,7 @@ fn response_kind(is_understood: bool, (group, version): (&str, &str), kind: &str
 }
 
 /// Whether what binds a pod may be posted beside the pods, too.
-fn has_bindings(cluster: &LogicalCluster) -> bool {
+pub(crate) fn has_bindings(cluster: &LogicalCluster) -> bool {
     cluster.find("", "pods").is_some()
 }
 

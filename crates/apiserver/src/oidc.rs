@@ -10,9 +10,9 @@ use crate::authn::Settings;
 use crate::respond::{self, Body};
 
 /// Where the configuration is.
-const CONFIGURATION: &str = "/.well-known/openid-configuration";
+pub(crate) const CONFIGURATION: &str = "/.well-known/openid-configuration";
 /// Where the keys are.
-const KEYS: &str = "/openid/v1/jwks";
+pub(crate) const KEYS: &str = "/openid/v1/jwks";
 /// What is answered here.
 pub(crate) const PATHS: [&str; 2] = [CONFIGURATION, KEYS];
 /// How long others may keep what they read.

@@ -1,12 +1,14 @@
 //! `/openapi/v3` and `/openapi/v2`: the schemas of what is served, from recorded documents for built-in kinds and from definitions
 //! for custom ones.
 
+mod information;
+
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::pointer::Pointed;
-use gardener_schema::openapi::{self, Resource, Subresource};
+use gardener_schema::openapi::{self, About, Custom, Resource, Subresource};
 use http::header::{CACHE_CONTROL, EXPIRES, HeaderMap, HeaderValue, LOCATION, VARY};
 use http::{Response, StatusCode};
 use k8s_openapi::jiff::ToSpan;
@@ -20,17 +22,33 @@ use crate::definition::{Definition, Version};
 use crate::discovery;
 use crate::request::Query;
 use crate::respond::{self, Body, tags};
-use crate::reviews::{self, Review};
+use crate::reviews;
 
 /// Recorded documents by path (`api/v1`, `apis/apps/v1`), and what was built from them.
 #[derive(Default)]
 pub struct Documents {
-    recorded: BTreeMap<String, &'static str>,
-    built: Mutex<BTreeMap<String, Bytes>>,
+    recorded: BTreeMap<String, Recorded>,
+    /// By the version of the server that they tell of, and path.
+    built: Mutex<BTreeMap<(String, String), Bytes>>,
     /// The newest hash of a document by its path, and what the document was made of.
     hashes: Mutex<BTreeMap<String, (String, String)>>,
     /// The newest answer to `/openapi/v2` by encoding, and the hash of what it was built from.
     swagger: Mutex<BTreeMap<Encoding, (String, Bytes)>>,
+}
+
+#[derive(Clone, Copy)]
+struct Recorded {
+    text: &'static str,
+    publisher: Option<Publisher>,
+}
+
+/// Who serves kinds besides Kubernetes' own, as their documents tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Publisher {
+    /// Its name.
+    pub title: &'static str,
+    /// Its version.
+    pub version: &'static str,
 }
 
 /// The encodings of documents.
@@ -77,27 +95,80 @@ fn content_type(offered: &Offered, encoding: Encoding) -> HeaderValue {
 }
 
 impl Documents {
-    /// Documents whose `components.schemas` are published for the resources of their path.
+    /// Documents of Kubernetes' groups, whose `components.schemas` are published for the resources of their path.
     pub fn new(recorded: impl IntoIterator<Item = (String, &'static str)>) -> Self {
-        Self {
-            recorded: recorded.into_iter().collect(),
-            ..Self::default()
+        Self::default().with(None, recorded)
+    }
+
+    /// These and those of another publisher.
+    #[must_use]
+    pub fn published_by(
+        self,
+        publisher: Publisher,
+        recorded: impl IntoIterator<Item = (String, &'static str)>,
+    ) -> Self {
+        self.with(Some(publisher), recorded)
+    }
+
+    fn with(
+        mut self,
+        publisher: Option<Publisher>,
+        recorded: impl IntoIterator<Item = (String, &'static str)>,
+    ) -> Self {
+        let recorded = recorded.into_iter();
+        self.recorded
+            .extend(recorded.map(|(path, text)| (path, Recorded { text, publisher })));
+        self
+    }
+
+    /// What the document of a built-in path says of its server: that of the kinds beneath the path.
+    fn about(&self, cluster: &LogicalCluster, path: &str) -> About {
+        let beneath = format!("{path}/");
+        let found = self
+            .recorded
+            .iter()
+            .find(|(own, _)| *own == path || own.starts_with(&beneath))
+            .or_else(|| self.recorded.first_key_value());
+        match found.and_then(|(_, recorded)| recorded.publisher) {
+            Some(Publisher { title, version }) => About {
+                title: title.to_owned(),
+                version: version.to_owned(),
+                ..About::default()
+            },
+            None => {
+                let version = cluster.config().git_version.trim_start_matches('v').splitn(3, '.');
+                About {
+                    title: "Kubernetes".to_owned(),
+                    version: version.take(2).collect::<Vec<_>>().join("."),
+                    refuses: true,
+                    credentials: true,
+                }
+            }
         }
     }
 
     fn document(&self, cluster: &LogicalCluster, path: &str) -> Option<Bytes> {
         let recorded = self.recorded.get(path)?;
-        if let Some(built) = self.built.lock().get(path) {
+        let about = self.about(cluster, path);
+        let key = (about.version.clone(), path.to_owned());
+        if let Some(built) = self.built.lock().get(&key) {
             return Some(built.clone());
         }
-        let mut document: Value = serde_json::from_str(recorded).ok()?;
-        let components = match document.at_mut("/components/schemas").map(Value::take) {
-            Some(Value::Object(components)) => components,
-            _ => Map::new(),
-        };
-        let bytes = Bytes::from(serde_json::to_vec(&openapi::document(components, &resources(cluster, path))).ok()?);
-        self.built.lock().insert(path.to_owned(), bytes.clone());
+        let listed = format!("/{path}/");
+        let listed = Some((listed.as_str(), information::OF_RESOURCES));
+        let document = openapi::document(&about, components(recorded.text)?, &resources(cluster, path), listed);
+        let bytes = Bytes::from(serde_json::to_vec(&document).ok()?);
+        self.built.lock().insert(key, bytes.clone());
         Some(bytes)
+    }
+}
+
+/// The component schemas of a recorded document.
+fn components(recorded: &str) -> Option<Map<String, Value>> {
+    let mut document: Value = serde_json::from_str(recorded).ok()?;
+    match document.at_mut("/components/schemas").map(Value::take) {
+        Some(Value::Object(components)) => Some(components),
+        _ => Some(Map::new()),
     }
 }
 
@@ -112,7 +183,7 @@ pub(crate) fn answer(
     query: &Query,
 ) -> Result<Option<Response<Body>>, ApiError> {
     match path.strip_prefix("/openapi/v3") {
-        Some("") => Ok(Some(root(cluster))),
+        Some("") => Ok(Some(root(cluster, headers))),
         Some(rest) => rest
             .strip_prefix('/')
             .map(|path| group_version(cluster, path, headers, query.get("hash")))
@@ -123,7 +194,7 @@ pub(crate) fn answer(
 }
 
 /// Where the documents of version 3 are.
-fn root(cluster: &LogicalCluster) -> Response<Body> {
+fn root(cluster: &LogicalCluster, headers: &HeaderMap) -> Response<Body> {
     let mut paths = Map::new();
     for path in served_paths(cluster) {
         let url = address(&path, &hash(cluster, &path));
@@ -137,13 +208,19 @@ fn root(cluster: &LogicalCluster) -> Response<Body> {
             paths.insert(path, json!({"serverRelativeURL": url}));
         }
     }
-    // upstream does not say that it is JSON
-    let body = respond::full(json!({"paths": paths}).to_string());
-    respond::with_type(
-        StatusCode::OK,
-        body,
-        HeaderValue::from_static("text/plain; charset=utf-8"),
-    )
+    let index = json!({"paths": paths}).to_string();
+    if cluster.config().elsewhere.is_some() {
+        return tags::tagged(headers, &tags::digest(&index), || {
+            respond::with_type(
+                StatusCode::OK,
+                respond::full(index.clone()),
+                HeaderValue::from_static(JSON),
+            )
+        });
+    }
+    // an aggregator does not say that it is JSON, and has no hash of it
+    let text = HeaderValue::from_static("text/plain; charset=utf-8");
+    respond::with_type(StatusCode::OK, respond::full(index), text)
 }
 
 fn address(path: &str, hash: &str) -> String {
@@ -176,14 +253,14 @@ fn group_version(
         tags::tag(&mut response, &hash);
         response
     } else {
-        let bytes = match encoding {
-            Encoding::Json => bytes,
-            Encoding::Protobuf => {
-                let document = serde_json::from_slice(&bytes).map_err(ApiError::internal)?;
-                Bytes::from(openapi::protobuf::v3::encode(&document))
-            }
-        };
         let mut response = tags::tagged(headers, &hash, || {
+            let bytes = match encoding {
+                Encoding::Json => bytes,
+                Encoding::Protobuf => {
+                    let document = serde_json::from_slice(&bytes).unwrap_or_default();
+                    Bytes::from(openapi::protobuf::v3::encode(&document))
+                }
+            };
             respond::with_type(StatusCode::OK, respond::full(bytes), content_type)
         });
         if asked.is_some() {
@@ -204,7 +281,15 @@ fn group_version(
 /// The version 3 document of a path.
 fn document(cluster: &LogicalCluster, path: &str) -> Option<Bytes> {
     let built_in = cluster.config().openapi.document(cluster, path);
-    built_in.or_else(|| custom_document(cluster, path))
+    built_in
+        .or_else(|| information_document(cluster, path))
+        .or_else(|| custom_document(cluster, path))
+}
+
+fn information_document(cluster: &LogicalCluster, path: &str) -> Option<Bytes> {
+    let about = cluster.config().openapi.about(cluster, path);
+    let document = information::document(&about, path)?;
+    serde_json::to_vec(&document).ok().map(Bytes::from)
 }
 
 /// Everything that is served, by other servers, too, as one document of version 2.
@@ -280,6 +365,12 @@ fn served_paths(cluster: &LogicalCluster) -> Vec<String> {
     let reviews = reviews::of(cluster).iter();
     let reviews = reviews.map(|(group, version, _)| group_path(group, version));
     paths.extend(reviews.filter(|path| documents.contains_key(path)));
+    let built_in: Vec<String> = paths
+        .iter()
+        .filter(|path| documents.contains_key(*path))
+        .cloned()
+        .collect();
+    paths.extend(information::paths(cluster, &built_in));
     paths.sort();
     paths.dedup();
     paths
@@ -301,10 +392,11 @@ fn hash(cluster: &LogicalCluster, path: &str) -> String {
 
 /// What the document of a path follows from besides the program: it is the same as long as this is.
 fn made_of(cluster: &LogicalCluster, path: &str) -> String {
-    let mut text = String::new();
-    if cluster.config().openapi.recorded.contains_key(path) {
-        return text;
+    let documents = &cluster.config().openapi;
+    if documents.recorded.contains_key(path) || information::is_told(path) {
+        return documents.about(cluster, path).version;
     }
+    let mut text = String::new();
     for (definition, version) in at_path(cluster, path) {
         text.push_str(&definition.plural);
         text.push_str(&version.kind);
@@ -348,58 +440,50 @@ fn resources(cluster: &LogicalCluster, path: &str) -> Vec<Resource> {
         .filter_map(|(definition, version)| Some(resource(definition, definition.version(&version.name)?)));
     let reviews = reviews::of(cluster).iter();
     let reviews = reviews.filter(|(group, version, _)| group_path(group, version) == path);
-    let reviews = reviews.map(|(group, version, review)| review_resource(group, version, review));
-    stored.chain(reviews).collect()
+    let reviews =
+        reviews.map(|(group, version, review)| posted(group, version, review.kind, review.plural, review.namespaced));
+    let has_bindings = path == "api/v1" && discovery::has_bindings(cluster);
+    let bindings = has_bindings.then(|| posted("", "v1", "Binding", "bindings", true));
+    stored.chain(reviews).chain(bindings).collect()
 }
 
-/// What is only created, and answered at once. Its types are Kubernetes' own.
-fn review_resource(group: &str, version: &str, review: &Review) -> Resource {
-    let package = group.split('.').next().unwrap_or_default();
+/// What is only created, and answered at once.
+fn posted(group: &str, version: &str, kind: &str, plural: &str, namespaced: bool) -> Resource {
     Resource {
         group: group.to_owned(),
         version: version.to_owned(),
-        kind: review.kind.to_owned(),
-        plural: review.plural.to_owned(),
-        namespaced: review.namespaced,
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+        namespaced,
         verbs: vec!["create".to_owned()],
-        component: format!("io.k8s.api.{package}.{version}.{}", review.kind),
         ..Resource::default()
     }
 }
 
 fn resource(definition: &Definition, version: &Version) -> Resource {
-    let component = version
-        .schema
-        .as_ref()
-        .and_then(|schema| schema.definition_name())
-        .map_or_else(
-            || openapi::component_name(&definition.group, &version.name, &version.kind),
-            str::to_owned,
-        );
     Resource {
         group: definition.group.clone(),
         version: version.name.clone(),
         kind: version.kind.clone(),
+        list_kind: version.list_kind.clone(),
         plural: definition.plural.clone(),
         namespaced: definition.namespaced,
+        custom: !definition.is_go_type(),
+        // of namespaces documents say what was answered once
+        answers_deleted_object: definition.strategy.answers_deleted_object()
+            && (definition.group.as_str(), definition.plural.as_str()) != ("", "namespaces"),
         verbs: definition.verbs.iter().map(|verb| (*verb).to_owned()).collect(),
-        list_component: format!("{component}List"),
         subresources: discovery::subresources(definition, version)
             .into_iter()
             .map(|sub| Subresource {
-                component: if sub.kind == version.kind {
-                    component.clone()
-                } else {
-                    String::new()
-                },
                 name: sub.name,
                 group: sub.group,
                 version: sub.version,
                 kind: sub.kind,
                 verbs: sub.verbs,
+                access: sub.access,
             })
             .collect(),
-        component,
     }
 }
 
@@ -429,12 +513,10 @@ fn custom_document(cluster: &LogicalCluster, path: &str) -> Option<Bytes> {
         return None;
     }
     for crd in &crds {
-        let schema = crd
-            .at("/spec/versions")
-            .and_then(Value::as_array)?
+        let served = crate::meta::elements(crd, "/spec/versions");
+        let served = served
             .iter()
-            .find(|own| own.get("name").and_then(Value::as_str) == Some(version))
-            .and_then(|own| own.at("/schema/openAPIV3Schema"));
+            .find(|own| own.get("name").and_then(Value::as_str) == Some(version))?;
         let kind = crate::meta::text(crd, "/spec/names/kind");
         let list_kind = crate::meta::text(crd, "/spec/names/listKind");
         let list_kind = if list_kind.is_empty() {
@@ -442,11 +524,28 @@ fn custom_document(cluster: &LogicalCluster, path: &str) -> Option<Bytes> {
         } else {
             list_kind.to_owned()
         };
-        components.extend(openapi::crd_components(group, version, kind, &list_kind, schema));
+        let fields = crate::meta::elements(served, "/selectableFields").iter();
+        let fields: Vec<&str> = fields
+            .map(|field| crate::meta::text(field, "/jsonPath").trim_start_matches('.'))
+            .collect();
+        components.extend(openapi::crd_components(Custom {
+            group,
+            version,
+            kind,
+            list_kind: &list_kind,
+            schema: served.at("/schema/openAPIV3Schema"),
+            has_scale: served.at("/subresources/scale").is_some(),
+            selectable_fields: &fields,
+        }));
     }
-    serde_json::to_vec(&openapi::document(components, &resources(cluster, path)))
-        .ok()
-        .map(Bytes::from)
+    let about = About {
+        title: "Kubernetes CRD Swagger".to_owned(),
+        version: "v0.1.0".to_owned(),
+        refuses: true,
+        credentials: false,
+    };
+    let document = openapi::document(&about, components, &resources(cluster, path), None);
+    serde_json::to_vec(&document).ok().map(Bytes::from)
 }
 
 #[cfg(test)]
@@ -482,5 +581,38 @@ mod tests {
         cluster.copy_in(vec![crd(2, "string")]).await.unwrap();
         assert_ne!(hash(&cluster, path), before);
         assert_eq!(hash(&cluster, path), tags::digest(document(&cluster, path).unwrap()));
+    }
+
+    /// What was recorded of the operations of a document: by path and method their identifiers, actions and kinds.
+    fn operations(document: &Value) -> BTreeMap<(String, String), [Value; 3]> {
+        let paths = document["paths"].as_object().unwrap();
+        let each = |(path, item): (&String, &Value)| -> Vec<_> {
+            let methods = item
+                .as_object()
+                .unwrap()
+                .iter()
+                .filter(|(name, _)| *name != "parameters");
+            let of = ["operationId", "x-kubernetes-action", "x-kubernetes-group-version-kind"];
+            methods
+                .map(|(method, own)| ((path.clone(), method.clone()), of.map(|name| own[name].clone())))
+                .collect()
+        };
+        paths.iter().flat_map(each).collect()
+    }
+
+    #[tokio::test]
+    async fn documents_have_the_operations_that_were_recorded() {
+        let cluster = LogicalCluster::in_memory();
+        let recorded = crate::kubernetes::recorded_documents();
+        for (path, recorded) in recorded.chain(information::recorded()) {
+            let wanted = operations(&serde_json::from_str(recorded).unwrap());
+            let document: Value = serde_json::from_slice(&document(&cluster, &path).unwrap()).unwrap();
+            let found = operations(&document);
+            for (of, operation) in &wanted {
+                assert_eq!(found.get(of), Some(operation), "{path}: {of:?}");
+            }
+            let more: Vec<_> = found.keys().filter(|of| !wanted.contains_key(*of)).collect();
+            assert!(more.is_empty(), "{path}: {more:?}");
+        }
     }
 }

@@ -12,6 +12,7 @@ use gardener_apis::security::v1alpha1::{CredentialsBinding, WorkloadIdentity};
 use gardener_apis::seedmanagement::v1alpha1::{Gardenlet, ManagedSeed, ManagedSeedSet};
 use gardener_apiserver::definition::{Columns, Definition, Scale, Strategy, Subresource, Version};
 use gardener_apiserver::kubernetes::{known_verb, recorded_columns};
+use gardener_apiserver::openapi::Publisher;
 use gardener_schema::{Definitions, ParseError};
 use gardener_store::Topic;
 use serde::Deserialize;
@@ -273,6 +274,12 @@ pub fn definitions(options: &Options) -> Result<Vec<Arc<Definition>>, RecordedEr
     }
     Ok(all.into_values().map(Arc::new).collect())
 }
+
+/// What they say of whose they are.
+pub const PUBLISHER: Publisher = Publisher {
+    title: "Gardener",
+    version: gardener_apis::constants::VERSION,
+};
 
 /// The OpenAPI v3 documents of the garden's groups by path, for the machinery's `openapi::Documents`.
 pub fn openapi_documents() -> impl Iterator<Item = (String, &'static str)> {

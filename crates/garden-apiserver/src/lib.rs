@@ -20,7 +20,7 @@ mod rows;
 mod tests;
 mod workload_identity_tokens;
 
-pub use definitions::{Options, RecordedError, definitions, openapi_documents};
+pub use definitions::{Options, PUBLISHER, RecordedError, definitions, openapi_documents};
 pub use features::{Feature, Features};
 pub use kind::{GardenKind, TypedStrategy};
 pub use workload_identity_tokens::TokenIssuer;

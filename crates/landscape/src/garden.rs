@@ -14,7 +14,7 @@ use gardener_apiserver::webhooks::{MutatingAdmissionWebhook, ValidatingAdmission
 use gardener_apiserver::{ClusterConfig, LogicalCluster, ResourceSet, Server};
 use gardener_garden_apiserver::authorization::GardenletAuthorizer;
 use gardener_garden_apiserver::kubeconfig::EntryPoint;
-use gardener_garden_apiserver::{Features, admission, definitions, openapi_documents};
+use gardener_garden_apiserver::{Features, PUBLISHER, admission, definitions, openapi_documents};
 
 use crate::apply::Manifest;
 use crate::embedded::EmbeddedKubernetes;
@@ -94,7 +94,7 @@ pub fn config(
 ) -> Result<ClusterConfig, gardener_garden_apiserver::RecordedError> {
     let own = definitions(options)?;
     let resources = ResourceSet::new(kubernetes::for_garden(kubernetes.resources()).chain(own));
-    let documents = kubernetes::recorded_documents().chain(openapi_documents());
+    let documents = Documents::new(kubernetes::recorded_documents()).published_by(PUBLISHER, openapi_documents());
     let authorizer: Arc<dyn Authorizer> =
         Arc::new(Union(vec![Arc::new(GardenletAuthorizer::default()), Arc::new(Rbac)]));
     Ok(ClusterConfig {
@@ -104,7 +104,7 @@ pub fn config(
         authenticator: Arc::new(Authenticator::new(settings)),
         authorizer,
         git_version: format!("v{VERSION}"),
-        openapi: Arc::new(Documents::new(documents)),
+        openapi: Arc::new(documents),
         elsewhere: None,
     })
 }

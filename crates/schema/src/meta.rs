@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use gardener_apimachinery::pointer::Pointed;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{Definitions, Schema};
 
@@ -24,6 +24,13 @@ pub(crate) fn components() -> impl Iterator<Item = (&'static String, &'static Va
         .and_then(Value::as_object)
         .into_iter()
         .flatten()
+}
+
+/// The recorded component schemas of what else requests for custom resources carry (`Status`, `DeleteOptions`, `Patch`), and of `Scale`.
+pub(crate) fn of_requests() -> Map<String, Value> {
+    let document: Value = serde_json::from_str(include_str!("../recorded/custom-resources.json")).unwrap_or_default();
+    let components = document.at("/components/schemas").and_then(Value::as_object);
+    components.cloned().unwrap_or_default()
 }
 
 /// The schema of `metadata` of objects.

@@ -1,13 +1,14 @@
 //! Writes the OpenAPI v3 documents that an API server publishes at `/openapi/v3/<group>/<version>`; from them [`v2`] makes
 //! the one of `/openapi/v2`, which [`protobuf`] writes for kubectl.
 //!
-//! Output is JSON on demand: nothing is kept. Paths carry what kubectl looks for: the query parameter `fieldValidation`
-//! of writes, `x-kubernetes-action` and `x-kubernetes-group-version-kind`.
+//! Output is JSON on demand: nothing is kept. [`routes`] knows which requests there are, [`operations`] writes them down.
 
+mod operations;
 pub mod protobuf;
+mod routes;
 pub mod v2;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
@@ -28,10 +29,12 @@ pub struct Resource {
     pub namespaced: bool,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
     pub verbs: Vec<String>,
-    /// Name of the component schema of the kind; empty when none is published.
-    pub component: String,
-    /// Name of the component schema of the list kind; empty when none is published.
-    pub list_component: String,
+    /// The kind of lists of them.
+    pub list_kind: String,
+    /// Whether the kind was made by a CustomResourceDefinition.
+    pub custom: bool,
+    /// Whether a deletion answers with the object, not with a `Status`.
+    pub answers_deleted_object: bool,
     /// What hangs below objects: `status`, `scale`, `binding`.
     pub subresources: Vec<Subresource>,
 }
@@ -49,225 +52,93 @@ pub struct Subresource {
     pub kind: String,
     /// Its verbs.
     pub verbs: Vec<String>,
-    /// Name of its component schema; empty when none is published.
-    pub component: String,
+    /// How it is reached.
+    pub access: Access,
 }
 
-/// A complete document from component schemas and resources of one group and version.
-pub fn document(components: Map<String, Value>, resources: &[Resource]) -> Value {
-    json!({
-        "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": "unversioned"},
-        "paths": paths(resources),
-        "components": {"schemas": components},
-    })
+/// How a subresource is reached, and what for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// Objects of its kind are read and written.
+    #[default]
+    Object,
+    /// Text is read; the options (names and types) say which.
+    Text(&'static [(&'static str, &'static str)]),
+    /// What stands behind the object is connected to.
+    Connection {
+        /// The options (names and types).
+        options: &'static [(&'static str, &'static str)],
+        /// Whether paths beneath it lead there, too.
+        beneath: bool,
+    },
 }
 
-/// The `paths` of resources.
-pub fn paths(resources: &[Resource]) -> Value {
-    let mut paths = Map::new();
-    for resource in resources {
-        let base = if resource.group.is_empty() {
-            format!("/api/{}", resource.version)
-        } else {
-            format!("/apis/{}/{}", resource.group, resource.version)
-        };
-        let plural = &resource.plural;
-        let collection = if resource.namespaced {
-            let all = operations(resource, None, &[("get", "list")], false, false);
-            insert(&mut paths, format!("{base}/{plural}"), all);
-            format!("{base}/namespaces/{{namespace}}/{plural}")
-        } else {
-            format!("{base}/{plural}")
-        };
-        let of_collection = [("get", "list"), ("post", "create"), ("delete", "deletecollection")];
-        let found = operations(resource, None, &of_collection, resource.namespaced, false);
-        insert(&mut paths, collection.clone(), found);
-        let of_object = [
-            ("get", "get"),
-            ("put", "update"),
-            ("patch", "patch"),
-            ("delete", "delete"),
-        ];
-        let found = operations(resource, None, &of_object, resource.namespaced, true);
-        insert(&mut paths, format!("{collection}/{{name}}"), found);
-        for subresource in &resource.subresources {
-            let verbs = [
-                ("get", "get"),
-                ("post", "create"),
-                ("put", "update"),
-                ("patch", "patch"),
-                ("delete", "delete"),
-            ];
-            let found = operations(resource, Some(subresource), &verbs, resource.namespaced, true);
-            insert(&mut paths, format!("{collection}/{{name}}/{}", subresource.name), found);
+/// A request for something that is no resource: the lists of discovery, the version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Information {
+    /// The end of the operation's name, `APIVersions`.
+    pub subject: &'static str,
+    /// The name of the answer's component; none for answers of which only a media type is told.
+    pub component: Option<&'static str>,
+    /// The media types of answers.
+    pub produces: &'static [&'static str],
+}
+
+impl Information {
+    /// The lists of discovery, in all forms that objects have.
+    pub const fn discovery(subject: &'static str, component: &'static str) -> Self {
+        Self {
+            subject,
+            component: Some(component),
+            produces: &routes::OBJECTS,
         }
     }
-    Value::Object(paths)
 }
 
-fn insert(paths: &mut Map<String, Value>, path: String, operations: Option<Map<String, Value>>) {
-    if let Some(operations) = operations {
-        paths.insert(path, Value::Object(operations));
-    }
+/// What a document says of its server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// What is served.
+    pub title: String,
+    /// Its version.
+    pub version: String,
+    /// Whether operations say that they may be refused for want of credentials.
+    pub refuses: bool,
+    /// Whether the document says how credentials are sent.
+    pub credentials: bool,
 }
 
-/// The operations of one path; none when the resource has none of the verbs.
-fn operations(
-    resource: &Resource,
-    subresource: Option<&Subresource>,
-    methods: &[(&str, &str)],
-    namespaced: bool,
-    named: bool,
-) -> Option<Map<String, Value>> {
-    let verbs = subresource.map_or(&resource.verbs, |subresource| &subresource.verbs);
-    let mut found = Map::new();
-    for (method, verb) in methods
-        .iter()
-        .filter(|(_, verb)| verbs.iter().any(|known| known == verb))
-    {
-        found.insert(
-            (*method).to_owned(),
-            operation(resource, subresource, verb, namespaced, named),
-        );
-    }
-    if found.is_empty() {
-        return None;
-    }
-    let mut parameters = Vec::new();
-    if named {
-        parameters.push(path_parameter("name"));
-    }
-    if namespaced {
-        parameters.push(path_parameter("namespace"));
-    }
-    parameters.push(query("pretty", "string"));
-    found.insert("parameters".to_owned(), Value::Array(parameters));
-    Some(found)
-}
-
-fn operation(
-    resource: &Resource,
-    subresource: Option<&Subresource>,
-    verb: &str,
-    namespaced: bool,
-    named: bool,
+/// A complete document from component schemas and resources of one group and version. Which component a kind has is told by the
+/// components. `listed` says what discovery answers, and where.
+pub fn document(
+    about: &About,
+    components: Map<String, Value>,
+    resources: &[Resource],
+    listed: Option<(&str, Information)>,
 ) -> Value {
-    let (group, version, kind, component) = match subresource {
-        Some(sub) => (&sub.group, &sub.version, &sub.kind, &sub.component),
-        None => (&resource.group, &resource.version, &resource.kind, &resource.component),
-    };
-    let (action, prefix) = match verb {
-        "create" => ("post", "create"),
-        "update" => ("put", "replace"),
-        "get" => ("get", "read"),
-        other => (other, other),
-    };
-    let mut id = format!(
-        "{prefix}{}{}",
-        words(if resource.group.is_empty() {
-            "core"
-        } else {
-            &resource.group
-        }),
-        words(&resource.version)
-    );
-    if verb == "deletecollection" {
-        id = id.replacen("deletecollection", "delete", 1) + "Collection";
-    }
-    if namespaced {
-        id.push_str("Namespaced");
-    }
-    id.push_str(&resource.kind);
-    if let Some(sub) = subresource {
-        id.push_str(&words(&sub.name));
-    } else if !named && !namespaced && resource.namespaced {
-        id.push_str("ForAllNamespaces");
-    }
-    let mut parameters: Vec<Value> = Vec::new();
-    let mut names: Vec<(&str, &str)> = Vec::new();
-    match verb {
-        "create" | "update" | "patch" => {
-            names.extend([
-                ("dryRun", "string"),
-                ("fieldManager", "string"),
-                ("fieldValidation", "string"),
-            ]);
-            if verb == "patch" {
-                names.push(("force", "boolean"));
-            }
-        }
-        "delete" => names.extend([
-            ("dryRun", "string"),
-            ("gracePeriodSeconds", "integer"),
-            ("propagationPolicy", "string"),
-        ]),
-        "list" | "deletecollection" => names.extend([
-            ("allowWatchBookmarks", "boolean"),
-            ("continue", "string"),
-            ("fieldSelector", "string"),
-            ("labelSelector", "string"),
-            ("limit", "integer"),
-            ("resourceVersion", "string"),
-            ("resourceVersionMatch", "string"),
-            ("sendInitialEvents", "boolean"),
-            ("timeoutSeconds", "integer"),
-            ("watch", "boolean"),
-        ]),
-        _ => {}
-    }
-    parameters.extend(names.into_iter().map(|(name, kind)| query(name, kind)));
-    let answer = if verb == "list" {
-        &resource.list_component
-    } else {
-        component
-    };
-    let mut operation = json!({
-        "tags": [tag(&resource.group, &resource.version)],
-        "operationId": id,
-        "responses": {"200": response(answer)},
-        "x-kubernetes-action": action,
-        "x-kubernetes-group-version-kind": {"group": group, "version": version, "kind": kind},
+    let by_kind = operations::by_kind(&components);
+    let mut routes: Vec<_> = resources.iter().flat_map(routes::of).collect();
+    routes.extend(listed.map(|(path, information)| routes::information(path, information)));
+    let mut document = json!({
+        "openapi": "3.0.0",
+        "info": {"title": about.title, "version": about.version},
+        "paths": operations::paths(routes, &by_kind, about.refuses),
+        "components": {"schemas": components},
     });
-    if let Some(operation) = operation.as_object_mut() {
-        if !parameters.is_empty() {
-            operation.insert("parameters".to_owned(), Value::Array(parameters));
-        }
-        match verb {
-            "create" | "update" => {
-                let body = json!({"content": {"*/*": {"schema": reference(component)}}, "required": true});
-                operation.insert("requestBody".to_owned(), body);
-            }
-            "patch" => {
-                let body: BTreeMap<&str, Value> = [
-                    "application/apply-patch+yaml",
-                    "application/json-patch+json",
-                    "application/merge-patch+json",
-                ]
-                .into_iter()
-                .map(|media| (media, json!({"schema": {"type": "object"}})))
-                .collect();
-                operation.insert("requestBody".to_owned(), json!({"content": body, "required": true}));
-            }
-            _ => {}
-        }
+    if about.credentials {
+        document["components"]["securitySchemes"] =
+            json!({"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}});
     }
-    operation
+    document
 }
 
-fn path_parameter(name: &str) -> Value {
-    json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "uniqueItems": true}})
-}
-
-fn query(name: &str, kind: &str) -> Value {
-    json!({"name": name, "in": "query", "schema": {"type": kind, "uniqueItems": true}})
-}
-
-fn response(component: &str) -> Value {
-    if component.is_empty() {
-        return json!({"description": "OK"});
+/// Where the resources of a version are: `/apis/apps/v1`.
+fn base(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        format!("/api/{version}")
+    } else {
+        format!("/apis/{group}/{version}")
     }
-    json!({"description": "OK", "content": {"application/json": {"schema": reference(component)}}})
 }
 
 fn reference(component: &str) -> Value {
@@ -278,32 +149,6 @@ fn reference(component: &str) -> Value {
     }
 }
 
-/// `AppsGardenerCloud` of `apps.gardener.cloud`.
-fn words(text: &str) -> String {
-    text.split(|c: char| !c.is_ascii_alphanumeric())
-        .flat_map(|word| {
-            let mut letters = word.chars();
-            letters
-                .next()
-                .map(|c| c.to_ascii_uppercase())
-                .into_iter()
-                .chain(letters)
-        })
-        .collect()
-}
-
-fn tag(group: &str, version: &str) -> String {
-    let first: String = words(if group.is_empty() { "core" } else { group });
-    let mut letters = first.chars();
-    let first: String = letters
-        .next()
-        .map(|c| c.to_ascii_lowercase())
-        .into_iter()
-        .chain(letters)
-        .collect();
-    format!("{first}_{version}")
-}
-
 /// The name of a custom kind's component: `cloud.gardener.extensions.v1alpha1.Worker`.
 pub fn component_name(group: &str, version: &str, kind: &str) -> String {
     let mut reversed: Vec<&str> = group.split('.').collect();
@@ -311,37 +156,67 @@ pub fn component_name(group: &str, version: &str, kind: &str) -> String {
     format!("{}.{version}.{kind}", reversed.join("."))
 }
 
-/// The component schemas of a custom kind and its list, with the metadata schemas that they refer to. `schema` is the
-/// version's `openAPIV3Schema`; none stands for any object.
-pub fn crd_components(
-    group: &str,
-    version: &str,
-    kind: &str,
-    list_kind: &str,
-    schema: Option<&Value>,
-) -> Map<String, Value> {
+/// A version of a custom kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Custom<'a> {
+    /// The API group.
+    pub group: &'a str,
+    /// The version.
+    pub version: &'a str,
+    /// The kind.
+    pub kind: &'a str,
+    /// The kind of lists.
+    pub list_kind: &'a str,
+    /// The version's `openAPIV3Schema`; none stands for any object.
+    pub schema: Option<&'a Value>,
+    /// Whether objects have a scale.
+    pub has_scale: bool,
+    /// The paths of fields by which lists may be selected (`spec.color`).
+    pub selectable_fields: &'a [&'a str],
+}
+
+/// The component schemas of a custom kind and its list, with those that they and requests for them refer to.
+pub fn crd_components(custom: Custom<'_>) -> Map<String, Value> {
+    let (group, version) = (custom.group, custom.version);
     let gvk = |kind: &str| json!([{"group": group, "version": version, "kind": kind}]);
-    let mut object = schema
+    let mut object = custom
+        .schema
         .cloned()
         .unwrap_or_else(|| json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
     publish(&mut object);
     as_resource(&mut object, meta::OBJECT_META);
     if let Some(object) = object.as_object_mut() {
         object.entry("type").or_insert_with(|| "object".into());
-        object.insert("x-kubernetes-group-version-kind".to_owned(), gvk(kind));
+        object.insert("x-kubernetes-group-version-kind".to_owned(), gvk(custom.kind));
     }
-    let name = component_name(group, version, kind);
+    let name = component_name(group, version, custom.kind);
     let mut list = json!({
         "type": "object",
         "required": ["items"],
         "properties": {"items": {"type": "array", "items": reference(&name)}},
-        "x-kubernetes-group-version-kind": gvk(list_kind),
+        "x-kubernetes-group-version-kind": gvk(custom.list_kind),
     });
     as_resource(&mut list, meta::LIST_META);
+    if !custom.selectable_fields.is_empty() {
+        let paths = custom.selectable_fields.iter();
+        let fields: Value = paths.map(|path| json!({"fieldPath": path})).collect();
+        for schema in [&mut object, &mut list] {
+            schema["x-kubernetes-selectable-fields"] = fields.clone();
+        }
+    }
     let mut components: Map<String, Value> = meta::components()
         .map(|(name, schema)| (name.clone(), schema.clone()))
         .collect();
-    components.insert(component_name(group, version, list_kind), list);
+    let mut roots = vec![
+        routes::STATUS_COMPONENT,
+        routes::DELETE_OPTIONS_COMPONENT,
+        routes::PATCH_COMPONENT,
+    ];
+    if custom.has_scale {
+        roots.push("io.k8s.api.autoscaling.v1.Scale");
+    }
+    components.extend(reachable(&meta::of_requests(), &roots));
+    components.insert(component_name(group, version, custom.list_kind), list);
     components.insert(name, object);
     components
 }
@@ -447,61 +322,143 @@ mod tests {
     use super::*;
     use crate::{Definitions, Kind};
 
-    fn worker() -> Resource {
+    const GROUP: &str = "extensions.gardener.cloud";
+
+    fn worker(custom: bool) -> Resource {
+        let verbs = [
+            "get",
+            "list",
+            "watch",
+            "create",
+            "update",
+            "patch",
+            "delete",
+            "deletecollection",
+        ];
         Resource {
-            group: "extensions.gardener.cloud".into(),
+            group: GROUP.into(),
             version: "v1alpha1".into(),
             kind: "Worker".into(),
+            list_kind: "WorkerList".into(),
             plural: "workers".into(),
             namespaced: true,
-            verbs: ["get", "list", "create", "update", "patch", "delete", "deletecollection"]
-                .map(Into::into)
-                .to_vec(),
-            component: component_name("extensions.gardener.cloud", "v1alpha1", "Worker"),
-            list_component: component_name("extensions.gardener.cloud", "v1alpha1", "WorkerList"),
+            custom,
+            verbs: verbs.map(Into::into).to_vec(),
             subresources: vec![Subresource {
                 name: "status".into(),
-                group: "extensions.gardener.cloud".into(),
+                group: GROUP.into(),
                 version: "v1alpha1".into(),
                 kind: "Worker".into(),
                 verbs: ["get", "update", "patch"].map(Into::into).to_vec(),
-                component: component_name("extensions.gardener.cloud", "v1alpha1", "Worker"),
+                access: Access::Object,
             }],
+            ..Resource::default()
         }
     }
 
     #[test]
     fn paths_carry_what_kubectl_looks_for() {
-        let paths = paths(&[worker()]);
+        let worker = document(&About::default(), Map::new(), &[worker(true)], None);
+        let paths = &worker["paths"];
         let base = "/apis/extensions.gardener.cloud/v1alpha1";
         let object = &paths[format!("{base}/namespaces/{{namespace}}/workers/{{name}}")];
         let patch = &object["patch"];
         assert_eq!(patch["x-kubernetes-action"], "patch");
         assert_eq!(
             patch["x-kubernetes-group-version-kind"],
-            json!({"group": "extensions.gardener.cloud", "version": "v1alpha1", "kind": "Worker"})
+            json!({"group": GROUP, "version": "v1alpha1", "kind": "Worker"})
         );
-        let names: Vec<&str> = patch["parameters"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter_map(|p| p["name"].as_str())
-            .collect();
-        assert!(names.contains(&"fieldValidation") && names.contains(&"force"));
+        let names = |of: &Value| -> Vec<String> {
+            let parameters = of["parameters"].as_array().unwrap();
+            parameters
+                .iter()
+                .map(|own| own["name"].as_str().unwrap().to_owned())
+                .collect()
+        };
+        assert_eq!(names(patch), ["dryRun", "fieldManager", "fieldValidation", "force"]);
+        assert_eq!(names(object), ["name", "namespace", "pretty"]);
         assert_eq!(
             object["get"]["operationId"],
             "readExtensionsGardenerCloudV1alpha1NamespacedWorker"
         );
         assert!(paths[format!("{base}/workers")].get("post").is_none());
-        assert!(
-            paths[format!("{base}/namespaces/{{namespace}}/workers/{{name}}/status")]
-                .get("delete")
-                .is_none()
-        );
+        let status = &paths[format!("{base}/namespaces/{{namespace}}/workers/{{name}}/status")];
+        assert!(status.get("delete").is_none());
         assert_eq!(
             paths[format!("{base}/namespaces/{{namespace}}/workers")]["post"]["x-kubernetes-action"],
             "post"
         );
+    }
+
+    #[test]
+    fn what_is_read_as_text_says_so() {
+        let pods = Resource {
+            version: "v1".into(),
+            kind: "Pod".into(),
+            plural: "pods".into(),
+            namespaced: true,
+            subresources: vec![Subresource {
+                name: "log".into(),
+                version: "v1".into(),
+                kind: "Pod".into(),
+                verbs: vec!["get".into()],
+                access: Access::Text(&[("follow", "boolean")]),
+                ..Subresource::default()
+            }],
+            ..Resource::default()
+        };
+        let about = About {
+            refuses: true,
+            ..About::default()
+        };
+        let text = json!({"schema": {"type": "string"}});
+        let parameter = |name: &str, kind: &str| json!({"name": name, "in": "query", "schema": {"type": kind, "uniqueItems": true}});
+        let of_path = |name: &str| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "uniqueItems": true}});
+        assert_eq!(
+            document(&about, Map::new(), &[pods], None)["paths"],
+            // as kube-apiserver says it, but for the options that are left out here
+            json!({"/api/v1/namespaces/{namespace}/pods/{name}/log": {
+                "get": {
+                    "tags": ["core_v1"],
+                    "operationId": "readCoreV1NamespacedPodLog",
+                    "responses": {
+                        "200": {"description": "OK", "content": {
+                            "application/json": text,
+                            "application/vnd.kubernetes.protobuf": text,
+                            "application/yaml": text,
+                            "text/plain": text,
+                        }},
+                        "401": {"description": "Unauthorized"},
+                    },
+                    "x-kubernetes-action": "get",
+                    "x-kubernetes-group-version-kind": {"group": "", "version": "v1", "kind": "Pod"},
+                },
+                "parameters": [parameter("follow", "boolean"), of_path("name"), of_path("namespace"), parameter("pretty", "string")],
+            }})
+        );
+    }
+
+    #[test]
+    fn built_in_kinds_have_more_routes_than_custom_ones() {
+        let of = |custom| {
+            document(&About::default(), Map::new(), &[worker(custom)], None)["paths"]
+                .as_object()
+                .unwrap()
+                .clone()
+        };
+        let (built_in, custom) = (of(false), of(true));
+        let more: Vec<&String> = built_in.keys().filter(|path| !custom.contains_key(*path)).collect();
+        let watch = "/apis/extensions.gardener.cloud/v1alpha1/watch";
+        assert_eq!(
+            more,
+            [
+                &format!("{watch}/namespaces/{{namespace}}/workers"),
+                &format!("{watch}/namespaces/{{namespace}}/workers/{{name}}"),
+                &format!("{watch}/workers"),
+            ]
+        );
+        // the one operation of a path says nothing for itself
+        assert!(built_in[&format!("{watch}/workers")]["get"].get("parameters").is_none());
     }
 
     #[test]
@@ -538,14 +495,23 @@ mod tests {
         let schema = json!({"type": "object", "properties": {
             "metadata": {"type": "object"},
             "spec": {"type": "object", "properties": {"port": {"type": "string", "x-kubernetes-int-or-string": true}}}}});
-        let components = crd_components(
-            "extensions.gardener.cloud",
-            "v1alpha1",
-            "Worker",
-            "WorkerList",
-            Some(&schema),
-        );
-        let document = document(components, &[worker()]);
+        let components = crd_components(Custom {
+            group: GROUP,
+            version: "v1alpha1",
+            kind: "Worker",
+            list_kind: "WorkerList",
+            schema: Some(&schema),
+            has_scale: false,
+            selectable_fields: &["spec.port"],
+        });
+        let selectable = json!([{"fieldPath": "spec.port"}]);
+        for kind in ["Worker", "WorkerList"] {
+            let component = &components[&component_name(GROUP, "v1alpha1", kind)];
+            assert_eq!(component["x-kubernetes-selectable-fields"], selectable);
+        }
+        assert!(components.contains_key(routes::DELETE_OPTIONS_COMPONENT));
+        assert!(!components.contains_key("io.k8s.api.autoscaling.v1.Scale"));
+        let document = document(&About::default(), components, &[worker(true)], None);
         // What is published is read back as it was meant.
         let definitions = Definitions::from_openapi([&document]).unwrap();
         let worker = definitions

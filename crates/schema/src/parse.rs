@@ -611,7 +611,9 @@ mod tests {
                 schema.apply_defaults(&mut other);
                 schema.canonicalize(&mut other);
             }
-            let _ = crate::openapi::crd_components("a.b", "v1", "A", "AList", Some(&document));
+            let _ = crate::openapi::crd_components(crate::openapi::Custom {
+                group: "a.b", version: "v1", kind: "A", list_kind: "AList", schema: Some(&document), has_scale: true, selectable_fields: &["spec.a"],
+            });
         }
     }
 }

@@ -13,7 +13,7 @@ use gardener_apiserver::elsewhere::Elsewhere;
 use gardener_apiserver::kubernetes::{EtcdLayout, RecordedError};
 use gardener_apiserver::openapi::Documents;
 use gardener_apiserver::{ClusterConfig, ResourceSet, Server, Shared};
-use gardener_garden_apiserver::{definitions, openapi_documents};
+use gardener_garden_apiserver::{PUBLISHER, definitions, openapi_documents};
 use gardener_kube_apiserver::running::Running;
 use gardener_kube_apiserver::serving::{self, Serving, ServingError};
 use gardener_kube_apiserver::storage::{self, StorageError};
@@ -149,7 +149,7 @@ pub(super) fn config(
         authenticator,
         authorizer: authorizer(flags, clients.authorization.clone()),
         git_version: gardener_apis::constants::VERSION.to_owned(),
-        openapi: Arc::new(Documents::new(openapi_documents())),
+        openapi: Arc::new(Documents::default().published_by(PUBLISHER, openapi_documents())),
         elsewhere: Some(elsewhere),
     })
 }

@@ -13,10 +13,13 @@ const DEFINITIONS: &str = "#/definitions/";
 /// What a path item holds beside its parameters.
 const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "patch"];
 
-/// One document from those of all groups. A schema that several documents carry counts once.
+/// One document from those of all groups. A schema that several documents carry counts once; the first tells of the server.
 pub fn document(documents: impl IntoIterator<Item = Value>) -> Value {
+    let (mut info, mut credentials) = (None, Map::new());
     let (mut paths, mut definitions) = (Map::new(), Map::new());
     for mut document in documents {
+        info = info.or_else(|| document.get_mut("info").map(Value::take));
+        credentials.extend(object(document.at_mut("/components/securitySchemes")));
         for (path, item) in object(document.get_mut("paths")) {
             paths.insert(path, path_item(item));
         }
@@ -27,12 +30,20 @@ pub fn document(documents: impl IntoIterator<Item = Value>) -> Value {
             });
         }
     }
-    json!({
+    let mut whole = json!({
         "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": "unversioned"},
+        "info": info.unwrap_or_else(|| json!({"title": "Kubernetes", "version": "unversioned"})),
         "paths": paths,
         "definitions": definitions,
-    })
+    });
+    if let Some(whole) = whole.as_object_mut()
+        && !credentials.is_empty()
+    {
+        let each = credentials.keys().map(|name| json!({name: []})).collect();
+        whole.insert("security".to_owned(), each);
+        whole.insert("securityDefinitions".to_owned(), Value::Object(credentials));
+    }
+    whole
 }
 
 /// Takes the members of an object out of its place; none when there is no object.
@@ -61,6 +72,7 @@ fn operation(operation: &mut Value) {
         return;
     };
     parameters(members);
+    members.insert("schemes".to_owned(), json!(["https"]));
     let mut body = members.remove("requestBody").unwrap_or_default();
     let content = object(body.get_mut("content"));
     if let Some(mut form) = content.values().next().and_then(|media| media.get("schema")).cloned() {
@@ -278,6 +290,7 @@ mod tests {
                         "operationId": "createCoreV1Thing",
                         "consumes": ["*/*"],
                         "produces": ["application/json"],
+                        "schemes": ["https"],
                         "parameters": [{"in": "body", "name": "body", "required": true, "schema": {"$ref": "#/definitions/Thing"}}],
                         "responses": {"200": {"description": "OK", "schema": {"$ref": "#/definitions/Thing"}}},
                         "x-kubernetes-action": "post",

@@ -25,6 +25,20 @@ impl Subresource for Log {
         &["get"]
     }
 
+    fn text_options(&self) -> Option<&'static [(&'static str, &'static str)]> {
+        Some(&[
+            ("container", "string"),
+            ("follow", "boolean"),
+            ("insecureSkipTLSVerifyBackend", "boolean"),
+            ("limitBytes", "integer"),
+            ("previous", "boolean"),
+            ("sinceSeconds", "integer"),
+            ("stream", "string"),
+            ("tailLines", "integer"),
+            ("timestamps", "boolean"),
+        ])
+    }
+
     async fn call(&self, context: &Context<'_>, _: &str, pod: &Value, query: Value) -> Result<Effect, ApiError> {
         let own = meta::name(pod);
         let errors = check_options(&query)?;

@@ -13,8 +13,31 @@ pub fn encode(document: &Value) -> Vec<u8> {
             Message::default().messages(2, members(paths).map(|(name, item)| named(name, path_item(item))))
         })
         .optional(9, document.get("definitions"), schemas)
+        .messages(12, elements(document.get("security")).map(security_requirement))
+        .optional(13, document.get("securityDefinitions"), |definitions| {
+            Message::default().messages(
+                1,
+                members(definitions).map(|(name, definition)| named(name, security_definitions_item(definition))),
+            )
+        })
         .extensions(16, document)
         .0
+}
+
+fn security_requirement(requirement: &Value) -> Message {
+    let scopes = |scopes| Message::default().texts(1, Some(scopes));
+    Message::default().messages(1, members(requirement).map(|(name, own)| named(name, scopes(own))))
+}
+
+/// `SecurityDefinitionsItem` of an `ApiKeySecurity`.
+fn security_definitions_item(definition: &Value) -> Message {
+    let key = Message::default()
+        .text(1, definition.get("type"))
+        .text(2, definition.get("name"))
+        .text(3, definition.get("in"))
+        .text(4, definition.get("description"))
+        .extensions(5, definition);
+    Message::default().message(2, key)
 }
 
 fn info(info: &Value) -> Message {
@@ -203,6 +226,20 @@ mod tests {
             414a240a220a03323030121b0a190a024f4b12130a110a0f232f646566696e6974696f6e732f414a1c0a1a12182216080112047061746822\
             016e2a06737472696e679801014a5f0a5d0a014112589a010162b201080a066f626a656374ca01460a2d0a0162122870ac02b201070a0561\
             72726179ba01180a1649000000000000f83f5001b201080a066e756d6265720a150a01631210aa010d0a0bb201080a06737472696e67";
+        assert_eq!(hexadecimal(&document), expected);
+    }
+
+    #[test]
+    fn credentials_are_written_as_gnostic_writes_them() {
+        let document = json!({
+            "swagger": "2.0",
+            "info": {"title": "t", "version": "v"},
+            "paths": {},
+            "securityDefinitions": {"B": {"type": "apiKey", "name": "authorization", "in": "header"}},
+            "security": [{"B": []}],
+        });
+        let expected = "0a03322e3012060a0174120176420062070a050a014212006a280a260a01421221121f0a066170694b6579120d617574686f72697a\
+            6174696f6e1a06686561646572";
         assert_eq!(hexadecimal(&document), expected);
     }
 

@@ -98,6 +98,11 @@ pub fn dns_subdomain(text: &str) -> Vec<String> {
     subdomain(text, too_long)
 }
 
+/// As [`dns_subdomain`], in the words of kinds whose names are checked by what their Go types declare.
+pub fn long_name(text: &str) -> Vec<String> {
+    subdomain(text, too_many_bytes)
+}
+
 fn subdomain(text: &str, too_long: fn(usize) -> String) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > SUBDOMAIN_MAX {

@@ -21,7 +21,7 @@ use crate::cluster::LogicalCluster;
 use crate::followed::Followed;
 pub use availability::run;
 pub(crate) use backend::{Backend, Backends};
-pub(crate) use local::group_priority;
+pub(crate) use local::{LOCAL, group_priority};
 pub(crate) use proxy::{Forwarded, forward};
 
 /// What the API server shows to other servers: its certificate and key (PEM), by which they know that it speaks for its users.

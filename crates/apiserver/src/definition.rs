@@ -354,6 +354,17 @@ pub trait Lister: Send + Sync {
     }
 }
 
+/// What name an object is given that comes without one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nameless {
+    /// None: it is refused.
+    Refused,
+    /// As if the beginning of its name were empty.
+    Suffix,
+    /// That of a uid.
+    Uid,
+}
+
 /// What a kind adds to the verbs. Objects are JSON objects that are decoded, free of unknown fields and defaulted by schema.
 #[allow(unused_variables)]
 pub trait Strategy: Send + Sync + 'static {
@@ -398,6 +409,16 @@ pub trait Strategy: Send + Sync + 'static {
     /// The objects of other kinds that are there as long as this one is, as it is stored. They come, change and go with it.
     fn companions(&self, object: &Value) -> Vec<Companion> {
         Vec::new()
+    }
+
+    /// Finds what of a new object is told even before what is wrong with its metadata.
+    fn judged_before_metadata(&self, context: &Context<'_>, object: &Draft) -> ErrorList {
+        Vec::new()
+    }
+
+    /// Whether what is wrong with a new object's metadata is told only if nothing else is wrong.
+    fn judges_metadata_last(&self) -> bool {
+        false
     }
 
     /// Finds what is wrong with a new object.
@@ -590,8 +611,8 @@ pub trait Strategy: Send + Sync + 'static {
         self.selectable_fields(object)
     }
 
-    /// What is wrong with a name, if anything.
-    fn validate_name(&self, name: &str) -> Vec<String> {
+    /// What is wrong with a name that an object has, or would have, if anything.
+    fn validate_name(&self, object: &Value, name: &str) -> Vec<String> {
         crate::meta::dns1123_subdomain(name)
     }
 
@@ -610,9 +631,19 @@ pub trait Strategy: Send + Sync + 'static {
         &[]
     }
 
-    /// Whether an object that comes without a name, and without the beginning of one, is given a name.
-    fn names_nameless(&self) -> bool {
-        false
+    /// What is wrong with the beginning of a name, if anything.
+    fn validate_name_prefix(&self, object: &Value, prefix: &str) -> Vec<String> {
+        self.validate_name(object, &crate::meta::without_trailing_dash(prefix))
+    }
+
+    /// Whether the beginning of a name is not the whole name.
+    fn completes_name_prefix(&self) -> bool {
+        true
+    }
+
+    /// What name an object is given that comes without one, and without the beginning of one.
+    fn nameless(&self) -> Nameless {
+        Nameless::Refused
     }
 
     /// Whether a list or map without an element is a change of an object that does not tell it, though both are stored alike: upstream compares

@@ -17,18 +17,46 @@ use crate::respond::{self, Body};
 /// How long the store may take to answer a check.
 const STORE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// What is checked, under kube-apiserver's names: a check is here if its work is done here. What comes after the start (roles, namespaces, …) is
-/// there before a cluster is served.
-const CHECKS: [&str; 8] = [
+/// What is checked, under kube-apiserver's names and in its order. What it does after its start (roles, namespaces, informers, controllers) is done
+/// here before a cluster is served.
+const CHECKS: [&str; 34] = [
     "ping",
     "log",
+    "loopback-serving-certificate",
     "etcd",
+    "poststarthook/start-apiserver-admission-initializer",
+    "poststarthook/generic-apiserver-start-informers",
+    "poststarthook/priority-and-fairness-config-consumer",
+    "poststarthook/priority-and-fairness-filter",
+    "poststarthook/storage-object-count-tracker-hook",
+    "poststarthook/start-apiextensions-informers",
+    "poststarthook/start-apiextensions-controllers",
     "poststarthook/crd-informer-synced",
     "poststarthook/start-system-namespaces-controller",
+    "poststarthook/peer-endpoint-reconciler-controller",
+    "poststarthook/start-cluster-authentication-info-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-garbage-collector",
+    "poststarthook/storage-readiness",
+    "poststarthook/start-legacy-token-tracking-controller",
+    "poststarthook/start-service-ip-repair-controllers",
     "poststarthook/rbac/bootstrap-roles",
     "poststarthook/scheduling/bootstrap-system-priority-classes",
     "poststarthook/priority-and-fairness-config-producer",
+    "poststarthook/bootstrap-controller",
+    "poststarthook/start-kubernetes-service-cidr-controller",
+    "poststarthook/start-kube-aggregator-informers",
+    "poststarthook/apiservice-status-local-available-controller",
+    "poststarthook/apiservice-status-remote-available-controller",
+    "poststarthook/apiservice-registration-controller",
+    "poststarthook/apiservice-discovery-controller",
+    "poststarthook/kube-apiserver-autoregistration",
+    "autoregister-completion",
+    "poststarthook/apiservice-openapi-controller",
+    "poststarthook/apiservice-openapiv3-controller",
 ];
+/// Those of them that a server has that follows an aggregator.
+const OF_FOLLOWERS: [&str; 3] = ["ping", "log", "etcd"];
 
 /// The paths that tell health.
 const PATHS: [&str; 3] = ["healthz", "livez", "readyz"];
@@ -36,13 +64,18 @@ const PATHS: [&str; 3] = ["healthz", "livez", "readyz"];
 /// The checks of one of [`PATHS`].
 fn checks(cluster: &LogicalCluster, kind: &str) -> Vec<&'static str> {
     let follows = cluster.config().elsewhere.is_some();
-    let common = if follows { 3 } else { CHECKS.len() };
-    let mut checks: Vec<&str> = CHECKS.iter().take(common).copied().collect();
+    let mut checks = if follows {
+        OF_FOLLOWERS.to_vec()
+    } else {
+        CHECKS.to_vec()
+    };
     if kind == "readyz" {
-        checks.insert(3, "etcd-readiness");
-        if follows {
-            checks.push("informer-sync");
-        }
+        checks.retain(|check| *check != "loopback-serving-certificate");
+        let store = checks
+            .iter()
+            .position(|check| *check == "etcd")
+            .map_or(0, |place| place + 1);
+        checks.splice(store..store, ["etcd-readiness", "informer-sync"]);
         checks.push("shutdown");
     }
     checks

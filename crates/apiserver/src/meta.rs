@@ -9,6 +9,9 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::definition::Strategy;
+use crate::options;
+
 /// A text inside an object by JSON pointer; empty when absent.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.at(pointer).and_then(Value::as_str).unwrap_or_default()
@@ -142,15 +145,33 @@ pub use gardener_apimachinery::names::{
 
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
+/// Finds what is wrong with the metadata of an object of a kind.
+pub fn validate_of_kind(object: &Value, strategy: &dyn Strategy) -> ErrorList {
+    validate_with(
+        object,
+        |name| strategy.validate_name(object, name),
+        |prefix| strategy.validate_name_prefix(object, prefix),
+    )
+}
+
 /// Finds what is wrong with an object's metadata.
 pub fn validate(object: &Value, check_name: impl Fn(&str) -> Vec<String>) -> ErrorList {
+    let check_prefix = |prefix: &str| check_name(&without_trailing_dash(prefix));
+    validate_with(object, &check_name, check_prefix)
+}
+
+fn validate_with(
+    object: &Value,
+    check_name: impl Fn(&str) -> Vec<String>,
+    check_prefix: impl Fn(&str) -> Vec<String>,
+) -> ErrorList {
     let path = Path::new("metadata");
     let mut errors = Vec::new();
     let name = name(object);
     let generate_name = text(object, "/metadata/generateName");
     if !generate_name.is_empty() {
         let at = path.child("generateName");
-        let wrong = check_name(&without_trailing_dash(generate_name)).into_iter();
+        let wrong = check_prefix(generate_name).into_iter();
         errors.extend(wrong.map(|error| Error::invalid(&at, generate_name, error)));
     }
     if name.is_empty() {
@@ -176,7 +197,7 @@ pub fn validate(object: &Value, check_name: impl Fn(&str) -> Vec<String>) -> Err
 }
 
 /// A prefix of names may end in a dash: something follows.
-fn without_trailing_dash(prefix: &str) -> String {
+pub(crate) fn without_trailing_dash(prefix: &str) -> String {
     match prefix.strip_suffix('-') {
         Some(stem) if !stem.is_empty() => {
             let mut stem = stem.to_owned();
@@ -238,9 +259,7 @@ fn validate_managed_fields(object: &Value, path: &Path, errors: &mut ErrorList) 
                 "must be `FieldsV1`",
             ));
         }
-        if member("manager").len() > 128 {
-            errors.push(Error::too_long(&at.child("fieldManager"), 128));
-        }
+        errors.extend(options::wrong_manager(member("manager"), &at.child("manager")));
         if member("subresource").len() > 256 {
             errors.push(Error::too_long(&at.child("subresource"), 256));
         }

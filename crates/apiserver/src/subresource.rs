@@ -72,9 +72,10 @@ async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) 
     if posted && scope.definition.namespaced && call.cluster.namespace(&scope.namespace).is_none() {
         return Err(ApiError::not_found("", "namespaces", &scope.namespace));
     }
-    if scope.name.is_empty() {
-        return Err(ApiError::bad_request("Name parameter required."));
-    }
+    let entry = || match scope.name.as_str() {
+        "" => Err(ApiError::bad_request("Name parameter required.")),
+        _ => scope.entry(),
+    };
     for _ in 0..RETRIES {
         let mut warnings = noted.clone();
         let context = scope.context(call.cluster.clock().now(), options.dry_run);
@@ -85,7 +86,7 @@ async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) 
             }
             body
         };
-        let entry = match scope.entry() {
+        let entry = match entry() {
             Ok(entry) => entry,
             // plugins see it all the same
             Err(missing) if posted => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gardener_apimachinery::field::{ErrorList, go_quote};
 use gardener_apimachinery::{ApiError, names, quantity};
-use gardener_apiserver::definition::{Context, Draft, Strategy};
+use gardener_apiserver::definition::{Context, Draft, Nameless, Strategy};
 use gardener_apiserver::meta;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -217,8 +217,11 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
         K::LISTS_KEPT_EMPTY
     }
 
-    fn names_nameless(&self) -> bool {
-        K::NAMES_NAMELESS
+    fn nameless(&self) -> Nameless {
+        match K::NAMES_NAMELESS {
+            true => Nameless::Suffix,
+            false => Nameless::Refused,
+        }
     }
 
     fn prepare_for_create(&self, context: &Context<'_>, object: &mut Draft) -> Result<(), ApiError> {
@@ -368,7 +371,7 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
         )
     }
 
-    fn validate_name(&self, name: &str) -> Vec<String> {
+    fn validate_name(&self, _: &Value, name: &str) -> Vec<String> {
         K::name_errors(name)
     }
 

@@ -158,14 +158,25 @@ impl Place<'_> {
                 _ => None,
             };
         }
+        let is_map = schema.kind() == Kind::Object && schema.definition_name().is_none();
         loop {
-            let is_collection = named.starts_with('[') || named.starts_with("map[");
-            if is_list == named.starts_with('[') || !is_collection {
-                return Some(named);
+            let (of_list, of_map) = (named.starts_with('['), named.starts_with("map["));
+            match schema.definition_name() {
+                // its definition names a struct, even one within a list that has a name of its own
+                Some(_) if schema.kind() == Kind::Object => return None,
+                _ if is_list && of_list || is_map && of_map || !of_list && !of_map => return Some(named),
+                _ => named = named.split_once(']')?.1,
             }
-            named = named.split_once(']')?.1;
         }
     }
+}
+
+/// What may stand in a definition's schema in the place of a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Union {
+    Bool,
+    Schemas,
+    Texts,
 }
 
 impl Schema {
@@ -260,7 +271,23 @@ impl Schema {
                 structure: self.definition_name().map_or(kind, short_name),
                 field: name,
             };
-            return child.decode_at(value, order, kind, Some(&inner), first);
+            let read = |union: Union, value: &Value, order: Option<&Order>| {
+                let mut within = None;
+                self.decode_union(union, (value, order), kind, &inner, &mut within)?;
+                // what reads itself ends the decoding
+                within.map_or(Ok(()), Err)
+            };
+            return match (
+                child.union(),
+                child.additional().and_then(|values| values.union()),
+                value,
+            ) {
+                (Some(union), _, value) => read(union, value, order),
+                (_, Some(union), Value::Object(members)) => {
+                    members.values().try_for_each(|value| read(union, value, None))
+                }
+                _ => child.decode_at(value, order, kind, Some(&inner), first),
+            };
         }
         self.additional()
             .map_or(Ok(()), |child| child.decode_at(value, order, kind, place, first))
@@ -329,7 +356,6 @@ impl Schema {
     fn reads_itself(&self) -> bool {
         matches!(self.kind(), Kind::Quantity | Kind::IntOrString)
             || matches!(self.format(), Some("date-time" | "go-micro-time" | "go-duration"))
-            || self.is_schema_or_bool()
     }
 
     /// Whether the Go type is that of machine images' flavors, which reads itself as capabilities. Documents do not tell what it holds.
@@ -338,17 +364,44 @@ impl Schema {
             .is_some_and(|name| name.ends_with(".v1beta1.MachineImageFlavor"))
     }
 
-    /// Whether the Go type is that of `additionalProperties` in definitions' schemas.
-    fn is_schema_or_bool(&self) -> bool {
-        self.definition_name()
-            .is_some_and(|name| name.ends_with(".JSONSchemaPropsOrBool"))
+    /// What else may stand where a definition's schema has a schema, if this is such a place.
+    fn union(&self) -> Option<Union> {
+        let (_, or) = self.definition_name()?.rsplit_once(".JSONSchemaPropsOr")?;
+        match or {
+            "Bool" => Some(Union::Bool),
+            "Array" => Some(Union::Schemas),
+            "StringArray" => Some(Union::Texts),
+            _ => None,
+        }
+    }
+
+    /// Decodes what is a schema as `self` is, or something else. What is neither is nothing, but for a bool.
+    fn decode_union(
+        &self,
+        union: Union,
+        (value, order): (&Value, Option<&Order>),
+        kind: &str,
+        place: &Place<'_>,
+        first: &mut Option<DecodeError>,
+    ) -> Result<(), DecodeError> {
+        let place = Some(place);
+        match (union, value) {
+            (_, Value::Object(_)) => self.decode_at(value, order, kind, place, first),
+            (Union::Schemas, Value::Array(schemas)) => schemas
+                .iter()
+                .try_for_each(|schema| self.decode_at(schema, None, kind, place, first)),
+            (Union::Texts, Value::Array(texts)) => {
+                let other = texts.iter().find(|text| !text.is_string() && !text.is_null());
+                other.map_or(Ok(()), |other| Err(misfit(type_of(other), "string", kind, place)))
+            }
+            (Union::Bool, other) => schema_or_bool(other),
+            (Union::Schemas | Union::Texts, _) => Ok(()),
+        }
     }
 
     fn decode_leaf(&self, value: &Value, kind: &str, place: Option<&Place<'_>>) -> Result<(), DecodeError> {
         match (self.kind(), value) {
-            (Kind::Any, Value::String(_) | Value::Number(_) | Value::Array(_)) if self.is_schema_or_bool() => {
-                Err(DecodeError("boolean or JSON schema expected".to_owned()))
-            }
+            (Kind::Any, other) if self.union() == Some(Union::Bool) => schema_or_bool(other),
             (_, Value::Null) | (Kind::Any, _) => Ok(()),
             (Kind::String, Value::String(text)) => match self.format() {
                 Some("date-time") => formats::time(text).map_err(DecodeError),
@@ -413,6 +466,16 @@ impl Schema {
             },
             Kind::Any => "interface {}".into(),
         }
+    }
+}
+
+/// Whether a value may stand where a schema or a bool may.
+fn schema_or_bool(value: &Value) -> Result<(), DecodeError> {
+    match value {
+        Value::String(_) | Value::Number(_) | Value::Array(_) => {
+            Err(DecodeError("boolean or JSON schema expected".to_owned()))
+        }
+        Value::Null | Value::Bool(_) | Value::Object(_) => Ok(()),
     }
 }
 

@@ -200,8 +200,8 @@ pub fn crd_components(custom: Custom<'_>) -> Map<String, Value> {
     if !custom.selectable_fields.is_empty() {
         let paths = custom.selectable_fields.iter();
         let fields: Value = paths.map(|path| json!({"fieldPath": path})).collect();
-        for schema in [&mut object, &mut list] {
-            schema["x-kubernetes-selectable-fields"] = fields.clone();
+        for schema in [&mut object, &mut list].into_iter().filter_map(Value::as_object_mut) {
+            schema.insert("x-kubernetes-selectable-fields".to_owned(), fields.clone());
         }
     }
     let mut components: Map<String, Value> = meta::components()

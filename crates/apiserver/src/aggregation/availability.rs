@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Told;
 use super::backend::Backend;
-use super::local;
+use super::local::{self, LOCAL};
 use super::proxy::{self, Failed, Forwarded};
 use crate::cluster::LogicalCluster;
 use crate::definition::Lister;
@@ -127,8 +127,8 @@ async fn look(cluster: &LogicalCluster, services: &Api<APIService>) -> bool {
     let there = join_all(looks).await.into_iter().all(|available| available);
     let local = Verdict {
         available: true,
-        reason: "Local",
-        message: "Local APIServices are always available".into(),
+        reason: LOCAL.0,
+        message: LOCAL.1.into(),
     };
     local::register(cluster, services).await;
     for service in listed(cluster) {

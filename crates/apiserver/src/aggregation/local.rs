@@ -9,6 +9,8 @@ use kube::api::{Api, DeleteParams, ObjectMeta, PostParams};
 use super::availability::listed;
 use crate::cluster::LogicalCluster;
 
+/// Reason and message of the condition of what is served here.
+pub(crate) const LOCAL: (&str, &str) = ("Local", "Local APIServices are always available");
 /// Tells that an APIService was made by this controller, and how: `onstart` or `true`.
 const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 /// Places of custom resources' groups and versions.

@@ -536,12 +536,12 @@ fn validate_binding(binding: &Value, validates: bool) -> ErrorList {
     }
     let known = ["Audit", "Deny", "Warn"];
     for (index, own) in actions.iter().enumerate() {
+        let action = own.as_str().unwrap_or_default();
+        if !known.contains(&action) {
+            errors.push(Error::not_supported(&at.index(index), action, &known));
+        }
         if actions.iter().take(index).any(|other| other == own) {
             errors.push(Error::duplicate(&at.index(index), own.clone()));
-        }
-        let own = own.as_str().unwrap_or_default();
-        if !known.contains(&own) {
-            errors.push(Error::not_supported(&at.index(index), own, &known));
         }
     }
     let has = |action: &str| actions.iter().any(|own| own == action);

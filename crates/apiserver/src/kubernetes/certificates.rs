@@ -17,7 +17,7 @@ use super::strategy::Kind;
 use crate::meta;
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
-    kind.name = meta::path_segment;
+    kind.name = |_| Vec::new();
     kind.prepare_create = |context, request| {
         let Some(members) = request.as_object_mut() else {
             return Ok(());

@@ -60,6 +60,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
             .map(|format| format!("unrecognized format {format:?}"))
             .collect()
     };
+    kind.own_name = validate::own_name;
     kind.validate_create = |crd| validate::definition(crd, None);
     kind.validate_update = |crd, old| validate::definition(crd, Some(old));
     kind

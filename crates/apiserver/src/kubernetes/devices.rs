@@ -12,7 +12,7 @@ use crate::meta;
 
 /// Classes of devices.
 pub(super) fn classes(kind: Kind) -> Kind {
-    let mut kind = kind.generation();
+    let mut kind = kind.generation().declares_name();
     kind.validate = validation::class;
     kind
 }
@@ -23,10 +23,7 @@ pub(super) fn claims(mut kind: Kind) -> Kind {
     kind.validate_create = validation::claim;
     kind.validate_update = |claim, old| same_spec(claim, old, "resource.ResourceClaimSpec");
     kind.validate_status = validation::status;
-    kind.authorize = |context, claim, old| match old {
-        None => validation::as_administrator("/spec/devices/requests", context, claim),
-        Some(_) => ErrorList::new(),
-    };
+    kind.before_metadata = |context, claim| validation::as_administrator("/spec/devices/requests", context, claim);
     kind
 }
 
@@ -39,10 +36,8 @@ pub(super) fn templates(mut kind: Kind) -> Kind {
         errors.extend(same_spec(template, old, "resource.ResourceClaimTemplateSpec"));
         errors
     };
-    kind.authorize = |context, template, old| match old {
-        None => validation::as_administrator("/spec/spec/devices/requests", context, template),
-        Some(_) => ErrorList::new(),
-    };
+    kind.before_metadata =
+        |context, template| validation::as_administrator("/spec/spec/devices/requests", context, template);
     kind
 }
 

@@ -33,6 +33,7 @@ pub(super) fn core_kind(mut kind: Kind) -> Kind {
     // what may not change of others may change of events
     kind.validate = |event| validate_sense(event, &CORE);
     kind.name = meta::path_segment;
+    kind.metadata_last = true;
     kind.fields = core_fields;
     kind.other_fields = new_fields;
     kind
@@ -96,7 +97,9 @@ fn new_fields(event: &Value) -> Vec<(String, String)> {
 pub(super) fn kind(kind: Kind) -> Kind {
     let mut kind = core_kind(kind);
     kind.name = meta::dns1123_subdomain;
-    kind.validate = |event| validate_sense(event, &NEW);
+    kind.metadata_last = false;
+    kind.before_metadata = |_, event| validate_sense(event, &NEW);
+    kind.validate = |_| ErrorList::new();
     kind.validate_create = validate_news;
     kind.validate_update = validate_same;
     kind.default = |event| {

@@ -6,7 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::checks::{self, is_true, list, number, spec_of, syntax, text};
 use super::strategy::Kind;
+use super::workloads::set_status;
 use super::{bootstrap, internal};
+use crate::aggregation::LOCAL;
 use crate::meta;
 
 const VERBS: [&str; 9] = [
@@ -485,18 +487,21 @@ pub(super) fn priority_levels(mut kind: Kind) -> Kind {
     kind
 }
 
+/// A service is named for what it serves.
+fn service_name(service: &Value, name: &str) -> Vec<String> {
+    let spec = spec_of(service);
+    let wanted = format!("{}.{}", text(spec, "version"), text(spec, "group"));
+    if name == wanted || !gardener_apimachinery::names::path_segment(name).is_empty() {
+        return Vec::new();
+    }
+    let wanted = gardener_apimachinery::field::go_quote(&wanted);
+    vec![format!("must be `spec.version+\".\"+spec.group`: {wanted}")]
+}
+
 fn validate_service(object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let (spec, path) = (spec_of(object), Path::new("spec"));
-    let (group, version, name) = (text(spec, "group"), text(spec, "version"), meta::name(object));
-    let wanted = format!("{version}.{group}");
-    if gardener_apimachinery::names::path_segment(name).is_empty() && name != wanted {
-        let why = format!(
-            "must be `spec.version+\".\"+spec.group`: {}",
-            gardener_apimachinery::field::go_quote(&wanted)
-        );
-        errors.push(Error::invalid(&Path::new("metadata").child("name"), name, why));
-    }
+    let (group, version) = (text(spec, "group"), text(spec, "version"));
     if group.is_empty() && version != "v1" {
         let why = "only v1 may have an empty group and it better be legacy kube";
         errors.push(Error::required(&path.child("group"), why));
@@ -553,6 +558,18 @@ fn validate_service(object: &Value) -> ErrorList {
 pub(super) fn api_services(mut kind: Kind) -> Kind {
     kind.has_tables_of_subresources = false;
     kind.name = gardener_apimachinery::names::path_segment;
+    kind.own_name = service_name;
+    kind.prepare_create = |context, service| {
+        if service.at("/spec/service").is_none_or(Value::is_null) {
+            let now = meta::rfc3339(context.now);
+            let condition = json!({
+                "type": "Available", "status": "True", "lastTransitionTime": now,
+                "reason": LOCAL.0, "message": LOCAL.1,
+            });
+            set_status(service, json!({"conditions": [condition]}));
+        }
+        Ok(())
+    };
     kind.validate = validate_service;
     kind.validate_status = |service, _| {
         let mut errors = ErrorList::new();

@@ -409,6 +409,7 @@ pub(super) fn cron_jobs(mut kind: Kind) -> Kind {
 pub(super) fn budgets(mut kind: Kind) -> Kind {
     // upstream does not look at their names
     kind.name = meta::path_segment;
+    kind.metadata_last = true;
     kind.prepare_create = |_, budget| {
         set_status(
             budget,

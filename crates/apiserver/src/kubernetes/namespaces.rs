@@ -24,8 +24,8 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
             .flat_map(|name| finalizer_errors(name, &at))
             .collect()
     };
+    kind.canonicalize = label_with_name;
     kind.prepare_create = |_, namespace| {
-        label_with_name(namespace);
         let mut finalizers: Vec<Value> = namespace
             .at("/spec/finalizers")
             .and_then(Value::as_array)

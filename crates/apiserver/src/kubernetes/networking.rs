@@ -474,6 +474,7 @@ pub(super) fn policies(mut kind: Kind) -> Kind {
 
 pub(super) fn ip_addresses(mut kind: Kind) -> Kind {
     kind.name = addresses::canonical_address;
+    kind.completes_name_prefix = false;
     kind.validate_create = |address| {
         let mut errors = ErrorList::new();
         let at = Path::new("spec").child("parentRef");

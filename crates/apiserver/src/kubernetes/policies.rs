@@ -10,6 +10,7 @@ use super::checks::{self, amount, list, map, number, spec_of, syntax, text};
 use super::pods::{resources, scheduling};
 use super::resource_names;
 use super::strategy::Kind;
+use crate::definition::Nameless;
 use crate::meta;
 
 /// Resources of running pods.
@@ -311,6 +312,7 @@ fn validate_limit(limit: &Value, path: &Path, errors: &mut ErrorList) {
 
 pub(super) fn limit_ranges(mut kind: Kind) -> Kind {
     kind.create_on_update = true;
+    kind.nameless = Nameless::Uid;
     kind.validate = |range| {
         let mut errors = ErrorList::new();
         let mut types = BTreeSet::new();

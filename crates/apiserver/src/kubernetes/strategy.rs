@@ -15,7 +15,7 @@ use super::{
     flowcontrol, jobs, namespaces, networking, nodes, pods, policies, printers, roles, serviceaccounts, services,
     storage, volumes, webhooks, workloads,
 };
-use crate::definition::{Companion, Context, Draft, Strategy, Subresource};
+use crate::definition::{Companion, Context, Draft, Nameless, Strategy, Subresource};
 use crate::meta;
 
 /// What upstream's validation of an update looks at in metadata.
@@ -128,6 +128,18 @@ pub(super) struct Kind {
     /// Fields by which the same objects may be selected as another kind.
     pub(super) other_fields: fn(&Value) -> Vec<(String, String)>,
     pub(super) name: fn(&str) -> Vec<String>,
+    /// Whether the Go type declares what a name is: of the beginning of one nothing is said then.
+    declared_name: bool,
+    /// See [`Strategy::nameless`].
+    pub(super) nameless: Nameless,
+    /// See [`Strategy::completes_name_prefix`].
+    pub(super) completes_name_prefix: bool,
+    /// What is wrong with the name of an object that says itself what its name must be.
+    pub(super) own_name: fn(&Value, &str) -> Vec<String>,
+    /// See [`Strategy::judged_before_metadata`].
+    pub(super) before_metadata: fn(&Context<'_>, &Value) -> ErrorList,
+    /// See [`Strategy::judges_metadata_last`].
+    pub(super) metadata_last: bool,
     pub(super) grace: fn(&Value, Option<i64>) -> Option<i64>,
     pub(super) convert: fn(&mut Value, &str, &str) -> Result<(), ApiError>,
     pub(super) generation: bool,
@@ -196,6 +208,12 @@ impl Kind {
             fields: |_| Vec::new(),
             other_fields: |_| Vec::new(),
             name: meta::dns1123_subdomain,
+            declared_name: false,
+            nameless: Nameless::Refused,
+            completes_name_prefix: true,
+            own_name: |_, _| Vec::new(),
+            before_metadata: |_, _| Vec::new(),
+            metadata_last: false,
             grace: |_, _| None,
             convert: |_, _, _| Ok(()),
             generation: false,
@@ -220,6 +238,13 @@ impl Kind {
             left_alone: |_| &[],
             warnings: |_, _| Vec::new(),
         }
+    }
+
+    /// The Go type declares what a name is.
+    pub(super) fn declares_name(mut self) -> Self {
+        self.declared_name = true;
+        self.name = gardener_apimachinery::names::long_name;
+        self
     }
 
     pub(super) fn defaulted(mut self, default: fn(&mut Value)) -> Self {
@@ -250,7 +275,7 @@ impl Kind {
         let mut whole = Vec::new();
         for _ in 0..times {
             if !matches!(self.metadata_again, MetadataAgain::Nothing | MetadataAgain::Change) {
-                whole.extend(meta::validate(object, self.name));
+                whole.extend(meta::validate_of_kind(object, self));
                 whole.extend((self.finalizers)(object));
             }
             whole.extend((self.validate)(object));
@@ -438,8 +463,33 @@ impl Strategy for Kind {
         fields
     }
 
-    fn validate_name(&self, name: &str) -> Vec<String> {
-        (self.name)(name)
+    fn validate_name(&self, object: &Value, name: &str) -> Vec<String> {
+        let mut wrong = (self.name)(name);
+        wrong.extend((self.own_name)(object, name));
+        wrong
+    }
+
+    fn validate_name_prefix(&self, object: &Value, prefix: &str) -> Vec<String> {
+        match self.declared_name {
+            true => Vec::new(),
+            false => self.validate_name(object, &meta::without_trailing_dash(prefix)),
+        }
+    }
+
+    fn nameless(&self) -> Nameless {
+        self.nameless
+    }
+
+    fn completes_name_prefix(&self) -> bool {
+        self.completes_name_prefix
+    }
+
+    fn judged_before_metadata(&self, context: &Context<'_>, object: &Draft) -> ErrorList {
+        (self.before_metadata)(context, object)
+    }
+
+    fn judges_metadata_last(&self) -> bool {
+        self.metadata_last
     }
 
     fn row(&self, now: Timestamp, object: &Value) -> Vec<Value> {
@@ -542,7 +592,8 @@ fn kind_of(group: &str, resource: &str) -> Kind {
         ("", "replicationcontrollers") => workloads::replication_controllers(
             Kind::new(printers::apps::replication_controller)
                 .defaulted(defaults::replication_controller)
-                .generation(),
+                .generation()
+                .declares_name(),
         ),
         ("", "resourcequotas") => policies::quotas(Kind::new(printers::core::resource_quota)),
         ("", "limitranges") => {

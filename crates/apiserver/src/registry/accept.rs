@@ -144,6 +144,11 @@ fn is_older(group: &str, version: &str) -> bool {
     known.any(|(own, versions)| *own == group && versions.contains(&version))
 }
 
+/// What cannot be made of a body of a kind and version.
+fn subject(kind: &str, version: &str) -> String {
+    format!("{kind} in version \"{version}\" cannot be handled as a {kind}")
+}
+
 /// A body that is no object of the kind at all.
 pub(crate) fn unrecognized(kind: &str, why: &str, body: &[u8]) -> ApiError {
     let shown = decode::summary(body);
@@ -183,7 +188,10 @@ impl Scope {
         if let Some(why) = unreadable(object) {
             return Err(unrecognized(&version.kind, &why, object.to_string().as_bytes()).into());
         }
-        self.check_kind(object, version)?;
+        if let Err(other) = self.check_kind(object, version) {
+            self.judge_as_told(object, options, source, warnings)?;
+            return Err(other);
+        }
         if let Value::Object(members) = object {
             members.insert("apiVersion".into(), self.definition.api_version(&self.version).into());
             members.insert("kind".into(), version.kind.clone().into());
@@ -255,6 +263,43 @@ impl Scope {
         Ok(())
     }
 
+    /// Refuses, or notes, what a body of another version is not as what it says that it is: upstream reads it before it compares versions.
+    fn judge_as_told(
+        &self,
+        object: &Value,
+        options: &WriteOptions,
+        source: &Source,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Misfit> {
+        let own = self.spec()?;
+        let api_version = meta::text(object, "/apiVersion");
+        let (group, told) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        if !self.definition.is_go_type()
+            || meta::text(object, "/kind") != own.kind
+            || !self.is_registered(group, told, &own.kind)
+        {
+            return Ok(());
+        }
+        // of versions that are not served nothing else is known
+        let known = self.definition.version(told).filter(|_| group == self.definition.group);
+        let Some(schema) = known.unwrap_or(own).schema.as_ref() else {
+            return Ok(());
+        };
+        let misfit = |why: String| Misfit::Fields {
+            subject: subject(&own.kind, told),
+            why,
+        };
+        schema
+            .decode(object, &own.kind)
+            .map_err(|why| misfit(why.to_string()))?;
+        let unknown = match options.field_validation {
+            FieldValidation::Ignore => Vec::new(),
+            FieldValidation::Warn | FieldValidation::Strict => schema.unknown_fields(object),
+        };
+        let judged = source.judge(Unknown::OnTheWay(unknown), options.field_validation, warnings);
+        judged.map_err(misfit)
+    }
+
     fn misfit(&self, why: String) -> Misfit {
         Misfit::Fields {
             subject: self.subject(),
@@ -264,8 +309,7 @@ impl Scope {
 
     /// What cannot be made of a body.
     fn subject(&self) -> String {
-        let kind = self.spec().map_or("", |version| version.kind.as_str());
-        format!("{kind} in version \"{}\" cannot be handled as a {kind}", self.version)
+        subject(self.spec().map_or("", |version| version.kind.as_str()), &self.version)
     }
 
     /// Refuses a body that names another kind or version.

@@ -1,12 +1,13 @@
 //! `create`.
 
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::ErrorList;
 use gardener_store::{CommitError, Expect, Revision};
 use serde_json::{Value, json};
 
 use super::{RETRIES, Scope, Stored, WriteOptions, Written, commit_failed};
 use crate::decode::Source;
-use crate::definition::{Draft, Operation};
+use crate::definition::{Context, Draft, Nameless, Operation};
 use crate::meta;
 
 /// Longest stem that `generateName` keeps; with five characters appended a name has 63 at most.
@@ -76,6 +77,27 @@ impl Scope {
         self.create_owned(object, context, options, warnings).await
     }
 
+    /// What is wrong with a new object.
+    fn errors_of_new(&self, context: &Context<'_>, object: &Draft, warnings: &mut Vec<String>) -> ErrorList {
+        let strategy = &self.definition.strategy;
+        let metadata = || meta::validate_of_kind(object, &**strategy);
+        let mut errors = strategy.judged_before_metadata(context, object);
+        let metadata_last = strategy.judges_metadata_last();
+        if !metadata_last {
+            errors.extend(metadata());
+        }
+        errors.extend(self.validate_schema(object, None, warnings));
+        errors.extend(strategy.validate(context, object));
+        if metadata_last && errors.is_empty() {
+            return metadata();
+        }
+        // whatever a kind says of names, one must fit into a path
+        if errors.is_empty() && !meta::path_segment(meta::name(object)).is_empty() {
+            return meta::validate(object, meta::path_segment);
+        }
+        errors
+    }
+
     fn drop_status(&self, object: &mut Value) -> Option<Value> {
         let members = object.as_object_mut()?;
         let has_status = self.definition.stored_version().is_some_and(|version| version.status);
@@ -122,9 +144,11 @@ impl Scope {
         let revision = meta::resource_version(&object).to_owned();
         self.prepare_metadata(&mut object, context.now);
         self.drop_status(&mut object);
-        let is_named_here =
-            self.definition.strategy.names_nameless() || !meta::text(&object, "/metadata/generateName").is_empty();
-        let generated = meta::name(&object).is_empty() && is_named_here;
+        let nameless = match meta::text(&object, "/metadata/generateName") {
+            "" => self.definition.strategy.nameless(),
+            _ => Nameless::Suffix,
+        };
+        let generated = meta::name(&object).is_empty() && nameless != Nameless::Refused;
         for attempt in 0..RETRIES {
             // only what the server chooses may be taken, and makes another attempt
             let mut candidate = match generated || self.definition.strategy.has_companions() {
@@ -136,11 +160,12 @@ impl Scope {
                     .chars()
                     .take(MAX_STEM)
                     .collect();
-                meta::set(
-                    &mut candidate,
-                    "name",
-                    Some(format!("{stem}{}", self.cluster.chance().name_suffix(5)).into()),
-                );
+                let rest = match nameless {
+                    Nameless::Uid => self.cluster.chance().uid(),
+                    _ if self.definition.strategy.completes_name_prefix() => self.cluster.chance().name_suffix(5),
+                    _ => String::new(),
+                };
+                meta::set(&mut candidate, "name", Some(format!("{stem}{rest}").into()));
             }
             let scope = self.named(Some(&candidate));
             let name = scope.name.clone();
@@ -152,9 +177,7 @@ impl Scope {
             if self.subresource.is_empty() {
                 self.definition.strategy.reserve(context, &mut candidate)?;
             }
-            let mut errors = meta::validate(&candidate, |name| self.definition.strategy.validate_name(name));
-            errors.extend(self.validate_schema(&candidate, None, warnings));
-            errors.extend(self.definition.strategy.validate(context, &candidate));
+            let errors = self.errors_of_new(context, &candidate, warnings);
             if !errors.is_empty() {
                 return Err(self.invalid(&name, &errors));
             }

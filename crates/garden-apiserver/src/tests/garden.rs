@@ -255,7 +255,7 @@ impl Garden {
         let errors = match old {
             None => {
                 strategy.prepare_for_create(context, &mut object)?;
-                let mut errors = gardener_apiserver::meta::validate(&object, |name| strategy.validate_name(name));
+                let mut errors = gardener_apiserver::meta::validate_of_kind(&object, &**strategy);
                 errors.extend(strategy.validate(context, &object));
                 errors
             }

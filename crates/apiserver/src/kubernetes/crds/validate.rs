@@ -19,13 +19,7 @@ pub(super) fn definition(crd: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = ErrorList::new();
     let spec = crd.get("spec").unwrap_or(&Value::Null);
     let path = Path::new("spec");
-    let (group, plural) = (meta::text(spec, "/group"), meta::text(spec, "/names/plural"));
-    let name = meta::name(crd);
-    // that there is no name is told elsewhere
-    if old.is_none() && !name.is_empty() && name != format!("{plural}.{group}") {
-        let why = "must be spec.names.plural+\".\"+spec.group";
-        errors.push(Error::invalid(&Path::new("metadata").child("name"), name, why));
-    }
+    let group = meta::text(spec, "/group");
     if group.is_empty() {
         errors.push(Error::required(&path.child("group"), ""));
     } else {
@@ -46,6 +40,7 @@ pub(super) fn definition(crd: &Value, old: Option<&Value>) -> ErrorList {
     }
     let names = spec.get("names").unwrap_or(&Value::Null);
     own_names(names, &path.child("names"), &mut errors);
+    alike(spec, old.and_then(|old| old.get("spec")), &path, &mut errors);
     conversion(spec, old, &path.child("conversion"), &mut errors);
     if let Some(old) = old {
         unchanged(crd, old, &path, &mut errors);
@@ -59,6 +54,15 @@ pub(super) fn definition(crd: &Value, old: Option<&Value>) -> ErrorList {
         errors.push(Error::invalid(&path.child("preserveUnknownFields"), true, why));
     }
     errors
+}
+
+/// A definition is named for what it defines.
+pub(super) fn own_name(crd: &Value, name: &str) -> Vec<String> {
+    let (plural, group) = (meta::text(crd, "/spec/names/plural"), meta::text(crd, "/spec/group"));
+    if name == format!("{plural}.{group}") {
+        return Vec::new();
+    }
+    vec!["must be spec.names.plural+\".\"+spec.group".to_owned()]
 }
 
 fn one_of(object: &Value, key: &str, supported: &[&str], path: &Path, errors: &mut ErrorList) {
@@ -169,11 +173,17 @@ fn versions(spec: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorLi
     if versions.iter().filter(stored).count() != 1 {
         errors.push(error("must have exactly one version marked as storage version"));
     }
-    let Some(first) = versions.first() else { return };
-    match meta::text(first, "/name") {
+    match versions.first().map_or("", |first| meta::text(first, "/name")) {
         "" => {}
         name => label(name, &path.child("version"), errors),
     }
+}
+
+/// What all versions have alike, which upstream has once for all of them.
+fn alike(spec: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorList) {
+    let versions = meta::elements(spec, "/versions");
+    let at_top = |key: &str| common(versions, key).is_some();
+    let Some(first) = versions.first() else { return };
     if at_top("schema") {
         schema(first, old, &path.child("validation"), errors);
     }

@@ -495,7 +495,7 @@ fn ways(of: &Value, keys: &[&str], empty: &str, path: &Path, errors: &mut ErrorL
             }
             Some(selector) => {
                 scheduling::validate_node_selector(selector, &at, errors);
-                let terms = selector.get("nodeSelectorTerms").cloned().unwrap_or_else(|| json!([]));
+                let terms = selector.get("nodeSelectorTerms").cloned().unwrap_or_default();
                 // of a slice, whose selector is joined with others'
                 if keys.contains(&"perDeviceNodeSelection") && terms.as_array().is_none_or(|terms| terms.len() != 1) {
                     let why = "must have exactly one node selector term";

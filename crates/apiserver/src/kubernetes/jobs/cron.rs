@@ -94,7 +94,10 @@ fn newer_words(text: &str) -> String {
     let mut words: String = text.chars().take(1).flat_map(char::to_lowercase).collect();
     words.extend(text.chars().skip(1));
     match words.split_once(": ") {
-        Some((head, fields)) if head.starts_with("expected exactly") => format!("{head}: [{fields}]"),
+        Some((head, fields)) if head.starts_with("expected exactly") => {
+            let fields: Vec<&str> = fields.split_whitespace().collect();
+            format!("{head}: [{}]", fields.join(" "))
+        }
         _ => words,
     }
 }

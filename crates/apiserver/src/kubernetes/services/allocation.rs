@@ -158,25 +158,168 @@ fn allocate_ports(context: &Context<'_>, service: &mut Value, old: Option<&Value
     let names_some = named_node_ports(service).any(|port| port != 0);
     let kept_health_port = old.and_then(health_port).filter(|port| *port != 0);
     let asked_health_port = health_port(service);
-    let others = match names_some || wants_some || asked_health_port.is_some() && kept_health_port.is_none() {
-        true => others_of(context, service),
-        false => Vec::new(),
-    };
-    if names_some {
-        check_node_ports(context, service, old, &others)?;
+    if !(names_some || wants_some || asked_health_port.is_some() && kept_health_port.is_none()) {
+        return Ok(());
     }
-    if let Some(spec) = service
-        .get_mut("spec")
-        .and_then(Value::as_object_mut)
-        .filter(|_| wants_some)
-    {
-        allocate_node_ports(spec, old, &others, context.chance);
+    let mut ports = PortOperation::of(context, service, old);
+    if has_node_ports(service) {
+        match old {
+            None => take_new_ports(&mut ports, service, has_some)?,
+            Some(old) => take_changed_ports(&mut ports, service, old, has_some)?,
+        }
     }
     match (asked_health_port, kept_health_port) {
         (Some(0), Some(kept)) => set_health_port(service, kept),
-        (Some(asked), None) => allocate_health_port(service, asked, &others, context.chance)?,
+        (Some(asked), None) => take_health_port(&mut ports, service, asked)?,
         // another one than it had is a matter of validation
         (Some(_), Some(_)) | (None, _) => {}
+    }
+    Ok(())
+}
+
+/// Takes ports of nodes for one service.
+struct PortOperation {
+    /// Those that somebody has, this service before its change too.
+    taken: BTreeSet<i64>,
+    /// Those that the service names, which are given to no other of its ports.
+    named: BTreeSet<i64>,
+    /// Those that were taken so far.
+    own: BTreeSet<i64>,
+    /// Whether nothing is kept. Upstream then looks at no range, and gives what lies beyond it.
+    is_tried: bool,
+    chance: u64,
+}
+
+impl PortOperation {
+    fn of(context: &Context<'_>, service: &Value, old: Option<&Value>) -> Self {
+        let others = others_of(context, service);
+        let others = others.iter().map(|other| &**other).chain(old);
+        Self {
+            taken: others.flat_map(node_ports_of).collect(),
+            named: named_node_ports(service).collect(),
+            own: BTreeSet::new(),
+            is_tried: context.dry_run,
+            chance: context.chance,
+        }
+    }
+
+    /// Takes the port that is asked for, or says why it may not be had.
+    fn take(&mut self, number: i64) -> Result<(), &'static str> {
+        if !self.is_tried && !NODE_PORTS.contains(&number) {
+            return Err(OUTSIDE_PORT);
+        }
+        match !self.taken.contains(&number) && self.own.insert(number) {
+            true => Ok(()),
+            false => Err(TAKEN_PORT),
+        }
+    }
+
+    /// Takes the port that is asked for by one of a service's ports.
+    fn take_of(&mut self, service: &Value, index: usize, number: i64) -> Result<(), ApiError> {
+        self.take(number).map_err(|why| {
+            let at = Path::new("spec").child("ports").index(index).child("nodePort");
+            let error = Error::invalid(&at, number, why);
+            ApiError::invalid("", "Service", meta::name(service), &[error])
+        })
+    }
+
+    /// Takes any port.
+    fn take_any(&mut self) -> Result<i64, ApiError> {
+        let found = match self.is_tried {
+            true => Some(self.own.last().map_or(NODE_PORTS.end, |last| *last) + 1),
+            false => node_ports(self.chance)
+                .find(|port| !self.taken.contains(port) && !self.own.contains(port) && !self.named.contains(port)),
+        };
+        let found = found.ok_or_else(|| ApiError::internal("failed to allocate a nodePort: range is full"))?;
+        self.own.insert(found);
+        Ok(found)
+    }
+}
+
+/// The port of nodes that a service's port has.
+fn node_port(service: &Value, index: usize) -> i64 {
+    let port = meta::elements(service, "/spec/ports").get(index);
+    port.and_then(|port| number(port, "nodePort")).unwrap_or(0)
+}
+
+fn set_node_port(service: &mut Value, index: usize, number: i64) {
+    let ports = service.at_mut("/spec/ports").and_then(Value::as_array_mut);
+    let port = ports.and_then(|ports| ports.get_mut(index));
+    if let Some(port) = port.and_then(Value::as_object_mut) {
+        port.insert("nodePort".to_owned(), json!(number));
+    }
+}
+
+/// The ports of nodes of a new service. Those of its ports that differ in their protocol only share one.
+fn take_new_ports(ports: &mut PortOperation, service: &mut Value, gives: bool) -> Result<(), ApiError> {
+    let mut shared: BTreeMap<i64, i64> = BTreeMap::new();
+    let own: Vec<i64> = meta::elements(service, "/spec/ports")
+        .iter()
+        .map(|port| number(port, "port").unwrap_or(0))
+        .collect();
+    for (index, port) in own.iter().enumerate() {
+        let asked = node_port(service, index);
+        if asked == 0 && !gives {
+            continue;
+        }
+        match shared.get(port) {
+            Some(known) if asked == 0 => set_node_port(service, index, *known),
+            Some(known) if asked == *known => {}
+            Some(_) => ports.take_of(service, index, asked)?,
+            None => {
+                let of_same = (0..own.len()).filter(|other| own.get(*other) == Some(port));
+                let asked = of_same.map(|other| node_port(service, other)).find(|asked| *asked != 0);
+                let found = match asked {
+                    Some(asked) => ports.take_of(service, index, asked).map(|()| asked)?,
+                    None => ports.take_any()?,
+                };
+                set_node_port(service, index, found);
+                shared.insert(*port, found);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Those of a changed service: ports without one get what ports of their names had.
+fn take_changed_ports(
+    ports: &mut PortOperation,
+    service: &mut Value,
+    old: &Value,
+    gives: bool,
+) -> Result<(), ApiError> {
+    let old_ports = match has_node_ports(old) {
+        true => meta::elements(old, "/spec/ports"),
+        false => &[],
+    };
+    let kept: BTreeSet<i64> = named_node_ports(old).collect();
+    let names: Vec<(String, String)> = meta::elements(service, "/spec/ports")
+        .iter()
+        .map(|port| (text(port, "name").to_owned(), text(port, "protocol").to_owned()))
+        .collect();
+    let mut seen = BTreeSet::new();
+    for (index, (name, protocol)) in names.iter().enumerate() {
+        let mut asked = node_port(service, index);
+        if asked == 0 && !gives {
+            continue;
+        }
+        if asked == 0 {
+            let of_name = old_ports.iter().rfind(|other| text(other, "name") == name);
+            let had = of_name.and_then(|other| number(other, "nodePort"));
+            let had = had.filter(|had| *had != 0 && !ports.named.contains(had));
+            asked = match had {
+                Some(had) => had,
+                None => ports.take_any()?,
+            };
+            set_node_port(service, index, asked);
+        } else if !kept.contains(&asked) && !ports.own.contains(&asked) {
+            ports.take_of(service, index, asked)?;
+        }
+        if !seen.insert((protocol, asked)) {
+            return Err(ApiError::unclassified(format!(
+                "duplicate nodePort: {{{protocol} {asked}}}"
+            )));
+        }
     }
     Ok(())
 }
@@ -195,22 +338,16 @@ fn node_ports(chance: u64) -> impl Iterator<Item = i64> {
 }
 
 /// Gives a service the port of nodes that [`health_port`] tells.
-fn allocate_health_port(service: &mut Value, asked: i64, others: &[Arc<Value>], chance: u64) -> Result<(), ApiError> {
-    let mut used: BTreeSet<i64> = others.iter().flat_map(|other| node_ports_of(other)).collect();
-    used.extend(named_node_ports(service));
-    let refused = |why: &str| {
-        let why = format!("failed to allocate requested HealthCheck NodePort {asked}: {why}");
-        Err(ApiError::internal(&why))
-    };
+fn take_health_port(ports: &mut PortOperation, service: &mut Value, asked: i64) -> Result<(), ApiError> {
     let port = match asked {
-        0 => node_ports(chance).find(|port| !used.contains(port)),
-        asked if !NODE_PORTS.contains(&asked) => return refused(OUTSIDE_PORT),
-        asked if used.contains(&asked) => return refused(TAKEN_PORT),
-        asked => Some(asked),
+        0 => ports.take_any()?,
+        asked => ports.take(asked).map(|()| asked).map_err(|why| {
+            ApiError::internal(format!(
+                "failed to allocate requested HealthCheck NodePort {asked}: {why}"
+            ))
+        })?,
     };
-    if let Some(port) = port {
-        set_health_port(service, port);
-    }
+    set_health_port(service, port);
     Ok(())
 }
 
@@ -270,26 +407,20 @@ pub fn gives_address(range: &IpNet, address: IpAddr) -> bool {
 
 /// Why a service may not have an address.
 fn why_not(asked: &str, ranges: &Ranges, is_tried: bool, is_used: impl Fn(&str) -> bool) -> Option<String> {
-    let mut edge = None;
-    for range in ranges.of_family(families::family(asked)) {
-        let place = asked.parse().map_or(Place::Outside, |address| within(address, range));
-        match place {
-            // what is only tried takes no address
-            Place::Inside => {
-                let is_used = || canonical(asked).is_some_and(|asked| is_used(&asked));
-                return (!is_tried && is_used()).then(|| "provided IP is already allocated".to_owned());
-            }
-            Place::Edge => edge = Some(range),
-            Place::Outside => {}
-        }
-    }
-    // upstream looks for the range in another way when it only tries
-    Some(match edge.filter(|_| is_tried) {
-        Some(range) => {
+    let mut of_family = ranges.of_family(families::family(asked));
+    let is_inside = |range: &IpNet| asked.parse().is_ok_and(|address| gives_address(range, address));
+    if is_tried {
+        // upstream looks at one range only when it takes no address
+        let range = of_family.next()?;
+        return (!is_inside(range)).then(|| {
             format!("the provided IP ({asked}) is not in the valid range. The range of valid IPs is {range}")
-        }
-        None => "the provided network does not match the current range".to_owned(),
-    })
+        });
+    }
+    if !of_family.any(is_inside) {
+        return Some("the provided network does not match the current range".to_owned());
+    }
+    let is_used = canonical(asked).is_some_and(|asked| is_used(&asked));
+    is_used.then(|| "provided IP is already allocated".to_owned())
 }
 
 /// Refuses cluster IPs that a service which has none asks for and may not have.
@@ -321,41 +452,6 @@ fn others_of(context: &Context<'_>, service: &Value) -> Vec<Arc<Value>> {
     let mut services = context.lister.list("", "services", None);
     services.retain(|other| own_uid.is_empty() || meta::text(other, "/metadata/uid") != own_uid);
     services
-}
-
-/// Refuses ports of nodes that are not for services, or another's. One number may serve several protocols of one service.
-fn check_node_ports(
-    context: &Context<'_>,
-    service: &Value,
-    old: Option<&Value>,
-    others: &[Arc<Value>],
-) -> Result<(), ApiError> {
-    if !has_node_ports(service) {
-        return Ok(());
-    }
-    let refused = |index: usize, number: i64, why: &str| {
-        let at = Path::new("spec").child("ports").index(index).child("nodePort");
-        let error = Error::invalid(&at, number, why);
-        Err(ApiError::invalid("", "Service", meta::name(service), &[error]))
-    };
-    let taken: BTreeSet<i64> = others.iter().flat_map(|other| node_ports_of(other)).collect();
-    let kept = old.map(node_ports_of).unwrap_or_default();
-    let mut own: BTreeSet<(i64, &str)> = BTreeSet::new();
-    for (index, port) in meta::elements(service, "/spec/ports").iter().enumerate() {
-        let number = number(port, "nodePort").unwrap_or(0);
-        if number == 0 {
-            continue;
-        }
-        if !NODE_PORTS.contains(&number) {
-            return refused(index, number, OUTSIDE_PORT);
-        }
-        // what is only tried takes no port, so that the second one is free, too
-        let is_twice = !own.insert((number, text(port, "protocol"))) && !context.dry_run;
-        if is_twice || taken.contains(&number) && !kept.contains(&number) {
-            return refused(index, number, TAKEN_PORT);
-        }
-    }
-    Ok(())
 }
 
 /// All ports of nodes that a service takes.
@@ -422,42 +518,6 @@ fn offsets(size: u128, by_hand: u128, chance: u64) -> impl Iterator<Item = u128>
         (0..length).map(move |number| start + (first + number) % length)
     };
     from(by_hand, size).chain(from(0, by_hand))
-}
-
-/// Gives ports of nodes to the ports that have none: those that ports of the same names had, or free ones.
-fn allocate_node_ports(
-    spec: &mut serde_json::Map<String, Value>,
-    old: Option<&Value>,
-    others: &[Arc<Value>],
-    chance: u64,
-) {
-    let old_ports = old.filter(|old| has_node_ports(old));
-    let old_ports = old_ports.map_or(&[][..], |old| meta::elements(old, "/spec/ports"));
-    let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
-    let Some(ports) = ports else { return };
-    let named = |port: &Value| number(port, "nodePort").filter(|number| *number > 0);
-    let mut used: BTreeSet<i64> = others.iter().flat_map(|other| node_ports_of(other)).collect();
-    used.extend(ports.iter().filter_map(named));
-    // in a new service, protocols of one port share that of the nodes
-    let of_same = ports
-        .iter()
-        .filter_map(|port| Some((number(port, "port")?, named(port)?)));
-    let mut shared: BTreeMap<i64, i64> = of_same.rev().filter(|_| old.is_none()).collect();
-    for port in ports.iter_mut().filter(|port| named(port).is_none()) {
-        let own = number(port, "port").unwrap_or_default();
-        let same_name = |other: &&Value| text(other, "name") == text(port, "name");
-        let kept = old_ports.iter().rfind(same_name).and_then(named);
-        let is_free = |number: &i64| !used.contains(number);
-        let known = shared.get(&own).copied().or_else(|| kept.filter(is_free));
-        let found = known.or_else(|| node_ports(chance).find(is_free));
-        if let (Some(found), Some(port)) = (found, port.as_object_mut()) {
-            used.insert(found);
-            if old.is_none() {
-                shared.insert(own, found);
-            }
-            port.insert("nodePort".into(), json!(found));
-        }
-    }
 }
 
 #[cfg(test)]

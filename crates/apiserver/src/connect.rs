@@ -37,20 +37,50 @@ pub(crate) struct Connect {
     pub(crate) kind: &'static str,
     /// To what.
     to: Connection,
+    /// The options.
+    options: Options,
 }
 
-const fn connect(name: &'static str, kind: &'static str, to: Connection) -> Connect {
-    Connect { name, kind, to }
+/// Names and types of options.
+type Options = &'static [(&'static str, &'static str)];
+
+const fn connect(name: &'static str, kind: &'static str, to: Connection, options: Options) -> Connect {
+    Connect {
+        name,
+        kind,
+        to,
+        options,
+    }
 }
+
+const EXEC: [(&str, &str); 6] = [
+    ("command", "string"),
+    ("container", "string"),
+    ("stderr", "boolean"),
+    ("stdin", "boolean"),
+    ("stdout", "boolean"),
+    ("tty", "boolean"),
+];
+/// What runs already needs no command.
+const ATTACH: Options = {
+    let [_, options @ ..] = &EXEC;
+    options
+};
+const PROXY: Options = &[("path", "string")];
 
 const OF_PODS: [Connect; 4] = [
-    connect("attach", "PodAttachOptions", Connection::Container),
-    connect("exec", "PodExecOptions", Connection::Container),
-    connect("portforward", "PodPortForwardOptions", Connection::Ports),
-    connect("proxy", "PodProxyOptions", Connection::Pod),
+    connect("attach", "PodAttachOptions", Connection::Container, ATTACH),
+    connect("exec", "PodExecOptions", Connection::Container, &EXEC),
+    connect(
+        "portforward",
+        "PodPortForwardOptions",
+        Connection::Ports,
+        &[("ports", "integer")],
+    ),
+    connect("proxy", "PodProxyOptions", Connection::Pod, PROXY),
 ];
-const OF_SERVICES: [Connect; 1] = [connect("proxy", "ServiceProxyOptions", Connection::Service)];
-const OF_NODES: [Connect; 1] = [connect("proxy", "NodeProxyOptions", Connection::Node)];
+const OF_SERVICES: [Connect; 1] = [connect("proxy", "ServiceProxyOptions", Connection::Service, PROXY)];
+const OF_NODES: [Connect; 1] = [connect("proxy", "NodeProxyOptions", Connection::Node, PROXY)];
 
 /// The subresources of a resource through which clients connect.
 pub(crate) fn of(group: &str, resource: &str) -> &'static [Connect] {
@@ -73,32 +103,10 @@ impl Connect {
 
     /// How it is reached: with the options of its kind, and beneath it where a server behind it has paths.
     pub(crate) fn access(&self) -> Access {
-        let (options, beneath): (&[_], _) = match (self.to, self.name) {
-            (Connection::Container, "exec") => (
-                &[
-                    ("command", "string"),
-                    ("container", "string"),
-                    ("stderr", "boolean"),
-                    ("stdin", "boolean"),
-                    ("stdout", "boolean"),
-                    ("tty", "boolean"),
-                ],
-                false,
-            ),
-            (Connection::Container, _) => (
-                &[
-                    ("container", "string"),
-                    ("stderr", "boolean"),
-                    ("stdin", "boolean"),
-                    ("stdout", "boolean"),
-                    ("tty", "boolean"),
-                ],
-                false,
-            ),
-            (Connection::Ports, _) => (&[("ports", "integer")], false),
-            (Connection::Pod | Connection::Service | Connection::Node, _) => (&[("path", "string")], true),
-        };
-        Access::Connection { options, beneath }
+        Access::Connection {
+            options: self.options,
+            beneath: matches!(self.to, Connection::Pod | Connection::Service | Connection::Node),
+        }
     }
 
     /// Why a call is not connected.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use gardener_apimachinery::{ApiError, go_json};
-use gardener_schema::Order;
+use gardener_schema::{Order, Schema};
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
@@ -99,6 +99,25 @@ impl Source {
             FieldValidation::Ignore => {}
         }
         Ok(())
+    }
+
+    /// Whether a value of a Go type decodes, and what is to be said of fields that the type does not have.
+    ///
+    /// # Errors
+    /// What does not fit, or what the client does not want to be ignored.
+    pub(crate) fn judge_decoded(
+        &self,
+        schema: &Schema,
+        (value, kind): (&Value, &str),
+        validation: FieldValidation,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), String> {
+        schema.decode(value, kind).map_err(|why| why.to_string())?;
+        let unknown = match validation {
+            FieldValidation::Ignore => Vec::new(),
+            FieldValidation::Strict | FieldValidation::Warn => schema.unknown_fields(value),
+        };
+        self.judge(Unknown::OnTheWay(unknown), validation, warnings)
     }
 
     /// The source of an object that was merged of an applied configuration and what was there.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gardener_apimachinery::ApiError;
-use gardener_schema::openapi::Access;
+use gardener_schema::openapi::{Access, Subresource};
 use http::header::{ACCEPT, CACHE_CONTROL, HeaderMap, HeaderValue, VARY};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -232,23 +232,13 @@ fn api_group(group: &str, versions: &[String], with_kind: bool) -> Value {
     value
 }
 
-/// A subresource as discovery tells it: name, group, version and kind of its body, verbs.
-pub(crate) struct SubresourceInfo {
-    pub(crate) name: String,
-    pub(crate) group: String,
-    pub(crate) version: String,
-    pub(crate) kind: String,
-    pub(crate) verbs: Vec<String>,
-    /// How it is reached.
-    pub(crate) access: Access,
-}
-
-pub(crate) fn subresources(definition: &Definition, version: &Version) -> Vec<SubresourceInfo> {
+/// The subresources of a resource, as discovery and documents tell of them.
+pub(crate) fn subresources(definition: &Definition, version: &Version) -> Vec<Subresource> {
     let own = |verbs: &[&str]| verbs.iter().map(|verb| (*verb).to_owned()).collect();
     let mut found = Vec::new();
     for (name, subresource) in &definition.subresources {
         let (group, group_version, kind) = subresource.kind();
-        found.push(SubresourceInfo {
+        found.push(Subresource {
             name: (*name).to_owned(),
             group: group.to_owned(),
             version: group_version.to_owned(),
@@ -258,7 +248,7 @@ pub(crate) fn subresources(definition: &Definition, version: &Version) -> Vec<Su
         });
     }
     for connect in connect::of(&definition.group, &definition.plural) {
-        found.push(SubresourceInfo {
+        found.push(Subresource {
             name: connect.name.to_owned(),
             group: definition.group.clone(),
             version: version.name.clone(),
@@ -268,7 +258,7 @@ pub(crate) fn subresources(definition: &Definition, version: &Version) -> Vec<Su
         });
     }
     if version.scale.is_some() {
-        found.push(SubresourceInfo {
+        found.push(Subresource {
             name: "scale".into(),
             group: "autoscaling".into(),
             version: "v1".into(),
@@ -281,7 +271,7 @@ pub(crate) fn subresources(definition: &Definition, version: &Version) -> Vec<Su
     let views = definition.strategy.views().iter().map(|name| (*name, of_views));
     let of_status: &[&str] = &["get", "patch", "update"];
     for (name, verbs) in views.chain(version.status.then_some(("status", of_status))) {
-        found.push(SubresourceInfo {
+        found.push(Subresource {
             name: name.to_owned(),
             group: definition.group.clone(),
             version: version.name.clone(),

@@ -147,31 +147,23 @@ const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
 /// Finds what is wrong with the metadata of an object of a kind.
 pub fn validate_of_kind(object: &Value, strategy: &dyn Strategy) -> ErrorList {
-    validate_with(
-        object,
-        |name| strategy.validate_name(object, name),
-        |prefix| strategy.validate_name_prefix(object, prefix),
-    )
+    let check_name = |name: &str| strategy.validate_name(object, name);
+    validate_with(object, check_name, strategy.validates_name_prefix())
 }
 
 /// Finds what is wrong with an object's metadata.
 pub fn validate(object: &Value, check_name: impl Fn(&str) -> Vec<String>) -> ErrorList {
-    let check_prefix = |prefix: &str| check_name(&without_trailing_dash(prefix));
-    validate_with(object, &check_name, check_prefix)
+    validate_with(object, check_name, true)
 }
 
-fn validate_with(
-    object: &Value,
-    check_name: impl Fn(&str) -> Vec<String>,
-    check_prefix: impl Fn(&str) -> Vec<String>,
-) -> ErrorList {
+fn validate_with(object: &Value, check_name: impl Fn(&str) -> Vec<String>, checks_prefix: bool) -> ErrorList {
     let path = Path::new("metadata");
     let mut errors = Vec::new();
     let name = name(object);
     let generate_name = text(object, "/metadata/generateName");
-    if !generate_name.is_empty() {
+    if checks_prefix && !generate_name.is_empty() {
         let at = path.child("generateName");
-        let wrong = check_prefix(generate_name).into_iter();
+        let wrong = check_name(&without_trailing_dash(generate_name)).into_iter();
         errors.extend(wrong.map(|error| Error::invalid(&at, generate_name, error)));
     }
     if name.is_empty() {
@@ -197,7 +189,7 @@ fn validate_with(
 }
 
 /// A prefix of names may end in a dash: something follows.
-pub(crate) fn without_trailing_dash(prefix: &str) -> String {
+fn without_trailing_dash(prefix: &str) -> String {
     match prefix.strip_suffix('-') {
         Some(stem) if !stem.is_empty() => {
             let mut stem = stem.to_owned();

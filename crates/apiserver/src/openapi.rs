@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::pointer::Pointed;
-use gardener_schema::openapi::{self, About, Custom, Resource, Subresource};
+use gardener_schema::openapi::{self, About, Custom, Resource};
 use http::header::{CACHE_CONTROL, EXPIRES, HeaderMap, HeaderValue, LOCATION, VARY};
 use http::{Response, StatusCode};
 use k8s_openapi::jiff::ToSpan;
@@ -341,11 +341,7 @@ fn varied(mut response: Response<Body>) -> Response<Body> {
 }
 
 fn group_path(group: &str, version: &str) -> String {
-    if group.is_empty() {
-        format!("api/{version}")
-    } else {
-        format!("apis/{group}/{version}")
-    }
+    openapi::base_path(group, version).split_off(1)
 }
 
 fn served_paths(cluster: &LogicalCluster) -> Vec<String> {
@@ -473,17 +469,7 @@ fn resource(definition: &Definition, version: &Version) -> Resource {
         answers_deleted_object: definition.strategy.answers_deleted_object()
             && (definition.group.as_str(), definition.plural.as_str()) != ("", "namespaces"),
         verbs: definition.verbs.iter().map(|verb| (*verb).to_owned()).collect(),
-        subresources: discovery::subresources(definition, version)
-            .into_iter()
-            .map(|sub| Subresource {
-                name: sub.name,
-                group: sub.group,
-                version: sub.version,
-                kind: sub.kind,
-                verbs: sub.verbs,
-                access: sub.access,
-            })
-            .collect(),
+        subresources: discovery::subresources(definition, version),
     }
 }
 

@@ -8,12 +8,12 @@ use gardener_merge::fieldset::Set;
 use gardener_schema::{Definitions, Schema};
 use serde_json::Value;
 
-use crate::decode::{Decoded, Unknown};
+use crate::decode::Decoded;
 use crate::definition::Subresource;
 use crate::handle::Call;
 use crate::kubernetes;
 use crate::meta;
-use crate::registry::{FieldValidation, WriteOptions};
+use crate::registry::{self, WriteOptions};
 
 /// What is known of Kubernetes' kinds that are only posted.
 static DEFINITIONS: LazyLock<Option<Definitions>> = LazyLock::new(|| {
@@ -84,19 +84,10 @@ impl Posted {
         let Some(schema) = self.schema() else { return Ok(value) };
         let misfit = |why: String| {
             let Self { kind, version, .. } = self;
-            ApiError::bad_request(format!(
-                "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
-            ))
+            ApiError::bad_request(format!("{}: {why}", registry::subject(kind, version, kind)))
         };
         schema.canonicalize(&mut value);
-        schema
-            .decode(&value, self.kind)
-            .map_err(|error| misfit(error.to_string()))?;
-        let unknown = match options.field_validation {
-            FieldValidation::Ignore => Vec::new(),
-            FieldValidation::Strict | FieldValidation::Warn => schema.unknown_fields(&value),
-        };
-        let judged = source.judge(Unknown::OnTheWay(unknown), options.field_validation, warnings);
+        let judged = source.judge_decoded(&schema, (&value, self.kind), options.field_validation, warnings);
         judged.map_err(misfit)?;
         schema.prune(&mut value);
         schema.drop_empty(&mut value);

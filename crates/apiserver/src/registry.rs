@@ -15,7 +15,7 @@ mod read;
 mod update;
 
 pub use accept::unreadable;
-pub(crate) use accept::{UNVERSIONED, unrecognized};
+pub(crate) use accept::{UNVERSIONED, subject, unrecognized};
 pub use delete::{DeleteOptions, Deleted, Preconditions};
 pub(crate) use found::Beside;
 pub(crate) use ownership::owned_by_server;

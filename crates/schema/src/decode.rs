@@ -158,15 +158,17 @@ impl Place<'_> {
                 _ => None,
             };
         }
-        let is_map = schema.kind() == Kind::Object && schema.definition_name().is_none();
+        let is_map = schema.kind() == Kind::Object;
+        if is_map && schema.definition_name().is_some() {
+            // its definition names a struct, even one within a list that has a name of its own
+            return None;
+        }
         loop {
             let (of_list, of_map) = (named.starts_with('['), named.starts_with("map["));
-            match schema.definition_name() {
-                // its definition names a struct, even one within a list that has a name of its own
-                Some(_) if schema.kind() == Kind::Object => return None,
-                _ if is_list && of_list || is_map && of_map || !of_list && !of_map => return Some(named),
-                _ => named = named.split_once(']')?.1,
+            if is_list && of_list || is_map && of_map || !of_list && !of_map {
+                return Some(named);
             }
+            named = named.split_once(']')?.1;
         }
     }
 }
@@ -366,6 +368,10 @@ impl Schema {
 
     /// What else may stand where a definition's schema has a schema, if this is such a place.
     fn union(&self) -> Option<Union> {
+        // most fields are something, which is quickly seen
+        if self.kind() != Kind::Any {
+            return None;
+        }
         let (_, or) = self.definition_name()?.rsplit_once(".JSONSchemaPropsOr")?;
         match or {
             "Bool" => Some(Union::Bool),

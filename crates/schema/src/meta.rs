@@ -17,20 +17,21 @@ static DOCUMENT: LazyLock<Value> =
 static DEFINITIONS: LazyLock<Definitions> =
     LazyLock::new(|| Definitions::from_openapi([&*DOCUMENT]).unwrap_or_default());
 
+static OF_REQUESTS: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(include_str!("../recorded/custom-resources.json")).unwrap_or_default());
+
 /// The recorded component schemas of `ObjectMeta`, `ListMeta` and what they refer to.
-pub(crate) fn components() -> impl Iterator<Item = (&'static String, &'static Value)> {
-    DOCUMENT
-        .at("/components/schemas")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
+pub(crate) fn components() -> Option<&'static Map<String, Value>> {
+    schemas(&DOCUMENT)
 }
 
-/// The recorded component schemas of what else requests for custom resources carry (`Status`, `DeleteOptions`, `Patch`), and of `Scale`.
-pub(crate) fn of_requests() -> Map<String, Value> {
-    let document: Value = serde_json::from_str(include_str!("../recorded/custom-resources.json")).unwrap_or_default();
-    let components = document.at("/components/schemas").and_then(Value::as_object);
-    components.cloned().unwrap_or_default()
+/// Those of what else requests for custom resources carry (`Status`, `DeleteOptions`, `Patch`), and of `Scale`.
+pub(crate) fn of_requests() -> Option<&'static Map<String, Value>> {
+    schemas(&OF_REQUESTS)
+}
+
+fn schemas(document: &Value) -> Option<&Map<String, Value>> {
+    document.at("/components/schemas")?.as_object()
 }
 
 /// The schema of `metadata` of objects.

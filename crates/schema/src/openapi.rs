@@ -133,7 +133,7 @@ pub fn document(
 }
 
 /// Where the resources of a version are: `/apis/apps/v1`.
-fn base(group: &str, version: &str) -> String {
+pub fn base_path(group: &str, version: &str) -> String {
     if group.is_empty() {
         format!("/api/{version}")
     } else {
@@ -204,9 +204,7 @@ pub fn crd_components(custom: Custom<'_>) -> Map<String, Value> {
             schema.insert("x-kubernetes-selectable-fields".to_owned(), fields.clone());
         }
     }
-    let mut components: Map<String, Value> = meta::components()
-        .map(|(name, schema)| (name.clone(), schema.clone()))
-        .collect();
+    let mut components = meta::components().cloned().unwrap_or_default();
     let mut roots = vec![
         routes::STATUS_COMPONENT,
         routes::DELETE_OPTIONS_COMPONENT,
@@ -215,7 +213,8 @@ pub fn crd_components(custom: Custom<'_>) -> Map<String, Value> {
     if custom.has_scale {
         roots.push("io.k8s.api.autoscaling.v1.Scale");
     }
-    components.extend(reachable(&meta::of_requests(), &roots));
+    let of_requests = meta::of_requests().into_iter();
+    components.extend(of_requests.flat_map(|known| reachable(known, &roots)));
     components.insert(component_name(group, version, custom.list_kind), list);
     components.insert(name, object);
     components

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gardener_schema::openapi;
 use gardener_store::Entry;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use tokio::sync::OnceCell;
@@ -88,10 +89,7 @@ impl Backend {
 
     /// The path under which the version is.
     pub(crate) fn path(&self) -> String {
-        match self.group.as_str() {
-            "" => format!("/api/{}", self.version),
-            group => format!("/apis/{group}/{}", self.version),
-        }
+        openapi::base_path(&self.group, &self.version)
     }
 
     /// The way to the server; connections are kept.

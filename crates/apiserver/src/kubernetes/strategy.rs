@@ -469,11 +469,8 @@ impl Strategy for Kind {
         wrong
     }
 
-    fn validate_name_prefix(&self, object: &Value, prefix: &str) -> Vec<String> {
-        match self.declared_name {
-            true => Vec::new(),
-            false => self.validate_name(object, &meta::without_trailing_dash(prefix)),
-        }
+    fn validates_name_prefix(&self) -> bool {
+        !self.declared_name
     }
 
     fn nameless(&self) -> Nameless {

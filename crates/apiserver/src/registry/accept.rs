@@ -145,8 +145,8 @@ fn is_older(group: &str, version: &str) -> bool {
 }
 
 /// What cannot be made of a body of a kind and version.
-fn subject(kind: &str, version: &str) -> String {
-    format!("{kind} in version \"{version}\" cannot be handled as a {kind}")
+pub(crate) fn subject(kind: &str, version: &str, wanted: &str) -> String {
+    format!("{kind} in version \"{version}\" cannot be handled as a {wanted}")
 }
 
 /// A body that is no object of the kind at all.
@@ -188,10 +188,7 @@ impl Scope {
         if let Some(why) = unreadable(object) {
             return Err(unrecognized(&version.kind, &why, object.to_string().as_bytes()).into());
         }
-        if let Err(other) = self.check_kind(object, version) {
-            self.judge_as_told(object, options, source, warnings)?;
-            return Err(other);
-        }
+        self.check_kind(object, version, (options, source), warnings)?;
         if let Value::Object(members) = object {
             members.insert("apiVersion".into(), self.definition.api_version(&self.version).into());
             members.insert("kind".into(), version.kind.clone().into());
@@ -267,37 +264,21 @@ impl Scope {
     fn judge_as_told(
         &self,
         object: &Value,
-        options: &WriteOptions,
-        source: &Source,
+        (group, told): (&str, &str),
+        (options, source): (&WriteOptions, &Source),
         warnings: &mut Vec<String>,
     ) -> Result<(), Misfit> {
         let own = self.spec()?;
-        let api_version = meta::text(object, "/apiVersion");
-        let (group, told) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-        if !self.definition.is_go_type()
-            || meta::text(object, "/kind") != own.kind
-            || !self.is_registered(group, told, &own.kind)
-        {
-            return Ok(());
-        }
         // of versions that are not served nothing else is known
         let known = self.definition.version(told).filter(|_| group == self.definition.group);
         let Some(schema) = known.unwrap_or(own).schema.as_ref() else {
             return Ok(());
         };
-        let misfit = |why: String| Misfit::Fields {
-            subject: subject(&own.kind, told),
+        let judged = source.judge_decoded(schema, (object, &own.kind), options.field_validation, warnings);
+        judged.map_err(|why| Misfit::Fields {
+            subject: subject(&own.kind, told, &own.kind),
             why,
-        };
-        schema
-            .decode(object, &own.kind)
-            .map_err(|why| misfit(why.to_string()))?;
-        let unknown = match options.field_validation {
-            FieldValidation::Ignore => Vec::new(),
-            FieldValidation::Warn | FieldValidation::Strict => schema.unknown_fields(object),
-        };
-        let judged = source.judge(Unknown::OnTheWay(unknown), options.field_validation, warnings);
-        judged.map_err(misfit)
+        })
     }
 
     fn misfit(&self, why: String) -> Misfit {
@@ -309,11 +290,18 @@ impl Scope {
 
     /// What cannot be made of a body.
     fn subject(&self) -> String {
-        subject(self.spec().map_or("", |version| version.kind.as_str()), &self.version)
+        let kind = self.spec().map_or("", |version| version.kind.as_str());
+        subject(kind, &self.version, kind)
     }
 
     /// Refuses a body that names another kind or version.
-    fn check_kind(&self, object: &Value, version: &Version) -> Result<(), Misfit> {
+    fn check_kind(
+        &self,
+        object: &Value,
+        version: &Version,
+        sent: (&WriteOptions, &Source),
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Misfit> {
         let expected = self.definition.api_version(&self.version);
         let named = |pointer: &str, default: &str| match meta::text(object, pointer) {
             "" if self.definition.is_go_type() => default.to_owned(),
@@ -341,10 +329,7 @@ impl Scope {
         }
         let (group, own_version) = api_version.rsplit_once('/').unwrap_or(("", &api_version));
         let cannot = |why: String| {
-            let subject = format!(
-                "{kind} in version \"{own_version}\" cannot be handled as a {}",
-                version.kind
-            );
+            let subject = subject(&kind, own_version, &version.kind);
             Err(Misfit::Fields { subject, why })
         };
         if !self.is_registered(group, own_version, &kind) {
@@ -353,6 +338,7 @@ impl Scope {
             ));
         }
         if kind == version.kind {
+            self.judge_as_told(object, (group, own_version), sent, warnings)?;
             return Err(other_version().into());
         }
         let own_version = go_version(own_version, &kind);
@@ -383,7 +369,7 @@ impl Scope {
             "" => expected.2,
             told => told,
         };
-        let subject = format!("{kind} in version \"{version}\" cannot be handled as a {}", expected.2);
+        let subject = subject(kind, version, expected.2);
         Err(ApiError::bad_request(format!("{subject}: {why}")))
     }
 

@@ -80,19 +80,15 @@ impl Scope {
     /// What is wrong with a new object.
     fn errors_of_new(&self, context: &Context<'_>, object: &Draft, warnings: &mut Vec<String>) -> ErrorList {
         let strategy = &self.definition.strategy;
-        let metadata = || meta::validate_of_kind(object, &**strategy);
         let mut errors = strategy.judged_before_metadata(context, object);
-        let metadata_last = strategy.judges_metadata_last();
-        if !metadata_last {
-            errors.extend(metadata());
+        if !strategy.judges_metadata_last() {
+            errors.extend(meta::validate_of_kind(object, &**strategy));
         }
         errors.extend(self.validate_schema(object, None, warnings));
         errors.extend(strategy.validate(context, object));
-        if metadata_last && errors.is_empty() {
-            return metadata();
-        }
-        // whatever a kind says of names, one must fit into a path
-        if errors.is_empty() && !meta::path_segment(meta::name(object)).is_empty() {
+        // whatever a kind says of metadata and names, a name must fit into a path
+        let is_unsure = strategy.judges_metadata_last() || !meta::path_segment(meta::name(object)).is_empty();
+        if errors.is_empty() && is_unsure {
             return meta::validate(object, meta::path_segment);
         }
         errors

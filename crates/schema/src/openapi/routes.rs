@@ -120,15 +120,15 @@ const OF_COLLECTION: Options = &[
 const OF_WATCH: Options = &[("allowWatchBookmarks", "boolean"), ("watch", "boolean")];
 const PRETTY: Options = &[("pretty", "string")];
 
-/// How requests that connect to something are named, by their method.
-const CONNECTED: [(&str, &str, &str); 7] = [
-    ("get", "Get", "get"),
-    ("post", "Post", "create"),
-    ("put", "Put", "update"),
-    ("patch", "Patch", "patch"),
-    ("delete", "Delete", "delete"),
-    ("head", "Head", ""),
-    ("options", "Options", ""),
+/// The methods of requests that connect to something, and their verbs, if they have one.
+const CONNECTED: [(&str, &str); 7] = [
+    ("get", "get"),
+    ("post", "create"),
+    ("put", "update"),
+    ("patch", "patch"),
+    ("delete", "delete"),
+    ("head", ""),
+    ("options", ""),
 ];
 
 /// The routes of a resource.
@@ -138,14 +138,14 @@ pub(super) fn of(resource: &Resource) -> Vec<Route> {
         subresource: None,
         found: Vec::new(),
     };
-    let base = super::base(&resource.group, &resource.version);
+    let base = super::base_path(&resource.group, &resource.version);
     let plural = &resource.plural;
     if resource.namespaced {
-        routes.of_collection(&base, plural, Span::AllNamespaces);
-        routes.of_collection(&base, &format!("namespaces/{{namespace}}/{plural}"), Span::Namespace);
+        routes.of_collection(&base, plural, true);
+        routes.of_collection(&base, &format!("namespaces/{{namespace}}/{plural}"), false);
         routes.of_object(&base, &format!("namespaces/{{namespace}}/{plural}/{{name}}"));
     } else {
-        routes.of_collection(&base, plural, Span::Cluster);
+        routes.of_collection(&base, plural, false);
         routes.of_object(&base, &format!("{plural}/{{name}}"));
     }
     let namespace = if resource.namespaced {
@@ -190,14 +190,6 @@ pub(super) fn information(path: &str, information: Information) -> Route {
     }
 }
 
-/// Where a collection's objects are.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Span {
-    Cluster,
-    Namespace,
-    AllNamespaces,
-}
-
 struct Routes<'a> {
     resource: &'a Resource,
     subresource: Option<&'a Subresource>,
@@ -210,8 +202,8 @@ impl Routes<'_> {
         verbs.iter().any(|known| known == verb)
     }
 
-    fn of_collection(&mut self, base: &str, path: &str, span: Span) {
-        let everywhere = span == Span::AllNamespaces;
+    /// `everywhere`: in all namespaces, where objects are only looked at.
+    fn of_collection(&mut self, base: &str, path: &str, everywhere: bool) {
         let suffix = if everywhere { "ForAllNamespaces" } else { "" };
         let custom = self.resource.custom;
         if self.has("list") {
@@ -294,18 +286,14 @@ impl Routes<'_> {
         let mut route = self.route(method, base, path, names, "");
         route.add(OF_WRITE);
         route.codes = codes;
-        route.body = Some(match (verb, custom) {
-            ("patch", false) => {
+        let (form, consumes) = match verb {
+            "patch" => {
                 route.add(&[("force", "boolean")]);
-                body(PATCH, true, PATCHES)
+                (PATCH, if custom { CUSTOM_PATCHES } else { PATCHES })
             }
-            ("patch", true) => {
-                route.add(&[("force", "boolean")]);
-                body(PATCH, true, CUSTOM_PATCHES)
-            }
-            (_, false) => body(route.answer.clone(), true, ANY),
-            (_, true) => body(route.answer.clone(), true, CUSTOM),
-        });
+            _ => (route.answer.clone(), if custom { CUSTOM } else { ANY }),
+        };
+        route.body = Some(body(form, true, consumes));
         self.found.push(route);
     }
 
@@ -320,12 +308,12 @@ impl Routes<'_> {
 
     fn of_connection(&mut self, base: &str, path: &str, options: Options, suffix: &str) {
         let all = self.has("delete");
-        for (method, name, verb) in CONNECTED {
+        for (method, verb) in CONNECTED {
             if !(self.has(verb) || all && verb.is_empty()) {
                 continue;
             }
             let mut route = self.route(method, base, path, ("connect", "connect"), suffix);
-            route.subject = format!("{name}{}", route.subject);
+            route.subject = format!("{}{}", words(method), route.subject);
             route.parameters.retain(|parameter| parameter.name != "pretty");
             route.add(options);
             route.answer = Form::Text;

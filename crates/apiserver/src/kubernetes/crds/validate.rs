@@ -32,7 +32,8 @@ pub(super) fn definition(crd: &Value, old: Option<&Value>) -> ErrorList {
         }
     }
     one_of(spec, "scope", &["Cluster", "Namespaced"], &path, &mut errors);
-    versions(spec, old.and_then(|old| old.get("spec")), &path, &mut errors);
+    let old_spec = old.and_then(|old| old.get("spec"));
+    versions(spec, old_spec, &path, &mut errors);
     for key in ["plural", "singular", "kind", "listKind"] {
         if meta::text(spec, &format!("/names/{key}")).is_empty() {
             errors.push(Error::required(&path.child("names").child(key), ""));
@@ -40,7 +41,7 @@ pub(super) fn definition(crd: &Value, old: Option<&Value>) -> ErrorList {
     }
     let names = spec.get("names").unwrap_or(&Value::Null);
     own_names(names, &path.child("names"), &mut errors);
-    alike(spec, old.and_then(|old| old.get("spec")), &path, &mut errors);
+    alike(spec, old_spec, &path, &mut errors);
     conversion(spec, old, &path.child("conversion"), &mut errors);
     if let Some(old) = old {
         unchanged(crd, old, &path, &mut errors);

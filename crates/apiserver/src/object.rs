@@ -13,7 +13,7 @@ use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::skim;
 use gardener_store::{Entry, Revision};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::definition::Definition;
 use crate::table;
@@ -131,10 +131,8 @@ impl Head {
     pub fn of(entry: &Entry, definition: &Definition) -> Arc<Self> {
         entry.memo(|entry| {
             // many kinds are selected by their metadata alone; then the rest need not be read
-            let object = match definition.strategy.kept_fields(&json!({})).is_empty() {
-                true => json!({"metadata": serde_json::from_slice::<Value>(metadata_of(&entry.value)).ok()}),
-                false => value_of(entry),
-            };
+            let by_metadata = definition.strategy.kept_fields(&json!({})).is_empty();
+            let object = selectable(&entry.value, by_metadata).unwrap_or_else(|| value_of(entry));
             let text = |key: &str| object.at(key).and_then(Value::as_str).unwrap_or_default().into();
             let kept = definition.strategy.kept_fields(&object).into_iter();
             let kept = kept.map(|(path, value)| (Cow::Owned(path), value.into_boxed_str()));
@@ -200,6 +198,34 @@ pub fn value_of(entry: &Entry) -> Value {
     parse(entry).unwrap_or(Value::Null)
 }
 
+/// An encoded object without what says who owns its fields, the larger half of many, for nothing is selected by that; of its metadata alone, if
+/// that is told. None, if it has to be read as a whole.
+fn selectable(value: &[u8], metadata_alone: bool) -> Option<Value> {
+    let parsed = |value: &[u8]| serde_json::from_slice::<Value>(value).ok();
+    let mut metadata = Map::new();
+    for member in skim::members(metadata_of(value)) {
+        let (key, value) = member.ok()?;
+        if key != b"managedFields" {
+            metadata.insert(plain(key)?, parsed(value)?);
+        }
+    }
+    let mut object = Map::new();
+    for member in skim::members(value).take_while(|_| !metadata_alone) {
+        let (key, value) = member.ok()?;
+        if key != b"metadata" {
+            object.insert(plain(key)?, parsed(value)?);
+        }
+    }
+    object.insert("metadata".to_owned(), Value::Object(metadata));
+    Some(Value::Object(object))
+}
+
+/// A key that is written as it is.
+fn plain(key: &[u8]) -> Option<String> {
+    let key = std::str::from_utf8(key).ok()?;
+    (!key.contains('\\')).then(|| key.to_owned())
+}
+
 /// Where an encoded object's metadata stands in its bytes; nowhere, if it has none.
 fn place_of_metadata(value: &[u8]) -> Range<usize> {
     let metadata = metadata_of(value);
@@ -225,6 +251,7 @@ pub fn parse<T: for<'a> Deserialize<'a>>(entry: &Entry) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::meta;
 
     #[test]
     fn bytes_are_stamped_in_place() {
@@ -241,5 +268,20 @@ mod tests {
         let empty = stamp(&encode(&json!({"metadata": {}})), 3);
         assert_eq!(&empty[..], br#"{"metadata":{"resourceVersion":"3"}}"#);
         assert_eq!(stamp(&empty, 4), stamp(&encode(&json!({"metadata": {}})), 4));
+    }
+
+    #[test]
+    fn nothing_is_selected_by_who_owns_fields() {
+        let mut object = json!({
+            "apiVersion": "v1",
+            "kind": "A",
+            "metadata": {"name": "n", "labels": {"a\"b": "c"}, "managedFields": [{"manager": "m"}]},
+            "spec": {"x": [1, {"managedFields": 2}]},
+        });
+        let raw = encode(&object);
+        meta::take_managed_fields(&mut object);
+        assert_eq!(selectable(&raw, false), Some(object.clone()));
+        assert_eq!(selectable(&raw, true), Some(json!({"metadata": object["metadata"]})));
+        assert_eq!(selectable(br#"{"metadata":{},"sp\u0065c":1}"#, false), None);
     }
 }

@@ -6,7 +6,12 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+
+use self::difference::merge_diff;
+use crate::raw::Raw;
+
+mod difference;
 
 /// What an API holds: any kind, typed or dynamic, or the metadata of one.
 pub trait Stored: Resource + Clone + DeserializeOwned + Serialize + Debug {}
@@ -24,9 +29,9 @@ pub enum ApplyError {
     /// The API refused.
     #[error("{}", crate::api_error(.0))]
     Api(#[from] kube::Error),
-    /// The object has no JSON form.
-    #[error("the object cannot be serialized: {0}")]
-    Serialize(#[from] serde_json::Error),
+    /// The object has no JSON form, or what the API has is no such object.
+    #[error("the object cannot be written as JSON, or read from it: {0}")]
+    Json(#[from] serde_json::Error),
 }
 
 impl ApplyError {
@@ -60,32 +65,6 @@ pub enum Outcome {
     Updated,
     /// The object was already as wanted; nothing was sent.
     Unchanged,
-}
-
-/// The JSON merge patch that makes `new` of `old`; none if they are equal.
-pub fn merge_diff(old: &Value, new: &Value) -> Option<Value> {
-    match (old, new) {
-        (Value::Object(old), Value::Object(new)) => {
-            let mut patch = Map::new();
-            for key in old.keys().filter(|key| !new.contains_key(*key)) {
-                patch.insert(key.clone(), Value::Null);
-            }
-            for (key, value) in new {
-                match old.get(key) {
-                    Some(before) => {
-                        if let Some(inner) = merge_diff(before, value) {
-                            patch.insert(key.clone(), inner);
-                        }
-                    }
-                    None => {
-                        patch.insert(key.clone(), value.clone());
-                    }
-                }
-            }
-            (!patch.is_empty()).then_some(Value::Object(patch))
-        }
-        _ => (old != new).then(|| new.clone()),
-    }
 }
 
 /// Which part of an object is written.
@@ -131,8 +110,7 @@ async fn send_difference<K: Stored>(
     part: Part,
     locked: bool,
 ) -> Result<(K, Outcome), ApplyError> {
-    let before = serde_json::to_value(current)?;
-    let Some(mut patch) = merge_diff(&before, &serde_json::to_value(&wanted)?) else {
+    let Some(mut patch) = merge_diff(current, &wanted)? else {
         return Ok((wanted, Outcome::Unchanged));
     };
     if locked || replaces_a_list(&patch) {
@@ -141,10 +119,12 @@ async fn send_difference<K: Stored>(
     }
     let (name, parameters) = (current.name_any(), PatchParams::default());
     let patch = Patch::Merge(patch);
+    let raw = Raw::api(api.clone());
     let written = match part {
-        Part::Main => api.patch(&name, &parameters, &patch).await?,
-        Part::Status => api.patch_status(&name, &parameters, &patch).await?,
+        Part::Main => raw.patch(&name, &parameters, &patch).await?,
+        Part::Status => raw.patch_status(&name, &parameters, &patch).await?,
     };
+    let written: K = written.read()?;
     // the last finalizer of an object that goes is the end of it, not a change
     let stays = current.meta().deletion_timestamp.is_none();
     if stays && written.resource_version() == current.resource_version() {
@@ -165,7 +145,7 @@ async fn send_until_written<K: Writable>(
     for _ in 1..ATTEMPTS {
         match sent {
             Err(error) if error.is_conflict() => {
-                let newest = api.get(&current.name_any()).await?;
+                let newest: K = Raw::api(api.clone()).get(&current.name_any()).await?.read()?;
                 if newest.uid() != current.uid() {
                     return Err(error);
                 }
@@ -248,7 +228,8 @@ pub async fn create_or_patch<K: Writable>(
     initial: K,
     mutate: impl Fn(&mut K),
 ) -> Result<(K, Outcome), ApplyError> {
-    let current = api.get_opt(&initial.name_any()).await?;
+    let current = Raw::api(api.clone()).get_opt(&initial.name_any()).await?;
+    let current = current.map(|current| current.read()).transpose()?;
     create_or_patch_from(api, current, initial, mutate).await
 }
 
@@ -288,7 +269,7 @@ pub async fn create_or_update<K: Writable>(
         Some(current) => {
             let mut wanted = current.clone();
             mutate(&mut wanted);
-            if wanted == current || serde_json::to_value(&current)? == serde_json::to_value(&wanted)? {
+            if wanted == current || merge_diff(&current, &wanted)?.is_none() {
                 return Ok((wanted, Outcome::Unchanged));
             }
             let updated = api.replace(&name, &parameters, &wanted).await?;

@@ -1,6 +1,6 @@
 //! A local copy of all objects of one kind, kept by list and watch, that tells handlers what changed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::pin::pin;
 use std::sync::Arc;
@@ -92,13 +92,14 @@ struct Copy<K> {
 
 struct Index<K> {
     by: IndexBy<K>,
-    found: BTreeMap<String, BTreeSet<ObjectRef>>,
+    found: BTreeMap<String, BTreeMap<ObjectRef, Arc<K>>>,
 }
 
 impl<K> Index<K> {
-    fn insert(&mut self, place: &ObjectRef, object: &K) {
+    fn insert(&mut self, place: &ObjectRef, object: &Arc<K>) {
         for value in (self.by)(object) {
-            self.found.entry(value).or_default().insert(place.clone());
+            let found = self.found.entry(value).or_default();
+            found.insert(place.clone(), Arc::clone(object));
         }
     }
 
@@ -315,12 +316,8 @@ impl<K: Kept> Informer<K> {
     /// The objects that have a value in an index, ordered by place; none if there is no such index.
     pub fn by_index(&self, name: &str, value: &str) -> Vec<Arc<K>> {
         let copy = self.shared.copy.read();
-        let places = copy.indexes.get(name).and_then(|index| index.found.get(value));
-        places
-            .into_iter()
-            .flatten()
-            .filter_map(|place| copy.objects.get(place).cloned())
-            .collect()
+        let found = copy.indexes.get(name).and_then(|index| index.found.get(value));
+        found.into_iter().flat_map(BTreeMap::values).cloned().collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Objects as they come from a list or watch: text, and the little that is needed to follow them.
+//! Objects as an API tells them: text, and the little that is needed to follow them.
 //!
 //! What follows a kind does so without knowing its type: that is compiled once, and what no controller reads (`managedFields`, the larger
 //! half of many objects) is never made into values. An object becomes a typed one when the copy takes it.

@@ -1,5 +1,6 @@
 //! From a kind to its resource in the target cluster, by discovery that is kept until a kind is missing.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +25,29 @@ impl Mapping {
 #[derive(Clone)]
 pub(crate) struct Mapper {
     client: Client,
-    known: Arc<Mutex<Option<(Discovery, Instant)>>>,
+    known: Arc<Mutex<Option<Known>>>,
+}
+
+/// What a cluster said of its kinds.
+struct Known {
+    discovery: Discovery,
+    /// When it was asked.
+    asked: Instant,
+    /// What was found in what it said: each kind is looked for again and again.
+    found: HashMap<GroupVersionKind, Mapping>,
+}
+
+impl Known {
+    fn find(&mut self, gvk: &GroupVersionKind) -> Option<Mapping> {
+        if let Some(found) = self.found.get(gvk) {
+            return Some(found.clone());
+        }
+        let (resource, capabilities) = self.discovery.resolve_gvk(gvk)?;
+        let namespaced = capabilities.scope == Scope::Namespaced;
+        let mapping = Mapping { resource, namespaced };
+        self.found.insert(gvk.clone(), mapping.clone());
+        Some(mapping)
+    }
 }
 
 /// A kind and where its objects live.
@@ -47,16 +70,19 @@ impl Mapper {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let gvk = GroupVersionKind::gvk(group, version, kind);
         let mut known = self.known.lock().await;
-        if let Some((discovery, asked)) = known.as_ref() {
-            let found = resolve(discovery, &gvk);
-            if found.is_some() || asked.elapsed() < REFRESH_INTERVAL {
+        if let Some(known) = known.as_mut() {
+            let found = known.find(&gvk);
+            if found.is_some() || known.asked.elapsed() < REFRESH_INTERVAL {
                 return Ok(found);
             }
         }
         let discovery = Discovery::new(self.client.clone()).run_aggregated().await?;
-        let found = resolve(&discovery, &gvk);
-        *known = Some((discovery, Instant::now()));
-        Ok(found)
+        let known = known.insert(Known {
+            discovery,
+            asked: Instant::now(),
+            found: HashMap::new(),
+        });
+        Ok(known.find(&gvk))
     }
 
     /// The API of objects of a mapping in a namespace.
@@ -67,12 +93,4 @@ impl Mapper {
             Api::all_with(self.client.clone(), &mapping.resource)
         }
     }
-}
-
-fn resolve(discovery: &Discovery, gvk: &GroupVersionKind) -> Option<Mapping> {
-    let (resource, capabilities) = discovery.resolve_gvk(gvk)?;
-    Some(Mapping {
-        resource,
-        namespaced: capabilities.scope == Scope::Namespaced,
-    })
 }

@@ -1,6 +1,7 @@
 //! What a fresh cluster has before anybody writes to it: namespaces, roles and bindings, priority classes.
 
-use std::sync::LazyLock;
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, OnceLock};
 
 use gardener_apimachinery::pointer::Pointed;
 use gardener_store::{Change, CommitError, Expect};
@@ -119,6 +120,55 @@ fn missing(cluster: &LogicalCluster) -> Result<Vec<Change>, BootstrapError> {
             value: object::encode(&value),
         });
     };
+    for Fresh {
+        group,
+        resource,
+        object,
+    } in fresh()?
+    {
+        let mut object = object.clone();
+        // the levels come with them
+        let condition =
+            (*resource == "flowschemas").then(|| flow_schemas::condition(&object, true, cluster.clock().now()));
+        if let (Some(condition), Some(members)) = (condition, object.as_object_mut()) {
+            members.insert("status".to_owned(), json!({"conditions": [condition]}));
+        }
+        add(group, resource, object);
+    }
+    let is_last = |change: &Change| matches!(change, Change::Put { key, .. } if key.path.rsplit('/').next() == Some(LAST) && key.topic.as_str().ends_with("/clusterrolebindings"));
+    let (last, mut changes): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_last);
+    changes.extend(last);
+    Ok(changes)
+}
+
+/// An object of a fresh cluster.
+struct Fresh {
+    group: &'static str,
+    resource: &'static str,
+    object: Value,
+}
+
+/// The objects of every fresh cluster, read once.
+fn fresh() -> Result<&'static [Fresh], RecordedError> {
+    static ALL: OnceLock<Vec<Fresh>> = OnceLock::new();
+    match ALL.get() {
+        Some(all) => Ok(all),
+        None => {
+            let all = read_fresh()?;
+            Ok(ALL.get_or_init(|| all))
+        }
+    }
+}
+
+fn read_fresh() -> Result<Vec<Fresh>, RecordedError> {
+    let mut all = Vec::new();
+    let mut add = |group, resource, object| {
+        all.push(Fresh {
+            group,
+            resource,
+            object,
+        });
+    };
     for name in BOOTSTRAP_NAMESPACES {
         add(
             "",
@@ -126,46 +176,32 @@ fn missing(cluster: &LogicalCluster) -> Result<Vec<Change>, BootstrapError> {
             json!({"metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}}, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}),
         );
     }
-    let rbac: Map<String, Value> = serde_json::from_str(recorded::BOOTSTRAP_RBAC).map_err(RecordedError::Json)?;
-    let cluster_roles = aggregate(
-        rbac.get("clusterroles")
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default(),
-    );
-    for role in cluster_roles {
+    let mut rbac: BTreeMap<&'static str, Vec<Value>> = serde_json::from_str(recorded::BOOTSTRAP_RBAC)?;
+    for role in aggregate(rbac.remove("clusterroles").unwrap_or_default()) {
         add("rbac.authorization.k8s.io", "clusterroles", role);
     }
     for resource in ["clusterrolebindings", "roles", "rolebindings"] {
-        for value in rbac.get(resource).and_then(Value::as_array).into_iter().flatten() {
-            add("rbac.authorization.k8s.io", resource, value.clone());
+        for value in rbac.remove(resource).unwrap_or_default() {
+            add("rbac.authorization.k8s.io", resource, value);
         }
     }
-    let others: Map<String, Value> = serde_json::from_str(recorded::BOOTSTRAP_OBJECTS).map_err(RecordedError::Json)?;
-    for (path, list) in &others {
+    let others: BTreeMap<&'static str, Value> = serde_json::from_str(recorded::BOOTSTRAP_OBJECTS)?;
+    for (path, list) in others {
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         let (group, resource) = match parts.as_slice() {
             ["api", _, resource] => ("", *resource),
             ["apis", group, _, resource] => (*group, *resource),
             _ => continue,
         };
-        let items = list.as_array().or_else(|| list.get("items").and_then(Value::as_array));
-        for value in items.into_iter().flatten().filter(|_| resource != "namespaces") {
-            let mut value = value.clone();
-            if resource == "flowschemas"
-                && let Some(members) = value.as_object_mut()
-            {
-                // the levels come with them
-                let condition = flow_schemas::condition(&Value::from(members.clone()), true, cluster.clock().now());
-                members.insert("status".to_owned(), json!({"conditions": [condition]}));
-            }
-            add(group, resource, value);
+        let items = match list {
+            Value::Array(items) => items,
+            list => list.at("/items").and_then(Value::as_array).cloned().unwrap_or_default(),
+        };
+        for object in items.into_iter().filter(|_| resource != "namespaces") {
+            add(group, resource, object);
         }
     }
-    let is_last = |change: &Change| matches!(change, Change::Put { key, .. } if key.path.rsplit('/').next() == Some(LAST) && key.topic.as_str().ends_with("/clusterrolebindings"));
-    let (last, mut changes): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_last);
-    changes.extend(last);
-    Ok(changes)
+    Ok(all)
 }
 
 /// Those of a fresh cluster's objects that are what they are, by path, such as the FlowSchema `exempt`: what is wanted of one.

@@ -19,7 +19,7 @@ use crate::pods;
 
 mod decide;
 
-use decide::{eviction_after, lost_conditions, wanted_taints};
+use decide::{eviction_after, evicts, lost_conditions, wanted_taints};
 
 const COMPONENT: &str = "node-controller";
 /// A node that did not beat for so long is not known any more.
@@ -117,7 +117,12 @@ async fn reconcile(environment: Arc<Environment>, seen: Arc<Mutex<Seen>>, key: O
     })
     .await?;
     let mut next = if silent >= GRACE { None } else { Some(GRACE - silent) };
-    for pod in pods_on(&environment, &key) {
+    // a node has many pods, and most nodes bear no such taint
+    let pods = match taints.iter().any(evicts) {
+        true => pods_on(&environment, &key),
+        false => Vec::new(),
+    };
+    for pod in pods {
         let pod = &pod.object;
         if pods::is_deleting(pod) || pods::has_ended(pod) {
             continue;

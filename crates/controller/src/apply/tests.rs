@@ -1,5 +1,4 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use proptest::prelude::*;
 
 use super::*;
 use crate::fake::Fake;
@@ -87,33 +86,4 @@ async fn status_goes_to_its_subresource() {
     assert_eq!(fake.writes(), [format!("PATCH {path}/status")]);
     let (_, outcome) = patch_status_locked(&api, &pod, mutate).await.unwrap();
     assert_eq!(outcome, Outcome::Unchanged);
-}
-
-fn any_json() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        any::<bool>().prop_map(Value::from),
-        (0..3).prop_map(Value::from),
-        proptest::collection::vec(0..3, 0..3).prop_map(Value::from),
-    ];
-    leaf.prop_recursive(3, 16, 4, |inner| {
-        proptest::collection::btree_map("[a-c]", inner, 0..4).prop_map(|map| Value::Object(map.into_iter().collect()))
-    })
-}
-
-proptest! {
-    /// Applying the difference gives the new value, and there is none exactly between equal values.
-    #[test]
-    fn merge_diff_is_what_a_merge_patch_undoes(old in any_json(), new in any_json()) {
-        // A merge patch can only say what an object is to become.
-        let (old, new) = (json!({"root": old}), json!({"root": new}));
-        match merge_diff(&old, &new) {
-            None => prop_assert_eq!(old, new),
-            Some(patch) => {
-                prop_assert_ne!(&old, &new);
-                let mut patched = old;
-                json_patch::merge(&mut patched, &patch);
-                prop_assert_eq!(patched, new);
-            }
-        }
-    }
 }

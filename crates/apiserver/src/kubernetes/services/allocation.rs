@@ -1,6 +1,6 @@
 //! The cluster IPs and ports of nodes that services get, from pkg/registry/core/service of Kubernetes: which are free, and which may be asked for.
 
-use std::cell::LazyCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -117,7 +117,7 @@ fn allocate_addresses(context: &Context<'_>, service: &mut Value, old: Option<&V
     }
     let mut addresses = addresses_of(service);
     if meta::text(service, "/spec/clusterIP") != "None" {
-        let used = LazyCell::new(|| used_addresses(context, ranges.families.len() > 1));
+        let used = Used::of(context, ranges.families.len() > 1);
         check_addresses(service, old, |asked| {
             why_not(asked, &ranges, context.dry_run, |asked| used.contains(asked))
         })?;
@@ -357,19 +357,50 @@ fn set_health_port(service: &mut Value, port: i64) {
     }
 }
 
-/// The addresses that somebody has: those of IPAddresses, and the cluster IPs of services that have none, for another server made them. Only
-/// services of two families have more than one.
-fn used_addresses(context: &Context<'_>, has_two_families: bool) -> BTreeSet<String> {
-    let named = context
-        .lister
-        .field_values("networking.k8s.io", "ipaddresses", "metadata.name");
-    let of_services = context.lister.field_values("", "services", "spec.clusterIP");
-    let mut used: BTreeSet<String> = named.into_iter().chain(of_services).collect();
-    if has_two_families {
-        let services = context.lister.list("", "services", None);
-        used.extend(services.iter().flat_map(|service| addresses_of(service)));
+/// The addresses that somebody has: those of IPAddresses, and the cluster IPs of services that have none, for another server made them.
+struct Used<'c> {
+    context: &'c Context<'c>,
+    /// Only then services have more addresses than one.
+    has_two_families: bool,
+    /// How many addresses were asked for one by one.
+    asked: Cell<usize>,
+    all: OnceCell<BTreeSet<String>>,
+}
+
+impl<'c> Used<'c> {
+    /// So many addresses are looked for one by one. Whoever asks for more has a range that is nearly full, and gathers all that are used.
+    const FEW: usize = 8;
+
+    fn of(context: &'c Context<'c>, has_two_families: bool) -> Self {
+        Self {
+            context,
+            has_two_families,
+            asked: Cell::new(0),
+            all: OnceCell::new(),
+        }
     }
-    used
+
+    fn contains(&self, address: &str) -> bool {
+        self.asked.set(self.asked.get() + 1);
+        if self.has_two_families || self.asked.get() > Self::FEW {
+            return self.all.get_or_init(|| self.gathered()).contains(address);
+        }
+        let Context { lister, .. } = self.context;
+        lister.get("networking.k8s.io", "ipaddresses", "", address).is_some()
+            || !lister.with_field("", "services", "spec.clusterIP", address).is_empty()
+    }
+
+    fn gathered(&self) -> BTreeSet<String> {
+        let Context { lister, .. } = self.context;
+        let named = lister.field_values("networking.k8s.io", "ipaddresses", "metadata.name");
+        let of_services = lister.field_values("", "services", "spec.clusterIP");
+        let mut used: BTreeSet<String> = named.into_iter().chain(of_services).collect();
+        if self.has_two_families {
+            let services = lister.list("", "services", None);
+            used.extend(services.iter().flat_map(|service| addresses_of(service)));
+        }
+        used
+    }
 }
 
 /// A service's cluster IPs.
@@ -475,7 +506,7 @@ fn lacks_node_ports(service: &Value) -> bool {
 }
 
 /// An address of a range that nobody has, if there is one.
-fn free_address(context: &Context<'_>, range: &IpNet, used: &BTreeSet<String>) -> Option<String> {
+fn free_address(context: &Context<'_>, range: &IpNet, used: &Used<'_>) -> Option<String> {
     let size = match range {
         IpNet::V4(range) => 1u128 << (32 - range.prefix_len()),
         IpNet::V6(range) => 1u128 << (128 - range.prefix_len()).min(64),

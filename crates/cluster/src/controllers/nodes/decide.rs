@@ -108,6 +108,11 @@ pub(super) fn wanted_taints(node: &Node, now: &Time) -> Vec<Taint> {
     taints
 }
 
+/// Whether a taint evicts pods that do not tolerate it.
+pub(super) fn evicts(taint: &Taint) -> bool {
+    taint.effect == NO_EXECUTE
+}
+
 /// How long until taints evict a pod: none if they do not.
 pub(super) fn eviction_after(pod: &Pod, taints: &[Taint], now: Timestamp) -> Option<Duration> {
     let tolerations = pod
@@ -116,7 +121,7 @@ pub(super) fn eviction_after(pod: &Pod, taints: &[Taint], now: Timestamp) -> Opt
         .and_then(|spec| spec.tolerations.as_deref())
         .unwrap_or_default();
     let mut soonest: Option<Duration> = None;
-    for taint in taints.iter().filter(|taint| taint.effect == NO_EXECUTE) {
+    for taint in taints.iter().filter(|taint| evicts(taint)) {
         let fitting: Vec<_> = tolerations.iter().filter(|own| tolerates(own, taint)).collect();
         if fitting.is_empty() {
             return Some(Duration::ZERO);

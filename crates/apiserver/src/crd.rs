@@ -54,8 +54,8 @@ impl Strategy for CustomStrategy {
         true
     }
 
-    fn status_update_keeps_metadata(&self) -> bool {
-        true
+    fn metadata_of_status(&self) -> Option<&'static [&'static str]> {
+        Some(&[])
     }
 
     fn allow_unconditional_update(&self) -> bool {

@@ -489,6 +489,11 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
+    /// Whether an object without labels gets those of its template.
+    fn defaults_labels_by_spec(&self) -> bool {
+        false
+    }
+
     /// Brings a valid object, but for a change of its status, into the form in which it is stored.
     fn canonicalize(&self, object: &mut Draft) {}
 
@@ -513,9 +518,10 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
-    /// Whether a change of the status leaves metadata alone, as for custom resources.
-    fn status_update_keeps_metadata(&self) -> bool {
-        false
+    /// Of which members of the metadata it counts what is sent with a status; the others stay as they are. None: of all. What may not change is
+    /// compared later.
+    fn metadata_of_status(&self) -> Option<&'static [&'static str]> {
+        None
     }
 
     /// Whether a change of the status leaves labels alone.

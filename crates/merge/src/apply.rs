@@ -104,11 +104,12 @@ pub enum ApplyError {
     },
     /// What was merged is no object of its Go type.
     #[error(
-        "failed to convert new object ({subject}) to proper version: unable to convert unstructured object to {kind}: {why}"
+        "failed to convert new object{}: unable to convert unstructured object to {kind}: {why}",
+        subject.as_ref().map(|subject| format!(" ({subject}) to proper version")).unwrap_or_default()
     )]
     NoSuchType {
-        /// Which object.
-        subject: String,
+        /// Which object, unless that was found where it was made the object of another version.
+        subject: Option<String>,
         /// The version and kind: `apps/v1, Kind=Deployment`.
         kind: String,
         /// What does not fit.
@@ -228,6 +229,7 @@ pub fn apply(
 ) -> Result<Value, ApplyError> {
     let terms = Terms {
         force,
+        is_owned_elsewhere: false,
         reset_fields,
         across: &[],
     };
@@ -238,6 +240,8 @@ pub fn apply(
 pub struct Terms<'a> {
     /// Whether fields that others own are taken over.
     pub force: bool,
+    /// Whether somebody owns fields in another version than that of the configuration.
+    pub is_owned_elsewhere: bool,
     /// Fields that the manager cannot own on this endpoint.
     pub reset_fields: &'a Set,
     /// The change as other versions show it: who owns fields there is asked by what changes there.
@@ -258,6 +262,7 @@ pub fn apply_across(
 ) -> Result<Value, ApplyError> {
     let Terms {
         force,
+        is_owned_elsewhere,
         reset_fields,
         across,
     } = *terms;
@@ -313,7 +318,7 @@ pub fn apply_across(
     };
     if schema.definition_name().is_some() {
         schema.convert(&object).map_err(|why| ApplyError::NoSuchType {
-            subject: subject(config),
+            subject: (!is_owned_elsewhere).then(|| subject(config)),
             kind: kind_of(config),
             why: why.to_string(),
         })?;

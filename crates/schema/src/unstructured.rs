@@ -55,8 +55,11 @@ impl Schema {
         let wrong = |why: String| Err(DecodeError::new(why));
         let found = || go_kind(value);
         let is_scalar = |kind: &str| match (kind, value) {
-            // Go takes numbers for what can be made a text, and wants none
-            ("string", Value::Number(_)) | ("int32" | "int64", Value::Number(_)) => {
+            // Go takes whole numbers for what can be made a text, and wants none
+            ("string", Value::Number(number)) if !number.is_f64() => {
+                wrong(format!("cannot convert {} to {}", found(), named.unwrap_or(kind)))
+            }
+            ("int32" | "int64", Value::Number(_)) => {
                 wrong(format!("cannot convert {} to {}", found(), named.unwrap_or(kind)))
             }
             _ => wrong(format!("unrecognized type: {kind}")),
@@ -175,6 +178,10 @@ mod tests {
             ),
             (
                 json!({"selector": {"matchLabels": {"a": true}}}),
+                "unrecognized type: string",
+            ),
+            (
+                json!({"selector": {"matchLabels": {"a": 1.5}}}),
                 "unrecognized type: string",
             ),
             (json!({"replicas": "2"}), "unrecognized type: int32"),

@@ -272,14 +272,14 @@ pub(super) fn replica_set(value: &mut Value) {
 
 pub(super) fn replication_controller(value: &mut Value) {
     template(value, "/spec/template/spec");
-    labels_from_template(value, true);
+    labels_from_template(value);
     if let Some(spec) = object(value, "/spec") {
         set(spec, "replicas", json!(1));
     }
 }
 
 /// A set without labels or selector takes its template's labels.
-fn labels_from_template(value: &mut Value, selector_too: bool) {
+fn labels_from_template(value: &mut Value) {
     let Some(labels) = value
         .at("/spec/template/metadata/labels")
         .filter(|labels| labels.as_object().is_some_and(|map| !map.is_empty()))
@@ -287,7 +287,7 @@ fn labels_from_template(value: &mut Value, selector_too: bool) {
     else {
         return;
     };
-    if selector_too && let Some(spec) = object(value, "/spec") {
+    if let Some(spec) = object(value, "/spec") {
         set(spec, "selector", labels.clone());
     }
     if value

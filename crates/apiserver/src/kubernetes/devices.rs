@@ -13,6 +13,7 @@ use crate::meta;
 /// Classes of devices.
 pub(super) fn classes(kind: Kind) -> Kind {
     let mut kind = kind.generation().declares_name();
+    kind.whole_first = true;
     kind.validate = validation::class;
     kind
 }
@@ -20,6 +21,7 @@ pub(super) fn classes(kind: Kind) -> Kind {
 /// Claims of devices.
 pub(super) fn claims(mut kind: Kind) -> Kind {
     kind.default = |claim| default_requests(claim, "/spec/devices/requests");
+    kind.whole_first = true;
     kind.validate_create = validation::claim;
     kind.validate_update = |claim, old| same_spec(claim, old, "resource.ResourceClaimSpec");
     kind.validate_status = validation::status;
@@ -30,12 +32,9 @@ pub(super) fn claims(mut kind: Kind) -> Kind {
 /// Templates of claims.
 pub(super) fn templates(mut kind: Kind) -> Kind {
     kind.default = |template| default_requests(template, "/spec/spec/devices/requests");
-    kind.validate_create = validation::template;
-    kind.validate_update = |template, old| {
-        let mut errors = validation::template(template);
-        errors.extend(same_spec(template, old, "resource.ResourceClaimTemplateSpec"));
-        errors
-    };
+    kind.whole_first = true;
+    kind.validate = validation::template;
+    kind.validate_update = |template, old| same_spec(template, old, "resource.ResourceClaimTemplateSpec");
     kind.before_metadata =
         |context, template| validation::as_administrator("/spec/spec/devices/requests", context, template);
     kind

@@ -99,6 +99,7 @@ pub(super) fn kind(kind: Kind) -> Kind {
     kind.name = meta::dns1123_subdomain;
     kind.metadata_last = false;
     kind.before_metadata = |_, event| validate_sense(event, &NEW);
+    kind.before_change = |event| validate_sense(event, &NEW);
     kind.validate = |_| ErrorList::new();
     kind.validate_create = validate_news;
     kind.validate_update = validate_same;

@@ -475,7 +475,8 @@ pub(super) fn policies(mut kind: Kind) -> Kind {
 pub(super) fn ip_addresses(mut kind: Kind) -> Kind {
     kind.name = addresses::canonical_address;
     kind.completes_name_prefix = false;
-    kind.validate_create = |address| {
+    kind.whole_first = true;
+    kind.validate = |address| {
         let mut errors = ErrorList::new();
         let at = Path::new("spec").child("parentRef");
         let Some(parent) = spec_of(address).get("parentRef") else {
@@ -541,7 +542,8 @@ pub(super) fn service_cidrs(mut kind: Kind) -> Kind {
         let (new, old) = (list(spec_of(cidr), "cidrs"), list(spec_of(old), "cidrs"));
         let may_grow = old.len() == 1 && new.len() == 2;
         if new.len() != old.len() && !may_grow {
-            return vec![Error::invalid(&at, new.to_vec(), "field is immutable")];
+            let shown = spec_of(cidr).get("cidrs").cloned().unwrap_or_default();
+            return vec![Error::invalid(&at, shown, "field is immutable")];
         }
         let changed = new.iter().zip(old).enumerate().filter(|(_, (new, old))| new != old);
         let mut errors: ErrorList = changed

@@ -36,12 +36,14 @@ enum MetadataAgain {
 /// Resources whose updates look at all that a new object's metadata must have.
 fn metadata_again(group: &str, resource: &str) -> MetadataAgain {
     match (group, resource) {
-        ("", "events") => MetadataAgain::Nothing,
+        ("", "events") | ("policy", "poddisruptionbudgets") => MetadataAgain::Nothing,
+        ("resource.k8s.io", "resourceslices") => MetadataAgain::Change,
         ("", "pods" | "configmaps" | "secrets" | "serviceaccounts" | "persistentvolumeclaims")
         | ("", "namespaces" | "nodes" | "endpoints")
         | ("rbac.authorization.k8s.io" | "certificates.k8s.io" | "resource.k8s.io", _)
-        | ("networking.k8s.io", "ingressclasses" | "ingresses")
-        | ("storage.k8s.io", "storageclasses" | "csistoragecapacities")
+        | ("networking.k8s.io", "ingressclasses" | "ingresses" | "ipaddresses")
+        | ("storage.k8s.io", "storageclasses" | "csistoragecapacities" | "volumeattributesclasses")
+        | ("batch", "jobs")
         | ("node.k8s.io" | "apiregistration.k8s.io", _) => MetadataAgain::Both,
         ("", "persistentvolumes") => MetadataAgain::WholeTwice,
         ("", "limitranges")
@@ -49,6 +51,18 @@ fn metadata_again(group: &str, resource: &str) -> MetadataAgain {
         | ("admissionregistration.k8s.io" | "flowcontrol.apiserver.k8s.io" | "discovery.k8s.io", _) => {
             MetadataAgain::Whole
         }
+        _ => MetadataAgain::Change,
+    }
+}
+
+/// As [`metadata_again`], of changes of the status and of other parts.
+fn metadata_again_of_part(group: &str, resource: &str) -> MetadataAgain {
+    match (group, resource) {
+        ("batch", "cronjobs")
+        | ("policy", "poddisruptionbudgets")
+        | ("admissionregistration.k8s.io" | "flowcontrol.apiserver.k8s.io", _)
+        | ("storage.k8s.io", "volumeattachments") => MetadataAgain::Nothing,
+        ("certificates.k8s.io", _) => MetadataAgain::Both,
         _ => MetadataAgain::Change,
     }
 }
@@ -123,6 +137,10 @@ pub(super) struct Kind {
     pub(super) whole_in_between: bool,
     /// What an update looks at in metadata once more, after what is looked at for every kind.
     metadata_again: MetadataAgain,
+    /// What a change of the status, or of another part, looks at once more.
+    metadata_again_of_part: MetadataAgain,
+    /// What a change is judged by before its metadata is looked at once more.
+    pub(super) before_change: fn(&Value) -> ErrorList,
     pub(super) row: fn(Timestamp, &Value) -> Vec<Value>,
     pub(super) fields: fn(&Value) -> Vec<(String, String)>,
     /// Fields by which the same objects may be selected as another kind.
@@ -151,8 +169,10 @@ pub(super) struct Kind {
     update_needs_revision: bool,
     /// Whether a change of the status leaves labels alone.
     status_keeps_labels: bool,
-    /// Whether it leaves all metadata alone.
-    status_keeps_metadata: bool,
+    /// See [`Strategy::metadata_of_status`].
+    metadata_of_status: Option<&'static [&'static str]>,
+    /// See [`Strategy::defaults_labels_by_spec`].
+    labels_by_spec: bool,
     /// The group that refusals name, where it is not the resource's.
     group_in_refusals: Option<&'static str>,
     /// What is told when dependents outlive a deletion because it does not say what becomes of them.
@@ -204,6 +224,8 @@ impl Kind {
             whole_first: false,
             whole_in_between: false,
             metadata_again: MetadataAgain::Change,
+            metadata_again_of_part: MetadataAgain::Change,
+            before_change: |_| Vec::new(),
             row,
             fields: |_| Vec::new(),
             other_fields: |_| Vec::new(),
@@ -222,7 +244,8 @@ impl Kind {
             answers_deleted: false,
             update_needs_revision: false,
             status_keeps_labels: false,
-            status_keeps_metadata: false,
+            metadata_of_status: None,
+            labels_by_spec: false,
             group_in_refusals: None,
             orphans: None,
             ignores_dependents: false,
@@ -259,6 +282,25 @@ impl Kind {
         errors
     }
 
+    /// What is wrong with the metadata of an object of which a part changes.
+    fn part_changed(&self, object: &Draft, old: &Draft) -> ErrorList {
+        match self.metadata_again_of_part {
+            MetadataAgain::Nothing => Vec::new(),
+            MetadataAgain::Change => self.metadata_changed(object, old),
+            MetadataAgain::Whole | MetadataAgain::WholeTwice | MetadataAgain::Both => {
+                let mut errors = self.whole_metadata(object);
+                errors.extend(self.metadata_changed(object, old));
+                errors
+            }
+        }
+    }
+
+    fn whole_metadata(&self, object: &Draft) -> ErrorList {
+        let mut errors = meta::validate_of_kind(object, self);
+        errors.extend((self.finalizers)(object));
+        errors
+    }
+
     /// What is wrong with a change.
     fn changed(&self, object: &Draft, old: &Draft) -> ErrorList {
         let mut change = match self.metadata_again {
@@ -272,11 +314,10 @@ impl Kind {
             MetadataAgain::WholeTwice => 2,
             _ => 1,
         };
-        let mut whole = Vec::new();
+        let mut whole = (self.before_change)(object);
         for _ in 0..times {
             if !matches!(self.metadata_again, MetadataAgain::Nothing | MetadataAgain::Change) {
-                whole.extend(meta::validate_of_kind(object, self));
-                whole.extend((self.finalizers)(object));
+                whole.extend(self.whole_metadata(object));
             }
             whole.extend((self.validate)(object));
         }
@@ -371,7 +412,7 @@ impl Strategy for Kind {
 
     fn update_status(&self, context: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<ErrorList, ApiError> {
         (self.prepare_status)(context, object, old);
-        let mut errors = self.metadata_changed(object, old);
+        let mut errors = self.part_changed(object, old);
         errors.extend((self.validate_status)(object, old));
         Ok(errors)
     }
@@ -392,7 +433,7 @@ impl Strategy for Kind {
         old: &Draft,
     ) -> Result<ErrorList, ApiError> {
         let wrong = (self.update_view)(view, context, object, old);
-        let mut errors = self.metadata_changed(object, old);
+        let mut errors = self.part_changed(object, old);
         errors.extend(wrong);
         Ok(errors)
     }
@@ -421,8 +462,12 @@ impl Strategy for Kind {
         self.status_keeps_labels
     }
 
-    fn status_update_keeps_metadata(&self) -> bool {
-        self.status_keeps_metadata
+    fn defaults_labels_by_spec(&self) -> bool {
+        self.labels_by_spec
+    }
+
+    fn metadata_of_status(&self) -> Option<&'static [&'static str]> {
+        self.metadata_of_status
     }
 
     fn group_in_refusals<'g>(&self, group: &'g str) -> &'g str {
@@ -541,17 +586,18 @@ const ANY_FINALIZER: [&str; 6] = [
     "policy",
 ];
 
-/// Resources whose status is changed without their metadata.
-const STATUS_KEEPS_METADATA: [(&str, &str); 8] = [
-    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
-    ("apiextensions.k8s.io", "customresourcedefinitions"),
-    ("apiregistration.k8s.io", "apiservices"),
-    ("flowcontrol.apiserver.k8s.io", "flowschemas"),
-    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
-    ("networking.k8s.io", "servicecidrs"),
-    ("resource.k8s.io", "resourceclaims"),
-    ("storage.k8s.io", "volumeattachments"),
-];
+/// See [`Strategy::metadata_of_status`]. What upstream resets is not what may not change, and differs.
+fn metadata_of_status(group: &str, resource: &str) -> Option<&'static [&'static str]> {
+    match (group, resource) {
+        ("flowcontrol.apiserver.k8s.io", _) => Some(&[]),
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies")
+        | ("networking.k8s.io", "servicecidrs")
+        | ("resource.k8s.io", "resourceclaims")
+        | ("storage.k8s.io", "volumeattachments") => Some(&["uid", "deletionGracePeriodSeconds"]),
+        ("apiregistration.k8s.io", "apiservices") => Some(&["uid", "deletionTimestamp", "deletionGracePeriodSeconds"]),
+        _ => None,
+    }
+}
 
 /// Resources whose deletion answers the deleted object, besides those of `resource.k8s.io`.
 const ANSWERS_DELETED: [(&str, &str); 13] = [
@@ -717,9 +763,8 @@ fn kind_of(group: &str, resource: &str) -> Kind {
     };
     kind.update_needs_revision = update_needs_revision(group, resource);
     kind.status_keeps_labels = (group, resource) == ("apps", "deployments");
-    kind.status_keeps_metadata = STATUS_KEEPS_METADATA.contains(&(group, resource));
-    // definitions say that their metadata change with the status, though they do not
-    if kind.status_keeps_metadata && group != "apiextensions.k8s.io" {
+    kind.metadata_of_status = metadata_of_status(group, resource);
+    if kind.metadata_of_status.is_some() {
         kind.left_alone = |subresource| match subresource {
             "status" => &["metadata"],
             _ => &[],
@@ -729,6 +774,8 @@ fn kind_of(group: &str, resource: &str) -> Kind {
     kind.group_in_refusals = (group == "events.k8s.io").then_some("");
     kind.pod_spec = pod_spec(group, resource);
     kind.metadata_again = metadata_again(group, resource);
+    kind.metadata_again_of_part = metadata_again_of_part(group, resource);
+    kind.labels_by_spec = matches!((group, resource), ("", "replicationcontrollers") | ("batch", "jobs"));
     kind.answers_deleted = ANSWERS_DELETED.contains(&(group, resource)) || group == "resource.k8s.io";
     kind.orphans = match (group, resource) {
         ("batch", "jobs") => Some(Some(

@@ -250,7 +250,7 @@ impl Scope {
         };
         let judged = source.judge(unknown, options.field_validation, warnings);
         judged.map_err(|why| self.misfit(why))?;
-        if let Some(warning) = single_owners(object) {
+        if let Some(warning) = single_owners(object, "") {
             warnings.push(warning);
         }
         self.fill_defaults(context, object, source)?;
@@ -461,8 +461,8 @@ impl Scope {
     }
 }
 
-/// Keeps the first of owner references that say the same. Answers what the client is told of it.
-fn single_owners(object: &mut Value) -> Option<String> {
+/// Keeps the first of owner references that say the same. Answers what the client is told of it; `when` they were found, if not in what was sent.
+pub(super) fn single_owners(object: &mut Value, when: &str) -> Option<String> {
     let owners = object
         .at_mut("/metadata/ownerReferences")
         .and_then(Value::as_array_mut)?;
@@ -478,7 +478,7 @@ fn single_owners(object: &mut Value) -> Option<String> {
     twice.dedup();
     (!twice.is_empty()).then(|| {
         format!(
-            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
             twice.join(", ")
         )
     })

@@ -122,9 +122,11 @@ impl Scope {
     /// Whether a write sends something that it does not change, such as the status to the object's own path, and that is not as the schema
     /// has it. Upstream looks at who owns what before it drops that, and forgets all owners of an object that it cannot read.
     pub(super) fn is_unreadable_where_dropped(&self, sent: &Value, old: Option<&Value>) -> bool {
-        let (Value::Object(sent), false) = (sent, self.definition.is_go_type()) else {
+        let Value::Object(sent) = sent else { return false };
+        // what comes in another version is in the stored one by now
+        if self.definition.is_go_type() && !self.is_stored_version() {
             return false;
-        };
+        }
         let Some(schema) = self.spec().ok().and_then(|version| version.schema.as_ref()) else {
             return false;
         };
@@ -139,7 +141,14 @@ impl Scope {
             .filter(|(name, value)| is_dropped(name) && old.and_then(|old| old.get(*name)) != Some(*value))
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
-        !dropped.is_empty() && gardener_merge::unreadable(&Value::Object(dropped), schema).is_some()
+        if dropped.is_empty() {
+            return false;
+        }
+        let mut dropped = Value::Object(dropped);
+        if self.definition.is_go_type() {
+            schema.complete(&mut dropped);
+        }
+        gardener_merge::unreadable(&dropped, schema).is_some()
     }
 
     /// A change as those versions show it in which somebody owns fields, but for the request's, which the change comes in. (As upstream,

@@ -14,7 +14,7 @@ use gardener_schema::Schema;
 use gardener_schema::json::type_of;
 use serde_json::Value;
 
-use super::accept::{Misfit, unreadable};
+use super::accept::{Misfit, single_owners, unreadable};
 use super::found::Found;
 use super::ownership::InOtherVersion;
 use super::update::{Attempt, Wanted};
@@ -182,6 +182,8 @@ impl Scope {
                 }
                 _ => None,
             };
+            // upstream looks at a patched object's owners when it has been through admission
+            let said_twice = single_owners(&mut patched, " after mutating admission happens");
             let accepted = match kind {
                 PatchKind::Apply | PatchKind::Strategic => {
                     self.accept_converted(&context, &mut patched, options, source, &mut warnings)
@@ -221,6 +223,7 @@ impl Scope {
                 }
                 other => other?,
             }
+            warnings.extend(said_twice);
             if kind == PatchKind::Apply {
                 meta::set(&mut patched, "managedFields", managed);
             }
@@ -405,7 +408,14 @@ impl Scope {
             subresource: &self.subresource,
         };
         let time = meta::rfc3339(context.now);
+        let api_version = self.definition.api_version(&self.version);
+        let owners = live.and_then(|live| live.at("/metadata/managedFields")?.as_array());
+        let mut owned = owners
+            .into_iter()
+            .flatten()
+            .map(|owner| meta::text(owner, "/apiVersion"));
         let terms = Terms {
+            is_owned_elsewhere: owned.any(|owned| owned != api_version),
             force: options.force,
             reset_fields: &self.reset_fields(),
             across: others,

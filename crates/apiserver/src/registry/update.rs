@@ -35,7 +35,10 @@ impl Scope {
         let mut warnings = Vec::new();
         let mut body = body;
         let beside = match beside {
-            None if self.keeps_all_but_status() && self.definition.is_go_type() => {
+            None if self.keeps_all_but_status()
+                && self.definition.is_go_type()
+                && !self.definition.strategy.defaults_labels_by_spec() =>
+            {
                 let found = self.found().await;
                 found.map(|found| Beside::set_apart(found, &mut body))
             }
@@ -155,7 +158,7 @@ impl Scope {
         let keep = |object: &mut Value, old: &Value| {
             keep_server_metadata(object, old);
             if status_update {
-                keep_all_but_status(object, old, strategy.status_update_keeps_metadata());
+                keep_all_but_status(object, old, strategy.metadata_of_status());
                 if strategy.status_update_keeps_labels() {
                     meta::set(object, "labels", old.at("/metadata/labels").cloned());
                 }
@@ -566,7 +569,7 @@ fn keep_server_metadata(object: &mut Value, old: &Value) {
     meta::set(object, "selfLink", None);
 }
 
-fn keep_all_but_status(object: &mut Value, old: &Value, keep_metadata: bool) {
+fn keep_all_but_status(object: &mut Value, old: &Value, metadata_sent: Option<&[&str]>) {
     let Value::Object(before) = old else { return };
     if let Value::Object(members) = object {
         members.retain(|key, _| key == "status" || key == "metadata" || before.contains_key(key));
@@ -577,11 +580,15 @@ fn keep_all_but_status(object: &mut Value, old: &Value, keep_metadata: bool) {
     {
         copy_member(object, old, key);
     }
-    if keep_metadata {
-        let managed = meta::take_managed_fields(object);
+    if let Some(counted) = metadata_sent {
+        let mut sent = Map::new();
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            let counted = counted.iter().chain(&["managedFields"]);
+            sent.extend(counted.filter_map(|key| metadata.remove_entry(*key)));
+        }
         copy_member(object, old, "metadata");
-        if managed.is_some() {
-            meta::set(object, "managedFields", managed);
+        for (key, value) in sent {
+            meta::set(object, &key, Some(value));
         }
     }
 }

@@ -489,8 +489,8 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
-    /// Whether an object without labels gets those of its template.
-    fn defaults_labels_by_spec(&self) -> bool {
+    /// Whether the specification fills what is unset elsewhere, such as an object's labels by those of its template.
+    fn defaults_by_spec(&self) -> bool {
         false
     }
 

@@ -499,7 +499,7 @@ pub(super) fn ip_addresses(mut kind: Kind) -> Kind {
             true => Vec::new(),
             false => vec![Error::literal(
                 &Path::new("spec").child("parentRef"),
-                internal::text("networking.ParentReference", &parent(address)),
+                internal::text("*networking.ParentReference", &parent(address)),
                 "field is immutable",
             )],
         }

@@ -158,9 +158,6 @@ fn subject_errors(subject: &Value, namespaced: bool, path: &Path, errors: &mut E
                 let wrong = meta::dns1123_subdomain(name).into_iter();
                 errors.extend(wrong.map(|why| Error::invalid(&path.child("name"), name, why)));
             }
-            if !namespaced && meta::text(subject, "/namespace").is_empty() {
-                errors.push(Error::required(&path.child("namespace"), ""));
-            }
             ""
         }
         "User" | "Group" => GROUP,
@@ -171,6 +168,10 @@ fn subject_errors(subject: &Value, namespaced: bool, path: &Path, errors: &mut E
     };
     if group != wanted {
         errors.push(Error::not_supported(&path.child("apiGroup"), group, &[wanted]));
+    }
+    let needs_namespace = !namespaced && meta::text(subject, "/kind") == "ServiceAccount";
+    if needs_namespace && meta::text(subject, "/namespace").is_empty() {
+        errors.push(Error::required(&path.child("namespace"), ""));
     }
 }
 

@@ -171,8 +171,8 @@ pub(super) struct Kind {
     status_keeps_labels: bool,
     /// See [`Strategy::metadata_of_status`].
     metadata_of_status: Option<&'static [&'static str]>,
-    /// See [`Strategy::defaults_labels_by_spec`].
-    labels_by_spec: bool,
+    /// See [`Strategy::defaults_by_spec`].
+    defaults_by_spec: bool,
     /// The group that refusals name, where it is not the resource's.
     group_in_refusals: Option<&'static str>,
     /// What is told when dependents outlive a deletion because it does not say what becomes of them.
@@ -245,7 +245,7 @@ impl Kind {
             update_needs_revision: false,
             status_keeps_labels: false,
             metadata_of_status: None,
-            labels_by_spec: false,
+            defaults_by_spec: false,
             group_in_refusals: None,
             orphans: None,
             ignores_dependents: false,
@@ -462,8 +462,8 @@ impl Strategy for Kind {
         self.status_keeps_labels
     }
 
-    fn defaults_labels_by_spec(&self) -> bool {
-        self.labels_by_spec
+    fn defaults_by_spec(&self) -> bool {
+        self.defaults_by_spec
     }
 
     fn metadata_of_status(&self) -> Option<&'static [&'static str]> {
@@ -775,7 +775,7 @@ fn kind_of(group: &str, resource: &str) -> Kind {
     kind.pod_spec = pod_spec(group, resource);
     kind.metadata_again = metadata_again(group, resource);
     kind.metadata_again_of_part = metadata_again_of_part(group, resource);
-    kind.labels_by_spec = matches!((group, resource), ("", "replicationcontrollers") | ("batch", "jobs"));
+    kind.defaults_by_spec = matches!((group, resource), ("", "replicationcontrollers") | ("batch", "jobs"));
     kind.answers_deleted = ANSWERS_DELETED.contains(&(group, resource)) || group == "resource.k8s.io";
     kind.orphans = match (group, resource) {
         ("batch", "jobs") => Some(Some(

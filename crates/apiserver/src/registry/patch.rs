@@ -382,7 +382,10 @@ impl Scope {
             force: true,
             ..options.clone()
         };
-        let merged = self.applied(Some(live), config, &forced, context, &[])?;
+        let Ok(merged) = self.applied(Some(live), config, &forced, context, &[]) else {
+            // who owns what is asked before it is looked at what comes out
+            return self.applied(Some(live), config, options, context, &[]);
+        };
         let others = self.owners_elsewhere(Some(live), &merged, &self.version).await;
         let others: Vec<InVersion<'_>> = others.iter().map(InOtherVersion::shown).collect();
         self.applied(Some(live), config, options, context, &others)

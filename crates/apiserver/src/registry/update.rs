@@ -37,7 +37,7 @@ impl Scope {
         let beside = match beside {
             None if self.keeps_all_but_status()
                 && self.definition.is_go_type()
-                && !self.definition.strategy.defaults_labels_by_spec() =>
+                && !self.definition.strategy.defaults_by_spec() =>
             {
                 let found = self.found().await;
                 found.map(|found| Beside::set_apart(found, &mut body))

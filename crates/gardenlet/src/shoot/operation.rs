@@ -297,10 +297,12 @@ async fn work(botanist: &Arc<Botanist>, kind: OperationType, stop: &Cancellation
 async fn succeed(config: &Config, shoot: Shoot, kind: OperationType) -> Result<Option<Shoot>, Failed> {
     let api = api(config, &shoot);
     let now = config.clock.time();
+    // what the operation worked for, whatever is wanted by now
+    let hibernated = is_hibernation_enabled(&shoot) && kind != OperationType::Delete;
     let patched = patching::patch_status(&api, &shoot, |shoot| {
         shoot.status.last_errors = Vec::new();
         shoot.status.retry_cycle_start_time = None;
-        shoot.status.hibernated = is_hibernation_enabled(shoot) && kind != OperationType::Delete;
+        shoot.status.hibernated = hibernated;
         shoot.status.conditions = rules::progressing_after_success(&shoot.status.conditions, &CONDITIONS, &now);
         shoot.status.constraints =
             rules::progressing_after_success(&shoot.status.constraints, &constraints::REQUIRED, &now);

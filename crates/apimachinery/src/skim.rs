@@ -28,6 +28,12 @@ pub fn member<'t>(json: &'t [u8], key: &str) -> Option<&'t [u8]> {
         .map(|(_, value)| value)
 }
 
+/// A key that is written as it is: one that is not may be another key, written otherwise.
+pub fn plain(key: &[u8]) -> Option<&str> {
+    let is_plain = |byte: u8| byte >= b' ' && byte != b'\\';
+    std::str::from_utf8(key).ok().filter(|key| key.bytes().all(is_plain))
+}
+
 /// See [`members`].
 #[derive(Clone, Debug)]
 pub struct Members<'t> {

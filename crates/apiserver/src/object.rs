@@ -206,24 +206,18 @@ fn selectable(value: &[u8], metadata_alone: bool) -> Option<Value> {
     for member in skim::members(metadata_of(value)) {
         let (key, value) = member.ok()?;
         if key != b"managedFields" {
-            metadata.insert(plain(key)?, parsed(value)?);
+            metadata.insert(skim::plain(key)?.to_owned(), parsed(value)?);
         }
     }
     let mut object = Map::new();
     for member in skim::members(value).take_while(|_| !metadata_alone) {
         let (key, value) = member.ok()?;
         if key != b"metadata" {
-            object.insert(plain(key)?, parsed(value)?);
+            object.insert(skim::plain(key)?.to_owned(), parsed(value)?);
         }
     }
     object.insert("metadata".to_owned(), Value::Object(metadata));
     Some(Value::Object(object))
-}
-
-/// A key that is written as it is.
-fn plain(key: &[u8]) -> Option<String> {
-    let key = std::str::from_utf8(key).ok()?;
-    (!key.contains('\\')).then(|| key.to_owned())
 }
 
 /// Where an encoded object's metadata stands in its bytes; nowhere, if it has none.

@@ -46,11 +46,7 @@ impl Unread {
         let mut apart = skim::members(json);
         while let Some(member) = apart.next_like(&like) {
             let (name, value) = member.ok()?;
-            // a name that is not written as it is may be that of another member
-            let is_plain = |byte: u8| byte >= b' ' && byte != b'\\';
-            let name = std::str::from_utf8(name)
-                .ok()
-                .filter(|name| name.bytes().all(is_plain))?;
+            let name = skim::plain(name)?;
             let apart = match Self::READ.contains(&name) {
                 true => &mut read,
                 false => &mut members,

@@ -67,6 +67,14 @@ pub enum Outcome {
     Unchanged,
 }
 
+/// Whether two objects are written otherwise.
+///
+/// # Errors
+/// When one of them has no JSON form.
+pub fn differ(one: &impl Serialize, other: &impl Serialize) -> Result<bool, serde_json::Error> {
+    Ok(merge_diff(one, other)?.is_some())
+}
+
 /// Which part of an object is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
@@ -269,7 +277,7 @@ pub async fn create_or_update<K: Writable>(
         Some(current) => {
             let mut wanted = current.clone();
             mutate(&mut wanted);
-            if wanted == current || merge_diff(&current, &wanted)?.is_none() {
+            if wanted == current || !differ(&current, &wanted)? {
                 return Ok((wanted, Outcome::Unchanged));
             }
             let updated = api.replace(&name, &parameters, &wanted).await?;

@@ -141,8 +141,7 @@ pub async fn deploy<K: ExtensionObject>(
         (Some(current), Ask::IfChanged) => {
             let mut wanted = current.clone();
             specify(&mut wanted);
-            let changed = serde_json::to_value(&wanted)? != serde_json::to_value(current)?;
-            changed || extension_readiness::must_be_asked_again(&observed(current))
+            apply::differ(current, &wanted)? || extension_readiness::must_be_asked_again(&observed(current))
         }
     };
     let now = clock.now();

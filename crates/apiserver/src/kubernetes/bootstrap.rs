@@ -1,11 +1,11 @@
 //! What a fresh cluster has before anybody writes to it: namespaces, roles and bindings, priority classes.
 
 use std::collections::BTreeMap;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::OnceLock;
 
 use gardener_apimachinery::pointer::Pointed;
 use gardener_store::{Change, CommitError, Expect};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{RecordedError, recorded};
 use crate::cluster::LogicalCluster;
@@ -204,15 +204,11 @@ fn read_fresh() -> Result<Vec<Fresh>, RecordedError> {
     Ok(all)
 }
 
-/// Those of a fresh cluster's objects that are what they are, by path, such as the FlowSchema `exempt`: what is wanted of one.
-pub(super) fn recorded_spec(path: &str, name: &str) -> Option<&'static Value> {
-    static OBJECTS: LazyLock<Map<String, Value>> =
-        LazyLock::new(|| serde_json::from_str(recorded::BOOTSTRAP_OBJECTS).unwrap_or_default());
-    let list = OBJECTS.get(path)?;
-    let items = list
-        .as_array()
-        .or_else(|| list.get("items").and_then(Value::as_array))?;
-    items.iter().find(|object| meta::name(object) == name)?.get("spec")
+/// Those of a fresh cluster's objects that are what they are, such as the FlowSchema `exempt`: what is wanted of one.
+pub(super) fn recorded_spec(group: &str, resource: &str, name: &str) -> Option<&'static Value> {
+    let mut all = fresh().ok()?.iter();
+    let fresh = all.find(|one| one.group == group && one.resource == resource && meta::name(&one.object) == name)?;
+    fresh.object.get("spec")
 }
 
 /// Fills the rules of roles that are put together from others by label.

@@ -264,10 +264,9 @@ const MANDATORY: [&str; 2] = [EXEMPT, "catch-all"];
 /// What upstream has one of the mandatory objects be.
 fn mandatory(object: &Value, plural: &str) -> Option<&'static Value> {
     let name = meta::name(object);
-    let path = format!("/apis/flowcontrol.apiserver.k8s.io/v1/{plural}");
     MANDATORY
         .contains(&name)
-        .then(|| bootstrap::recorded_spec(&path, name))?
+        .then(|| bootstrap::recorded_spec("flowcontrol.apiserver.k8s.io", plural, name))?
 }
 
 fn mandatory_schema(schema: &Value) -> Option<Error> {
@@ -593,8 +592,8 @@ mod tests {
     #[test]
     fn mandatory_objects_stay_what_they_are() {
         let object = |plural: &str, name: &str, change: &dyn Fn(&mut Value)| {
-            let path = format!("/apis/flowcontrol.apiserver.k8s.io/v1/{plural}");
-            let mut spec = bootstrap::recorded_spec(&path, name).unwrap().clone();
+            let group = "flowcontrol.apiserver.k8s.io";
+            let mut spec = bootstrap::recorded_spec(group, plural, name).unwrap().clone();
             change(&mut spec);
             json!({"metadata": {"name": name}, "spec": spec})
         };

@@ -284,15 +284,14 @@ impl Kind {
 
     /// What is wrong with the metadata of an object of which a part changes.
     fn part_changed(&self, object: &Draft, old: &Draft) -> ErrorList {
-        match self.metadata_again_of_part {
-            MetadataAgain::Nothing => Vec::new(),
-            MetadataAgain::Change => self.metadata_changed(object, old),
-            MetadataAgain::Whole | MetadataAgain::WholeTwice | MetadataAgain::Both => {
-                let mut errors = self.whole_metadata(object);
-                errors.extend(self.metadata_changed(object, old));
-                errors
-            }
+        let mut errors = match self.metadata_again_of_part {
+            MetadataAgain::Nothing | MetadataAgain::Change => Vec::new(),
+            MetadataAgain::Whole | MetadataAgain::WholeTwice | MetadataAgain::Both => self.whole_metadata(object),
+        };
+        if matches!(self.metadata_again_of_part, MetadataAgain::Change | MetadataAgain::Both) {
+            errors.extend(self.metadata_changed(object, old));
         }
+        errors
     }
 
     fn whole_metadata(&self, object: &Draft) -> ErrorList {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use gardener_apis::extensions::v1alpha1::Cluster;
 use gardener_controller::apply::{self, ApplyError};
@@ -142,6 +143,16 @@ impl<K: ExtensionKind, A: Actuator<K>> Reconciler<K, A> {
         Ok(object)
     }
 
+    /// Takes the request to reconcile away, unless the object has changed since.
+    async fn picked_up_first(&self, api: &Api<K>, object: K) -> Result<K, ApplyError> {
+        if annotation::operation(&object) != Some(value::RECONCILE) {
+            return Ok(object);
+        }
+        let (object, _) =
+            apply::patch_locked(api, &object, |object| annotation::clear(object.annotations_mut())).await?;
+        Ok(object)
+    }
+
     /// Tells a failure in the status, and hands it on so that the object comes again.
     async fn told<T>(
         &self,
@@ -166,10 +177,20 @@ impl<K: ExtensionKind, A: Actuator<K>> Reconciler<K, A> {
         cluster: Option<&Cluster>,
         operation: OperationType,
     ) -> Result<Action, ReconcileError> {
-        // first of all, so that a request that comes meanwhile is not lost [EXT-10]
-        let object = self.picked_up(api, object, value::RECONCILE).await?;
+        let request = annotation::timestamp(&object);
         let (object, _) = apply::add_finalizer(api, &object, self.finalizer()).await?;
+        // Under way before the request is gone: an object without one, with an answer of the same second to the request before, is taken
+        // for ready [EXT-20].
         let object = status::started(api, &object, operation, &self.context.clock).await?;
+        if annotation::timestamp(&object) != request {
+            // asked anew, maybe for what the cluster read before does not tell; that change calls again
+            return Ok(Action::Done);
+        }
+        // before the work, so that a request that comes meanwhile is not lost [EXT-10]
+        let object = match self.picked_up_first(api, object).await {
+            Err(error) if error.is_conflict() => return Ok(Action::RequeueAfter(Duration::ZERO)),
+            picked_up => picked_up?,
+        };
         let outcome = self.actuator.reconcile(&self.context, &object, cluster).await;
         let outcome = self.told(api, &object, operation, outcome).await?;
         self.finished(api, &object, operation, outcome).await

@@ -1,8 +1,9 @@
 use async_trait::async_trait;
+use futures::StreamExt;
 use gardener_apis::extensions::v1alpha1::Infrastructure;
 use gardener_testkit::seed::{Seed, eventually, pass};
 use kube::ResourceExt;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use parking_lot::Mutex;
 use serde_json::json;
 
@@ -120,6 +121,36 @@ async fn ext_18_the_life_of_an_object() {
     api.delete("a", &DeleteParams::default()).await.unwrap();
     eventually(&api, "a", |object| object.is_none()).await;
     assert_eq!(recording.calls(), ["reconcile", "delete"]);
+}
+
+/// An answer is good for a request of the same second, so the one to the request before must not be seen beside a request that was taken.
+#[tokio::test(start_paused = true)]
+async fn ext_20_the_answer_before_is_gone_when_a_request_is_taken() {
+    let (_seed, _recording, api) = start().await;
+    api.create(&PostParams::default(), &infrastructure("a", "local"))
+        .await
+        .unwrap();
+    let done = eventually(&api, "a", |object| {
+        object.is_some_and(|object| state(object) == ("Create", "Succeeded"))
+    })
+    .await
+    .unwrap();
+    let version = done.resource_version().unwrap();
+    let changes = api.watch(&WatchParams::default(), &version).await.unwrap();
+    let mut changes = std::pin::pin!(changes);
+    annotate(&api, "reconcile").await;
+    let mut was_taken = false;
+    loop {
+        let Some(Ok(WatchEvent::Modified(object))) = changes.next().await else {
+            panic!("the watch goes on until the answer");
+        };
+        match state(&object) {
+            ("Create", "Succeeded") => assert_eq!(annotation::operation(&object), Some("reconcile")),
+            ("Reconcile", "Succeeded") => break,
+            _ => was_taken |= annotation::operation(&object).is_none(),
+        }
+    }
+    assert!(was_taken);
 }
 
 #[tokio::test(start_paused = true)]

@@ -142,9 +142,22 @@ impl Ledger {
     }
 }
 
-/// Kills, starts, checks; and in the end lets the shoot's life come to its end.
+/// Kills, starts, checks; and in the end lets the shoot's life come to its end. What was stored is kept if something is wrong with it.
 pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec<Figure>> {
     let folder = tempfile::tempdir()?;
+    match live(binary, arguments, folder.path()).await {
+        Ok(figures) => Ok(figures),
+        Err(error) => {
+            let kept = folder.keep();
+            Err(error.context(format!(
+                "`gardener up --data-dir {}` shows what is left",
+                kept.display()
+            )))
+        }
+    }
+}
+
+async fn live(binary: &Path, arguments: &Arguments, folder: &Path) -> anyhow::Result<Vec<Figure>> {
     let mut chance = StdRng::seed_from_u64(arguments.seed);
     let mut ledger = Ledger::default();
     let mut kills: BTreeMap<Step, u32> = BTreeMap::new();
@@ -154,7 +167,7 @@ pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec
     for step in Step::ALL {
         let until_here = (killed + share).min(arguments.times);
         while killed < until_here {
-            let mut landscape = Gardener::up(binary, Some(folder.path()))?;
+            let mut landscape = Gardener::up(binary, Some(folder))?;
             let client = landscape.client().await?;
             ledger.check(&client).await?;
             let stop = Arc::new(AtomicBool::new(false));
@@ -176,14 +189,14 @@ pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec
             *kills.entry(step).or_default() += 1;
         }
         // the step comes to its end before the next begins
-        let mut landscape = Gardener::up(binary, Some(folder.path()))?;
+        let mut landscape = Gardener::up(binary, Some(folder))?;
         let client = landscape.client().await?;
         ledger.check(&client).await?;
         prepared(&client).await?;
         finish(step, &client).await?;
         landscape.kill().await?;
     }
-    let mut landscape = Gardener::up(binary, Some(folder.path()))?;
+    let mut landscape = Gardener::up(binary, Some(folder))?;
     let client = landscape.client().await?;
     ledger.check(&client).await?;
     let mut figures = vec![

@@ -232,11 +232,12 @@ impl Botanist {
 
     /// Fills in the nodes' network; the generation that comes of it is observed at once, for this operation works with it.
     pub(crate) async fn learn_nodes(&self, nodes: String) -> Done {
-        let before = self.shoot().metadata.generation;
+        let observed = self.shoot().status.observed_generation;
         self.patch_shoot(|shoot| shoot.spec.networking.get_or_insert_default().nodes = Some(nodes.clone()))
             .await?;
         let after = self.shoot().metadata.generation;
-        if after == before.map(|generation| generation + 1) {
+        // one more than was observed: nobody else has changed the spec since, which this operation does not work for
+        if after == observed.map(|generation| generation + 1) {
             self.patch_status(|shoot| shoot.status.observed_generation = after)
                 .await?;
         }

@@ -91,6 +91,8 @@ impl Config {
 pub(crate) const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 /// How soon a key whose decision was outdated comes again.
 pub(crate) const OUTDATED: Duration = Duration::from_millis(20);
+/// How soon a key comes again that the cluster's closed API kept from being worked on.
+const UNAVAILABLE: Duration = Duration::from_secs(1);
 /// The index of pods, replica sets and controller revisions by their controller's uid.
 pub(crate) const BY_OWNER: &str = "owner";
 /// The index of pods by node.
@@ -357,8 +359,8 @@ impl Environment {
                         tracing::trace!(controller = name, %error, "decided on outdated objects");
                         Ok(Action::RequeueAfter(OUTDATED))
                     }
-                    // it comes again when the cluster joins again
-                    Err(error) if error.is_unavailable() => Ok(Action::Done),
+                    // A cluster joins with its kube-scheduler, whose API may open only later. Once it has left, the key is done.
+                    Err(error) if error.is_unavailable() => Ok(Action::RequeueAfter(UNAVAILABLE)),
                     other => other,
                 }
             }

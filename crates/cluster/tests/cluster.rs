@@ -132,6 +132,34 @@ macro_rules! eventually {
     }};
 }
 
+/// After a start the scheduler of a cluster may run before its API server does.
+#[tokio::test(start_paused = true)]
+async fn pods_that_waited_are_scheduled_once_the_api_opens() {
+    let world = World::new().await;
+    world.kubelets.add(world.node("a", "8"));
+    eventually!(
+        "service account",
+        world
+            .api::<ServiceAccount>()
+            .get_opt("default")
+            .await
+            .unwrap()
+            .is_some()
+    );
+    let nodes: Api<Node> = Api::all(world.client.clone());
+    eventually!("node", nodes.get_opt("a").await.unwrap().is_some());
+    world.participants.leave(NAME, Role::Scheduler);
+    let pod = object(json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "main", "image": "one"}]}}));
+    world.api::<Pod>().create(&PostParams::default(), &pod).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    world.clusters.server.close(NAME);
+    world.participants.join(NAME, Role::Scheduler);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    world.clusters.open(NAME).await;
+    eventually!("scheduled and ready", world.pods().await.iter().all(is_ready));
+    world.stop.cancel();
+}
+
 #[tokio::test(start_paused = true)]
 async fn deployments_run_roll_scale_and_go() {
     let world = World::new().await;

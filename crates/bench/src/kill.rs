@@ -145,16 +145,14 @@ impl Ledger {
 /// Kills, starts, checks; and in the end lets the shoot's life come to its end. What was stored is kept if something is wrong with it.
 pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec<Figure>> {
     let folder = tempfile::tempdir()?;
-    match live(binary, arguments, folder.path()).await {
-        Ok(figures) => Ok(figures),
-        Err(error) => {
-            let kept = folder.keep();
-            Err(error.context(format!(
-                "`gardener up --data-dir {}` shows what is left",
-                kept.display()
-            )))
-        }
-    }
+    let lived = live(binary, arguments, folder.path()).await;
+    lived.map_err(|error| {
+        let kept = folder.keep();
+        error.context(format!(
+            "`gardener up --data-dir {}` shows what is left",
+            kept.display()
+        ))
+    })
 }
 
 async fn live(binary: &Path, arguments: &Arguments, folder: &Path) -> anyhow::Result<Vec<Figure>> {

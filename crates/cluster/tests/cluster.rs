@@ -132,20 +132,20 @@ macro_rules! eventually {
     }};
 }
 
+impl World {
+    /// Waits until the namespace has what its pods run as.
+    async fn service_account(&self) {
+        let accounts = self.api::<ServiceAccount>();
+        eventually!("service account", accounts.get_opt("default").await.unwrap().is_some());
+    }
+}
+
 /// After a start the scheduler of a cluster may run before its API server does.
 #[tokio::test(start_paused = true)]
 async fn pods_that_waited_are_scheduled_once_the_api_opens() {
     let world = World::new().await;
     world.kubelets.add(world.node("a", "8"));
-    eventually!(
-        "service account",
-        world
-            .api::<ServiceAccount>()
-            .get_opt("default")
-            .await
-            .unwrap()
-            .is_some()
-    );
+    world.service_account().await;
     let nodes: Api<Node> = Api::all(world.client.clone());
     eventually!("node", nodes.get_opt("a").await.unwrap().is_some());
     world.participants.leave(NAME, Role::Scheduler);
@@ -165,15 +165,7 @@ async fn deployments_run_roll_scale_and_go() {
     let world = World::new().await;
     world.kubelets.add(world.node("a", "8"));
     let deployments: Api<Deployment> = world.api();
-    eventually!(
-        "service account",
-        world
-            .api::<ServiceAccount>()
-            .get_opt("default")
-            .await
-            .unwrap()
-            .is_some()
-    );
+    world.service_account().await;
     deployments
         .create(&PostParams::default(), &deployment("web", 3, "one"))
         .await
@@ -400,15 +392,7 @@ async fn quotas_tell_how_many_objects_there_are() {
 async fn pods_wait_for_room_and_for_their_volumes() {
     let world = World::new().await;
     world.kubelets.add(world.node("a", "1"));
-    eventually!(
-        "service account",
-        world
-            .api::<ServiceAccount>()
-            .get_opt("default")
-            .await
-            .unwrap()
-            .is_some()
-    );
+    world.service_account().await;
     let pods: Api<Pod> = world.api();
     let pod = |name: &str, cpu: &str| -> Pod {
         object(json!({"metadata": {"name": name}, "spec": {
@@ -549,15 +533,7 @@ async fn lost_nodes_lose_their_pods_and_services_follow() {
     let services: Api<Service> = world.api();
     let service = json!({"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}});
     services.create(&PostParams::default(), &object(service)).await.unwrap();
-    eventually!(
-        "service account",
-        world
-            .api::<ServiceAccount>()
-            .get_opt("default")
-            .await
-            .unwrap()
-            .is_some()
-    );
+    world.service_account().await;
     let agent = json!({"metadata": {"name": "agent"}, "spec": {"selector": {"matchLabels": {"app": "agent"}},
         "template": {"metadata": {"labels": {"app": "agent"}}, "spec": {"containers": [{"name": "main", "image": "i"}]}}}});
     world
@@ -660,15 +636,7 @@ async fn programs_run_are_taken_over_and_end() {
     let log: Arc<Mutex<Vec<String>>> = Arc::default();
     let world = World::with(|_| {}, vec![Arc::new(Counting(Arc::clone(&log)))]).await;
     world.kubelets.add(world.node("a", "8"));
-    eventually!(
-        "service account",
-        world
-            .api::<ServiceAccount>()
-            .get_opt("default")
-            .await
-            .unwrap()
-            .is_some()
-    );
+    world.service_account().await;
     let pods: Api<Pod> = world.api();
     let pod = json!({"metadata": {"name": "api"}, "spec": {"containers": [{"name": "kube-apiserver", "image": "i"}]}});
     pods.create(&PostParams::default(), &object(pod)).await.unwrap();
@@ -710,15 +678,7 @@ async fn programs_run_are_taken_over_and_end() {
 async fn jobs_run_to_their_end_and_budgets_hold_evictions() {
     let world = World::new().await;
     world.kubelets.add(world.node("a", "8"));
-    eventually!(
-        "service account",
-        world
-            .api::<ServiceAccount>()
-            .get_opt("default")
-            .await
-            .unwrap()
-            .is_some()
-    );
+    world.service_account().await;
     let jobs: Api<Job> = world.api();
     let job = json!({"metadata": {"name": "once"}, "spec": {"completions": 3, "parallelism": 2, "template": {"spec": {
         "restartPolicy": "Never", "containers": [{"name": "main", "image": "i", "command": ["sleep", "20"]}]}}}});
@@ -840,15 +800,7 @@ async fn service_ranges_stay_until_their_addresses_are_given_back() {
 async fn an_idle_cluster_writes_nothing_but_leases() {
     let world = World::new().await;
     world.kubelets.add(world.node("a", "8"));
-    eventually!(
-        "service account",
-        world
-            .api::<ServiceAccount>()
-            .get_opt("default")
-            .await
-            .unwrap()
-            .is_some()
-    );
+    world.service_account().await;
     let service = json!({"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}});
     let services: Api<Service> = world.api();
     services.create(&PostParams::default(), &object(service)).await.unwrap();

@@ -98,6 +98,13 @@ pub async fn run<K: ExtensionKind, A: Actuator<K>>(
         .await;
 }
 
+/// Takes a request out of the annotations, if it is this one.
+fn take_away<K: ExtensionKind>(object: &mut K, asked: &str) {
+    if annotation::operation(object) == Some(asked) {
+        annotation::clear(object.annotations_mut());
+    }
+}
+
 impl<K: ExtensionKind, A: Actuator<K>> Reconciler<K, A> {
     async fn reconcile(&self, key: &ObjectRef) -> Result<Action, ReconcileError> {
         let api = K::api(self.context.client.clone(), &key.namespace);
@@ -136,20 +143,7 @@ impl<K: ExtensionKind, A: Actuator<K>> Reconciler<K, A> {
 
     /// Takes the request away, if it is this one.
     async fn picked_up(&self, api: &Api<K>, object: K, asked: &str) -> Result<K, ReconcileError> {
-        if annotation::operation(&object) != Some(asked) {
-            return Ok(object);
-        }
-        let (object, _) = apply::patch(api, &object, |object| annotation::clear(object.annotations_mut())).await?;
-        Ok(object)
-    }
-
-    /// Takes the request to reconcile away, unless the object has changed since.
-    async fn picked_up_first(&self, api: &Api<K>, object: K) -> Result<K, ApplyError> {
-        if annotation::operation(&object) != Some(value::RECONCILE) {
-            return Ok(object);
-        }
-        let (object, _) =
-            apply::patch_locked(api, &object, |object| annotation::clear(object.annotations_mut())).await?;
+        let (object, _) = apply::patch(api, &object, |object| take_away(object, asked)).await?;
         Ok(object)
     }
 
@@ -187,9 +181,10 @@ impl<K: ExtensionKind, A: Actuator<K>> Reconciler<K, A> {
             return Ok(Action::Done);
         }
         // before the work, so that a request that comes meanwhile is not lost [EXT-10]
-        let object = match self.picked_up_first(api, object).await {
+        let taken = apply::patch_locked(api, &object, |object| take_away(object, value::RECONCILE)).await;
+        let object = match taken {
             Err(error) if error.is_conflict() => return Ok(Action::RequeueAfter(Duration::ZERO)),
-            picked_up => picked_up?,
+            taken => taken?.0,
         };
         let outcome = self.actuator.reconcile(&self.context, &object, cluster).await;
         let outcome = self.told(api, &object, operation, outcome).await?;

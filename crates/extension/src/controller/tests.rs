@@ -83,6 +83,15 @@ fn state(object: &Infrastructure) -> (&str, &str) {
         .map_or(("", ""), |last| (&last.r#type, &last.state))
 }
 
+/// The object once it is made.
+async fn created(api: &Api<Infrastructure>) -> Infrastructure {
+    eventually(api, "a", |object| {
+        object.is_some_and(|object| state(object) == ("Create", "Succeeded"))
+    })
+    .await
+    .unwrap()
+}
+
 async fn annotate(api: &Api<Infrastructure>, operation: &str) {
     let patch = json!({"metadata": {"annotations": {"gardener.cloud/operation": operation}}});
     api.patch("a", &PatchParams::default(), &Patch::Merge(patch))
@@ -99,11 +108,7 @@ async fn ext_18_the_life_of_an_object() {
     api.create(&PostParams::default(), &infrastructure("b", "other"))
         .await
         .unwrap();
-    let done = eventually(&api, "a", |object| {
-        object.is_some_and(|object| state(object) == ("Create", "Succeeded"))
-    })
-    .await
-    .unwrap();
+    let done = created(&api).await;
     assert_eq!(annotation::operation(&done), None);
     assert_eq!(done.finalizers(), ["extensions.gardener.cloud/infrastructure"]);
     assert_eq!(done.status.provider_status, Some(json!({"a": 1})));
@@ -130,11 +135,7 @@ async fn ext_20_the_answer_before_is_gone_when_a_request_is_taken() {
     api.create(&PostParams::default(), &infrastructure("a", "local"))
         .await
         .unwrap();
-    let done = eventually(&api, "a", |object| {
-        object.is_some_and(|object| state(object) == ("Create", "Succeeded"))
-    })
-    .await
-    .unwrap();
+    let done = created(&api).await;
     let version = done.resource_version().unwrap();
     let changes = api.watch(&WatchParams::default(), &version).await.unwrap();
     let mut changes = std::pin::pin!(changes);
@@ -167,11 +168,8 @@ async fn ext_3_a_failure_is_told_and_tried_again_later() {
     let error = failed.unwrap().status.last_error.unwrap();
     assert_eq!(error.codes, ["ERR_INFRA_QUOTA_EXCEEDED"]);
     assert!(error.description.contains("quota exceeded"));
-    let done = eventually(&api, "a", |object| {
-        object.is_some_and(|object| state(object) == ("Create", "Succeeded"))
-    })
-    .await;
-    assert_eq!(done.unwrap().status.last_error, None);
+    let done = created(&api).await;
+    assert_eq!(done.status.last_error, None);
     assert_eq!(recording.calls().len(), 3);
 }
 
@@ -181,10 +179,7 @@ async fn ext_10_migrate_and_restore_stay_until_success() {
     api.create(&PostParams::default(), &infrastructure("a", "local"))
         .await
         .unwrap();
-    eventually(&api, "a", |object| {
-        object.is_some_and(|object| state(object) == ("Create", "Succeeded"))
-    })
-    .await;
+    created(&api).await;
     recording.0.lock().1 = 1;
     annotate(&api, "migrate").await;
     let failed = eventually(&api, "a", |object| {

@@ -8,6 +8,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::pointer;
+
 /// A path into an object: `spec.provider.workers[0].name`, `metadata.annotations[key]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(String);
@@ -45,6 +47,29 @@ impl Path {
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
         Self([&self.0, "[", key, "]"].concat())
+    }
+
+    /// The JSON pointer to the field, where the path's names are those of the object's JSON.
+    pub fn pointer(&self) -> String {
+        let mut segments = String::new();
+        let mut rest = self.0.as_str();
+        while !rest.is_empty() {
+            let (segment, behind) = match rest.strip_prefix('[') {
+                // a key may have brackets itself
+                Some(key) => match [key.find("]."), key.find("][")].into_iter().flatten().min() {
+                    Some(end) => (key.get(..end), key.get(end + 1..)),
+                    None => (key.strip_suffix(']').or(Some(key)), None),
+                },
+                None => {
+                    let end = rest.find(['.', '[']).unwrap_or(rest.len());
+                    (rest.get(..end), rest.get(end..))
+                }
+            };
+            segments = pointer::member(&segments, segment.unwrap_or_default());
+            rest = behind.unwrap_or_default();
+            rest = rest.strip_prefix('.').unwrap_or(rest);
+        }
+        segments
     }
 
     /// The path as text.
@@ -257,20 +282,34 @@ impl Error {
         Self::new(ErrorType::Internal, path, Value::Null, detail)
     }
 
+    /// The value as the message shows it. None, if it does not.
+    pub fn shown(&self) -> Option<Cow<'_, str>> {
+        match self.kind {
+            ErrorType::Required
+            | ErrorType::Forbidden
+            | ErrorType::TooLong
+            | ErrorType::TooMany
+            | ErrorType::Internal
+            | ErrorType::InvalidPart => None,
+            ErrorType::NotFound
+            | ErrorType::Duplicate
+            | ErrorType::Invalid
+            | ErrorType::NotSupported
+            | ErrorType::TypeInvalid => Some(match &self.shown {
+                Some(text) => text.into(),
+                None => shown(&self.value).into(),
+            }),
+        }
+    }
+
     /// The message of the cause: the finding without its path.
     pub fn body(&self) -> String {
         let title = self.kind.title();
         let head = match self.kind {
-            ErrorType::Required
-            | ErrorType::Forbidden
-            | ErrorType::TooLong
-            | ErrorType::Internal
-            | ErrorType::InvalidPart => title.to_owned(),
             ErrorType::TooMany => format!("{title}: {}", self.value),
-            _ => match &self.shown {
-                Some(shown) if shown.is_empty() => title.to_owned(),
-                Some(text) => format!("{title}: {text}"),
-                None => format!("{title}: {}", shown(&self.value)),
+            _ => match self.shown() {
+                Some(text) if !text.is_empty() => format!("{title}: {text}"),
+                _ => title.to_owned(),
             },
         };
         if self.detail.is_empty() {
@@ -382,6 +421,26 @@ fn shown(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_are_pointers() {
+        for (path, pointer) in [
+            (Path::root(), ""),
+            (Path::new("metadata.name"), "/metadata/name"),
+            (
+                Path::new("spec").child("workers").index(1).child("name"),
+                "/spec/workers/1/name",
+            ),
+            (
+                Path::new("metadata").child("labels").key("a.b/c[0]"),
+                "/metadata/labels/a.b~1c[0]",
+            ),
+            (Path::new("a").key("b.c").key("d").child("e"), "/a/b.c/d/e"),
+            (Path::new("a").child("").child("b"), "/a//b"),
+        ] {
+            assert_eq!(path.pointer(), pointer, "{path}");
+        }
+    }
 
     #[test]
     fn words_are_kubernetes_words() {

@@ -1,4 +1,4 @@
-//! What Go's `encoding/json` says of a text that is no JSON. Only read once another parser has refused the text.
+//! What Go's `encoding/json` says of a text that is no JSON, or of a value that is not of the type wanted. Only asked once something is refused.
 
 use serde_json::Value;
 
@@ -12,15 +12,24 @@ pub fn syntax_error(bytes: &[u8]) -> Option<String> {
 pub fn object_error(bytes: &[u8]) -> Option<String> {
     let found = match serde_json::from_slice(bytes) {
         Ok(Value::Object(_) | Value::Null) => return None,
-        Ok(Value::Bool(_)) => "bool",
-        Ok(Value::Number(_)) => "number",
-        Ok(Value::String(_)) => "string",
-        Ok(Value::Array(_)) => "array",
+        Ok(other) => type_of(&other),
         Err(_) => return syntax_error(bytes),
     };
     Some(format!(
         "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
     ))
+}
+
+/// The name of a value's JSON type as Go's decoder tells it.
+pub fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
 }
 
 /// How deep Go's scanner goes.

@@ -1,6 +1,6 @@
 //! What every room of the house shares about Kubernetes' API conventions: field errors and paths, API errors as `Status`,
 //! selectors, names, metadata, kubeconfigs, quantities, durations, cron expressions, taints, the text form
-//! of metrics, the words of Go for what is no JSON, and the clock.
+//! of metrics, the words of Go for what is no JSON or tells no kind, and the clock.
 //!
 //! No I/O, no async, no API types of our own (those are in `apis`).
 #![forbid(unsafe_code)]
@@ -22,5 +22,6 @@ pub mod quantity;
 pub mod selector;
 pub mod skim;
 pub mod taints;
+pub mod type_meta;
 
 pub use error::ApiError;

@@ -31,7 +31,7 @@ pub fn shown<T: Serialize>(value: &T) -> Value {
 }
 
 /// A value as Go writes it in JSON: `<`, `>` and `&` stand as escapes.
-pub fn go_json<T: Serialize>(value: &T) -> String {
+pub fn go_json<T: Serialize + ?Sized>(value: &T) -> String {
     go_escaped(serde_json::to_string(value).unwrap_or_default()).into_owned()
 }
 
@@ -161,9 +161,9 @@ pub fn cidr(text: &str, path: &Path) -> Result<IpNet, Error> {
         .map_err(|_| Error::invalid(path, text, format!("invalid CIDR address: {text}")))
 }
 
-/// The name of an address family, `IPv4` or `IPv6`.
+/// The name of an address family, `IPv4` or `IPv6`. IPv4 addresses may be written as IPv6 ones.
 pub fn family(net: &IpNet) -> &'static str {
-    match net.addr() {
+    match net.addr().to_canonical() {
         IpAddr::V4(_) => "IPv4",
         IpAddr::V6(_) => "IPv6",
     }

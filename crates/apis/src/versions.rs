@@ -46,8 +46,9 @@ pub fn compare(one: &str, other: &str) -> Ordering {
 }
 
 /// Where a version stands among the minor versions of Kubernetes 1: what is older stands before all, what is newer after all. None: it is no version.
+/// Only its numbers matter, as in Gardener's ranges of versions, [VER-71].
 pub fn minor(version: &str) -> Option<u64> {
-    parse(version).map(|version| match version.major {
+    normalised(version).map(|version| match version.major {
         0 => 0,
         1 => version.minor,
         _ => u64::MAX,
@@ -69,6 +70,11 @@ mod tests {
         }
         assert!(at_least("1.34.0", 34) && at_least("2.0.0", 34) && !at_least("1.33.9", 34));
         assert_eq!(compare("1.9.0", "1.10.0"), Ordering::Less);
+        assert_eq!(
+            (minor("1.34.2-"), minor("v1.34+x"), minor("2.0")),
+            (Some(34), Some(34), Some(u64::MAX))
+        );
+        assert_eq!((minor(""), minor("-1.34"), minor("one")), (None, None, None));
     }
 
     #[test]

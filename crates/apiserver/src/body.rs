@@ -1,6 +1,7 @@
 //! What a request sends: the form of its body, and the object in it. What a [`crate::decode::Format`] means stands in [`crate::decode`].
 
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::type_meta::unreadable;
 use http::Method;
 use http::header::CONTENT_TYPE;
 
@@ -9,7 +10,7 @@ use crate::decode::{self, Decoded, Format};
 use crate::handle::Call;
 use crate::media_type;
 use crate::protobuf;
-use crate::registry::{Beside, PatchKind, Scope, WriteOptions, unreadable, unrecognized};
+use crate::registry::{Beside, PatchKind, Scope, WriteOptions, unrecognized};
 use crate::unread::Unread;
 
 impl Call {

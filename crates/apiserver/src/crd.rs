@@ -142,7 +142,7 @@ pub(crate) fn server_scope(
         admitted: true,
         with_collection: false,
         refused_with: Arc::default(),
-        sent_empty: Arc::default(),
+        empties: Arc::default(),
         stored_as: None,
     })
 }

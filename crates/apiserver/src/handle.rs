@@ -468,7 +468,7 @@ impl Call {
             admitted: false,
             with_collection: false,
             refused_with: Arc::default(),
-            sent_empty: Arc::default(),
+            empties: Arc::default(),
             stored_as: None,
         };
         let scope = match verb {

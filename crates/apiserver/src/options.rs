@@ -4,14 +4,15 @@
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
-use gardener_schema::json::type_of;
+use gardener_apimachinery::go_json::type_of;
+use gardener_apimachinery::type_meta::unreadable;
 use http::Method;
 use http::header::USER_AGENT;
 use serde_json::{Value, json};
 
 use crate::handle::Call;
 use crate::registry::{
-    AskedOptions, DeleteOptions, FieldValidation, PatchKind, Preconditions, UNVERSIONED, WriteOptions, unreadable,
+    AskedOptions, DeleteOptions, FieldValidation, PatchKind, Preconditions, UNVERSIONED, WriteOptions,
 };
 
 /// Longest name of a field manager, in bytes.

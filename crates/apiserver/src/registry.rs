@@ -7,6 +7,7 @@ mod accept;
 mod companions;
 mod create;
 mod delete;
+mod empties;
 mod found;
 mod numbers;
 mod ownership;
@@ -14,9 +15,9 @@ mod patch;
 mod read;
 mod update;
 
-pub use accept::unreadable;
 pub(crate) use accept::{UNVERSIONED, subject, unrecognized};
 pub use delete::{DeleteOptions, Deleted, Preconditions};
+pub(crate) use empties::Empties;
 pub(crate) use found::Beside;
 pub(crate) use ownership::owned_by_server;
 pub use patch::PatchKind;
@@ -26,7 +27,6 @@ pub(crate) use read::{parse_revision, read_error, sent_revision};
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use gardener_apimachinery::ApiError;
@@ -128,8 +128,8 @@ pub struct Scope {
     pub with_collection: bool,
     /// Sentences for `Warning` headers of a request that is refused.
     pub refused_with: Arc<Warnings>,
-    /// Whether the body has lists or maps without an element: see [`Strategy::counts_empty`](crate::definition::Strategy::counts_empty).
-    pub(crate) sent_empty: Arc<AtomicBool>,
+    /// What the body tells empty.
+    pub(crate) empties: Arc<Empties>,
     /// The version in which objects are stored, where it is another than the definition says: see [`Scope::in_requested`].
     pub(crate) stored_as: Option<String>,
 }
@@ -237,13 +237,13 @@ impl Scope {
         self.conflict("the object has been modified; please apply your changes to the latest version and try again")
     }
 
-    fn invalid(&self, name: &str, errors: &ErrorList) -> ApiError {
+    fn invalid(&self, name: &str, errors: ErrorList) -> ApiError {
         let kind = self
             .definition
             .version(&self.version)
             .map_or("", |version| version.kind.as_str());
         let group = self.definition.strategy.group_in_refusals(&self.definition.group);
-        ApiError::invalid(group, kind, name, errors)
+        ApiError::invalid(group, kind, name, &self.empties.shown_in(errors))
     }
 
     pub(crate) fn context<'c>(&'c self, now: Timestamp, dry_run: bool) -> Context<'c> {
@@ -620,7 +620,7 @@ impl Scope {
             admitted: true,
             with_collection: false,
             refused_with: Arc::default(),
-            sent_empty: Arc::default(),
+            empties: Arc::default(),
             stored_as: None,
         }
     }

@@ -4,12 +4,12 @@ use std::sync::{Arc, LazyLock};
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path, go_quote};
+use gardener_apimachinery::go_json::type_of;
 use gardener_apimachinery::pointer::Pointed;
 use gardener_merge::fieldset::Set;
 use gardener_merge::scale::CountPaths;
 use gardener_merge::{Manager, Operation};
 use gardener_schema::Schema;
-use gardener_schema::json::type_of;
 use http::{Response, StatusCode};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};

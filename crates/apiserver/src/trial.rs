@@ -44,7 +44,7 @@ impl LogicalCluster {
             admitted: false,
             with_collection: false,
             refused_with: Arc::default(),
-            sent_empty: Arc::default(),
+            empties: Arc::default(),
             stored_as: None,
         };
         let options = WriteOptions {

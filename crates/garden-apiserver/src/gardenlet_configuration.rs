@@ -6,8 +6,8 @@
 
 use std::sync::{Arc, LazyLock};
 
+use gardener_apimachinery::type_meta::unreadable;
 use gardener_apis::seedmanagement::v1alpha1::decode_gardenlet_config;
-use gardener_apiserver::registry::unreadable;
 use gardener_schema::{Definitions, Schema};
 use serde_json::Value;
 

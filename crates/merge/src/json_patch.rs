@@ -6,7 +6,7 @@
 use std::fmt::Display;
 
 use gardener_apimachinery::field::go_quote;
-use gardener_schema::json::type_of;
+use gardener_apimachinery::go_json::type_of;
 use serde_json::{Map, Value};
 
 use crate::patch::PatchError;

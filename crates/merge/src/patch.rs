@@ -1,7 +1,7 @@
 //! Merge patch (RFC 7396), and the API server's answers to patches that fail.
 
 use gardener_apimachinery::ApiError;
-use gardener_schema::json::type_of;
+use gardener_apimachinery::go_json::type_of;
 use serde_json::{Map, Value};
 
 use crate::json_patch::MAX_OPERATIONS;

@@ -3,8 +3,9 @@
 //! `$patch: replace|delete|merge` in maps and list elements, `$retainKeys`, `$setElementOrder/<field>` and
 //! `$deleteFromPrimitiveList/<field>`. Where the schema is silent, maps are merged and lists replaced.
 
+use gardener_apimachinery::go_json::type_of;
 use gardener_schema::Schema;
-use gardener_schema::json::{go_type, type_of};
+use gardener_schema::json::go_type;
 use serde_json::{Map, Value};
 
 use crate::patch::PatchError;

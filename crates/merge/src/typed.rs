@@ -8,8 +8,9 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_apimachinery::field::go_quote;
+use gardener_apimachinery::go_json::type_of;
 use gardener_apimachinery::pointer::Pointed;
-use gardener_schema::json::{go_syntax, go_text, same, type_of};
+use gardener_schema::json::{go_syntax, go_text, same};
 use gardener_schema::{Kind, ListType, MapType, Schema};
 use serde_json::{Map, Value};
 

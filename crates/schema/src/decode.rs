@@ -6,9 +6,9 @@ use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
 use serde_json::{Map, Value};
 
-use crate::json::type_of;
 use crate::schema::{Kind, Schema};
 use crate::{formats, go_types};
+use gardener_apimachinery::go_json::type_of;
 
 /// A value that does not decode: the message of Go's decoder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,9 +3,10 @@
 //! The `default` of OpenAPI documents of built-in kinds tells mostly Go's zero values. Others (`protocol: TCP`) are filled in by the
 //! kinds' own defaulting.
 
-use gardener_apimachinery::pointer::{self, Pointed};
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::Value;
 
+use crate::empty::{Empty, Place};
 use crate::json::is_empty;
 use crate::meta::OBJECT_META;
 use crate::schema::Schema;
@@ -146,20 +147,36 @@ impl Schema {
         }
     }
 
-    /// Drops what Go leaves out when it writes: empty values of optional fields.
-    pub fn drop_empty(&self, value: &mut Value) {
+    /// Drops what Go leaves out when it writes: empty values of optional fields. Answers where there was a list, a map or a text of bytes without
+    /// an element, whether it was dropped or not: Go tells it from none until it is stored.
+    pub fn drop_empty(&self, value: &mut Value) -> Vec<Empty> {
+        let mut found = Vec::new();
+        self.drop_empty_at(value, &Place::Root, &mut found);
+        found
+    }
+
+    fn drop_empty_at(&self, value: &mut Value, at: &Place<'_>, found: &mut Vec<Empty>) {
         match value {
             Value::Object(members) => members.retain(|name, value| {
                 let Some(child) = self.child(name) else { return true };
-                child.drop_empty(value);
+                let at = Place::Member(at, name);
+                child.drop_empty_at(value, &at, found);
                 let is_empty = match value {
                     Value::Bool(false) => return !child.omits_zero,
-                    Value::String(text) if text.is_empty() => return !child.omits_zero,
+                    Value::String(text) if text.is_empty() => {
+                        if child.format() == Some("byte") {
+                            found.push(at.empty(value));
+                        }
+                        return !child.omits_zero;
+                    }
                     Value::Number(number) if number.as_i64() == Some(0) => return !child.omits_zero,
                     Value::Array(elements) => elements.is_empty(),
                     Value::Object(members) => members.is_empty() && child.fields().next().is_none(),
                     _ => false,
                 };
+                if is_empty {
+                    found.push(at.empty(value));
+                }
                 let is_optional = || {
                     let is_field = self.definition_name().is_some() && self.field(name).is_some();
                     let is_written = child.default_value() == Some(&Value::Null);
@@ -172,47 +189,8 @@ impl Schema {
             }),
             Value::Array(elements) => {
                 let Some(items) = self.items() else { return };
-                elements.iter_mut().for_each(|value| items.drop_empty(value));
-            }
-            _ => {}
-        }
-    }
-
-    /// Where outside of metadata and status there is a list, a map or a text of bytes without an element, as JSON pointers: Go tells it from none,
-    /// until it is stored.
-    pub fn empties(&self, object: &Value) -> Vec<String> {
-        let mut found = Vec::new();
-        for (name, value) in object.as_object().into_iter().flatten() {
-            let is_told = !matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status");
-            if let Some(part) = self.child(name).filter(|_| is_told) {
-                part.find_empties(value, &pointer::member("", name), &mut found);
-            }
-        }
-        found
-    }
-
-    fn find_empties(&self, value: &Value, at: &str, found: &mut Vec<String>) {
-        let is_empty = match value {
-            Value::String(text) => text.is_empty() && self.format() == Some("byte"),
-            Value::Array(elements) => elements.is_empty(),
-            Value::Object(members) => members.is_empty() && self.fields().next().is_none(),
-            Value::Null | Value::Bool(_) | Value::Number(_) => false,
-        };
-        if is_empty {
-            found.push(at.to_owned());
-        }
-        match value {
-            Value::Object(members) => {
-                for (name, value) in members {
-                    if let Some(child) = self.child(name) {
-                        child.find_empties(value, &pointer::member(at, name), found);
-                    }
-                }
-            }
-            Value::Array(elements) => {
-                let Some(items) = self.items() else { return };
-                for (index, value) in elements.iter().enumerate() {
-                    items.find_empties(value, &format!("{at}/{index}"), found);
+                for (index, value) in elements.iter_mut().enumerate() {
+                    items.drop_empty_at(value, &Place::Element(at, index), found);
                 }
             }
             _ => {}
@@ -315,18 +293,24 @@ mod tests {
     #[test]
     fn what_is_empty_is_found() {
         let schema = crate::fixtures::deployment();
-        let object = json!({
+        let mut object = json!({
             "metadata": {"labels": {}}, "status": {"conditions": []},
-            "spec": {"selector": {"matchLabels": {}, "matchExpressions": [{"key": "a", "values": []}]}, "strategy": {}, "replicas": 0, "template": {"spec": {"containers": []}}},
+            "spec": {"selector": {"matchLabels": {}, "matchExpressions": [{"key": "a", "values": []}]}, "strategy": {}, "replicas": 0,
+                "template": {"metadata": {"annotations": {"a/b": ""}}, "spec": {"containers": []}}},
         });
+        let told = object.clone();
         let expected = [
+            "/metadata/labels",
             "/spec/selector/matchExpressions/0/values",
             "/spec/selector/matchLabels",
             "/spec/template/spec/containers",
+            "/status/conditions",
         ];
-        assert_eq!(schema.empties(&object), expected, "structs are none of them");
-        for at in expected {
-            assert!(object.at(at).is_some(), "{at}");
+        let found = schema.drop_empty(&mut object);
+        let places: Vec<&str> = found.iter().map(|empty| empty.at.as_str()).collect();
+        assert_eq!(places, expected, "structs are none of them");
+        for empty in &found {
+            assert_eq!(told.at(&empty.at), Some(&empty.value));
         }
     }
 

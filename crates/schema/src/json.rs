@@ -26,18 +26,6 @@ pub fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// The name of a value's JSON type as Go's decoder tells it.
-pub fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 /// The type that Go's decoder makes of a value, as `%T` prints it.
 pub fn go_type(value: &Value) -> &'static str {
     match value {

@@ -12,6 +12,7 @@ pub mod crd;
 mod decode;
 mod default;
 mod definitions;
+mod empty;
 #[cfg(test)]
 mod fixtures;
 pub mod formats;
@@ -30,6 +31,7 @@ mod validate;
 
 pub use decode::{DecodeError, Order, strict_error};
 pub use definitions::Definitions;
+pub use empty::Empty;
 pub use meta::{list_meta, object_meta};
 pub use parse::ParseError;
 pub use rules::Findings;

@@ -2,12 +2,12 @@
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
+use gardener_apimachinery::type_meta::unreadable;
 use serde_json::Value;
 
 use super::matching::Invocation;
 use crate::cluster::LogicalCluster;
 use crate::definition::{Attributes, Definition, Version};
-use crate::registry::unreadable;
 use crate::webhooks::conversion;
 
 /// A request's objects in the form of an invocation.

@@ -1,7 +1,7 @@
 //! JSON in texts, such as annotations, with the words of Go's decoder for what is none.
 
 use gardener_apimachinery::go_json;
-use gardener_schema::json::type_of;
+use gardener_apimachinery::go_json::type_of;
 use serde_json::Value;
 
 /// The value of a text.

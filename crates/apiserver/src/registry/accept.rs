@@ -1,22 +1,17 @@
 //! From a decoded body to an object of the resource's kind: right kind, known fields only, the schema's and the kind's defaults.
 
-use std::sync::atomic::Ordering;
-
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path, go_quote};
 use gardener_apimachinery::pointer::Pointed;
-use gardener_schema::Schema;
-use gardener_schema::json::{is_empty, type_of};
+use gardener_apimachinery::type_meta::unreadable;
+use gardener_schema::json::is_empty;
+use gardener_schema::{Empty, Schema};
 use serde_json::{Map, Value, json};
 
 use super::{FieldValidation, Scope, WriteOptions, numbers};
 use crate::decode::{self, Source, Unknown};
 use crate::definition::{Context, Version, go_package};
 use crate::meta;
-
-/// The struct that Go reads first of every body, as its messages show it.
-const TYPE_META: &str =
-    "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
 
 /// Kinds of older versions that upstream still reads, though it does not serve those versions.
 const NOT_SERVED: [(&str, &[&str]); 15] = [
@@ -72,29 +67,6 @@ impl From<Misfit> for ApiError {
             Misfit::Other(error) => error,
         }
     }
-}
-
-/// Why not even the kind of a body can be read, if so.
-pub fn unreadable(object: &Value) -> Option<String> {
-    let cannot = |why: String| format!("couldn't get version/kind; json parse error: json: cannot unmarshal {why}");
-    let members = match object {
-        Value::Object(members) => members,
-        Value::Null => return None,
-        other => return Some(cannot(format!("{} into Go value of type {TYPE_META}", type_of(other)))),
-    };
-    for key in ["apiVersion", "kind"] {
-        match members.get(key) {
-            None | Some(Value::Null | Value::String(_)) => {}
-            Some(other) => {
-                return Some(cannot(format!(
-                    "{} into Go struct field .{key} of type string",
-                    type_of(other)
-                )));
-            }
-        }
-    }
-    let api_version = meta::text(object, "/apiVersion");
-    (api_version.matches('/').count() > 1).then(|| format!("unexpected GroupVersion string: {api_version}"))
 }
 
 /// Kinds that are posted to subresources, and versions besides the newest in which upstream reads them.
@@ -237,10 +209,7 @@ impl Scope {
             }
             if self.definition.is_go_type() {
                 keep_reset(object);
-                if self.definition.strategy.counts_empty() {
-                    empties = schema.empties(object);
-                }
-                drop_empty(schema, object, self.definition.strategy.lists_kept_empty());
+                empties = drop_empty(schema, object, self.definition.strategy.lists_kept_empty());
                 add_structs(schema, object);
             }
         }
@@ -255,8 +224,8 @@ impl Scope {
         }
         self.fill_defaults(context, object, source)?;
         // in the place of some there are defaults now
-        let is_nothing = |at: &String| object.at(at).is_none_or(is_empty);
-        self.sent_empty.store(empties.iter().any(is_nothing), Ordering::Relaxed);
+        empties.retain(|empty| object.at(&empty.at).is_none_or(is_empty));
+        self.empties.note(empties);
         Ok(())
     }
 
@@ -495,21 +464,22 @@ fn add_structs(schema: &Schema, object: &mut Value) {
     }
 }
 
-/// Drops what Go leaves out when it writes, but for those lists that are something when they are empty.
-fn drop_empty(schema: &Schema, object: &mut Value, kept: &[&str]) {
+/// Drops what Go leaves out when it writes, but for those lists that are something when they are empty. Answers what was empty.
+fn drop_empty(schema: &Schema, object: &mut Value, kept: &[&str]) -> Vec<Empty> {
     let is_empty = |list: &Value| list.is_array() && is_empty(list);
     let kept: Vec<String> = kept
         .iter()
         .flat_map(|at| places(object, at))
         .filter(|at| object.at(at).is_some_and(is_empty))
         .collect();
-    schema.drop_empty(object);
+    let empties = schema.drop_empty(object);
     for at in kept {
         let (parent, name) = at.rsplit_once('/').unwrap_or_default();
         if let Some(parent) = object.at_mut(parent).and_then(Value::as_object_mut) {
             parent.insert(name.to_owned(), json!([]));
         }
     }
+    empties
 }
 
 /// The pointers that a pointer stands for in which `*` may be any element of a list.

@@ -175,7 +175,7 @@ impl Scope {
             }
             let errors = self.errors_of_new(context, &candidate, warnings);
             if !errors.is_empty() {
-                return Err(self.invalid(&name, &errors));
+                return Err(self.invalid(&name, errors));
             }
             warnings.extend(self.definition.strategy.warnings(context, &candidate, None));
             self.definition.canonicalize(&mut candidate);

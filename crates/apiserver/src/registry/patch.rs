@@ -7,14 +7,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path};
+use gardener_apimachinery::go_json::type_of;
 use gardener_apimachinery::meta::go_kind;
 use gardener_apimachinery::pointer::Pointed;
+use gardener_apimachinery::type_meta::unreadable;
 use gardener_merge::{InVersion, JsonPatch, Manager, PatchError, Terms, patched_text};
 use gardener_schema::Schema;
-use gardener_schema::json::type_of;
 use serde_json::Value;
 
-use super::accept::{Misfit, single_owners, unreadable};
+use super::accept::{Misfit, single_owners};
 use super::found::Found;
 use super::ownership::InOtherVersion;
 use super::update::{Attempt, Wanted};

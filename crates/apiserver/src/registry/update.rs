@@ -1,7 +1,6 @@
 //! `update`, of the object, its status, and what subresources store.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
@@ -240,7 +239,7 @@ impl Scope {
             // what is stored has what its type always has: where the new object does not tell it, nothing changes
             self.definition.complete(&mut object);
             let bumps = strategy.has_generation();
-            let sent_empty = strategy.counts_empty() && self.sent_empty.load(Ordering::Relaxed);
+            let sent_empty = strategy.counts_empty() && self.empties.is_any_told();
             if bumps && !is_view {
                 bump_generation(&mut object, old, has_status, sent_empty);
             }
@@ -263,7 +262,7 @@ impl Scope {
             strategy.validate_update(context, &object, old)
         });
         if !errors.is_empty() {
-            return Err(self.invalid(&self.name, &errors).into());
+            return Err(self.invalid(&self.name, errors).into());
         }
         if status_update {
             self.definition.complete(&mut object);
@@ -378,7 +377,7 @@ impl Scope {
             let mut errors = meta::validate_update(&object, old);
             errors.extend(strategy.validate_update(context, &object, old));
             if !errors.is_empty() {
-                return Err(self.invalid(&self.name, &errors));
+                return Err(self.invalid(&self.name, errors));
             }
             self.definition.canonicalize(&mut object);
         }

@@ -8,11 +8,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use gardener_apimachinery::duration::Duration as GoDuration;
 use gardener_apimachinery::field::go_quote;
+use gardener_apimachinery::type_meta::unreadable;
 use serde_json::Value;
 
 use crate::cluster::LogicalCluster;
 use crate::decode::{self, Format};
-use crate::registry::unreadable;
 
 /// Longest part of an answer that messages show.
 const SHOWN: usize = 2048;

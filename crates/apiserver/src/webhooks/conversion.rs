@@ -9,9 +9,10 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Path, aggregate, go_quote};
+use gardener_apimachinery::go_json::type_of;
 use gardener_apimachinery::meta::{validate_annotations, validate_labels};
 use gardener_apimachinery::pointer::Pointed;
-use gardener_schema::json::{go_type, type_of};
+use gardener_schema::json::go_type;
 use serde_json::{Value, json};
 use std::time::Duration;
 

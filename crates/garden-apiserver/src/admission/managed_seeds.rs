@@ -12,10 +12,10 @@ use gardener_apis::constants::GARDEN_NAMESPACE;
 use gardener_apis::core::v1beta1::*;
 use gardener_apis::security::v1alpha1::CredentialsBinding;
 use gardener_apis::seedmanagement::v1alpha1::{ManagedSeed, seed_spec_of};
-use gardener_apis::validation::shown;
+use gardener_apis::validation::{go_json, go_members, go_struct, shown};
 use gardener_apiserver::definition::{Admission, Attributes, Lister, Operation};
 use k8s_openapi::api::core::v1::ObjectReference;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::dns::global_domains;
 use super::seeds::{changed_default_domains, changes_internal_domain, removed_zones, users};
@@ -193,12 +193,12 @@ impl Admission for ManagedSeedPlugin {
                 let path = Path::new("spec.gardenlet.config.seedConfig.spec.ingress");
                 // as Go shows its internal form, which has not the names of JSON
                 let ingress = spec.ingress.unwrap_or_default();
-                let controller = json!({
-                    "Kind": ingress.controller.kind,
-                    "ProviderConfig": ingress.controller.provider_config,
-                });
-                let ingress = json!({"Domain": ingress.domain, "Controller": controller});
-                return Err(attributes.invalid(&[Error::invalid(&path, ingress, why)]));
+                let controller = go_struct(&[
+                    ("Kind", ingress.controller.kind.into()),
+                    ("ProviderConfig", ingress.controller.provider_config.into()),
+                ]);
+                let ingress = go_members(&[("Domain", go_json(&ingress.domain)), ("Controller", controller)]);
+                return Err(attributes.invalid(&[Error::literal(&path, ingress, why)]));
             }
         }
         maintain_seed_labels(&mut managed.metadata, &[shoot.spec.seed_name.as_deref()]);

@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::quantity::Amount;
 use gardener_apis::core::v1beta1::*;
+use gardener_apis::validation::go_json;
+use gardener_apis::versions;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::{Check, images};
@@ -44,6 +46,11 @@ impl Check<'_> {
 
     /// All pools, one after the other.
     pub(super) fn pools(&self) -> ErrorList {
+        let version = self.shoot.spec.kubernetes_version();
+        if versions::parse(version).is_none() {
+            let why = "cannot parse the kubernetes version: invalid semantic version";
+            return vec![Error::invalid(&Path::new("spec.kubernetes.version"), version, why)];
+        }
         let mut errors = ErrorList::new();
         // as with upstream, pools without a `kubernetes` of their own are not looked at, and one without a kubelet's is taken for the one before it
         let mut kubelet = self.shoot.spec.kubernetes.kubelet.as_ref();
@@ -57,6 +64,12 @@ impl Check<'_> {
                         errors.extend(images::container_runtimes(worker, self.profile, &path.child("cri")));
                     }
                     let version = self.shoot.spec.worker_version(worker);
+                    if versions::parse(version).is_none() {
+                        // what else could be said of the pool would mislead
+                        let why = "cannot determine effective Kubernetes version for worker pool";
+                        errors.push(Error::literal(&path.child("kubernetes.version"), go_json(version), why));
+                        return errors;
+                    }
                     let path = path.child("machine.image");
                     errors.extend(images::kubelet(worker, version, self.profile, &path));
                 }

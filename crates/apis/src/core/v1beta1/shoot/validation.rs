@@ -10,6 +10,7 @@ mod kubernetes;
 mod kubernetes_features;
 mod networking;
 mod operations;
+mod pod_security;
 mod schedule;
 mod spec;
 mod update;

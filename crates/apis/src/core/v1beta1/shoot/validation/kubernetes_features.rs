@@ -5,9 +5,14 @@ use std::collections::BTreeMap;
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 
 use super::super::AdmissionPlugin;
+use super::pod_security;
 use crate::versions;
 
+/// What is said where a version is none.
+const NO_VERSION: &str = "invalid semantic version";
+
 const GATES: &str = include_str!("tables/feature_gates.txt");
+const PLUGINS: &str = include_str!("tables/admission_plugins.txt");
 const APIS: &str = include_str!("tables/runtime_apis.txt");
 
 /// One row of a table: the first minor version with it, the first without, and a remark.
@@ -21,21 +26,36 @@ fn minor(text: &str) -> Option<u64> {
     text.strip_prefix("1.")?.parse().ok()
 }
 
-fn row<'a>(table: &'a str, name: &str) -> Option<Row<'a>> {
-    table.lines().find_map(|line| {
+/// The rows of a table, by what they are about.
+fn rows(table: &str) -> impl Iterator<Item = (&str, Row<'_>)> {
+    table.lines().filter_map(|line| {
         let mut fields = line.split('|');
-        if fields.next() != Some(name) {
-            return None;
-        }
-        Some(Row {
+        let name = fields.next()?;
+        let row = Row {
             added: fields.next().and_then(minor),
             removed: fields.next().and_then(minor),
             remark: fields.next().unwrap_or_default(),
-        })
+        };
+        Some((name, row))
     })
 }
 
+fn row<'a>(table: &'a str, name: &str) -> Option<Row<'a>> {
+    rows(table).find_map(|(found, row)| (found == name).then_some(row))
+}
+
 impl Row<'_> {
+    /// The versions of Kubernetes, in words.
+    fn range(&self) -> String {
+        let from = self.added.map(|added| format!("versions >= 1.{added}"));
+        match (from, self.removed) {
+            (Some(from), Some(removed)) => format!("{from}, < 1.{removed}"),
+            (Some(from), None) => from,
+            (None, Some(removed)) => format!("versions < 1.{removed}"),
+            (None, None) => "all kubernetes versions".to_owned(),
+        }
+    }
+
     fn known_in(&self, minor: u64) -> bool {
         self.added.is_none_or(|added| minor >= added) && self.removed.is_none_or(|removed| minor < removed)
     }
@@ -51,18 +71,12 @@ pub fn supports_admission_plugin(name: &str, version: &str) -> bool {
     let Some(minor) = versions::minor(version) else {
         return true;
     };
-    match row(BOUND_PLUGINS, name) {
-        Some(bound) => bound.known_in(minor),
-        None => PLUGINS.split_whitespace().any(|known| known == name),
-    }
+    row(PLUGINS, name).is_some_and(|row| row.known_in(minor))
 }
 
 /// Checks that gates exist in a version and are not locked at the other value.
 pub(super) fn feature_gates(gates: &BTreeMap<String, bool>, version: &str, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    let Some(at_version) = versions::minor(version) else {
-        return errors;
-    };
     for (gate, value) in gates {
         let at = path.child(gate);
         let Some(row) = row(GATES, gate) else {
@@ -71,6 +85,10 @@ pub(super) fn feature_gates(gates: &BTreeMap<String, bool>, version: &str, path:
                 gate.as_str(),
                 format!("unknown feature gate {gate}"),
             ));
+            continue;
+        };
+        let Some(at_version) = versions::minor(version) else {
+            errors.push(Error::invalid(&at, gate.as_str(), NO_VERSION));
             continue;
         };
         if !row.known_in(at_version) {
@@ -93,37 +111,11 @@ pub(super) fn feature_gates(gates: &BTreeMap<String, bool>, version: &str, path:
     errors
 }
 
-/// Plugins of every version, then those with bounds.
-const PLUGINS: &str = "AlwaysAdmit AlwaysDeny AlwaysPullImages CertificateApproval CertificateSigning \
-    CertificateSubjectRestriction ClusterTrustBundleAttest DefaultIngressClass DefaultStorageClass \
-    DefaultTolerationSeconds DenyServiceExternalIPs ExtendedResourceToleration LimitPodHardAntiAffinityTopology \
-    LimitRanger NamespaceAutoProvision NamespaceExists OwnerReferencesPermissionEnforcement \
-    PersistentVolumeClaimResize RuntimeClass ServiceAccount TaintNodesByCondition ValidatingAdmissionPolicy \
-    EventRateLimit ImagePolicyWebhook MutatingAdmissionWebhook PodNodeSelector PodSecurity PodTolerationRestriction \
-    ResourceQuota ValidatingAdmissionWebhook NamespaceLifecycle NodeRestriction Priority StorageObjectInUseProtection";
-const BOUND_PLUGINS: &str = "JobValidation|1.36|\nMutatingAdmissionPolicy|1.32|\nNodeDeclaredFeatureValidator|1.35|\n\
-    PersistentVolumeLabel||1.31\nPodGroupProtection|1.36|\nPodGroupWorkloadExists|1.36|\nPodResizeValidator|1.36|\n\
-    PodTopologyLabels|1.33|";
-const REQUIRED_PLUGINS: [&str; 7] = [
-    "MutatingAdmissionWebhook",
-    "NamespaceLifecycle",
-    "NodeRestriction",
-    "PodSecurity",
-    "Priority",
-    "StorageObjectInUseProtection",
-    "ValidatingAdmissionWebhook",
-];
-const KUBECONFIG_PLUGINS: [&str; 3] = [
-    "ValidatingAdmissionWebhook",
-    "MutatingAdmissionWebhook",
-    "ImagePolicyWebhook",
-];
-
 /// Checks a list of admission plugins for a version.
 pub(super) fn admission_plugins(plugins: &[AdmissionPlugin], version: &str, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let Some(at_version) = versions::minor(version) else {
-        errors.push(Error::internal(path, "invalid semantic version"));
+        errors.push(Error::internal(path, NO_VERSION));
         return errors;
     };
     for (i, plugin) in plugins.iter().enumerate() {
@@ -133,73 +125,117 @@ pub(super) fn admission_plugins(plugins: &[AdmissionPlugin], version: &str, path
             errors.push(Error::required(&at.child("name"), "must provide a name"));
             return errors;
         }
-        let bound = row(BOUND_PLUGINS, name);
-        let plain = PLUGINS.split_whitespace().any(|known| known == name);
-        if !plain && bound.is_none() {
+        let Some(row) = row(PLUGINS, name) else {
             errors.push(Error::invalid(
                 &at.child("name"),
                 name,
                 format!("unknown admission plugin {name:?}"),
             ));
             continue;
-        }
-        if bound.is_some_and(|row| !row.known_in(at_version)) {
+        };
+        if !row.known_in(at_version) {
             errors.push(Error::forbidden(
                 &at.child("name"),
                 format!("admission plugin {name:?} is not supported in Kubernetes version {version}"),
             ));
             continue;
         }
-        if plugin.disabled == Some(true) && REQUIRED_PLUGINS.contains(&name) {
+        if plugin.config.is_some() && !row.remark.contains('C') {
+            errors.push(Error::forbidden(
+                &at.child("config"),
+                format!("admission plugin {name:?} does not allow configuration"),
+            ));
+        }
+        if plugin.disabled == Some(true) && row.remark.contains('R') {
             errors.push(Error::forbidden(
                 &at,
                 format!("admission plugin {name:?} cannot be disabled"),
             ));
         }
-        if plugin.kubeconfig_secret_name.is_some() && !KUBECONFIG_PLUGINS.contains(&name) {
+        if plugin.kubeconfig_secret_name.is_some() && !row.remark.contains('K') {
             errors.push(Error::forbidden(
                 &at.child("kubeconfigSecretName"),
                 format!("admission plugin {name:?} does not allow specifying external kubeconfig"),
             ));
         }
+        if let Some(config) = plugin.config.as_ref().filter(|_| name == "PodSecurity") {
+            errors.extend(pod_security::configuration(config, &at.child("config")));
+        }
     }
     errors
 }
 
-/// Checks the switches of APIs for a version.
+/// Checks the switches of APIs for a version. What cannot do without a resource cannot do without its version either, and the other way round.
 pub(super) fn runtime_config(apis: &BTreeMap<String, bool>, version: &str, workerless: bool, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    let Some(at_version) = versions::minor(version) else {
-        return errors;
-    };
     for (api, enabled) in apis {
         let at = path.key(api);
-        // These switch whole classes of APIs.
-        if api.starts_with("api/") {
-            continue;
-        }
-        let Some(row) = row(APIS, api) else {
-            let what = match api.split('/').collect::<Vec<_>>().as_slice() {
-                ["v1", _] | [_, _, _] => "unknown API group version resource",
-                [_] | [_, _] => "unknown API group version",
-                _ => "invalid API Group format",
+        let (group_version, is_resource) = match api.split('/').collect::<Vec<_>>().as_slice() {
+            ["v1", _] => ("v1", true),
+            [group, version, _] => (api.get(..group.len() + 1 + version.len()).unwrap_or(api), true),
+            [_] | [_, _] => (api.as_str(), false),
+            _ => {
+                let why = format!("invalid API Group format {}", go_quote(api));
+                errors.push(Error::invalid(&at, api.as_str(), why));
+                continue;
+            }
+        };
+        let Some(own) = row(APIS, api) else {
+            let what = match is_resource {
+                true => "unknown API group version resource",
+                false => "unknown API group version",
             };
             let why = format!("{what} {}", go_quote(api));
             errors.push(Error::invalid(&at, api.as_str(), why));
             continue;
         };
-        if !row.known_in(at_version) {
-            errors.push(Error::forbidden(
-                &at,
-                format!("api {api:?} is not supported in Kubernetes version {version}"),
-            ));
+        let Some(at_version) = versions::minor(version) else {
+            errors.push(Error::invalid(&at, api.as_str(), NO_VERSION));
+            continue;
+        };
+        if !own.known_in(at_version) {
+            let why = format!(
+                "api {api:?} is not supported in Kubernetes version {version}, only supported in {}",
+                own.range()
+            );
+            errors.push(Error::forbidden(&at, why));
             continue;
         }
-        if !enabled && row.remark.contains(if workerless { 'W' } else { 'R' }) {
-            errors.push(Error::forbidden(&at, format!("api {api:?} cannot be disabled")));
+        if *enabled {
+            continue;
         }
+        let (needed, whose) = match workerless {
+            true => ('W', " for workerless clusters"),
+            false => ('R', ""),
+        };
+        let is_needed = |row: &Row<'_>| row.remark.contains(needed);
+        let beside: Vec<&str> = match is_resource {
+            true => row(APIS, group_version)
+                .filter(is_needed)
+                .map(|_| group_version)
+                .into_iter()
+                .collect(),
+            false => rows(APIS)
+                .filter(|(name, row)| is_resource_of(name, group_version) && is_needed(row))
+                .map(|(name, _)| name)
+                .collect(),
+        };
+        let missed = match is_needed(&own) {
+            true => vec![api.as_str()],
+            false => beside,
+        };
+        errors.extend(missed.into_iter().map(|missed| {
+            let why = format!("api {missed:?} cannot be disabled{whose}");
+            Error::forbidden(&at, why)
+        }));
     }
     errors
+}
+
+/// Whether an API is a resource of a group's version.
+fn is_resource_of(api: &str, group_version: &str) -> bool {
+    let resource = api.strip_prefix(group_version);
+    resource.is_some_and(|resource| resource.starts_with('/'))
 }
 
 #[cfg(test)]
@@ -245,24 +281,110 @@ mod tests {
         assert_eq!(check(plugin("JobValidation", false), "1.36.0"), 0);
         assert_eq!(check(plugin("Nonsense", false), "1.36.0"), 1);
         assert_eq!(check(plugin("PodSecurity", false), "1.33."), 1);
+        let configured = |name: &str| AdmissionPlugin {
+            config: Some(serde_json::json!({})),
+            ..plugin(name, false)
+        };
+        let told = |one: AdmissionPlugin| {
+            let errors = admission_plugins(&[one], "1.33.0", &Path::new("p"));
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(told(configured("PodNodeSelector")), [""; 0]);
+        assert_eq!(
+            told(configured("Priority")),
+            ["p[0].config: Forbidden: admission plugin \"Priority\" does not allow configuration"]
+        );
+        assert_eq!(told(configured("PodSecurity")).len(), 1, "it is read");
     }
 
+    /// Answers of gardener-apiserver.
     #[test]
     fn val_rc_apis() {
         let check = |api: &str, enabled: bool, version: &str, workerless: bool| {
-            runtime_config(
-                &BTreeMap::from([(api.to_owned(), enabled)]),
-                version,
-                workerless,
-                &Path::new("r"),
-            )
-            .len()
+            let apis = BTreeMap::from([(api.to_owned(), enabled)]);
+            let errors = runtime_config(&apis, version, workerless, &Path::new("r"));
+            errors.iter().map(Error::body).collect::<Vec<_>>().join("; ")
         };
-        assert_eq!(check("batch/v1", true, "1.35.0", false), 0);
-        assert_eq!(check("apps/v1", false, "1.35.0", false), 1);
-        assert_eq!(check("apps/v1", false, "1.35.0", true), 0);
-        assert_eq!(check("v1", false, "1.35.0", true), 1);
-        assert_eq!(check("autoscaling/v2beta1", true, "1.36.0", false), 1);
-        assert_eq!(check("nonsense/v1", true, "1.36.0", false), 1);
+        let version = "1.33.0";
+        for (api, enabled, workerless, expected) in [
+            ("batch/v1", true, false, ""),
+            ("batch/v1", false, false, ""),
+            ("apps/v1", false, false, "Forbidden: api \"apps/v1\" cannot be disabled"),
+            ("apps/v1", false, true, ""),
+            ("v1", false, false, "Forbidden: api \"v1\" cannot be disabled"),
+            (
+                "v1",
+                false,
+                true,
+                "Forbidden: api \"v1\" cannot be disabled for workerless clusters",
+            ),
+            (
+                "v1/pods",
+                false,
+                true,
+                "Forbidden: api \"v1\" cannot be disabled for workerless clusters",
+            ),
+            (
+                "storage.k8s.io/v1/csinodes",
+                false,
+                false,
+                "Forbidden: api \"storage.k8s.io/v1\" cannot be disabled",
+            ),
+            ("storage.k8s.io/v1/csinodes", false, true, ""),
+            (
+                "autoscaling/v2",
+                false,
+                false,
+                "Forbidden: api \"autoscaling/v2/horizontalpodautoscalers\" cannot be disabled",
+            ),
+            (
+                "discovery.k8s.io/v1",
+                false,
+                true,
+                "Forbidden: api \"discovery.k8s.io/v1/endpointslices\" cannot be disabled for workerless clusters",
+            ),
+            (
+                "resource.k8s.io/v1",
+                true,
+                false,
+                "Forbidden: api \"resource.k8s.io/v1\" is not supported in Kubernetes version 1.33.0, only supported in versions >= 1.34",
+            ),
+            (
+                "nonsense/v1",
+                true,
+                false,
+                "Invalid value: \"nonsense/v1\": unknown API group version \"nonsense/v1\"",
+            ),
+            (
+                "api/all",
+                false,
+                false,
+                "Invalid value: \"api/all\": unknown API group version \"api/all\"",
+            ),
+            (
+                "apps/v1/foo",
+                true,
+                false,
+                "Invalid value: \"apps/v1/foo\": unknown API group version resource \"apps/v1/foo\"",
+            ),
+            (
+                "v1/foo",
+                true,
+                false,
+                "Invalid value: \"v1/foo\": unknown API group version resource \"v1/foo\"",
+            ),
+            (
+                "a/b/c/d",
+                true,
+                false,
+                "Invalid value: \"a/b/c/d\": invalid API Group format \"a/b/c/d\"",
+            ),
+        ] {
+            assert_eq!(check(api, enabled, version, workerless), expected, "{api}");
+        }
+        assert_eq!(
+            check("apps/v1", true, "one", false),
+            "Invalid value: \"apps/v1\": invalid semantic version"
+        );
     }
 }

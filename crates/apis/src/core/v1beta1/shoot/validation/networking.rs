@@ -34,9 +34,9 @@ pub(super) fn networking(spec: &ShootSpec, path: &Path) -> ErrorList {
         match networking.r#type.as_deref().unwrap_or_default() {
             "" => errors.push(Error::required(&path.child("type"), "networking type must be provided")),
             kind if !names::qualified_name(&format!("{NETWORKING_LABEL}{kind}")).is_empty() => {
-                errors.push(Error::invalid(
+                errors.push(Error::literal(
                     &path.child("type"),
-                    kind,
+                    go_json(kind),
                     "type must be a valid label name",
                 ));
             }
@@ -67,7 +67,7 @@ pub(super) fn networking(spec: &ShootSpec, path: &Path) -> ErrorList {
                 if let Some(only) = only
                     && family(&net) != only
                 {
-                    let shown = net.trunc().addr().to_string();
+                    let shown = net.trunc().addr().to_canonical().to_string();
                     errors.push(Error::invalid(&at, shown, format!("must be a valid {only} address")));
                 }
                 errors.extend(canonical_cidr(&net, text, &at));

@@ -1,6 +1,7 @@
 //! Amounts of resources: Go's `resource.Quantity`. Reads decimal SI (`100m`, `2k`), binary SI (`1Gi`) and exponents (`1e3`),
 //! compares and adds exactly to a billionth, and writes the canonical form.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
@@ -175,6 +176,12 @@ fn scale(suffix: &str) -> Option<(Scale, Format)> {
     }
 }
 
+/// A number and what follows it.
+fn split(unsigned: &str) -> (&str, &str) {
+    let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.');
+    unsigned.split_at(end.unwrap_or(unsigned.len()))
+}
+
 impl FromStr for Amount {
     type Err = ParseQuantityError;
 
@@ -182,10 +189,7 @@ impl FromStr for Amount {
         let text = text.trim();
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         let negative = text.starts_with('-');
-        let end = unsigned
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(unsigned.len());
-        let (number, suffix) = unsigned.split_at(end);
+        let (number, suffix) = split(unsigned);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
             return Err(ParseQuantityError::Form);
@@ -284,12 +288,42 @@ impl fmt::Display for Amount {
     }
 }
 
-/// The canonical text of a quantity, as the API server writes it back.
+/// The text of a quantity as the API server writes it back: the canonical one, or the text itself where Go takes it for that.
 ///
 /// # Errors
 /// Fails when the text is no quantity.
-pub fn canonical(text: &str) -> Result<String, ParseQuantityError> {
-    Ok(text.parse::<Amount>()?.to_string())
+pub fn canonical(text: &str) -> Result<Cow<'_, str>, ParseQuantityError> {
+    let text = text.trim();
+    let amount: Amount = text.parse()?;
+    Ok(match passes_for_canonical(text) {
+        true => text.into(),
+        false => amount.to_string().into(),
+    })
+}
+
+/// Whether Go's `ParseQuantity` keeps the text of a quantity: it does not look closely, so that `1.500`, `+1` and `001` are kept.
+fn passes_for_canonical(text: &str) -> bool {
+    /// So many decimal digits always fit into 64 bits.
+    const DIGITS: usize = 18;
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let (number, suffix) = split(unsigned);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let whole = whole.trim_start_matches('0');
+    match scale(suffix) {
+        Some((Scale::Ten(power), _)) => {
+            let digits = [whole, fraction].concat();
+            let places = i32::try_from(fraction.len()).unwrap_or(i32::MAX);
+            let power = power.saturating_sub(places);
+            let is_short = !whole.is_empty() && digits.len() <= DIGITS;
+            is_short && power >= -9 && power % 3 == 0 && !digits.ends_with("000")
+        }
+        Some((Scale::Two(power), _)) => {
+            let taken = whole.len() + power as usize * 3 / 10 + 1;
+            let odd = whole.parse::<u64>().is_ok_and(|value| value % 8 != 0);
+            fraction.is_empty() && taken <= 15 && odd
+        }
+        None => false,
+    }
 }
 
 #[cfg(test)]
@@ -321,7 +355,20 @@ mod tests {
             ("1E", "1E"),
             ("-1Gi", "-1Gi"),
             ("-1", "-1"),
-            ("+2", "2"),
+            // Go keeps what looks canonical to it
+            ("+2", "+2"),
+            ("1.", "1."),
+            ("1.500", "1.500"),
+            ("1E3", "1E3"),
+            ("001", "001"),
+            ("1.Gi", "1.Gi"),
+            (" 7 ", "7"),
+            ("1.0", "1"),
+            ("1.e2", "100"),
+            ("1024Ki", "1Mi"),
+            ("1000000", "1M"),
+            ("-0", "0"),
+            ("00", "0"),
             (".5", "500m"),
             ("0.0000000001", "1n"),
             ("100u", "100u"),

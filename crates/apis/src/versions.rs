@@ -40,6 +40,11 @@ pub fn at_least(version: &str, minor: u64) -> bool {
     parse(version).is_some_and(|version| (version.major, version.minor) >= (1, minor))
 }
 
+/// Whether a version is before `1.<minor>`; one that does not parse is not.
+pub fn before(version: &str, minor: u64) -> bool {
+    parse(version).is_some_and(|version| (version.major, version.minor) < (1, minor))
+}
+
 /// Compares two versions; a text that is no version sorts first.
 pub fn compare(one: &str, other: &str) -> Ordering {
     parse(one).cmp(&parse(other))
@@ -68,7 +73,13 @@ mod tests {
         for bad in ["", "one", "1.", "1.2.3.4", "1.x", "1.8-", "1.8+", "+1.8.0"] {
             assert_eq!(parse(bad), None, "{bad}");
         }
-        assert!(at_least("1.34.0", 34) && at_least("2.0.0", 34) && !at_least("1.33.9", 34));
+        assert!(
+            before("1.33.9", 34)
+                && !before("1.34.0-", 34)
+                && at_least("1.34.0", 34)
+                && at_least("2.0.0", 34)
+                && !at_least("1.33.9", 34)
+        );
         assert_eq!(compare("1.9.0", "1.10.0"), Ordering::Less);
         assert_eq!(
             (minor("1.34.2-"), minor("v1.34+x"), minor("2.0")),

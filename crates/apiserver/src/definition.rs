@@ -22,6 +22,7 @@ pub use crate::draft::Draft;
 pub use crate::object::Kept;
 pub use subresource::{Effect, Removal, Subresource};
 
+use crate::registry::Empties;
 use crate::user::UserInfo;
 use crate::webhooks::{ConversionWebhook, Reinvocation};
 
@@ -723,6 +724,8 @@ pub struct Attributes<'a> {
     pub context: &'a Context<'a>,
     /// What the request's query or body says besides the object: `CreateOptions`, `UpdateOptions` or `DeleteOptions`.
     pub options: &'a Value,
+    /// What the body tells empty.
+    pub empties: Arc<Empties>,
     /// Whether the object is deleted with its collection: then the request names none.
     pub with_collection: bool,
     /// Sentences for `Warning` headers.
@@ -816,7 +819,8 @@ impl Attributes<'_> {
         if errors.is_empty() {
             return Ok(());
         }
-        Err(self.forbidden(&field::aggregate(errors)))
+        let errors = self.empties.shown_in(errors.to_vec());
+        Err(self.forbidden(&field::aggregate(&errors)))
     }
 
     /// A 422 for the object of this request.
@@ -825,7 +829,8 @@ impl Attributes<'_> {
             .definition
             .version(self.version)
             .map_or("", |version| version.kind.as_str());
-        ApiError::invalid(&self.definition.group, kind, self.name, errors)
+        let errors = self.empties.shown_in(errors.to_vec());
+        ApiError::invalid(&self.definition.group, kind, self.name, &errors)
     }
 }
 

@@ -17,7 +17,7 @@ mod update;
 
 pub(crate) use accept::{UNVERSIONED, subject, unrecognized};
 pub use delete::{DeleteOptions, Deleted, Preconditions};
-pub(crate) use empties::Empties;
+pub use empties::Empties;
 pub(crate) use found::Beside;
 pub(crate) use ownership::owned_by_server;
 pub use patch::PatchKind;
@@ -129,7 +129,7 @@ pub struct Scope {
     /// Sentences for `Warning` headers of a request that is refused.
     pub refused_with: Arc<Warnings>,
     /// What the body tells empty.
-    pub(crate) empties: Arc<Empties>,
+    pub empties: Arc<Empties>,
     /// The version in which objects are stored, where it is another than the definition says: see [`Scope::in_requested`].
     pub(crate) stored_as: Option<String>,
 }
@@ -551,6 +551,7 @@ impl Scope {
             old,
             context,
             options,
+            empties: Arc::clone(&self.empties),
             with_collection: self.with_collection,
             warnings: Warnings::default(),
             reinvocation: Reinvocation::default(),

@@ -167,7 +167,7 @@ fn complete<K: GardenKind>(kind: &mut K, chance: u64) {
         if amount.0.is_empty() {
             amount.0 = "0".into();
         } else if let Ok(text) = quantity::canonical(&amount.0) {
-            amount.0 = text;
+            amount.0 = text.into_owned();
         }
     }
 }

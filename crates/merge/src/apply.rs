@@ -12,6 +12,7 @@ use gardener_apimachinery::field::go_quote;
 use gardener_apimachinery::meta::go_kind;
 use gardener_apimachinery::pointer::Pointed;
 use gardener_schema::Schema;
+use gardener_schema::json::same;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusCause;
 use serde_json::{Map, Value};
 
@@ -340,7 +341,8 @@ fn refuse(conflicts: Vec<(Identity, Set)>) -> ApplyError {
     ApplyError::Conflicts(list.collect())
 }
 
-fn subject(config: &Value) -> String {
+/// Which object a configuration is about, as messages tell it: `default/a; apps/v1, Kind=Deployment`.
+pub fn subject(config: &Value) -> String {
     let text = |pointer: &str| config.at(pointer).and_then(Value::as_str).unwrap_or_default();
     let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
     format!("{namespace}/{name}; {}", kind_of(config))
@@ -377,9 +379,8 @@ impl<'a> Task<'a> {
         }
         let compare = |reset: &Set| changes_by(self.live, &object, self.schema, reset, true);
         let comparison = compare(self.reset_fields);
-        // what will be reset counts as a change, though nobody owns it
-        let changed =
-            self.is_new || !comparison.is_empty() || !self.reset_fields.is_empty() && !compare(&Set::new()).is_empty();
+        // what will be reset, and what nobody owns, counts as a change, too
+        let changed = self.is_new || !same(self.live, &object);
         let others = match self.reset_fields.is_empty() || resets_in_all_versions(self.schema, self.manager) {
             true => BTreeSet::new(),
             false => managed.versions_but(self.manager.api_version),

@@ -18,7 +18,8 @@ pub mod strategic;
 pub mod typed;
 
 pub use apply::{
-    ApplyError, Conflict, InVersion, Manager, Terms, apply, apply_across, overlay, unreadable, update, update_across,
+    ApplyError, Conflict, InVersion, Manager, Terms, apply, apply_across, overlay, subject, unreadable, update,
+    update_across,
 };
 pub use json_patch::JsonPatch;
 pub use managed::Operation;

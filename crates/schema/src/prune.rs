@@ -1,9 +1,10 @@
 //! Fields that the schema does not know: naming them, dropping them; and dropping nulls as Go's decoder does.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use gardener_apimachinery::duration::Duration;
-use gardener_apimachinery::quantity::Amount;
+use gardener_apimachinery::quantity;
 use serde_json::Value;
 
 use crate::schema::{Kind, Schema};
@@ -219,15 +220,15 @@ fn base64_of(bytes: &[Value]) -> Option<String> {
 
 /// What is no quantity stays as it is.
 fn canonicalize_quantity(value: &mut Value) {
-    let parsed: Result<Amount, _> = match &*value {
-        Value::String(text) => text.trim().parse(),
-        other => other.to_string().parse(),
+    let text: Cow<'_, str> = match &*value {
+        Value::String(text) => text.into(),
+        other => other.to_string().into(),
     };
-    if let Ok(amount) = parsed {
-        let canonical = amount.to_string();
-        if value.as_str() != Some(canonical.as_str()) {
-            *value = Value::String(canonical);
-        }
+    let Ok(canonical) = quantity::canonical(&text) else {
+        return;
+    };
+    if value.as_str() != Some(&*canonical) {
+        *value = Value::String(canonical.into_owned());
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 /// Those of the body that was accepted last.
 #[derive(Default)]
-pub(crate) struct Empties(parking_lot::Mutex<Vec<Empty>>);
+pub struct Empties(parking_lot::Mutex<Vec<Empty>>);
 
 impl Empties {
     /// Notes those of another body, in the place of those before.
@@ -26,7 +26,7 @@ impl Empties {
     }
 
     /// Findings as they are told of the body: what they show as `null` and the body tells empty is shown empty.
-    pub(super) fn shown_in(&self, mut errors: ErrorList) -> ErrorList {
+    pub(crate) fn shown_in(&self, mut errors: ErrorList) -> ErrorList {
         let empties = self.0.lock();
         if !empties.is_empty() {
             errors.iter_mut().for_each(|error| show(error, &empties));

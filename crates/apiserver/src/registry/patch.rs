@@ -219,7 +219,10 @@ impl Scope {
                             not_an_object(self.shown_patched(kind, &current, &decoded.value), why)
                         }
                         PatchKind::Strategic => ApiError::unclassified(why),
-                        PatchKind::Apply => ApiError::unclassified(format!("failed to convert new object: {why}")),
+                        PatchKind::Apply => {
+                            let subject = gardener_merge::subject(&decoded.value);
+                            ApiError::unclassified(format!("failed to convert to unversioned ({subject}): {why}"))
+                        }
                     });
                 }
                 other => other?,

@@ -73,11 +73,13 @@ impl GardenKind for Shoot {
     fn prepare_create(&mut self, _: &Context<'_>) {
         host_label(self, |shoot| shoot.spec.is_self_hosted());
         sync_cloud_profile(self, None);
+        sync_dns_secrets(&mut self.spec);
     }
 
     fn prepare_update(&mut self, _: &Self, _: &Context<'_>) {
         host_label(self, |shoot| shoot.spec.is_self_hosted());
         generation::normalize_operations(&mut self.metadata);
+        sync_dns_secrets(&mut self.spec);
     }
 
     /// `binding` moves a shoot to a seed, [GAPI-66].

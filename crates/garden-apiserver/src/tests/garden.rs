@@ -302,6 +302,7 @@ fn attributes<'a>(
         old,
         context,
         options: &Value::Null,
+        empties: Arc::default(),
         with_collection: false,
         warnings: Warnings::default(),
         reinvocation: Reinvocation::default(),

@@ -4,7 +4,7 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::{go_json, names};
 
 use super::*;
-use crate::validation::{IMMUTABLE, invalid_each, object_meta, object_meta_update};
+use crate::validation::{go_json as in_json, immutable_as, invalid_each, object_meta, object_meta_update};
 
 const SIZE_MAX: usize = 1024 * 1024;
 /// Annotation of a service account's token: whose it is.
@@ -79,9 +79,9 @@ fn content(secret: &InternalSecret, path: &Path) -> ErrorList {
 pub fn validate_internal_secret_update(new: &InternalSecret, old: &InternalSecret) -> ErrorList {
     let mut errors = object_meta_update(&new.metadata, &old.metadata);
     let kind = |secret: &InternalSecret| secret.r#type.clone().unwrap_or_default();
-    if kind(new) != kind(old) {
-        errors.push(Error::invalid(&Path::new("type"), kind(new), IMMUTABLE));
-    }
+    errors.extend(immutable_as(&kind(new), &kind(old), &Path::new("type"), |kind| {
+        in_json(kind)
+    }));
     if old.immutable == Some(true) {
         if new.immutable != Some(true) {
             errors.push(Error::forbidden(

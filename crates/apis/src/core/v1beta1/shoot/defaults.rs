@@ -88,8 +88,9 @@ pub fn default_shoot(shoot: &mut Shoot, chance: u64) {
     for worker in &mut spec.provider.workers {
         default_worker(worker, &provider_type);
     }
-    if !versions::at_least(spec.kubernetes_version(), 35) && !spec.kubernetes_version().is_empty() {
-        mirror_dns_secrets(spec);
+    // a version that is still to be found may be a later one
+    if !spec.kubernetes_version().is_empty() {
+        sync_dns_secrets(spec);
     }
 }
 
@@ -128,7 +129,10 @@ pub fn sync_cloud_profile(shoot: &mut Shoot, old: Option<&Shoot>) {
 }
 
 /// [GAPI-41]: the two ways to name a DNS provider's Secret mirror each other below 1.35.
-fn mirror_dns_secrets(spec: &mut ShootSpec) {
+pub fn sync_dns_secrets(spec: &mut ShootSpec) {
+    if versions::at_least(spec.kubernetes_version(), 35) {
+        return;
+    }
     for provider in spec.dns.iter_mut().flat_map(|dns| dns.providers.iter_mut()) {
         match (&provider.secret_name, &provider.credentials_ref) {
             (Some(name), None) => {

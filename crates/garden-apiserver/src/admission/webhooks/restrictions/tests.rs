@@ -126,6 +126,7 @@ impl World {
             old: None,
             context: &context,
             options: &Value::Null,
+            empties: Arc::default(),
             with_collection: false,
             warnings: Warnings::default(),
             reinvocation: Reinvocation::default(),

@@ -255,7 +255,7 @@ fn verification(config: &KubeletConfig, version: &str, path: &Path) -> ErrorList
     let policy = config.image_pull_credentials_verification_policy.as_deref();
     let at = path.child("imagePullCredentialsVerificationPolicy");
     if let Some(policy) = policy {
-        if !versions::at_least(version, 35) {
+        if versions::before(version, 35) {
             errors.push(Error::forbidden(
                 &at,
                 "imagePullCredentialsVerificationPolicy is only available for Kubernetes versions >= 1.35",

@@ -161,8 +161,7 @@ fn credentials(provider: &DNSProvider, version: &str, path: &Path) -> ErrorList 
     let at = path.child("secretName");
     let name = provider.secret_name.as_deref();
     let is_over = versions::at_least(version, 35);
-    // of what is no version neither is true
-    let is_not_over = !is_over && versions::parse(version).is_some();
+    let is_not_over = versions::before(version, 35);
     if name.is_some() && is_over {
         errors.push(Error::forbidden(
             &at,

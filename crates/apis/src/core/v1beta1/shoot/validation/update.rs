@@ -11,7 +11,9 @@ use super::operations::is_ready;
 use super::spec::cloud_profile;
 use super::{OPERATION, Phases, encrypted_in_spec, encrypted_in_status, encryption_provider_in_status, normalized};
 use crate::constants::{DEFAULT_SCHEDULER_NAME, annotation, operation};
-use crate::validation::{IMMUTABLE, canonical_cidr, cidr, go_json, go_members, immutable, requested_changes};
+use crate::validation::{
+    IMMUTABLE, canonical_cidr, cidr, go_json, go_members, immutable, immutable_as, requested_changes,
+};
 use crate::versions;
 
 /// Error codes that allow giving up a shoot, [VAL-U19].
@@ -469,7 +471,12 @@ fn networking(spec: &ShootSpec, before: &ShootSpec, path: &Path) -> ErrorList {
         let why = "networking cannot be set to nil if it's already set";
         return vec![Error::forbidden(path, why)];
     };
-    errors.extend(immutable(&networking.r#type, &earlier.r#type, &path.child("type")));
+    errors.extend(immutable_as(
+        &networking.r#type,
+        &earlier.r#type,
+        &path.child("type"),
+        go_json,
+    ));
     for (name, new, old) in [
         ("pods", &networking.pods, &earlier.pods),
         ("services", &networking.services, &earlier.services),

@@ -65,7 +65,7 @@ impl From<&dyn Subresource> for Posted {
 
 impl Posted {
     /// What is known of the kind.
-    fn schema(&self) -> Option<Arc<Schema>> {
+    pub(crate) fn schema(&self) -> Option<Arc<Schema>> {
         let known = || DEFINITIONS.as_ref()?.for_kind(self.group, self.version, self.kind);
         self.known.clone().or_else(known)
     }

@@ -4,8 +4,8 @@ use std::sync::{Arc, LazyLock};
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path, go_quote};
-use gardener_apimachinery::go_json::type_of;
 use gardener_apimachinery::pointer::Pointed;
+use gardener_apimachinery::type_meta::unreadable;
 use gardener_merge::fieldset::Set;
 use gardener_merge::scale::CountPaths;
 use gardener_merge::{Manager, Operation};
@@ -19,6 +19,7 @@ use crate::decode::{self, Decoded, Format, Source, Unknown};
 use crate::definition::{Column, Definition, Draft, Scale};
 use crate::handle::{Call, no_list};
 use crate::json_path;
+use crate::posted::Posted;
 use crate::protobuf::GoOrder;
 use crate::registry::{
     PatchKind, Scope, WriteOptions, by_operations, not_an_object, not_of_this_type, sent_revision, shown_patched,
@@ -36,15 +37,8 @@ const NOT_REGISTERED: &str = "no kind is registered for the type v1.Scale in sch
 /// What stands for a count that a custom resource does not have, while its scale is patched.
 const UNSET: i32 = i32::MIN;
 /// The type of scales.
-static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| {
-    let (text, count) = (json!({"type": "string"}), json!({"type": "integer", "format": "int32"}));
-    let schema = json!({"type": "object", "properties": {
-        "apiVersion": text, "kind": text, "metadata": {"type": "object"},
-        "spec": {"type": "object", "properties": {"replicas": count}},
-        "status": {"type": "object", "properties": {"replicas": count, "selector": text}},
-    }});
-    Schema::from_crd(&schema).unwrap_or_else(|_| Arc::new(Schema::any()))
-});
+static SCHEMA: LazyLock<Arc<Schema>> =
+    LazyLock::new(|| Posted::from(KIND).schema().unwrap_or_else(|| Arc::new(Schema::any())));
 
 /// Serves `get`, `update` and `patch` of an object's scale.
 pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
@@ -194,17 +188,14 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
 
 /// The scale that is to replace one, as it was sent. Whether there is one to replace is seen afterwards.
 fn sent(call: &Call, scope: &Scope, options: &WriteOptions, warnings: &mut Vec<String>) -> Result<Value, ApiError> {
-    let Decoded { mut value, source } = call.decoded_as("autoscaling/v1", "Scale")?;
+    let Decoded { mut value, source } = call.decoded_kind(gardener_merge::scale::API_VERSION, KIND.2)?;
     check_kind(scope, &value)?;
     let cannot = |why: String| match scope.definition.is_go_type() {
         true => ApiError::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}")),
         false => ApiError::bad_request(NOT_REGISTERED),
     };
-    if let Some(why) = misfit(&value) {
-        return Err(cannot(why));
-    }
-    let unknown = Unknown::OnTheWay(SCHEMA.unknown_fields(&value));
-    let judged = source.judge(unknown, options.field_validation, warnings);
+    SCHEMA.canonicalize(&mut value);
+    let judged = source.judge_decoded(&SCHEMA, (&value, KIND.2), options.field_validation, warnings);
     judged.map_err(cannot)?;
     SCHEMA.prune(&mut value);
     check_place(scope, &value)?;
@@ -269,19 +260,6 @@ fn columns(is_go_type: bool) -> Vec<Column> {
         ..column
     })
     .into()
-}
-
-/// Why a count is none, if so.
-fn misfit(scale: &Value) -> Option<String> {
-    let count = scale.at("/spec/replicas").filter(|count| !count.is_null())?;
-    let what = match count {
-        count if count.as_i64().is_some_and(|count| i32::try_from(count).is_ok()) => return None,
-        Value::Number(number) => format!("number {number}"),
-        other => type_of(other).to_owned(),
-    };
-    Some(format!(
-        "json: cannot unmarshal {what} into Go struct field ScaleSpec.spec.replicas of type int32"
-    ))
 }
 
 /// The count that a scale asks for.
@@ -395,13 +373,19 @@ fn patched(
         let order = GoOrder::of_kind(KIND.0, KIND.1, KIND.2);
         not_an_object(shown_patched(kind, current, &patch, order), why)
     };
+    if let (PatchKind::Json | PatchKind::Merge, Some(why)) = (kind, unreadable(&new)) {
+        return Err(refused(why));
+    }
     if let Some(why) = scope.other_kind(KIND, &new) {
         return Err(refused(why));
     }
-    if let Some(why) = misfit(&new) {
+    SCHEMA.canonicalize(&mut new);
+    if let Err(why) = SCHEMA.decode(&new, KIND.2) {
         let why = match kind {
-            PatchKind::Strategic => SCHEMA.convert(&new).map_or_else(|other| other.to_string(), |()| why),
-            _ => why,
+            PatchKind::Strategic => SCHEMA
+                .convert(&new)
+                .map_or_else(|other| other.to_string(), |()| why.to_string()),
+            _ => why.to_string(),
         };
         return Err(refused(why));
     }
@@ -445,20 +429,13 @@ fn applied(
     let (time, nothing) = (meta::rfc3339(now), Set::default());
     let mut new = gardener_merge::apply(Some(current), config, &SCHEMA, &manager, options.force, &time, &nothing)
         .map_err(ApiError::from)?;
-    let new_object = || what(format!("{}/{}", meta::namespace(config), meta::name(config)));
     if !is_go_type {
-        let what = new_object();
+        let what = what(format!("{}/{}", meta::namespace(config), meta::name(config)));
         return Err(ApiError::unclassified(format!(
             "failed to convert new {what}: {NOT_ITS_OWN}"
         )));
     }
     wrap_count(&mut new);
-    if misfit(&new).is_some() {
-        let what = new_object();
-        return Err(ApiError::unclassified(format!(
-            "failed to convert new {what}: unable to convert unstructured object to autoscaling/v1, Kind=Scale: cannot convert float64 to int32"
-        )));
-    }
     Ok(new)
 }
 

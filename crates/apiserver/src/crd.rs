@@ -212,6 +212,7 @@ pub fn definition(crd: &Value) -> Option<Definition> {
                     .and_then(Value::as_str)
                     .map(|path| path.trim_start_matches('.').to_owned()),
                 is_missed: false,
+                is_judged: false,
             });
             Version {
                 name: meta::text(version, "/name").to_owned(),

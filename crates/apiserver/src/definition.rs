@@ -91,6 +91,8 @@ pub struct Scale {
     pub selector: Option<String>,
     /// Whether the scale of an object that is not there is missed, and not the object.
     pub is_missed: bool,
+    /// Whether a count is judged as that of a scale, before it is one of the object.
+    pub is_judged: bool,
 }
 
 /// A table column as `kubectl get` shows it.

@@ -275,6 +275,7 @@ fn add(
             status_replicas: "status.replicas".into(),
             selector: Some("spec.selector".into()),
             is_missed: false,
+            is_judged: true,
         }),
         columns: Columns::Row(
             columns

@@ -42,6 +42,17 @@ static SCHEMA: LazyLock<Arc<Schema>> =
 
 /// Serves `get`, `update` and `patch` of an object's scale.
 pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
+    let mut said = Vec::new();
+    let served = serve(call, scope, verb, &mut said).await;
+    served.inspect_err(|_| {
+        // what is said of a body is said though it is refused
+        if scope.refused_with.is_empty() {
+            scope.refused_with.extend(said);
+        }
+    })
+}
+
+async fn serve(call: &Call, scope: &Scope, verb: &str, said: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
     let paths = scope.spec()?.scale.clone().ok_or_else(ApiError::no_such_path)?;
     let accept = call.accept_shapes(scope)?;
     if !matches!(verb, "get" | "update" | "patch") {
@@ -62,9 +73,8 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
     };
     let owners = owners(&scope.definition);
     let api_version = scope.definition.api_version(&scope.version);
-    let mut said = Vec::new();
     let sent = match verb {
-        "update" => Some(sent(call, scope, &options, &mut said)?),
+        "update" => Some(sent(call, scope, &options, said)?),
         _ => None,
     };
     for _ in 0..5 {
@@ -117,9 +127,11 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
                 go_quote(&dotted(&paths.spec_replicas))
             )));
         }
+        if paths.is_judged {
+            check_count(scope, &wanted)?;
+        }
         // what scales of custom resources say is judged with the resource
         if scope.definition.is_go_type() {
-            check_count(scope, &wanted)?;
             check_uid(scope, &wanted, &current)?;
         }
         let asked_revision = meta::resource_version(&wanted).to_owned();
@@ -159,7 +171,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
                 &mut warnings,
             )
             .await?;
-        if scope.definition.is_go_type() {
+        if paths.is_judged {
             check_count(scope, &wanted)?;
         }
         let replicas = count(&wanted);

@@ -65,9 +65,10 @@ async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) 
     };
     let posted = verb == "create";
     if posted {
-        scope.check_posted(subresource.kind(), &sent)?;
+        scope.check_posted_kind(subresource.kind(), &sent)?;
         let decoded = Decoded { value: sent, source };
         sent = Posted::from(&*subresource).read(decoded, &options, noted)?;
+        scope.check_posted_namespace(&sent)?;
     }
     if posted && scope.definition.namespaced && call.cluster.namespace(&scope.namespace).is_none() {
         return Err(ApiError::not_found("", "namespaces", &scope.namespace));

@@ -285,7 +285,7 @@ impl SigningKey {
     /// # Errors
     /// When the operating system gives no randomness.
     pub fn sign<C: Serialize>(&self, claims: &C) -> Result<String, KeyError> {
-        let header = json!({"alg": self.public.algorithm.name(), "kid": self.public.id, "typ": "JWT"}).to_string();
+        let header = json!({"alg": self.public.algorithm.name(), "kid": self.public.id}).to_string();
         let claims = serde_json::to_vec(claims).map_err(|error| KeyError(error.to_string()))?;
         let signed = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims));
         let failed = |error: ring::error::Unspecified| KeyError(error.to_string());

@@ -236,6 +236,7 @@ pub fn definitions(options: &Options) -> Result<Vec<Arc<Definition>>, RecordedEr
                         status_replicas: "status.replicas".into(),
                         selector: Some("spec.selector".into()),
                         is_missed: true,
+                        is_judged: false,
                     }),
                     columns: Columns::Row(
                         columns

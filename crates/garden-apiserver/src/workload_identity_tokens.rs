@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use gardener_apimachinery::chance::uid_of;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::{ApiError, names};
 use gardener_apis::constants::group::SEEDS;
@@ -68,7 +69,8 @@ fn same_name(request: &TokenRequest, name: &str) -> Result<(), ApiError> {
         Some(own) if !own.is_empty() && own != name => {
             let why = format!("TokenRequest name does not match WorkloadIdentity name: {name}");
             let wrong = Error::invalid(&Path::new("metadata").child("name"), own, why);
-            Err(ApiError::invalid(GROUP, "TokenRequest", own, &[wrong]))
+            // as upstream, which asks the request of what kind it is when that is no longer told
+            Err(ApiError::invalid("", "", own, &[wrong]))
         }
         _ => Ok(()),
     }
@@ -79,13 +81,30 @@ fn same_name(request: &TokenRequest, name: &str) -> Result<(), ApiError> {
 struct Claims<'c> {
     iss: &'c str,
     sub: &'c str,
-    aud: &'c [String],
+    aud: Audience<'c>,
     exp: i64,
     iat: i64,
     nbf: i64,
     jti: String,
     #[serde(rename = "gardener.cloud")]
     gardener: Gardener,
+}
+
+/// Whom a token is for; one alone is no list.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Audience<'c> {
+    One(&'c str),
+    All(&'c [String]),
+}
+
+impl<'c> From<&'c [String]> for Audience<'c> {
+    fn from(audiences: &'c [String]) -> Self {
+        match audiences {
+            [one] => Self::One(one),
+            all => Self::All(all),
+        }
+    }
 }
 
 /// The objects that a token is about.
@@ -319,11 +338,11 @@ impl Subresource for Token {
         let claims = Claims {
             iss: &issuer.issuer,
             sub: &identity.status.sub,
-            aud: &identity.spec.audiences,
+            aud: identity.spec.audiences.as_slice().into(),
             exp: now.saturating_add(seconds),
             iat: now,
             nbf: now,
-            jti: format!("{:016x}", context.chance),
+            jti: uid_of(context.chance),
             gardener: Gardener {
                 workload_identity: Reference::of(&identity.metadata),
                 about,
@@ -435,7 +454,7 @@ mod tests {
         let told = claims(&answer);
         let from = told["iat"].as_i64().unwrap();
         assert_eq!(told["exp"], from + 3600, "shorter wishes are prolonged");
-        assert_eq!(told["aud"], json!(["cloud"]));
+        assert_eq!(told["aud"], json!("cloud"), "as gardener-apiserver tells one alone");
         assert_eq!(told["sub"], "gardener.cloud:workloadidentity:garden-p:i:9");
         let identity = json!({"name": "i", "namespace": "garden-p", "uid": "9"});
         assert_eq!(told["gardener.cloud"], json!({"workloadIdentity": identity}));

@@ -88,6 +88,7 @@ mod tests {
             status_replicas: "status.replicas".into(),
             selector: Some("status.selector".into()),
             is_missed: false,
+            is_judged: false,
         };
         let found = |object: Value, of_spec: bool| -> Vec<String> {
             let errors = validate(&object, &scale, of_spec);

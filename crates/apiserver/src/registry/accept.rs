@@ -318,12 +318,6 @@ impl Scope {
         ))
     }
 
-    /// Refuses what is posted to a subresource but is of another kind than `expected` (group, version and kind), or in another namespace.
-    pub(crate) fn check_posted(&self, expected: (&str, &str, &str), body: &Value) -> Result<(), ApiError> {
-        self.check_posted_kind(expected, body)?;
-        self.check_posted_namespace(body)
-    }
-
     /// Refuses what is posted to a subresource but is of another kind than `expected`.
     pub(crate) fn check_posted_kind(&self, expected: (&str, &str, &str), body: &Value) -> Result<(), ApiError> {
         let Some(why) = self.other_kind(expected, body) else {

@@ -131,14 +131,8 @@ impl Admission for CustomVerbAuthorizer {
         }
         if let Some(new) = typed::<Project>(attributes) {
             let old = typed_old::<Project>(attributes).unwrap_or_default();
-            let whitelist = |project: &Project| {
-                project
-                    .spec
-                    .tolerations
-                    .as_ref()
-                    .map(|both| both.whitelist.clone())
-                    .unwrap_or_default()
-            };
+            // as upstream, which takes tolerations that come or go as a whole for a whitelist, even an empty one
+            let whitelist = |project: &Project| project.spec.tolerations.as_ref().map(|both| both.whitelist.clone());
             if whitelist(&new) != whitelist(&old) {
                 Self::ask(
                     attributes,

@@ -470,4 +470,28 @@ mod tests {
             ]
         );
     }
+
+    #[test]
+    fn val_a2_shoots_of_a_set_have_no_ingress_addon() {
+        let refusals = |addons: serde_json::Value| -> Vec<String> {
+            let mut set: ManagedSeedSet = serde_json::from_value(serde_json::json!({"metadata": {"name": "a", "namespace": "garden"},
+                "spec": {"shootTemplate": {"spec": {"purpose": "evaluation", "kubernetes": {"version": "1.33.0"}, "addons": addons,
+                    "provider": {"type": "x", "workers": [{"name": "w", "machine": {"type": "m"}}]}}}}}))
+            .unwrap();
+            default_managed_seed_set(&mut set);
+            let errors = validate_managed_seed_set(&set);
+            let told = errors.iter().filter(|error| error.path.as_str().contains("addons"));
+            told.map(ToString::to_string).collect()
+        };
+        assert_eq!(
+            refusals(serde_json::json!({"nginxIngress": {"enabled": true}})),
+            [
+                "spec.shootTemplate.spec.addons.nginxIngress.enabled: Forbidden: nginx ingress addon disallowed by landscape operator"
+            ]
+        );
+        assert_eq!(
+            refusals(serde_json::json!({"nginxIngress": {"enabled": false}})),
+            [""; 0]
+        );
+    }
 }

@@ -13,8 +13,8 @@ use crate::versions;
 /// The most bytes of a ConfigMap's data.
 const CONFIG_MAP_MAX: usize = 1024 * 1024;
 
-/// `spec.addons`.
-pub(super) fn addons(spec: &ShootSpec, path: &Path) -> ErrorList {
+/// `spec.addons`. What shoots of a ManagedSeedSet are made of has no ingress addon, whatever features are on, [VAL-A2].
+pub(super) fn addons(spec: &ShootSpec, in_template: bool, path: &Path) -> ErrorList {
     if spec.is_workerless() {
         return workerless::addons(spec, path);
     }
@@ -41,6 +41,12 @@ pub(super) fn addons(spec: &ShootSpec, path: &Path) -> ErrorList {
     }
     if let Some(ingress) = ingress {
         let path = path.child("nginxIngress");
+        if in_template {
+            errors.push(Error::forbidden(
+                &path.child("enabled"),
+                "nginx ingress addon disallowed by landscape operator",
+            ));
+        }
         for (i, range) in ingress.load_balancer_source_ranges.iter().enumerate() {
             let at = path.child("loadBalancerSourceRanges").index(i);
             if cidr(range, &at).is_err() {

@@ -26,7 +26,7 @@ pub fn validate_shoot_spec(meta: &ObjectMeta, spec: &ShootSpec, in_template: boo
         in_template,
         &path.child("provider"),
     ));
-    errors.extend(components::addons(spec, &path.child("addons")));
+    errors.extend(components::addons(spec, in_template, &path.child("addons")));
     errors.extend(networking::dns(spec, version, &path.child("dns")));
     errors.extend(extensions(&spec.extensions, &path.child("extensions")));
     errors.extend(resources(&spec.resources, &path.child("resources"), true));

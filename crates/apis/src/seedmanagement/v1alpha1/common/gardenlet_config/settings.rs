@@ -57,7 +57,7 @@ fn kubeconfig_validity(validity: &Value, path: &Path) -> ErrorList {
     if let Some(time) = duration(validity, "/validity")
         && time < VALIDITY_MIN
     {
-        errors.push(Error::literal(
+        errors.push(Error::invalid(
             &path.child("validity"),
             time.to_string(),
             "validity must be at least 10m",
@@ -108,12 +108,12 @@ pub(super) fn leader_election(config: &Value) -> ErrorList {
     for name in ["leaseDuration", "renewDeadline", "retryPeriod"] {
         if time(name) <= Duration::default() {
             let shown = time(name).to_string();
-            errors.push(Error::literal(&path.child(name), shown, "must be greater than zero"));
+            errors.push(Error::invalid(&path.child(name), shown, "must be greater than zero"));
         }
     }
     let deadline = time("renewDeadline");
     if time("leaseDuration") <= deadline {
-        errors.push(Error::literal(
+        errors.push(Error::invalid(
             &path.child("leaseDuration"),
             deadline.to_string(),
             "must be greater than `RenewDeadline`",
@@ -264,7 +264,7 @@ mod tests {
                     "autoRotationJitterPercentageMin": 0, "autoRotationJitterPercentageMax": 101}}}),
                 vec![
                     "c.gardenClientConnection.burst: Invalid value: -1: must be non-negative",
-                    "c.gardenClientConnection.kubeconfigValidity.validity: Invalid value: 5m0s: validity must be at least 10m",
+                    "c.gardenClientConnection.kubeconfigValidity.validity: Invalid value: \"5m0s\": validity must be at least 10m",
                     "c.gardenClientConnection.kubeconfigValidity.autoRotationJitterPercentageMin: Invalid value: 0: minimum percentage must be at least 1",
                     "c.gardenClientConnection.kubeconfigValidity.autoRotationJitterPercentageMax: Invalid value: 101: maximum percentage must be at most 100",
                 ],
@@ -272,8 +272,8 @@ mod tests {
             (
                 json!({"leaderElection": {"leaderElect": true, "leaseDuration": "5s", "renewDeadline": "10s", "retryPeriod": "0s", "resourceLock": "leases"}}),
                 vec![
-                    "leaderElection.retryPeriod: Invalid value: 0s: must be greater than zero",
-                    "leaderElection.leaseDuration: Invalid value: 10s: must be greater than `RenewDeadline`",
+                    "leaderElection.retryPeriod: Invalid value: \"0s\": must be greater than zero",
+                    "leaderElection.leaseDuration: Invalid value: \"10s\": must be greater than `RenewDeadline`",
                     "leaderElection.resourceNamespace: Required value",
                     "leaderElection.resourceName: Required value",
                 ],

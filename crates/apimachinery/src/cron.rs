@@ -125,10 +125,11 @@ fn range(part: &str, min: u32, max: u32, names: &[&str]) -> Result<u64, ParseCro
     if halves.next().is_some() {
         return Err(ParseCronError(format!("Too many slashes: {part}")));
     }
-    let (start, end) = if matches!(span, "*" | "?") {
+    let ends: Vec<&str> = span.split('-').collect();
+    // what ends a range of all is not read
+    let (start, end) = if matches!(ends.first(), Some(&("*" | "?"))) {
         (min, max)
     } else {
-        let ends: Vec<&str> = span.split('-').collect();
         match ends.as_slice() {
             [one] => {
                 let start = number(one, min, names)?;

@@ -1,5 +1,6 @@
 //! Custom resources: from a CustomResourceDefinition to the [`Definition`] that serves its objects.
 
+pub(crate) mod approval;
 pub(crate) mod embedded;
 pub(crate) mod names;
 pub(crate) mod scale;

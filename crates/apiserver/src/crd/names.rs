@@ -12,14 +12,12 @@ use gardener_apimachinery::{ApiError, field};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::approval::{self, Approval};
 use super::{GROUP, PLURAL, server_scope};
 use crate::cluster::LogicalCluster;
 use crate::definition::Lister;
 use crate::registry::WriteOptions;
 use crate::{meta, object};
-
-/// Approves a definition in a group of the Kubernetes community: a URL, or why there is none.
-const APPROVAL: &str = "api-approved.kubernetes.io";
 
 /// Settles the definitions of the group that the named definition belongs to, that one first.
 ///
@@ -214,37 +212,12 @@ fn established(crd: &Value, now: Timestamp) -> Option<Value> {
 
 /// Tells how a definition in a protected group is approved.
 fn approved(crd: &Value, now: Timestamp) -> Option<Value> {
-    let group = meta::text(crd, "/spec/group");
-    let protected = ["k8s.io", "kubernetes.io"];
-    let is_protected = |domain: &&str| {
-        group
-            .strip_suffix(*domain)
-            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-    };
-    if !protected.iter().any(is_protected) {
-        return None;
-    }
-    let annotation = members_of(crd, "/metadata/annotations").map_or("", |annotations| name(annotations, APPROVAL));
-    let url = url::Url::parse(annotation);
-    let (status, reason, message) = match (annotation, url) {
-        ("", _) => (
-            "False",
-            "MissingAnnotation",
-            format!(
-                "protected groups must have approval annotation {APPROVAL:?}, see https://github.com/kubernetes/enhancements/pull/1111"
-            ),
-        ),
-        (text, _) if text.starts_with("unapproved") => {
-            ("False", "UnapprovedAnnotation", format!("not approved: {text:?}"))
-        }
-        (text, Ok(url)) if url.has_host() => ("True", "ApprovedAnnotation", format!("approved in {text}")),
-        _ => (
-            "False",
-            "InvalidAnnotation",
-            format!(
-                "protected groups must have approval annotation {APPROVAL:?} with either a URL or a reason starting with \"unapproved\", see https://github.com/kubernetes/enhancements/pull/1111"
-            ),
-        ),
+    let (approval, message) = approval::of(crd)?;
+    let (status, reason) = match approval {
+        Approval::Missing => ("False", "MissingAnnotation"),
+        Approval::Bypassed => ("False", "UnapprovedAnnotation"),
+        Approval::Approved => ("True", "ApprovedAnnotation"),
+        Approval::Invalid => ("False", "InvalidAnnotation"),
     };
     tell(
         crd,
@@ -411,7 +384,7 @@ mod tests {
         ] {
             let mut own = crd("ones", json!({"plural": "ones", "kind": "One"}));
             own["spec"]["group"] = "x.k8s.io".into();
-            own["metadata"]["annotations"] = json!({APPROVAL: annotation});
+            own["metadata"]["annotations"] = json!({approval::ANNOTATION: annotation});
             assert_eq!(
                 told(&settled(&own, &[]), "KubernetesAPIApprovalPolicyConformant"),
                 expected

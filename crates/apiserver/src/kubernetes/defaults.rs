@@ -344,12 +344,14 @@ pub(super) fn daemon_set(value: &mut Value) {
     set(spec, "updateStrategy", json!({}));
     if let Some(strategy) = member(spec, "updateStrategy") {
         set(strategy, "type", json!("RollingUpdate"));
-        if strategy.get("type") == Some(&json!("RollingUpdate")) {
+        let is_rolling = strategy.get("type") == Some(&json!("RollingUpdate"));
+        if is_rolling {
             set(strategy, "rollingUpdate", json!({}));
-            if let Some(rolling) = member(strategy, "rollingUpdate") {
-                set(rolling, "maxUnavailable", json!(1));
-                set(rolling, "maxSurge", json!(0));
-            }
+        }
+        if let Some(rolling) = member(strategy, "rollingUpdate") {
+            // the internal type always has both
+            set(rolling, "maxUnavailable", json!(i32::from(is_rolling)));
+            set(rolling, "maxSurge", json!(0));
         }
     }
 }
@@ -367,6 +369,13 @@ fn job_spec(spec: &mut Object) {
             template.insert("restartPolicy".into(), json!("Always"));
         }
     }
+    if let Some(policy) = member(spec, "podFailurePolicy") {
+        for rule in each(policy, "rules") {
+            for pattern in each(rule, "onPodConditions") {
+                set(pattern, "status", json!("True"));
+            }
+        }
+    }
 }
 
 pub(super) fn job(value: &mut Value) {
@@ -380,13 +389,6 @@ pub(super) fn job(value: &mut Value) {
     }
     let Some(spec) = object(value, "/spec") else { return };
     job_spec(spec);
-    if let Some(policy) = member(spec, "podFailurePolicy") {
-        for rule in each(policy, "rules") {
-            for pattern in each(rule, "onPodConditions") {
-                set(pattern, "status", json!("True"));
-            }
-        }
-    }
     if !spec.contains_key("completions") && !spec.contains_key("parallelism") {
         spec.insert("completions".into(), json!(1));
         spec.insert("parallelism".into(), json!(1));
@@ -602,6 +604,11 @@ pub(super) fn persistent_volume(value: &mut Value) {
     let Some(spec) = object(value, "/spec") else { return };
     set(spec, "persistentVolumeReclaimPolicy", json!("Retain"));
     set(spec, "volumeMode", json!("Filesystem"));
+    persistent_volume_source(spec);
+}
+
+/// The source of a persistent volume, or of one that is told where it is attached.
+fn persistent_volume_source(spec: &mut Object) {
     volume_source(spec);
     if let Some(path) = member(spec, "hostPath") {
         path.entry("type").or_insert_with(|| json!(""));
@@ -654,6 +661,9 @@ pub(super) fn csi_driver(value: &mut Value) {
 pub(super) fn volume_attachment(value: &mut Value) {
     if let Some(members) = value.as_object_mut() {
         set(members, "status", json!({"attached": false}));
+    }
+    if let Some(inline) = object(value, "/spec/source/inlineVolumeSpec") {
+        persistent_volume_source(inline);
     }
 }
 

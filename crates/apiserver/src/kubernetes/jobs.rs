@@ -203,7 +203,12 @@ fn validate_indexes(spec: &Value, path: &Path, errors: &mut ErrorList) {
             errors.push(Error::invalid(&path.child(key), own, why));
         }
     };
-    match text(spec, "completionMode") {
+    // an empty mode, which is refused, is neither
+    match spec
+        .get("completionMode")
+        .and_then(Value::as_str)
+        .unwrap_or("NonIndexed")
+    {
         "Indexed" => {
             let completions = count("completions");
             if completions.is_none() {
@@ -231,7 +236,7 @@ fn validate_indexes(spec: &Value, path: &Path, errors: &mut ErrorList) {
                 }
             }
         }
-        "" | "NonIndexed" => {
+        "NonIndexed" => {
             for (key, own) in [("backoffLimitPerIndex", per_index), ("maxFailedIndexes", failed)] {
                 if let Some(own) = own {
                     errors.push(Error::invalid(

@@ -92,7 +92,8 @@ fn validate(service: &Value) -> ErrorList {
     one_of(spec, "sessionAffinity", &["ClientIP", "None"], &path, &mut errors);
     let timeout = spec
         .at("/sessionAffinityConfig/clientIP/timeoutSeconds")
-        .and_then(Value::as_i64);
+        .and_then(Value::as_i64)
+        .filter(|_| text(spec, "sessionAffinity") == "ClientIP");
     if let Some(seconds) = timeout.filter(|seconds| !(1..=86_400).contains(seconds)) {
         let at = path
             .child("sessionAffinityConfig")
@@ -266,11 +267,12 @@ fn validate_policies(spec: &Value, kind: &str, path: &Path, errors: &mut ErrorLi
         let why = "may only be set for externally-accessible services";
         errors.push(Error::invalid(&path.child("externalTrafficPolicy"), external, why));
     }
-    if let Some(port) = number(spec, "healthCheckNodePort").filter(|port| *port != 0)
-        && !checks_health(spec)
-    {
-        let why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
-        errors.push(Error::invalid(&path.child("healthCheckNodePort"), port, why));
+    if let Some(port) = number(spec, "healthCheckNodePort").filter(|port| *port != 0) {
+        let why = match checks_health(spec) {
+            false => Some("may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"),
+            true => (!(1..=65_535).contains(&port)).then_some("must be between 1 and 65535, inclusive"),
+        };
+        errors.extend(why.map(|why| Error::invalid(&path.child("healthCheckNodePort"), port, why)));
     }
     one_of(spec, "internalTrafficPolicy", &["Cluster", "Local"], path, errors);
 }

@@ -8,6 +8,7 @@ use gardener_apimachinery::pointer::Pointed;
 use gardener_schema::crd::at_path;
 use serde_json::{Value, json};
 
+use crate::crd::approval::{self, Approval};
 use crate::kubernetes::{internal, webhooks};
 use crate::meta;
 
@@ -32,6 +33,10 @@ pub(super) fn definition(crd: &Value, old: Option<&Value>) -> ErrorList {
         }
     }
     one_of(spec, "scope", &["Cluster", "Namespaced"], &path, &mut errors);
+    if spec.get("preserveUnknownFields") == Some(&Value::Bool(true)) && has_defaults(spec) {
+        let why = "must be false in order to use defaults in the schema";
+        errors.push(Error::invalid(&path.child("preserveUnknownFields"), true, why));
+    }
     let old_spec = old.and_then(|old| old.get("spec"));
     versions(spec, old_spec, &path, &mut errors);
     for key in ["plural", "singular", "kind", "listKind"] {
@@ -47,6 +52,7 @@ pub(super) fn definition(crd: &Value, old: Option<&Value>) -> ErrorList {
         unchanged(crd, old, &path, &mut errors);
     }
     stored_versions(crd, &mut errors);
+    errors.extend(unapproved(crd, old));
     if spec.get("preserveUnknownFields") == Some(&Value::Bool(true))
         && old.is_none_or(|old| old.at("/spec/preserveUnknownFields") != Some(&Value::Bool(true)))
     {
@@ -55,6 +61,47 @@ pub(super) fn definition(crd: &Value, old: Option<&Value>) -> ErrorList {
         errors.push(Error::invalid(&path.child("preserveUnknownFields"), true, why));
     }
     errors
+}
+
+/// Whether a schema of some version has a default somewhere.
+fn has_defaults(spec: &Value) -> bool {
+    fn has_default(schema: &Value) -> bool {
+        match schema {
+            Value::Object(members) => {
+                members.get("default").is_some_and(|default| !default.is_null())
+                    || members.iter().any(|(key, part)| match key.as_str() {
+                        "default" | "example" | "enum" => false,
+                        // here names are no keywords
+                        "properties" | "patternProperties" | "definitions" | "dependencies" => part
+                            .as_object()
+                            .into_iter()
+                            .flatten()
+                            .any(|(_, schema)| has_default(schema)),
+                        _ => has_default(part),
+                    })
+            }
+            Value::Array(elements) => elements.iter().any(has_default),
+            _ => false,
+        }
+    }
+    let versions = spec.get("versions").and_then(Value::as_array).into_iter().flatten();
+    let mut schemas = versions.filter_map(|version| version.at("/schema/openAPIV3Schema"));
+    schemas.any(has_default)
+}
+
+/// What is missing for a definition in one of the community's groups. Where the approval does not change, nothing is.
+fn unapproved(crd: &Value, old: Option<&Value>) -> Option<Error> {
+    let (approval, why) = approval::of(crd)?;
+    let before = old.and_then(approval::of).map(|(before, _)| before);
+    if before == Some(approval) {
+        return None;
+    }
+    let path = Path::new("metadata.annotations").key(approval::ANNOTATION);
+    match approval {
+        Approval::Approved | Approval::Bypassed => None,
+        Approval::Missing => Some(Error::required(&path, why)),
+        Approval::Invalid => Some(Error::invalid(&path, approval::told(crd), why)),
+    }
 }
 
 /// A definition is named for what it defines.

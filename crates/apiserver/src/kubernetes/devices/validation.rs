@@ -35,6 +35,8 @@ const ATTRIBUTE_MAX: usize = 64;
 const DEVICES: (usize, usize) = (128, 64);
 /// Most taints of a device.
 const TAINTS: usize = 16;
+/// Most conditions of one kind that a device sets for binding.
+const BINDING_CONDITIONS: usize = 4;
 /// Most sets of counters of a slice, counters of a set, and sets that a device takes from.
 const COUNTERS: (usize, usize, usize) = (8, 32, 2);
 /// Most attributes and capacities of a device.
@@ -445,6 +447,7 @@ fn allocated(allocation: &Value, known: &Requests<'_>, path: &Path, errors: &mut
         pool_name(text(result, "pool"), &at.child("pool"), errors);
         let device = text(result, "device");
         syntax(meta::dns1123_label(device), device, &at.child("device"), errors);
+        binding(result, at, errors);
     });
     each(devices, "config", 2 * MANY, &at, errors, |config, at, errors| {
         match text(config, "source") {
@@ -644,6 +647,44 @@ fn device(device: &Value, chosen_each: bool, path: &Path, errors: &mut ErrorList
     } else if keys.iter().any(|key| device.get(key).is_some_and(|own| !own.is_null())) {
         let why = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
         errors.push(Error::invalid(path, Value::Null, why));
+    }
+    binding(device, path, errors);
+}
+
+/// The conditions under which a pod may, or may not, be bound to a node because of a device.
+fn binding(device: &Value, path: &Path, errors: &mut ErrorList) {
+    let keys = ["bindingConditions", "bindingFailureConditions"];
+    for key in keys {
+        each(
+            device,
+            key,
+            BINDING_CONDITIONS,
+            path,
+            errors,
+            |condition, at, errors| {
+                let condition = condition.as_str().unwrap_or_default();
+                syntax(meta::qualified_name(condition), condition, at, errors);
+            },
+        );
+    }
+    for key in keys {
+        let mut seen = BTreeSet::new();
+        for (index, condition) in list(device, key).iter().enumerate() {
+            let at = path.child(key).index(index);
+            if !seen.insert(condition.as_str()) {
+                errors.push(Error::duplicate(&at, condition.clone()));
+            }
+            if key == "bindingFailureConditions" && list(device, "bindingConditions").contains(condition) {
+                let why = "bindingFailureConditions must not overlap with bindingConditions";
+                errors.push(Error::invalid(&at, condition.clone(), why));
+            }
+        }
+    }
+    for (key, other) in [(keys[0], keys[1]), (keys[1], keys[0])] {
+        if list(device, key).is_empty() && !list(device, other).is_empty() {
+            let why = format!("{key} are required to use {other}");
+            errors.push(Error::invalid(&path.child(key), Value::Null, why));
+        }
     }
 }
 

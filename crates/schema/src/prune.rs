@@ -5,8 +5,10 @@ use std::sync::LazyLock;
 
 use gardener_apimachinery::duration::Duration;
 use gardener_apimachinery::quantity;
+use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::formats;
 use crate::schema::{Kind, Schema};
 
 /// Members of every API object, which embedded resources keep.
@@ -173,6 +175,12 @@ impl Schema {
                 }
             }
             Value::String(_) | Value::Number(_) if self.kind() == Kind::Quantity => canonicalize_quantity(value),
+            Value::String(text) if matches!(self.format(), Some("date-time" | "go-micro-time")) => {
+                let digits = if self.format() == Some("date-time") { 0 } else { 6 };
+                if let Some(written) = in_utc(text, digits) {
+                    *text = written;
+                }
+            }
             Value::String(text) if self.format() == Some("go-duration") => {
                 if let Ok(duration) = text.parse::<Duration>() {
                     *text = duration.to_string();
@@ -218,6 +226,28 @@ fn base64_of(bytes: &[Value]) -> Option<String> {
     Some(base64::engine::general_purpose::STANDARD.encode(bytes?))
 }
 
+/// A time as Go writes it: in UTC, with so many digits of a second. None, if it is written so, or is no time.
+fn in_utc(text: &str, digits: u8) -> Option<String> {
+    // as most times come: `2026-01-01T00:00:00Z`, with a point and its digits
+    let written = match digits {
+        0 => 20,
+        digits => 21 + usize::from(digits),
+    };
+    let is_none = || match digits {
+        0 => formats::time(text).is_err(),
+        _ => formats::micro_time(text).is_err(),
+    };
+    if text.len() == written && text.ends_with('Z') || is_none() {
+        return None;
+    }
+    let time: Timestamp = text.parse().ok()?;
+    let fraction = match digits {
+        0 => String::new(),
+        digits => format!("%.{digits}f"),
+    };
+    Some(time.strftime(&format!("%Y-%m-%dT%H:%M:%S{fraction}Z")).to_string())
+}
+
 /// What is no quantity stays as it is.
 fn canonicalize_quantity(value: &mut Value) {
     let text: Cow<'_, str> = match &*value {
@@ -255,6 +285,24 @@ mod tests {
         schema.prune(&mut pruned);
         assert!(schema.unknown_fields(&pruned).is_empty());
         assert_eq!(pruned["metadata"], json!({"labels": {"any": "x"}}));
+    }
+
+    #[test]
+    fn times_are_written_in_utc() {
+        for (text, digits, expected) in [
+            ("2030-01-01T00:00:00+01:00", 0, Some("2029-12-31T23:00:00Z")),
+            ("2030-01-01T00:00:00.999Z", 0, Some("2030-01-01T00:00:00Z")),
+            (
+                "2030-01-01T00:00:00.000001-00:30",
+                6,
+                Some("2030-01-01T00:30:00.000001Z"),
+            ),
+            ("2030-01-01T00:00:00Z", 0, None),
+            ("2030-01-01T00:00:00.000001Z", 6, None),
+            ("yesterday", 0, None),
+        ] {
+            assert_eq!(in_utc(text, digits).as_deref(), expected, "{text}");
+        }
     }
 
     #[test]

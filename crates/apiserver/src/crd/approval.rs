@@ -28,9 +28,13 @@ pub(crate) fn of(crd: &Value) -> Option<(Approval, String)> {
         rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     };
     ["k8s.io", "kubernetes.io"].iter().find(|domain| is_protected(domain))?;
-    let annotation = told(crd);
+    Some(said(told(crd)))
+}
+
+/// What an annotation says, and that in words.
+pub(crate) fn said(annotation: &str) -> (Approval, String) {
     let url = url::Url::parse(annotation);
-    Some(match (annotation, url) {
+    match (annotation, url) {
         ("", _) => (
             Approval::Missing,
             format!(
@@ -45,7 +49,7 @@ pub(crate) fn of(crd: &Value) -> Option<(Approval, String)> {
                 "protected groups must have approval annotation {ANNOTATION:?} with either a URL or a reason starting with \"unapproved\", see https://github.com/kubernetes/enhancements/pull/1111"
             ),
         ),
-    })
+    }
 }
 
 /// The annotation; empty, if there is none.

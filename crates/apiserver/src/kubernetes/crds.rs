@@ -63,6 +63,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.own_name = validate::own_name;
     kind.validate_create = |crd| validate::definition(crd, None);
     kind.validate_update = |crd, old| validate::definition(crd, Some(old));
+    kind.validate_status = |crd, _| validate::status(crd);
     kind
 }
 

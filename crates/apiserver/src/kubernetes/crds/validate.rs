@@ -51,6 +51,7 @@ pub(super) fn definition(crd: &Value, old: Option<&Value>) -> ErrorList {
     if let Some(old) = old {
         unchanged(crd, old, &path, &mut errors);
     }
+    errors.extend(status(crd));
     stored_versions(crd, &mut errors);
     errors.extend(unapproved(crd, old));
     if spec.get("preserveUnknownFields") == Some(&Value::Bool(true))
@@ -60,6 +61,14 @@ pub(super) fn definition(crd: &Value, old: Option<&Value>) -> ErrorList {
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         errors.push(Error::invalid(&path.child("preserveUnknownFields"), true, why));
     }
+    errors
+}
+
+/// Finds what is wrong with what a definition's status says.
+pub(super) fn status(crd: &Value) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let names = crd.at("/status/acceptedNames").unwrap_or(&Value::Null);
+    own_names(names, &Path::new("status.acceptedNames"), &mut errors);
     errors
 }
 
@@ -92,7 +101,7 @@ fn has_defaults(spec: &Value) -> bool {
 /// What is missing for a definition in one of the community's groups. Where the approval does not change, nothing is.
 fn unapproved(crd: &Value, old: Option<&Value>) -> Option<Error> {
     let (approval, why) = approval::of(crd)?;
-    let before = old.and_then(approval::of).map(|(before, _)| before);
+    let before = old.map(|old| approval::said(approval::told(old)).0);
     if before == Some(approval) {
         return None;
     }

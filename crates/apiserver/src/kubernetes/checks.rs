@@ -1,6 +1,6 @@
 //! Checks that the validation of many kinds is made of, on members of JSON objects.
 
-use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use gardener_apimachinery::quantity::Amount;
 use serde_json::{Map, Value};
 
@@ -221,4 +221,71 @@ pub(super) fn keep(members: Option<&mut Map<String, Value>>, before: &Value, key
         Some(old) => members.insert(key.to_owned(), old.clone()),
         None => members.remove(key),
     };
+}
+
+/// Why a text is no UUID in its normal form, if so: in the words of Go's `uuid.Validate` where it is none at all.
+pub(super) fn uuid(text: &str) -> Option<String> {
+    const LENGTH: usize = 36;
+    let (plain, form) = match text.len() {
+        LENGTH => (Some(text), ""),
+        45 => {
+            let urn = text.get(..9).filter(|urn| urn.eq_ignore_ascii_case("urn:uuid:"));
+            (urn.and_then(|_| text.get(9..)), "prefix")
+        }
+        38 => (text.strip_prefix('{').and_then(|text| text.strip_suffix('}')), "braces"),
+        32 => (Some(text), "digits"),
+        length => return Some(format!("error validating uid: invalid UUID length: {length}")),
+    };
+    let Some(plain) = plain else {
+        return Some(match form {
+            "prefix" => format!(
+                "error validating uid: invalid urn prefix: {}",
+                go_quote(text.get(..9).unwrap_or(text))
+            ),
+            _ => "error validating uid: invalid bracketed UUID format".to_owned(),
+        });
+    };
+    let is_right = plain.bytes().enumerate().all(|(at, byte)| match at {
+        8 | 13 | 18 | 23 if form != "digits" => byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    });
+    if !is_right {
+        return Some("error validating uid: invalid UUID format".to_owned());
+    }
+    let is_normal = form.is_empty() && !text.bytes().any(|byte| byte.is_ascii_uppercase());
+    (!is_normal).then(|| {
+        "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters"
+            .to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uuids_have_a_normal_form() {
+        let normal = "5c2f8a1e-7b6d-4c3a-9e0f-1a2b3c4d5e6f";
+        assert_eq!(uuid(normal), None);
+        let is_no_normal_form = "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters";
+        for (text, expected) in [
+            ("Forbid".to_owned(), "error validating uid: invalid UUID length: 6"),
+            (normal.to_uppercase(), is_no_normal_form),
+            (normal.replace('-', ""), is_no_normal_form),
+            (format!("{{{normal}}}"), is_no_normal_form),
+            (format!("URN:uuid:{normal}"), is_no_normal_form),
+            (
+                format!("urn-uuid:{normal}"),
+                "error validating uid: invalid urn prefix: \"urn-uuid:\"",
+            ),
+            (
+                format!("[{normal}]"),
+                "error validating uid: invalid bracketed UUID format",
+            ),
+            (normal.replace('-', "0"), "error validating uid: invalid UUID format"),
+            (normal.replace('a', "g"), "error validating uid: invalid UUID format"),
+        ] {
+            assert_eq!(uuid(&text).as_deref(), Some(expected), "{text}");
+        }
+    }
 }

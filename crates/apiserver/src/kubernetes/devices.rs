@@ -52,6 +52,17 @@ pub(super) fn slices(kind: Kind) -> Kind {
             })
             .collect()
     };
+    kind.default_now = |slice, now| {
+        let devices = slice.at_mut("/spec/devices").and_then(Value::as_array_mut);
+        let lists = devices
+            .into_iter()
+            .flatten()
+            .filter_map(|device| device.get_mut("taints"));
+        let taints = lists.filter_map(Value::as_array_mut).flatten();
+        for taint in taints.filter_map(Value::as_object_mut) {
+            taint.entry("timeAdded").or_insert_with(|| meta::rfc3339(now).into());
+        }
+    };
     kind.prepare_create = |_, slice| {
         drop_disabled(slice, None);
         Ok(())

@@ -104,6 +104,8 @@ fn update_needs_revision(group: &str, resource: &str) -> bool {
 /// The rules of one kind; what is not set does nothing.
 pub(super) struct Kind {
     pub(super) default: fn(&mut Value),
+    /// Fills what is as of now where nobody tells it.
+    pub(super) default_now: fn(&mut Value, Timestamp),
     pub(super) prepare_create: fn(&Context<'_>, &mut Value) -> Result<(), ApiError>,
     /// See [`Strategy::reserve`].
     pub(super) reserve: fn(&Context<'_>, &mut Value) -> Result<(), ApiError>,
@@ -252,6 +254,7 @@ impl Kind {
             marks_for_deletion: |_, _| false,
             time_to_live: None,
             default_stored: |_| {},
+            default_now: |_, _| {},
             canonicalize: |_| {},
             made_annotations: &[],
             row_order: None,
@@ -350,8 +353,9 @@ fn finalizers(object: &Value) -> ErrorList {
 }
 
 impl Strategy for Kind {
-    fn default(&self, _: &Context<'_>, object: &mut Value) {
+    fn default(&self, context: &Context<'_>, object: &mut Value) {
         (self.default)(object);
+        (self.default_now)(object, context.now);
     }
 
     fn default_stored(&self, object: &mut Value) {

@@ -448,6 +448,9 @@ fn allocated(allocation: &Value, known: &Requests<'_>, path: &Path, errors: &mut
         let device = text(result, "device");
         syntax(meta::dns1123_label(device), device, &at.child("device"), errors);
         binding(result, at, errors);
+        if let Some(share) = result.get("shareID").and_then(Value::as_str) {
+            errors.extend(checks::uuid(share).map(|why| Error::invalid(&at.child("shareID"), share, why)));
+        }
     });
     each(devices, "config", 2 * MANY, &at, errors, |config, at, errors| {
         match text(config, "source") {

@@ -126,18 +126,15 @@ fn range(part: &str, min: u32, max: u32, names: &[&str]) -> Result<u64, ParseCro
         return Err(ParseCronError(format!("Too many slashes: {part}")));
     }
     let ends: Vec<&str> = span.split('-').collect();
-    // what ends a range of all is not read
-    let (start, end) = if matches!(ends.first(), Some(&("*" | "?"))) {
-        (min, max)
-    } else {
-        match ends.as_slice() {
-            [one] => {
-                let start = number(one, min, names)?;
-                (start, if step.is_some() { max } else { start })
-            }
-            [first, last] => (number(first, min, names)?, number(last, min, names)?),
-            _ => return Err(ParseCronError(format!("Too many hyphens: {part}"))),
+    let (start, end) = match ends.as_slice() {
+        // what ends a range of all is not read
+        ["*" | "?", ..] => (min, max),
+        [one] => {
+            let start = number(one, min, names)?;
+            (start, if step.is_some() { max } else { start })
         }
+        [first, last] => (number(first, min, names)?, number(last, min, names)?),
+        _ => return Err(ParseCronError(format!("Too many hyphens: {part}"))),
     };
     let step = step.map_or(Ok(1), |text| number(text, 0, &[]))?;
     if start < min {

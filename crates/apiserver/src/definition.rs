@@ -746,9 +746,12 @@ impl Warnings {
         self.0.lock().extend(sentences);
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.0.lock().is_empty()
+    /// Adds what is to be said of a refused body, unless something was said already: it may be among that.
+    pub fn extend_if_none(&self, of_body: impl IntoIterator<Item = String>) {
+        let mut sentences = self.0.lock();
+        if sentences.is_empty() {
+            sentences.extend(of_body);
+        }
     }
 
     /// All sentences, in order; they are taken out.

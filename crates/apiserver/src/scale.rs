@@ -44,12 +44,8 @@ static SCHEMA: LazyLock<Arc<Schema>> =
 pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
     let mut said = Vec::new();
     let served = serve(call, scope, verb, &mut said).await;
-    served.inspect_err(|_| {
-        // what is said of a body is said though it is refused
-        if scope.refused_with.is_empty() {
-            scope.refused_with.extend(said);
-        }
-    })
+    // what is to say of the body is said in any case
+    served.inspect_err(|_| scope.refused_with.extend_if_none(said))
 }
 
 async fn serve(call: &Call, scope: &Scope, verb: &str, said: &mut Vec<String>) -> Result<Response<Body>, ApiError> {

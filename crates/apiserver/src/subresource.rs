@@ -23,12 +23,8 @@ const RETRIES: usize = 20;
 pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
     let mut noted = Vec::new();
     let answered = serve(call, scope, verb, &mut noted).await;
-    // what is to say of the body is said in any case; it may be among what was said before
-    answered.inspect_err(|_| {
-        if scope.refused_with.is_empty() {
-            scope.refused_with.extend(noted);
-        }
-    })
+    // what is to say of the body is said in any case
+    answered.inspect_err(|_| scope.refused_with.extend_if_none(noted))
 }
 
 /// Serves a call; `noted` takes what is to say of the body.

@@ -4,11 +4,11 @@
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
+use gardener_apimachinery::go_json::type_of;
 use serde_json::{Map, Value};
 
 use crate::schema::{Kind, Schema};
 use crate::{formats, go_types};
-use gardener_apimachinery::go_json::type_of;
 
 /// A value that does not decode: the message of Go's decoder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

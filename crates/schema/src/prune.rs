@@ -176,8 +176,7 @@ impl Schema {
             }
             Value::String(_) | Value::Number(_) if self.kind() == Kind::Quantity => canonicalize_quantity(value),
             Value::String(text) if matches!(self.format(), Some("date-time" | "go-micro-time")) => {
-                let digits = if self.format() == Some("date-time") { 0 } else { 6 };
-                if let Some(written) = in_utc(text, digits) {
+                if let Some(written) = in_utc(text, self.format() == Some("go-micro-time")) {
                     *text = written;
                 }
             }
@@ -226,26 +225,22 @@ fn base64_of(bytes: &[Value]) -> Option<String> {
     Some(base64::engine::general_purpose::STANDARD.encode(bytes?))
 }
 
-/// A time as Go writes it: in UTC, with so many digits of a second. None, if it is written so, or is no time.
-fn in_utc(text: &str, digits: u8) -> Option<String> {
-    // as most times come: `2026-01-01T00:00:00Z`, with a point and its digits
-    let written = match digits {
-        0 => 20,
-        digits => 21 + usize::from(digits),
+/// A time as Go writes it: in UTC, in whole seconds or in millionths. None, if it is written so, or is no time.
+fn in_utc(text: &str, micro: bool) -> Option<String> {
+    let (length, format) = match micro {
+        false => ("2026-01-01T00:00:00Z".len(), "%Y-%m-%dT%H:%M:%SZ"),
+        true => ("2026-01-01T00:00:00.000000Z".len(), "%Y-%m-%dT%H:%M:%S%.6fZ"),
     };
-    let is_none = || match digits {
-        0 => formats::time(text).is_err(),
-        _ => formats::micro_time(text).is_err(),
-    };
-    if text.len() == written && text.ends_with('Z') || is_none() {
+    // as most times come
+    if text.len() == length && text.ends_with('Z') {
         return None;
     }
-    let time: Timestamp = text.parse().ok()?;
-    let fraction = match digits {
-        0 => String::new(),
-        digits => format!("%.{digits}f"),
+    let checked = match micro {
+        false => formats::time(text),
+        true => formats::micro_time(text),
     };
-    Some(time.strftime(&format!("%Y-%m-%dT%H:%M:%S{fraction}Z")).to_string())
+    let time: Timestamp = checked.ok().and_then(|()| text.parse().ok())?;
+    Some(time.strftime(format).to_string())
 }
 
 /// What is no quantity stays as it is.
@@ -289,19 +284,19 @@ mod tests {
 
     #[test]
     fn times_are_written_in_utc() {
-        for (text, digits, expected) in [
-            ("2030-01-01T00:00:00+01:00", 0, Some("2029-12-31T23:00:00Z")),
-            ("2030-01-01T00:00:00.999Z", 0, Some("2030-01-01T00:00:00Z")),
+        for (text, micro, expected) in [
+            ("2030-01-01T00:00:00+01:00", false, Some("2029-12-31T23:00:00Z")),
+            ("2030-01-01T00:00:00.999Z", false, Some("2030-01-01T00:00:00Z")),
             (
                 "2030-01-01T00:00:00.000001-00:30",
-                6,
+                true,
                 Some("2030-01-01T00:30:00.000001Z"),
             ),
-            ("2030-01-01T00:00:00Z", 0, None),
-            ("2030-01-01T00:00:00.000001Z", 6, None),
-            ("yesterday", 0, None),
+            ("2030-01-01T00:00:00Z", false, None),
+            ("2030-01-01T00:00:00.000001Z", true, None),
+            ("yesterday", false, None),
         ] {
-            assert_eq!(in_utc(text, digits).as_deref(), expected, "{text}");
+            assert_eq!(in_utc(text, micro).as_deref(), expected, "{text}");
         }
     }
 

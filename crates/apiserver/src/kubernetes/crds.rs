@@ -83,20 +83,19 @@ fn collect_formats(schema: &Value, found: &mut Vec<String>) {
     if !format.is_empty() && !gardener_schema::formats::named::is_known(meta::text(schema, "/type"), format) {
         found.push(format.to_owned());
     }
-    for key in ["items", "additionalProperties", "not"] {
-        schema
-            .get(key)
-            .into_iter()
-            .for_each(|below| collect_formats(below, found));
-    }
-    for key in ["allOf", "anyOf", "oneOf"] {
-        let all = meta::elements(schema, &format!("/{key}"));
-        all.iter().for_each(|below| collect_formats(below, found));
-    }
-    for key in ["properties", "patternProperties"] {
-        let all = schema.get(key).and_then(Value::as_object).into_iter().flatten();
-        all.for_each(|(_, below)| collect_formats(below, found));
-    }
+    subschemas(schema).for_each(|below| collect_formats(below, found));
+}
+
+/// The schemas that a schema is made of. Parts that no definition may have are among them: they are refused elsewhere.
+fn subschemas(schema: &Value) -> impl Iterator<Item = &Value> {
+    let one = ["items", "additionalProperties", "not", "additionalItems"];
+    let lists = ["items", "allOf", "anyOf", "oneOf"];
+    let maps = ["properties", "patternProperties", "definitions", "dependencies"];
+    let one = one.into_iter().filter_map(|key| schema.get(key));
+    let lists = lists.into_iter().filter_map(|key| schema.get(key)?.as_array());
+    let maps = maps.into_iter().filter_map(|key| schema.get(key)?.as_object());
+    one.chain(lists.flatten())
+        .chain(maps.flat_map(|map| map.into_iter().map(|(_, below)| below)))
 }
 
 /// Notes the version in which objects are stored.

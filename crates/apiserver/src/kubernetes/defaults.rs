@@ -168,10 +168,7 @@ fn volume_source(volume: &mut Object) {
             continue;
         };
         for (key, value) in defaults {
-            match source {
-                "azureDisk" => set(members, key, json!(value)),
-                _ => set(members, key, json!(value)),
-            }
+            set(members, key, json!(value));
         }
         if source == "azureDisk" {
             set(members, "readOnly", json!(false));

@@ -38,12 +38,8 @@ impl Scope {
             self.to_stored(&mut object).await?;
             self.create_accepted(object, &context, options, warnings).await
         };
-        // what is to say of the body is said in any case; it may be among what was said before
-        created.await.inspect_err(|_| {
-            if self.refused_with.is_empty() {
-                self.refused_with.extend(of_body);
-            }
-        })
+        // what is to say of the body is said in any case
+        created.await.inspect_err(|_| self.refused_with.extend_if_none(of_body))
     }
 
     /// The rest of creation by create and update: notes who owns the fields, then as [`Scope::create_owned`].

@@ -53,12 +53,8 @@ impl Scope {
         }
         let of_body = warnings.clone();
         let updated = self.update_accepted(body, found, &context, options, warnings);
-        // what is to say of the body is said in any case; it may be among what was said before
-        updated.await.inspect_err(|_| {
-            if self.refused_with.is_empty() {
-                self.refused_with.extend(of_body);
-            }
-        })
+        // what is to say of the body is said in any case
+        updated.await.inspect_err(|_| self.refused_with.extend_if_none(of_body))
     }
 
     /// The rest of an update, by a body that is an object of the kind. `found`: what was stored a moment ago, if somebody looked already.

@@ -8,6 +8,7 @@ use gardener_apimachinery::pointer::Pointed;
 use gardener_schema::crd::at_path;
 use serde_json::{Value, json};
 
+use super::subschemas;
 use crate::crd::approval::{self, Approval};
 use crate::kubernetes::{internal, webhooks};
 use crate::meta;
@@ -75,23 +76,8 @@ pub(super) fn status(crd: &Value) -> ErrorList {
 /// Whether a schema of some version has a default somewhere.
 fn has_defaults(spec: &Value) -> bool {
     fn has_default(schema: &Value) -> bool {
-        match schema {
-            Value::Object(members) => {
-                members.get("default").is_some_and(|default| !default.is_null())
-                    || members.iter().any(|(key, part)| match key.as_str() {
-                        "default" | "example" | "enum" => false,
-                        // here names are no keywords
-                        "properties" | "patternProperties" | "definitions" | "dependencies" => part
-                            .as_object()
-                            .into_iter()
-                            .flatten()
-                            .any(|(_, schema)| has_default(schema)),
-                        _ => has_default(part),
-                    })
-            }
-            Value::Array(elements) => elements.iter().any(has_default),
-            _ => false,
-        }
+        let own = schema.get("default").is_some_and(|default| !default.is_null());
+        own || subschemas(schema).any(has_default)
     }
     let versions = spec.get("versions").and_then(Value::as_array).into_iter().flatten();
     let mut schemas = versions.filter_map(|version| version.at("/schema/openAPIV3Schema"));

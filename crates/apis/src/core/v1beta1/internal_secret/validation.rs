@@ -79,9 +79,7 @@ fn content(secret: &InternalSecret, path: &Path) -> ErrorList {
 pub fn validate_internal_secret_update(new: &InternalSecret, old: &InternalSecret) -> ErrorList {
     let mut errors = object_meta_update(&new.metadata, &old.metadata);
     let kind = |secret: &InternalSecret| secret.r#type.clone().unwrap_or_default();
-    errors.extend(immutable_as(&kind(new), &kind(old), &Path::new("type"), |kind| {
-        in_json(kind)
-    }));
+    errors.extend(immutable_as(&kind(new), &kind(old), &Path::new("type"), in_json));
     if old.immutable == Some(true) {
         if new.immutable != Some(true) {
             errors.push(Error::forbidden(

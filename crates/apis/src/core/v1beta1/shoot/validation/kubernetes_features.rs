@@ -171,8 +171,11 @@ pub(super) fn runtime_config(apis: &BTreeMap<String, bool>, version: &str, worke
     for (api, enabled) in apis {
         let at = path.key(api);
         let (group_version, is_resource) = match api.split('/').collect::<Vec<_>>().as_slice() {
-            ["v1", _] => ("v1", true),
-            [group, version, _] => (api.get(..group.len() + 1 + version.len()).unwrap_or(api), true),
+            ["v1", _] | [_, _, _] => (
+                api.rsplit_once('/')
+                    .map_or(api.as_str(), |(group_version, _)| group_version),
+                true,
+            ),
             [_] | [_, _] => (api.as_str(), false),
             _ => {
                 let why = format!("invalid API Group format {}", go_quote(api));
@@ -209,7 +212,8 @@ pub(super) fn runtime_config(apis: &BTreeMap<String, bool>, version: &str, worke
             false => ('R', ""),
         };
         let is_needed = |row: &Row<'_>| row.remark.contains(needed);
-        let beside: Vec<&str> = match is_resource {
+        let missed: Vec<&str> = match is_resource {
+            _ if is_needed(&own) => vec![api.as_str()],
             true => row(APIS, group_version)
                 .filter(is_needed)
                 .map(|_| group_version)
@@ -219,10 +223,6 @@ pub(super) fn runtime_config(apis: &BTreeMap<String, bool>, version: &str, worke
                 .filter(|(name, row)| is_resource_of(name, group_version) && is_needed(row))
                 .map(|(name, _)| name)
                 .collect(),
-        };
-        let missed = match is_needed(&own) {
-            true => vec![api.as_str()],
-            false => beside,
         };
         errors.extend(missed.into_iter().map(|missed| {
             let why = format!("api {missed:?} cannot be disabled{whose}");

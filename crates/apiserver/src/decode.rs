@@ -186,7 +186,8 @@ impl Source {
         };
         let mut unknown: BTreeSet<String> = unknown.into_iter().collect();
         let mut seen: BTreeSet<String> = BTreeSet::new();
-        if self.duplicates.len() + unknown.len() > 1 {
+        // a patch is read on its own, and then what it makes, with its members sorted
+        if self.ordered && self.duplicates.len() + unknown.len() > 1 {
             for path in self.paths() {
                 if unknown.remove(&path) {
                     found.push(format!("unknown field \"{path}\""));

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use gardener_store::process::free_port;
 use kube::{Client, Config};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
@@ -68,14 +69,6 @@ pub async fn build(into: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A port that nobody listens on just now.
-///
-/// # Errors
-/// There is none.
-pub fn free_port() -> anyhow::Result<u16> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
-}
-
 fn started(program: PathBuf, arguments: &[String], log: &Path) -> anyhow::Result<Child> {
     let log = std::fs::File::create(log)?;
     Command::new(&program)
@@ -121,7 +114,7 @@ impl Reference {
     /// A program does not start, or is not ready within two minutes.
     pub async fn start(programs: &Path) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
-        let (etcd, peers) = (free_port()?, free_port()?);
+        let (etcd, peers) = (free_port(), free_port());
         let etcd_url = format!("http://127.0.0.1:{etcd}");
         let peer_url = format!("http://127.0.0.1:{peers}");
         let arguments = [
@@ -159,7 +152,7 @@ impl Reference {
         mut processes: Vec<Child>,
         more: &[String],
     ) -> anyhow::Result<Self> {
-        let secure = free_port()?;
+        let secure = free_port();
         let mut arguments = arguments(folder.path(), etcd_url, secure)?;
         arguments.extend_from_slice(more);
         let log = folder.path().join("kube-apiserver.log");

@@ -53,7 +53,7 @@ impl Ours {
 
     fn flags(etcd: &Etcd, more: &[String]) -> (tempfile::TempDir, gardener_kube_apiserver::flags::Flags, u16) {
         let folder = tempfile::tempdir().unwrap();
-        let port = reference::free_port().unwrap();
+        let port = gardener_store::process::free_port();
         let mut arguments = reference::arguments(folder.path(), &etcd.url, port).unwrap();
         arguments.extend_from_slice(more);
         (folder, gardener_kube_apiserver::flags::parse(arguments).unwrap(), port)

@@ -232,7 +232,7 @@ pub fn apply(
         force,
         is_owned_elsewhere: false,
         reset_fields,
-        across: &[],
+        across: Across::default(),
     };
     apply_across(live, config, schema, manager, now, &terms)
 }
@@ -245,8 +245,42 @@ pub struct Terms<'a> {
     pub is_owned_elsewhere: bool,
     /// Fields that the manager cannot own on this endpoint.
     pub reset_fields: &'a Set,
+    /// The versions besides that of the configuration.
+    pub across: Across<'a>,
+}
+
+/// The versions in which others than the manager may own fields.
+#[derive(Clone, Copy, Default)]
+pub struct Across<'a> {
     /// The change as other versions show it: who owns fields there is asked by what changes there.
-    pub across: &'a [InVersion<'a>],
+    pub others: &'a [InVersion<'a>],
+    /// All versions that the kind has, with their group, where those are all that an object can be shown in: who owns fields in another is
+    /// forgotten.
+    pub known: Option<&'a [String]>,
+}
+
+impl Across<'_> {
+    /// Whether the fields of a version can be told.
+    fn knows(&self, api_version: &str) -> bool {
+        self.known
+            .is_none_or(|known| known.iter().any(|version| version == api_version))
+    }
+
+    /// Whether no stored entry is of a version whose fields cannot be told.
+    fn knows_all(&self, entries: &Value) -> bool {
+        let entries = entries.as_array().map(Vec::as_slice).unwrap_or_default();
+        self.known.is_none() || entries.iter().all(|entry| self.knows(api_version_of(entry)))
+    }
+
+    fn forget_unknown(&self, managed: &mut Managed<'_>) {
+        if self.known.is_some() {
+            managed.entries.retain(|_, owned| self.knows(&owned.api_version));
+        }
+    }
+}
+
+fn api_version_of(entry: &Value) -> &str {
+    entry.get("apiVersion").and_then(Value::as_str).unwrap_or_default()
 }
 
 /// As [`apply`], of a kind whose versions may have other names for the same.
@@ -362,14 +396,14 @@ struct Task<'a> {
     manager: &'a Manager<'a>,
     now: &'a str,
     reset_fields: &'a Set,
-    /// The change as other versions show it.
-    across: &'a [InVersion<'a>],
+    across: Across<'a>,
 }
 
 impl<'a> Task<'a> {
     /// The merged object and its entries, or who owns which fields otherwise.
     fn run(&self, mut managed: Managed<'a>, force: bool) -> Result<(Value, Managed<'a>), Vec<(Identity, Set)>> {
         let identity = self.manager.identity();
+        self.across.forget_unknown(&mut managed);
         let mut fields = typed::to_fieldset(self.config, self.schema);
         fields.subtract_recursively(self.reset_fields);
         let mut object = typed::merge(self.live, self.config, self.schema);
@@ -385,7 +419,7 @@ impl<'a> Task<'a> {
             true => BTreeSet::new(),
             false => managed.versions_but(self.manager.api_version),
         };
-        let across = self.across.iter().map(|other| {
+        let across = self.across.others.iter().map(|other| {
             let comparison = changes_by(other.live, other.new, other.schema, &Set::new(), true);
             (other.api_version, comparison)
         });
@@ -504,7 +538,7 @@ pub fn update(
     now: &str,
     reset_fields: &Set,
 ) {
-    update_across(live, new, schema, manager, now, reset_fields, &[]);
+    update_across(live, new, schema, manager, now, reset_fields, Across::default());
 }
 
 /// As [`update`], where others own fields in other versions than the manager's.
@@ -515,7 +549,7 @@ pub fn update_across(
     manager: &Manager<'_>,
     now: &str,
     reset_fields: &Set,
-    others: &[InVersion<'_>],
+    across: Across<'_>,
 ) {
     let sent = match new.get_mut("metadata") {
         Some(Value::Object(metadata)) => metadata.remove("managedFields"),
@@ -536,7 +570,7 @@ pub fn update_across(
         return;
     }
     let comparison = changes(live.unwrap_or(&NOTHING), new, schema, reset_fields);
-    if comparison.is_empty() && sent.is_none() {
+    if comparison.is_empty() && sent.is_none() && stored.as_ref().is_none_or(|stored| across.knows_all(stored)) {
         if let (Some(stored), Some(Value::Object(metadata))) = (stored, new.get_mut("metadata")) {
             metadata.insert("managedFields".to_owned(), stored.into_owned());
         }
@@ -549,12 +583,19 @@ pub fn update_across(
     if managed.entries.is_empty() && live.is_some() {
         return;
     }
+    // what is no version at all cannot even be asked for
+    let mut versions = managed.entries.values().map(|owned| &owned.api_version);
+    if across.known.is_some() && versions.any(|version| version.matches('/').count() > 1) {
+        return;
+    }
+    across.forget_unknown(&mut managed);
     let nothing = Set::new();
     let reset_elsewhere = match resets_in_all_versions(schema, manager) {
         true => reset_fields,
         false => &nothing,
     };
-    let others: Vec<(&str, Comparison)> = others
+    let others: Vec<(&str, Comparison)> = across
+        .others
         .iter()
         .map(|other| {
             (

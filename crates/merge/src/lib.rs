@@ -18,7 +18,7 @@ pub mod strategic;
 pub mod typed;
 
 pub use apply::{
-    ApplyError, Conflict, InVersion, Manager, Terms, apply, apply_across, overlay, subject, unreadable, update,
+    Across, ApplyError, Conflict, InVersion, Manager, Terms, apply, apply_across, overlay, subject, unreadable, update,
     update_across,
 };
 pub use json_patch::JsonPatch;

@@ -165,7 +165,7 @@ impl<'a> Managed<'a> {
     /// Reads `metadata.managedFields` that somebody sent; null and absence are no entries.
     ///
     /// # Errors
-    /// When an entry has another operation than `Apply` and `Update`, or fields that are not `FieldsV1`.
+    /// When an entry has another operation than `Apply` and `Update`, no version, or fields that are not `FieldsV1`.
     pub fn decode(value: Option<&Value>) -> Result<Managed<'static>, MalformedEntries> {
         let list = match value {
             None | Some(Value::Null) => return Ok(Managed::default()),
@@ -297,6 +297,9 @@ fn owned<'a>(entry: &Value, fields: Fields<'a>) -> Result<(Identity, Ownership<'
     };
     if text("fieldsType") != "FieldsV1" {
         return Err(MalformedEntries::new("fieldsType FieldsV1", entry));
+    }
+    if text("apiVersion").is_empty() {
+        return Err(MalformedEntries::new("an apiVersion", entry));
     }
     let identity = Identity::new(text("manager"), operation, text("apiVersion"), text("subresource"));
     let ownership = Ownership {

@@ -172,7 +172,7 @@ impl<'a> Type<'a> {
             return match item {
                 Value::Null => Err("associative list without keys has an element that's an explicit null".into()),
                 Value::Object(_) => Err("associative list without keys has an element that's a map type".into()),
-                Value::Array(_) => Err("associative list without keys has an element that's a list type".into()),
+                Value::Array(_) => Err("not supported: associative list with lists as elements".into()),
                 scalar => Ok(PathElement::value(scalar)),
             };
         }
@@ -710,6 +710,13 @@ fn is_of_a_format(schema: &Schema) -> bool {
 /// What is said of elements that a list has twice.
 pub(crate) const TWICE: &str = ": duplicate entries for key ";
 
+/// Whether members that the schema does not name may be applied. A Go type without a field looks as if it took any.
+fn takes_any(schema: &Schema) -> bool {
+    schema.preserves_unknown()
+        || schema.is_embedded_resource()
+        || schema.definition_name().is_some() && !schema.has_fields() && schema.additional().is_none()
+}
+
 fn check_at(kind: Type<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
     let Some(schema) = kind.schema else { return };
     let expected = match (schema.kind(), value) {
@@ -742,7 +749,7 @@ fn check_at(kind: Type<'_>, value: &Value, path: &str, found: &mut Vec<String>) 
             for (name, value) in members {
                 let path = format!("{path}.{name}");
                 let (child, named) = kind.member(name);
-                if !named && child.schema.is_none() && !schema.preserves_unknown() && !schema.is_embedded_resource() {
+                if !named && child.schema.is_none() && !takes_any(schema) {
                     // nobody looks further then
                     return found.push(format!("{path}: field not declared in schema"));
                 }

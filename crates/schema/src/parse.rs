@@ -16,6 +16,8 @@ use crate::schema::{Constraints, Kind, ListType, MapType, Schema, Slot};
 /// How deep schemas may nest; deeper nodes are refused, so that no input exhausts the stack.
 const MAX_DEPTH: usize = 100;
 const REFERENCE_PREFIX: &str = "#/components/schemas/";
+/// Go types without a field, which look like those in which anything goes.
+const EMPTY_STRUCTS: [&str; 2] = [".v1.CustomResourceSubresourceStatus", ".v1beta1.DNSExposure"];
 
 /// A schema document that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -201,6 +203,8 @@ impl<'a> Reader<'a> {
         } else if name.ends_with(".pkg.runtime.RawExtension") {
             // what is inside belongs to one owner as a whole
             node.map_type = Some(MapType::Atomic);
+        } else if EMPTY_STRUCTS.iter().any(|own| name.ends_with(own)) {
+            node.preserve_unknown = false;
         }
         if go_types::is_known(name) {
             as_go_type(&mut node, name);

@@ -25,6 +25,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
             spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
         }
+        drop_empty_webhook(crd);
         let service = crd.at_mut("/spec/conversion/webhook/clientConfig/service");
         if let Some(service) = service.and_then(Value::as_object_mut) {
             defaults::called_service(service);
@@ -65,6 +66,20 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.validate_update = |crd, old| validate::definition(crd, Some(old));
     kind.validate_status = |crd, _| validate::status(crd);
     kind
+}
+
+/// Takes a webhook that tells nothing out of a definition: the internal type has what it tells in `conversion` itself.
+fn drop_empty_webhook(crd: &mut Value) {
+    let Some(conversion) = crd.at_mut("/spec/conversion").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let is_told = |webhook: &Value| {
+        webhook.get("clientConfig").is_some_and(Value::is_object)
+            || !meta::elements(webhook, "/conversionReviewVersions").is_empty()
+    };
+    if conversion.get("webhook").is_some_and(|webhook| !is_told(webhook)) {
+        conversion.remove("webhook");
+    }
 }
 
 /// The formats in a definition's schemas that nobody checks.

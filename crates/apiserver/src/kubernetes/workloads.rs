@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::field::{Error, ErrorList, Path, go_escaped};
 use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::selector::LabelSelector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as SelectorObject;
@@ -42,7 +42,7 @@ pub(super) fn selector_text(selector: &Value) -> String {
         let shown: Vec<String> = shown.collect();
         parts.push(format!("\"matchExpressions\":[{}]", shown.join(",")));
     }
-    format!("{{{}}}", parts.join(","))
+    go_escaped(format!("{{{}}}", parts.join(","))).into_owned()
 }
 
 /// Whether a selector selects labels; None when it is malformed. Without a selector nothing is selected.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use gardener_apimachinery::pointer::Pointed;
+use gardener_merge::Across;
 use gardener_merge::fieldset::Set;
 use gardener_schema::Schema;
 use k8s_openapi::jiff::Timestamp;
@@ -92,6 +93,11 @@ impl Scope {
         };
         let time = meta::rfc3339(now);
         let reset = self.reset_fields();
+        let known = self.known_versions();
+        let across = |others| Across {
+            others,
+            known: known.as_deref(),
+        };
         if is_plain {
             let shown = shown_elsewhere.as_ref().unwrap_or(object);
             let others = self.owners_elsewhere(old, shown, &version.name).await;
@@ -100,7 +106,7 @@ impl Scope {
                 return;
             }
             let others: Vec<gardener_merge::InVersion<'_>> = others.iter().map(InOtherVersion::shown).collect();
-            gardener_merge::update_across(old, object, schema, &manager, &time, &reset, &others);
+            gardener_merge::update_across(old, object, schema, &manager, &time, &reset, across(&others));
             return;
         }
         let (mut old, mut new, mut shown) = (old.cloned(), object.clone(), shown_elsewhere);
@@ -114,7 +120,7 @@ impl Scope {
             return;
         }
         let others: Vec<gardener_merge::InVersion<'_>> = others.iter().map(InOtherVersion::shown).collect();
-        gardener_merge::update_across(old.as_ref(), &mut new, schema, &manager, &time, &reset, &others);
+        gardener_merge::update_across(old.as_ref(), &mut new, schema, &manager, &time, &reset, across(&others));
         let managed = new.at("/metadata/managedFields").cloned();
         meta::set(object, "managedFields", managed);
     }
@@ -185,6 +191,15 @@ impl Scope {
             }
         }
         found
+    }
+
+    /// The versions in which it can be told who owns fields of a Go type: upstream forgets owners in versions that the API's group does not
+    /// have, such as those that a group had once, or those of the other group that Events have. None of custom resources, which are
+    /// converted.
+    pub(super) fn known_versions(&self) -> Option<Vec<String>> {
+        let versions = self.definition.versions.iter();
+        let known = || versions.map(|version| self.definition.api_version(&version.name));
+        self.definition.is_go_type().then(|| known().collect())
     }
 
     /// Fields that a write to this (sub)resource does not change, and so does not own.

@@ -11,7 +11,7 @@ use gardener_apimachinery::go_json::type_of;
 use gardener_apimachinery::meta::go_kind;
 use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::type_meta::unreadable;
-use gardener_merge::{InVersion, JsonPatch, Manager, PatchError, Terms, patched_text};
+use gardener_merge::{Across, InVersion, JsonPatch, Manager, PatchError, Terms, patched_text};
 use gardener_schema::Schema;
 use serde_json::Value;
 
@@ -421,11 +421,18 @@ impl Scope {
             .into_iter()
             .flatten()
             .map(|owner| meta::text(owner, "/apiVersion"));
+        let known = self.known_versions();
         let terms = Terms {
-            is_owned_elsewhere: owned.any(|owned| owned != api_version),
+            is_owned_elsewhere: owned.any(|owned| {
+                let is_known = known.as_ref().is_none_or(|known| known.iter().any(|known| known == owned));
+                owned != api_version && is_known
+            }),
             force: options.force,
             reset_fields: &self.reset_fields(),
-            across: others,
+            across: Across {
+                others,
+                known: known.as_deref(),
+            },
         };
         gardener_merge::apply_across(live, config, &schema, &manager, &time, &terms).map_err(ApiError::from)
     }

@@ -12,7 +12,8 @@ use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 
 use crate::alone::{Server, create_project};
-use crate::harness::{Kubectl, Process, free_port};
+use crate::harness::{Kubectl, Process};
+use gardener_store::process::free_port;
 
 /// A running controller-manager.
 pub struct Replica {

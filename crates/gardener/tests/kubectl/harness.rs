@@ -1,7 +1,6 @@
 //! A landscape in a process of its own, and `kubectl` that talks to one of its clusters.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -19,12 +18,6 @@ pub fn kubectl_exists() -> bool {
         .args(["version", "--client"])
         .output()
         .is_ok_and(|output| output.status.success())
-}
-
-/// A port on which nothing listens.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("port");
-    listener.local_addr().expect("address").port()
 }
 
 /// Other versions of `kubectl` that are installed beside the one on `PATH`, as `kubectl.1.27` or `kubectl-1.27`.

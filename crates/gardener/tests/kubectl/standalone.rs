@@ -9,7 +9,8 @@ use gardener_store::process::Etcd;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::harness::{Kubectl, Process, free_port};
+use crate::harness::{Kubectl, Process};
+use gardener_store::process::free_port;
 
 /// Keys in their old forms are not made here; the tests in Go use them.
 fn service_account_key(path: &Path) {

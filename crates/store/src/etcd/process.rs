@@ -12,6 +12,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -62,6 +63,33 @@ pub fn program() -> Option<PathBuf> {
     named
 }
 
+/// A port that nobody listens on, for a program that takes no open socket: no other call gives it out, and it lies below
+/// those that the system gives to whoever asks for any, so that it is still free when the program starts.
+///
+/// # Panics
+/// None is free.
+pub fn free_port() -> u16 {
+    const PORTS: std::ops::Range<u32> = 12_000..32_000;
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    // tests of several binaries run at a time
+    let first = std::process::id().wrapping_mul(257);
+    let port = PORTS.clone().find_map(|_| {
+        let call = first.wrapping_add(CALLS.fetch_add(1, Ordering::Relaxed));
+        let port = u16::try_from(PORTS.start + call % (PORTS.end - PORTS.start)).ok()?;
+        TcpListener::bind(("127.0.0.1", port)).ok().map(|_| port)
+    });
+    port.expect("a free port")
+}
+
+/// An address of this machine that nobody listens on.
+pub(crate) fn free_url() -> String {
+    format!("http://127.0.0.1:{}", free_port())
+}
+
+/// What all etcds of tests are told: they are killed, but the machine is not, so that what they wrote is there without
+/// waiting for a disk.
+pub(crate) const FLAGS: [&str; 2] = ["--log-level=error", "--unsafe-no-fsync"];
+
 /// A running etcd; ends with this value.
 pub struct Etcd {
     program: PathBuf,
@@ -79,22 +107,16 @@ impl Etcd {
     /// The program does not start, or does not answer within 20 seconds.
     pub async fn start(program: &Path) -> io::Result<Self> {
         let data = tempfile::tempdir()?;
-        let free = || {
-            io::Result::Ok(format!(
-                "http://127.0.0.1:{}",
-                TcpListener::bind("127.0.0.1:0")?.local_addr()?.port()
-            ))
-        };
-        let (url, peers) = (free()?, free()?);
-        let arguments = vec![
+        let (url, peers) = (free_url(), free_url());
+        let mut arguments = vec![
             format!("--data-dir={}", data.path().display()),
             format!("--listen-client-urls={url}"),
             format!("--advertise-client-urls={url}"),
             format!("--listen-peer-urls={peers}"),
             format!("--initial-advertise-peer-urls={peers}"),
             format!("--initial-cluster=default={peers}"),
-            "--log-level=error".to_owned(),
         ];
+        arguments.extend(FLAGS.map(str::to_owned));
         let process = run(program, &arguments)?;
         let etcd = Self {
             program: program.to_owned(),

@@ -1,13 +1,12 @@
 //! An etcd of three members, each of which can be killed.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::contract::stamp;
-use crate::etcd::process::Flat;
+use crate::etcd::process::{FLAGS, Flat, free_url};
 use crate::{EtcdConfig, EtcdStore, Options};
 
 /// Three running members; they end with this value.
@@ -21,13 +20,7 @@ pub(super) struct Members {
 impl Members {
     pub(super) fn start(program: &Path) -> Self {
         let data = tempfile::tempdir().unwrap();
-        // all at once, so that no port is given twice
-        let ports: Vec<_> = (0..6).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-        let urls: Vec<_> = ports
-            .iter()
-            .map(|port| format!("http://{}", port.local_addr().unwrap()))
-            .collect();
-        drop(ports);
+        let urls: Vec<_> = (0..6).map(|_| free_url()).collect();
         let (clients, peers) = urls.split_at(3);
         let cluster: Vec<_> = (0..3).map(|number| format!("m{number}={}", peers[number])).collect();
         let commands = (0..3).map(|number| {
@@ -41,7 +34,7 @@ impl Members {
                 .arg(format!("--listen-peer-urls={peer}"))
                 .arg(format!("--initial-advertise-peer-urls={peer}"))
                 .arg(format!("--initial-cluster={}", cluster.join(",")))
-                .args(["--heartbeat-interval=50", "--election-timeout=500", "--log-level=error"])
+                .args(FLAGS)
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .stderr(Stdio::null());
@@ -58,20 +51,28 @@ impl Members {
     }
 
     /// A store that asks this member first.
-    pub(super) async fn store(&self, first: usize, options: Options) -> EtcdStore {
+    pub(super) async fn store(&mut self, first: usize, options: Options) -> EtcdStore {
         let mut endpoints = self.endpoints.clone();
         endpoints.rotate_left(first);
         let config = EtcdConfig {
             endpoints,
             ..EtcdConfig::default()
         };
-        for _ in 0..5 {
+        let mut last = None;
+        // each try waits for seconds; a machine may have much else to do
+        for _ in 0..10 {
             match EtcdStore::open(&config, Arc::new(Flat), stamp, options.clone()).await {
                 Ok(store) => return store,
-                Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
+                Err(error) => last = Some(error),
             }
+            tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        panic!("the members do not come together");
+        let ended: Vec<_> = self
+            .processes
+            .iter_mut()
+            .map(|process| process.try_wait().unwrap())
+            .collect();
+        panic!("the members do not come together: {last:?}; ended: {ended:?}");
     }
 
     pub(super) fn kill(&mut self, member: usize) {

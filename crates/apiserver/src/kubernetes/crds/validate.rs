@@ -204,7 +204,10 @@ fn versions(spec: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorLi
             columns(version, &at(index).child("additionalPrinterColumns"), errors);
         }
         if !at_top("selectableFields") {
-            selectable_fields(version, &at(index).child("selectableFields"), errors);
+            // a schema that all versions have alike is none of this one: upstream refuses that, too
+            let own = version.at("/schema/openAPIV3Schema").filter(|_| !at_top("schema"));
+            let why = "may only be set when `version.schema.openAPIV3Schema` is not included";
+            selectable_fields(version, (own, why), &at(index).child("selectableFields"), errors);
         }
     }
     let names: Vec<&str> = versions.iter().map(|version| meta::text(version, "/name")).collect();
@@ -237,7 +240,9 @@ fn alike(spec: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorList)
         columns(first, &path.child("additionalPrinterColumns"), errors);
     }
     if at_top("selectableFields") {
-        selectable_fields(first, &path.child("selectableFields"), errors);
+        let own = first.at("/schema/openAPIV3Schema").filter(|_| at_top("schema"));
+        let why = "may only be set when validations.schema is included";
+        selectable_fields(first, (own, why), &path.child("selectableFields"), errors);
     }
 }
 
@@ -406,9 +411,14 @@ fn columns(version: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-fn selectable_fields(version: &Value, path: &Path, errors: &mut ErrorList) {
+/// Fields to select by must be in the schema; `schema` tells what is wrong where there is none.
+fn selectable_fields(version: &Value, schema: (Option<&Value>, &str), path: &Path, errors: &mut ErrorList) {
     let fields = meta::elements(version, "/selectableFields");
-    let Some(schema) = version.at("/schema/openAPIV3Schema").filter(|_| !fields.is_empty()) else {
+    if fields.is_empty() {
+        return;
+    }
+    let Some(schema) = schema.0.filter(|schema| schema.is_object()) else {
+        errors.push(Error::invalid(path, "", schema.1));
         return;
     };
     let mut seen: Vec<&str> = Vec::new();

@@ -15,6 +15,8 @@ use crate::kubernetes::pods::{scheduling, volumes};
 use crate::kubernetes::{drivers, internal, jobs, resource_names};
 use crate::meta;
 
+/// What tells a device of a claim apart from others.
+const DEVICE: [&str; 4] = ["driver", "pool", "device", "shareID"];
 /// Most requests, constraints and configurations of a claim, and most selectors of a request.
 const MANY: usize = 32;
 /// Most alternatives of a request.
@@ -380,8 +382,17 @@ pub(super) fn status(claim: &Value, old: &Value) -> ErrorList {
     );
     let (allocation, before) = (status.get("allocation"), old.at("/status/allocation"));
     let results = meta::elements(status, "/allocation/devices/results");
+    each(status, "devices", usize::MAX, &path, &mut errors, |device, at, errors| {
+        device_status(device, results, at, errors);
+    });
+    let mut seen = BTreeSet::new();
     for (index, device) in list(status, "devices").iter().enumerate() {
-        device_status(device, results, &path.child("devices").index(index), &mut errors);
+        let own = shared_device(device);
+        if !seen.insert(own.clone()) {
+            let mut error = Error::duplicate(&path.child("devices").index(index), "");
+            error.show_as(own);
+            errors.push(error);
+        }
     }
     let reserved = list(status, "reservedFor");
     let at = path.child("reservedFor");
@@ -410,19 +421,23 @@ pub(super) fn status(claim: &Value, old: &Value) -> ErrorList {
 }
 
 /// What a driver says of a device that the claim was given.
+/// Which device a claim's status is about, as upstream shows it.
+fn shared_device(device: &Value) -> String {
+    let [driver, pool, device, share] = DEVICE.map(|key| json!(text(device, key)));
+    format!(r#"{{"Driver":{driver},"Pool":{pool},"Device":{device},"ShareID":{share}}}"#)
+}
+
 fn device_status(device: &Value, given: &[Value], path: &Path, errors: &mut ErrorList) {
     drivers::driver_name(device, "driver", path, errors);
     pool_name(text(device, "pool"), &path.child("pool"), errors);
     let name = text(device, "device");
     syntax(meta::dns1123_label(name), name, &path.child("device"), errors);
-    let keys = ["driver", "pool", "device", "shareID"];
     if !given
         .iter()
-        .any(|own| keys.iter().all(|key| text(own, key) == text(device, key)))
+        .any(|own| DEVICE.iter().all(|key| text(own, key) == text(device, key)))
     {
-        let [driver, pool, device, share] = keys.map(|key| json!(text(device, key)));
-        let shown = format!(r#"{{"Driver":{driver},"Pool":{pool},"Device":{device},"ShareID":{share}}}"#);
-        errors.push(Error::literal(path, shown, "must be an allocated device in the claim"));
+        let why = "must be an allocated device in the claim";
+        errors.push(Error::literal(path, shared_device(device), why));
     }
     jobs::conditions_in(device, path, errors);
     let (network, at) = (
@@ -505,7 +520,8 @@ fn ways(of: &Value, keys: &[&str], empty: &str, path: &Path, errors: &mut ErrorL
                 // of a slice, whose selector is joined with others'
                 if keys.contains(&"perDeviceNodeSelection") && terms.as_array().is_none_or(|terms| terms.len() != 1) {
                     let why = "must have exactly one node selector term";
-                    errors.push(Error::invalid(&at.child("nodeSelectorTerms"), terms, why));
+                    let shown = internal::text("[]core.NodeSelectorTerm", &terms);
+                    errors.push(Error::literal(&at.child("nodeSelectorTerms"), shown, why));
                 }
             }
         }

@@ -294,7 +294,7 @@ fn validate_source(key: &str, source: &Value, volume: &str, at: &Path, errors: &
         "azureFile" => {
             required(source, "secretName", at, errors);
             required(source, "shareName", at, errors);
-            if source.get("secretNamespace").is_some() {
+            if source.get("secretNamespace").is_some_and(|own| !own.is_null()) {
                 required(source, "secretNamespace", at, errors);
             }
         }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
+use gardener_apimachinery::field::go_escaped;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -43,17 +44,7 @@ enum Shown {
 
 /// A text as Go's encoder writes it.
 fn quoted(text: &str) -> String {
-    let text = Value::from(text).to_string();
-    let escapes = [
-        ('<', "003c"),
-        ('>', "003e"),
-        ('&', "0026"),
-        ('\u{2028}', "2028"),
-        ('\u{2029}', "2029"),
-    ];
-    escapes.into_iter().fold(text, |text, (character, code)| {
-        text.replace(character, &format!("\\u{code}"))
-    })
+    go_escaped(Value::from(text).to_string()).into_owned()
 }
 
 /// A value that is written as it stands.

@@ -2,9 +2,14 @@
 //! stored, so that refusals show them, and some kinds count them as a change; here they are dropped where a body is accepted, and noted.
 
 use gardener_apimachinery::field::{Error, ErrorList};
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::{pointer, skim};
 use gardener_schema::Empty;
+use serde_json::Value;
 use serde_json::value::RawValue;
+
+/// How the lines of a change begin in a text.
+const CHANGED_LINES: &str = "\n@@ ";
 
 /// Those of the body that was accepted last.
 #[derive(Default)]
@@ -25,6 +30,31 @@ impl Empties {
         self.0.lock().iter().any(is_told)
     }
 
+    /// Findings that tell a change line by line, as they are told of the body: `again` judges the object with what the body tells empty.
+    pub(super) fn changes_shown(
+        &self,
+        mut errors: ErrorList,
+        object: &Value,
+        again: impl FnOnce(Value) -> ErrorList,
+    ) -> ErrorList {
+        let tells_change = |error: &Error| error.detail.contains(CHANGED_LINES);
+        if !self.is_any_told() || !errors.iter().any(tells_change) {
+            return errors;
+        }
+        let mut whole = object.clone();
+        for empty in self.0.lock().iter() {
+            put(&mut whole, empty);
+        }
+        let told = again(whole);
+        for error in errors.iter_mut().filter(|error| tells_change(error)) {
+            let same = |other: &&Error| tells_change(other) && other.kind == error.kind && other.path == error.path;
+            if let Some(other) = told.iter().find(same) {
+                error.detail.clone_from(&other.detail);
+            }
+        }
+        errors
+    }
+
     /// Findings as they are told of the body: what they show as `null` and the body tells empty is shown empty.
     pub(crate) fn shown_in(&self, mut errors: ErrorList) -> ErrorList {
         let empties = self.0.lock();
@@ -32,6 +62,20 @@ impl Empties {
             errors.iter_mut().for_each(|error| show(error, &empties));
         }
         errors
+    }
+}
+
+/// Puts an empty value where an object has none.
+fn put(object: &mut Value, empty: &Empty) {
+    let Some((parent, member)) = empty.at.rsplit_once('/') else {
+        return;
+    };
+    if let Some(Value::Object(members)) = object.at_mut(parent) {
+        let member = member.replace("~1", "/").replace("~0", "~");
+        let own = members.entry(member).or_insert(Value::Null);
+        if own.is_null() {
+            own.clone_from(&empty.value);
+        }
     }
 }
 
@@ -131,6 +175,23 @@ mod tests {
         ] {
             assert_eq!(shown(error), expected);
         }
+    }
+
+    #[test]
+    fn changes_show_what_is_empty() {
+        let object = json!({"spec": {"workers": [{}, {"zones": null}]}});
+        let path = Path::new("spec");
+        let judged = |object: &serde_json::Value| {
+            let why = format!("immutable\n@@ -1 +1 @@\n+{object}");
+            vec![Error::forbidden(&path, why), Error::forbidden(&path, object.to_string())]
+        };
+        let told = empties().changes_shown(judged(&object), &object, |whole| judged(&whole));
+        let whole = json!({"spec": {"workers": [{}, {"labels": {}, "zones": []}]}});
+        assert_eq!(told[0], judged(&whole)[0]);
+        // only of changes it is known that the same is found
+        assert_eq!(told[1], judged(&object)[1]);
+        let told = Empties::default().changes_shown(judged(&object), &object, |whole| judged(&whole));
+        assert_eq!(told, judged(&object));
     }
 
     #[test]

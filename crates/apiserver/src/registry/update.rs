@@ -255,7 +255,9 @@ impl Scope {
         errors.extend(if status_update || is_view {
             of_part
         } else {
-            strategy.validate_update(context, &object, old)
+            let found = strategy.validate_update(context, &object, old);
+            let again = |whole| strategy.validate_update(context, &Draft::from(whole), old);
+            self.empties.changes_shown(found, object.read_part(), again)
         });
         if !errors.is_empty() {
             return Err(self.invalid(&self.name, errors).into());

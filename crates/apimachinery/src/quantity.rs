@@ -301,6 +301,25 @@ pub fn canonical(text: &str) -> Result<Cow<'_, str>, ParseQuantityError> {
     })
 }
 
+/// The text of a quantity that is finer than a thousandth, rounded away from zero; none for one that is not, and for what is no quantity.
+pub fn rounded_to_milli(text: &str) -> Option<String> {
+    // most texts tell that they are whole
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let amount: Amount = text.parse().ok()?;
+    let unit = NANO / 1000;
+    let rest = amount.nanos % unit;
+    let rounded = amount.nanos - rest + unit * rest.signum();
+    (rest != 0).then(|| {
+        Amount {
+            nanos: rounded,
+            ..amount
+        }
+        .to_string()
+    })
+}
+
 /// Whether Go's `ParseQuantity` keeps the text of a quantity: it does not look closely, so that `1.500`, `+1` and `001` are kept.
 fn passes_for_canonical(text: &str) -> bool {
     /// So many decimal digits always fit into 64 bits.
@@ -331,6 +350,24 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn what_is_finer_than_a_thousandth_is_rounded() {
+        for (text, rounded) in [
+            ("1", None),
+            ("1m", None),
+            ("1.500", None),
+            ("2Gi", None),
+            ("none", None),
+            ("500u", Some("1m")),
+            ("1000100u", Some("1001m")),
+            ("-1n", Some("-1m")),
+            ("1999999999n", Some("2")),
+            ("100e-6", Some("1e-3")),
+        ] {
+            assert_eq!(rounded_to_milli(text).as_deref(), rounded, "{text}");
+        }
+    }
 
     #[test]
     fn canonical_forms_are_gos() {

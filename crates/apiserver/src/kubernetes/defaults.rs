@@ -1,6 +1,7 @@
 //! Defaults of Kubernetes' kinds, as a real kube-apiserver fills them (recorded in `recorded/defaults.json`).
 
 use gardener_apimachinery::pointer::Pointed;
+use gardener_apimachinery::quantity;
 use serde_json::{Map, Value, json};
 
 use super::services::is_reached_from_outside;
@@ -40,8 +41,40 @@ fn member<'a>(object: &'a mut Object, key: &str) -> Option<&'a mut Object> {
     object.get_mut(key).and_then(Value::as_object_mut)
 }
 
+/// Amounts are told to the thousandth, what is finer is rounded up.
+fn amounts(owner: &mut Object, lists: &[&str]) {
+    for list in lists {
+        for amount in member(owner, list).into_iter().flat_map(Map::values_mut) {
+            if let Some(rounded) = amount.as_str().and_then(quantity::rounded_to_milli) {
+                *amount = rounded.into();
+            }
+        }
+    }
+}
+
+/// What a container or a claim asks for, and may have.
+fn asked(owner: &mut Object) {
+    if let Some(resources) = member(owner, "resources") {
+        amounts(resources, &["limits", "requests"]);
+    }
+}
+
 /// A pod's own spec; templates have the same but for host ports and requests from limits.
 pub(super) fn pod(pod: &mut Value) {
+    if let Some(status) = object(pod, "/status") {
+        for list in [
+            "containerStatuses",
+            "initContainerStatuses",
+            "ephemeralContainerStatuses",
+        ] {
+            for container in each(status, list) {
+                amounts(container, &["allocatedResources"]);
+                asked(container);
+            }
+        }
+        amounts(status, &["allocatedResources"]);
+        asked(status);
+    }
     let Some(spec) = object(pod, "/spec") else { return };
     pod_spec(spec);
     set(spec, "enableServiceLinks", json!(true));
@@ -92,6 +125,8 @@ fn pod_spec(spec: &mut Object) {
     for volume in each(spec, "volumes") {
         self::volume(volume);
     }
+    amounts(spec, &["overhead"]);
+    asked(spec);
     set(spec, "restartPolicy", json!("Always"));
     set(spec, "terminationGracePeriodSeconds", json!(30));
     set(spec, "dnsPolicy", json!("ClusterFirst"));
@@ -111,6 +146,7 @@ fn pod_spec(spec: &mut Object) {
 
 fn container(container: &mut Object) {
     set(container, "resources", json!({}));
+    asked(container);
     set(container, "terminationMessagePath", json!("/dev/termination-log"));
     set(container, "terminationMessagePolicy", json!("File"));
     let latest = images::is_latest(container.get("image").and_then(Value::as_str).unwrap_or_default());
@@ -226,7 +262,7 @@ fn volume(volume: &mut Object) {
         // Go always writes it, so that who writes the volume owns it
         set(template, "metadata", json!({}));
         if let Some(spec) = member(template, "spec") {
-            set(spec, "volumeMode", json!("Filesystem"));
+            claim_spec(spec);
         }
     }
 }
@@ -327,9 +363,10 @@ pub(super) fn stateful_set(value: &mut Value) {
         set(claim, "status", json!({}));
         if let Some(status) = member(claim, "status") {
             set(status, "phase", json!("Pending"));
+            amounts(status, &CLAIMED);
         }
         if let Some(spec) = member(claim, "spec") {
-            set(spec, "volumeMode", json!("Filesystem"));
+            claim_spec(spec);
         }
     }
 }
@@ -579,11 +616,22 @@ pub(super) fn network_policy(value: &mut Value) {
     }
 }
 
+/// What a claim was given.
+const CLAIMED: [&str; 2] = ["capacity", "allocatedResources"];
+
+fn claim_spec(spec: &mut Object) {
+    set(spec, "volumeMode", json!("Filesystem"));
+    asked(spec);
+}
+
 pub(super) fn persistent_volume_claim(value: &mut Value) {
     if let Some(spec) = object(value, "/spec") {
-        set(spec, "volumeMode", json!("Filesystem"));
+        claim_spec(spec);
     }
     phase(value, "Pending");
+    if let Some(status) = object(value, "/status") {
+        amounts(status, &CLAIMED);
+    }
 }
 
 /// The phase in which an object is of which nobody says another.
@@ -599,6 +647,7 @@ pub(super) fn phase(value: &mut Value, told: &str) {
 pub(super) fn persistent_volume(value: &mut Value) {
     phase(value, "Pending");
     let Some(spec) = object(value, "/spec") else { return };
+    amounts(spec, &["capacity"]);
     set(spec, "persistentVolumeReclaimPolicy", json!("Retain"));
     set(spec, "volumeMode", json!("Filesystem"));
     persistent_volume_source(spec);
@@ -612,9 +661,27 @@ fn persistent_volume_source(spec: &mut Object) {
     }
 }
 
+pub(super) fn resource_quota(value: &mut Value) {
+    for (part, lists) in [("/spec", &["hard"][..]), ("/status", &["hard", "used"])] {
+        if let Some(part) = object(value, part) {
+            amounts(part, lists);
+        }
+    }
+}
+
+pub(super) fn node(value: &mut Value) {
+    if let Some(status) = object(value, "/status") {
+        amounts(status, &["capacity", "allocatable"]);
+    }
+}
+
 pub(super) fn limit_range(value: &mut Value) {
     let Some(spec) = object(value, "/spec") else { return };
     for limit in each(spec, "limits") {
+        amounts(
+            limit,
+            &["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"],
+        );
         if limit.get("type") != Some(&json!("Container")) {
             continue;
         }

@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 use super::addresses::{self, Range};
 use super::checks::{amount, annotation, is_true, list, map, syntax, text};
 use super::strategy::Kind;
-use super::{json_text, resource_names};
+use super::{defaults, json_text, resource_names};
 use crate::meta;
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.keeps_status = true;
     kind.default = |node| {
+        defaults::node(node);
         let cidr = node.at("/spec/podCIDR").and_then(Value::as_str).map(str::to_owned);
         let cidr = cidr.filter(|cidr| !cidr.is_empty());
         if let Some(spec) = node.get_mut("spec").and_then(Value::as_object_mut) {

@@ -641,7 +641,9 @@ fn kind_of(group: &str, resource: &str) -> Kind {
                 .generation()
                 .declares_name(),
         ),
-        ("", "resourcequotas") => policies::quotas(Kind::new(printers::core::resource_quota)),
+        ("", "resourcequotas") => {
+            policies::quotas(Kind::new(printers::core::resource_quota).defaulted(defaults::resource_quota))
+        }
         ("", "limitranges") => {
             policies::limit_ranges(Kind::new(printers::core::limit_range).defaulted(defaults::limit_range))
         }

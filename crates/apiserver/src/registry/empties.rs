@@ -183,7 +183,10 @@ mod tests {
         let path = Path::new("spec");
         let judged = |object: &serde_json::Value| {
             let why = format!("immutable\n@@ -1 +1 @@\n+{object}");
-            vec![Error::forbidden(&path, why), Error::forbidden(&path, object.to_string())]
+            vec![
+                Error::forbidden(&path, why),
+                Error::forbidden(&path, object.to_string()),
+            ]
         };
         let told = empties().changes_shown(judged(&object), &object, |whole| judged(&whole));
         let whole = json!({"spec": {"workers": [{}, {"labels": {}, "zones": []}]}});

@@ -424,7 +424,9 @@ impl Scope {
         let known = self.known_versions();
         let terms = Terms {
             is_owned_elsewhere: owned.any(|owned| {
-                let is_known = known.as_ref().is_none_or(|known| known.iter().any(|known| known == owned));
+                let is_known = known
+                    .as_ref()
+                    .is_none_or(|known| known.iter().any(|known| known == owned));
                 owned != api_version && is_known
             }),
             force: options.force,

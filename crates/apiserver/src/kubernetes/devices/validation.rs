@@ -382,9 +382,16 @@ pub(super) fn status(claim: &Value, old: &Value) -> ErrorList {
     );
     let (allocation, before) = (status.get("allocation"), old.at("/status/allocation"));
     let results = meta::elements(status, "/allocation/devices/results");
-    each(status, "devices", usize::MAX, &path, &mut errors, |device, at, errors| {
-        device_status(device, results, at, errors);
-    });
+    each(
+        status,
+        "devices",
+        usize::MAX,
+        &path,
+        &mut errors,
+        |device, at, errors| {
+            device_status(device, results, at, errors);
+        },
+    );
     let mut seen = BTreeSet::new();
     for (index, device) in list(status, "devices").iter().enumerate() {
         let own = shared_device(device);

@@ -399,18 +399,19 @@ impl FieldSelector {
             if term.is_empty() {
                 continue;
             }
-            let (path, equal, value) = if let Some((path, value)) = term.split_once("!=") {
-                (path, false, value)
-            } else if let Some((path, value)) = term.split_once("==") {
-                (path, true, value)
-            } else if let Some((path, value)) = term.split_once('=') {
-                (path, true, value)
-            } else {
-                return Err(ParseSelectorError(format!(
-                    "invalid selector: '{text}'; can't understand '{term}'"
-                )));
+            let (path, value) = term
+                .split_once('=')
+                .ok_or_else(|| ParseSelectorError(format!("invalid selector: '{text}'; can't understand '{term}'")))?;
+            // the first operator counts
+            let (path, equal, value) = match path.strip_suffix('!') {
+                Some(path) => (path, false, value),
+                None => (path, true, value.strip_prefix('=').unwrap_or(value)),
             };
-            terms.push((path.to_owned(), equal, unescaped(value)?));
+            let value = unescaped(value)?;
+            // of a field without a name no value is asked for: as upstream, that selects everything
+            if !(path.is_empty() && value.is_empty()) {
+                terms.push((path.to_owned(), equal, value));
+            }
         }
         Ok(Self { terms })
     }

@@ -24,7 +24,7 @@ use crate::impersonation::impersonated;
 use crate::list::{self, ListOf, list_meta};
 use crate::metrics::{self, Asked, Watching};
 use crate::question::{self, Question};
-use crate::registry::{ListQuery, Page, Scope, Written, parse_revision};
+use crate::registry::{ListQuery, Page, PatchKind, Scope, Written, parse_revision};
 use crate::request::{self, Query, ResourcePath, Target};
 use crate::respond::{self, Body};
 use crate::server::{ALL_CLUSTERS, Server};
@@ -32,7 +32,8 @@ use crate::table::{self, Include, PARTIAL};
 use crate::user::UserInfo;
 use crate::webhooks::conversion;
 use crate::{
-    discovery, health, object, oidc, openapi, protobuf, reviews, scale, subresource, time_limit, watch, watch_end,
+    connect, discovery, health, object, oidc, openapi, protobuf, reviews, scale, subresource, time_limit, watch,
+    watch_end,
 };
 
 /// By what a request is found again in audit logs.
@@ -411,7 +412,7 @@ impl Call {
         }
         let deprecation = definition.strategy.deprecation(&path.version).map(str::to_owned);
         let has_status = definition.version(&path.version).is_some_and(|own| own.status);
-        if !is_custom && path.subresource == "status" && !has_status {
+        if !is_custom && !serves(&definition, &path, has_status) {
             return Err(ApiError::no_such_path());
         }
         let is_unheard = match path.subresource.as_str() {
@@ -437,6 +438,11 @@ impl Call {
             };
             if !verbs.contains(&verb) {
                 return Err(ApiError::method_not_supported(&path.group, &path.resource, verb));
+            }
+            if verb == "patch" {
+                // who serves custom resources looks at this first, as others do
+                let accepted = || ApiError::unsupported_media_type(&PatchKind::OF_CUSTOM_RESOURCES);
+                self.patch_kind().map_err(|_| accepted())?;
             }
             if path.name.is_empty() && matches!(verb, "update" | "patch") {
                 return Err(ApiError::bad_request("name must be provided"));
@@ -479,16 +485,21 @@ impl Call {
             // upstream's router looks at what comes before it looks at what is wanted
             self.patch_kind()?;
         }
-        if matches!(path.subresource.as_str(), "" | "status") || scope.is_view() {
-            // a write must not happen when its answer cannot be given
-            self.accept(&scope)?;
-        }
-        self.catch_up(verb).await?;
-        self.wait_for_copies(verb, &path).await?;
+        // a write must not happen when its answer cannot be given
+        let acceptable = match matches!(path.subresource.as_str(), "" | "status") || scope.is_view() {
+            true => self.accept(&scope).map(drop),
+            false => Ok(()),
+        };
         let refused_with = Arc::clone(&scope.refused_with);
         let defines =
             !matches!(verb, "get" | "list" | "watch") && self.cluster.defines_custom_resources(&scope.definition);
-        let answered = self.act(scope, verb, &path).await;
+        let answered = async {
+            acceptable?;
+            self.catch_up(verb).await?;
+            self.wait_for_copies(verb, &path).await?;
+            self.act(scope, verb, &path).await
+        };
+        let answered = answered.await;
         if defines && !path.name.is_empty() {
             crate::crd::names::settle(&self.cluster, &path.name).await?;
         } else if defines {
@@ -606,6 +617,10 @@ impl Call {
 
     async fn get(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
         let accept = self.accept(scope)?;
+        if self.query.flag("export") {
+            let why = "the export parameter, deprecated since v1.14, is no longer supported";
+            return Err(ApiError::bad_request(why));
+        }
         let asked = parse_revision(self.query.get("resourceVersion"));
         // upstream reads events, and nothing else, past its cache, which would tell it otherwise
         let asked = match scope.definition.plural.as_str() {
@@ -829,6 +844,22 @@ impl Call {
             return scale::call(self, scope, verb).await;
         }
         subresource::call(self, scope, verb).await
+    }
+}
+
+/// Whether there is a path to a resource's subresource.
+fn serves(definition: &Definition, path: &ResourcePath, has_status: bool) -> bool {
+    let name = path.subresource.as_str();
+    match name {
+        "" => true,
+        "status" => has_status,
+        "scale" if definition.version(&path.version).is_some_and(|own| own.scale.is_some()) => true,
+        _ => {
+            let mut connects = connect::of(&definition.group, &definition.plural).iter();
+            definition.subresources.contains_key(name)
+                || definition.strategy.views().contains(&name)
+                || connects.any(|own| own.name == name)
+        }
     }
 }
 

@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::{Error, ErrorList};
+use gardener_apimachinery::field::{Error, ErrorList, go_quote};
 use gardener_store::{Change, CommitError, Committed, Entry, Expect, Key, Topic};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
@@ -225,7 +225,11 @@ impl Scope {
         self.definition.strategy.views().contains(&self.subresource.as_str())
     }
 
+    /// Nothing has this name, or nothing can.
     pub(crate) fn not_found(&self) -> ApiError {
+        if let Some(why) = meta::path_segment(&self.name).first() {
+            return ApiError::bad_request(format!("Name parameter invalid: {}: {why}", go_quote(&self.name)));
+        }
         ApiError::not_found(&self.definition.group, &self.definition.plural, &self.name)
     }
 

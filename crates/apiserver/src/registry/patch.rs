@@ -49,6 +49,13 @@ impl PatchKind {
         "application/apply-patch+yaml",
     ];
 
+    /// The content types of patches of custom resources, as errors list them.
+    pub const OF_CUSTOM_RESOURCES: [&'static str; 3] = [
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        "application/apply-patch+yaml",
+    ];
+
     /// The kind of a content type.
     pub fn of(content_type: &str) -> Option<Self> {
         match content_type.split(';').next().unwrap_or_default().trim() {
@@ -315,13 +322,7 @@ impl Scope {
         let schema = version.schema.clone();
         schema
             .filter(|_| version.prunes && self.definition.is_go_type())
-            .ok_or_else(|| {
-                ApiError::unsupported_media_type(&[
-                    "application/json-patch+json",
-                    "application/merge-patch+json",
-                    "application/apply-patch+yaml",
-                ])
-            })
+            .ok_or_else(|| ApiError::unsupported_media_type(&PatchKind::OF_CUSTOM_RESOURCES))
     }
 
     fn check_name(&self, object: &Value) -> Result<(), ApiError> {

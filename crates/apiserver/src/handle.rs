@@ -420,7 +420,8 @@ impl Call {
             "status" => !matches!(verb, "get" | "update" | "patch"),
             _ => false,
         };
-        if !is_custom && (verb.is_empty() || is_unheard || self.method == Method::HEAD) {
+        let is_head = self.method == Method::HEAD && !connects(&definition, &path.subresource);
+        if !is_custom && (verb.is_empty() || is_unheard || is_head) {
             return Err(ApiError::method_not_allowed());
         }
         let is_across = path.namespace.is_empty();
@@ -442,7 +443,10 @@ impl Call {
             if verb == "patch" {
                 // who serves custom resources looks at this first, as others do
                 let accepted = || ApiError::unsupported_media_type(&PatchKind::OF_CUSTOM_RESOURCES);
-                self.patch_kind().map_err(|_| accepted())?;
+                let kind = self.patch_kind().map_err(|_| accepted())?;
+                if kind == PatchKind::Strategic {
+                    return Err(accepted());
+                }
             }
             if path.name.is_empty() && matches!(verb, "update" | "patch") {
                 return Err(ApiError::bad_request("name must be provided"));
@@ -481,7 +485,7 @@ impl Call {
             "get" | "list" | "watch" => scope,
             _ => scope.in_requested(),
         };
-        if !is_custom && verb == "patch" {
+        if !is_custom && verb == "patch" && can_be_patched(&scope) {
             // upstream's router looks at what comes before it looks at what is wanted
             self.patch_kind()?;
         }
@@ -741,7 +745,8 @@ impl Call {
             }
             Shape::Metadata | Shape::MetadataList => json!({
                 "kind": format!("{PARTIAL}List"), "apiVersion": accept.meta_version(), "metadata": list_meta,
-                "items": objects.iter().map(|object| table::metadata_only(&scope.definition, object, accept.meta_version())).collect::<Vec<_>>(),
+                // as Go writes a list to which nothing was added
+                "items": (!objects.is_empty()).then(|| objects.iter().map(|object| table::metadata_only(&scope.definition, object, accept.meta_version())).collect::<Vec<_>>()),
             }),
             Shape::Table => table::table(
                 &scope.definition,
@@ -829,7 +834,8 @@ impl Call {
 
     async fn delete_collection(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
         let accept = self.accept(scope)?;
-        let query = ListQuery::read(&self.query, &scope.definition, false)?;
+        // what is watched is not deleted, but upstream reads these options as of any list
+        let query = ListQuery::read(&self.query, &scope.definition, self.query.flag("watch"))?;
         let mut warnings = Vec::new();
         let page = scope
             .delete_collection(&query, &self.delete_options()?, &mut warnings)
@@ -847,6 +853,19 @@ impl Call {
     }
 }
 
+/// Whether a resource, or its subresource, can be patched.
+fn can_be_patched(scope: &Scope) -> bool {
+    let name = scope.subresource.as_str();
+    let subresource = scope.definition.subresources.get(name);
+    !connects(&scope.definition, name) && subresource.is_none_or(|own| own.verbs().contains(&"patch"))
+}
+
+/// Whether a subresource connects to what runs on a node.
+fn connects(definition: &Definition, subresource: &str) -> bool {
+    let mut all = connect::of(&definition.group, &definition.plural).iter();
+    all.any(|own| own.name == subresource)
+}
+
 /// Whether there is a path to a resource's subresource.
 fn serves(definition: &Definition, path: &ResourcePath, has_status: bool) -> bool {
     let name = path.subresource.as_str();
@@ -855,10 +874,9 @@ fn serves(definition: &Definition, path: &ResourcePath, has_status: bool) -> boo
         "status" => has_status,
         "scale" if definition.version(&path.version).is_some_and(|own| own.scale.is_some()) => true,
         _ => {
-            let mut connects = connect::of(&definition.group, &definition.plural).iter();
             definition.subresources.contains_key(name)
                 || definition.strategy.views().contains(&name)
-                || connects.any(|own| own.name == name)
+                || connects(definition, name)
         }
     }
 }

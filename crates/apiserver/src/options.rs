@@ -19,9 +19,11 @@ use crate::registry::{
 const MANAGER_MAX: usize = 128;
 
 /// The fields of DeleteOptions and their types as Go names them.
-const DELETE_FIELDS: [(&str, &str, &str); 5] = [
+const DELETE_FIELDS: [(&str, &str, &str); 7] = [
     ("gracePeriodSeconds", "number", "int64"),
     ("preconditions", "object", "v1.Preconditions"),
+    ("preconditions.uid", "string", "types.UID"),
+    ("preconditions.resourceVersion", "string", "string"),
     ("orphanDependents", "bool", "bool"),
     ("propagationPolicy", "string", "v1.DeletionPropagation"),
     ("dryRun", "array", "[]string"),
@@ -159,13 +161,31 @@ fn delete_options_of(body: Value) -> Result<DeleteOptions, ApiError> {
             "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
         )));
     }
+    let cannot = |found: &str, field: &str, go: &str| {
+        let why = format!("json: cannot unmarshal {found} into Go struct field {field} of type {go}");
+        Err(ApiError::bad_request(why))
+    };
     for (field, json, go) in DELETE_FIELDS {
-        let found = body.get(field).filter(|value| !value.is_null());
-        if let Some(found) = found.filter(|found| type_of(found) != json) {
-            return Err(ApiError::bad_request(format!(
-                "json: cannot unmarshal {} into Go struct field DeleteOptions.{field} of type {go}",
-                type_of(found)
-            )));
+        let (parent, place) = match field.split_once('.') {
+            Some((parent, member)) => (
+                body.get(parent).and_then(|parent| parent.get(member)),
+                format!("Preconditions.{field}"),
+            ),
+            None => (body.get(field), format!("DeleteOptions.{field}")),
+        };
+        let Some(found) = parent.filter(|value| !value.is_null()) else {
+            continue;
+        };
+        match found {
+            found if type_of(found) != json => return cannot(type_of(found), &place, go),
+            Value::Number(number) if !number.is_i64() => return cannot(&format!("number {number}"), &place, go),
+            Value::Array(elements) => {
+                let mut elements = elements.iter().filter(|own| !own.is_null());
+                if let Some(other) = elements.find(|own| !own.is_string()) {
+                    return cannot(type_of(other), &place, "string");
+                }
+            }
+            _ => {}
         }
     }
     serde_json::from_value(body).map_err(|error| ApiError::bad_request(error.to_string()))

@@ -37,6 +37,12 @@ pub fn member(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
+/// The pointer to what has a member that a pointer leads to, and the member's name. None for the value itself.
+pub fn parent(pointer: &str) -> Option<(&str, Cow<'_, str>)> {
+    let (parent, name) = pointer.rsplit_once('/')?;
+    Some((parent, unescaped(name)))
+}
+
 /// The segments of a pointer, unescaped. None, if it is no pointer.
 fn segments(pointer: &str) -> Option<impl Iterator<Item = Cow<'_, str>>> {
     let rest = match pointer.is_empty() {
@@ -44,10 +50,14 @@ fn segments(pointer: &str) -> Option<impl Iterator<Item = Cow<'_, str>>> {
         false => Some(pointer.strip_prefix('/')?),
     };
     let segments = rest.into_iter().flat_map(|rest| rest.split('/'));
-    Some(segments.map(|segment| match segment.contains('~') {
+    Some(segments.map(unescaped))
+}
+
+fn unescaped(segment: &str) -> Cow<'_, str> {
+    match segment.contains('~') {
         true => Cow::Owned(segment.replace("~1", "/").replace("~0", "~")),
         false => Cow::Borrowed(segment),
-    }))
+    }
 }
 
 /// The place of an element: digits without a sign or zeros in front.
@@ -76,5 +86,12 @@ mod tests {
             let expected = value.pointer(&pointer).cloned();
             prop_assert_eq!(value.at_mut(&pointer).cloned(), expected);
         }
+    }
+
+    #[test]
+    fn members_have_parents() {
+        assert_eq!(parent(&member("/a/b", "~x/y")), Some(("/a/b", "~x/y".into())));
+        assert_eq!(parent("/a"), Some(("", "a".into())));
+        assert_eq!(parent(""), None);
     }
 }

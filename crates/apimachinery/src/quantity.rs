@@ -303,8 +303,11 @@ pub fn canonical(text: &str) -> Result<Cow<'_, str>, ParseQuantityError> {
 
 /// The text of a quantity that is finer than a thousandth, rounded away from zero; none for one that is not, and for what is no quantity.
 pub fn rounded_to_milli(text: &str) -> Option<String> {
-    // most texts tell that they are whole
-    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+    // without a point, an exponent and a suffix below `m` nothing is finer
+    if !text
+        .bytes()
+        .any(|byte| matches!(byte, b'.' | b'e' | b'E' | b'n' | b'u'))
+    {
         return None;
     }
     let amount: Amount = text.parse().ok()?;

@@ -9,7 +9,7 @@ use gardener_apimachinery::field::go_quote;
 use gardener_schema::openapi::Access;
 use serde_json::Value;
 
-use crate::definition::{Context, Lister};
+use crate::definition::{Context, Definition, Lister};
 use crate::handle::Call;
 use crate::meta;
 use crate::registry::Scope;
@@ -81,6 +81,13 @@ const OF_PODS: [Connect; 4] = [
 ];
 const OF_SERVICES: [Connect; 1] = [connect("proxy", "ServiceProxyOptions", Connection::Service, PROXY)];
 const OF_NODES: [Connect; 1] = [connect("proxy", "NodeProxyOptions", Connection::Node, PROXY)];
+
+/// The subresource of this name through which clients connect, if a resource has it.
+pub(crate) fn find(definition: &Definition, name: &str) -> Option<&'static Connect> {
+    of(&definition.group, &definition.plural)
+        .iter()
+        .find(|own| own.name == name)
+}
 
 /// The subresources of a resource through which clients connect.
 pub(crate) fn of(group: &str, resource: &str) -> &'static [Connect] {

@@ -32,7 +32,7 @@ use crate::table::{self, Include, PARTIAL};
 use crate::user::UserInfo;
 use crate::webhooks::conversion;
 use crate::{
-    connect, discovery, health, object, oidc, openapi, protobuf, reviews, scale, subresource, time_limit, watch,
+    connect, discovery, health, object, oidc, openapi, protobuf, reviews, route, scale, subresource, time_limit, watch,
     watch_end,
 };
 
@@ -411,16 +411,15 @@ impl Call {
             return Err(ApiError::method_not_supported(&path.group, &path.resource, verb));
         }
         let deprecation = definition.strategy.deprecation(&path.version).map(str::to_owned);
-        let has_status = definition.version(&path.version).is_some_and(|own| own.status);
-        if !is_custom && !serves(&definition, &path, has_status) {
+        if !is_custom && !route::is_there(&definition, &path) {
             return Err(ApiError::no_such_path());
         }
         let is_unheard = match path.subresource.as_str() {
-            "" => !definition.verbs.contains(&verb) || is_misplaced(verb, &path.name),
+            "" => !definition.verbs.contains(&verb) || route::is_misplaced(verb, &path.name),
             "status" => !matches!(verb, "get" | "update" | "patch"),
             _ => false,
         };
-        let is_head = self.method == Method::HEAD && !connects(&definition, &path.subresource);
+        let is_head = self.method == Method::HEAD && connect::find(&definition, &path.subresource).is_none();
         if !is_custom && (verb.is_empty() || is_unheard || is_head) {
             return Err(ApiError::method_not_allowed());
         }
@@ -442,11 +441,8 @@ impl Call {
             }
             if verb == "patch" {
                 // who serves custom resources looks at this first, as others do
-                let accepted = || ApiError::unsupported_media_type(&PatchKind::OF_CUSTOM_RESOURCES);
-                let kind = self.patch_kind().map_err(|_| accepted())?;
-                if kind == PatchKind::Strategic {
-                    return Err(accepted());
-                }
+                let kind = self.patch_kind().ok().filter(|kind| *kind != PatchKind::Strategic);
+                kind.ok_or_else(|| ApiError::unsupported_media_type(&PatchKind::OF_CUSTOM_RESOURCES))?;
             }
             if path.name.is_empty() && matches!(verb, "update" | "patch") {
                 return Err(ApiError::bad_request("name must be provided"));
@@ -485,7 +481,7 @@ impl Call {
             "get" | "list" | "watch" => scope,
             _ => scope.in_requested(),
         };
-        if !is_custom && verb == "patch" && can_be_patched(&scope) {
+        if !is_custom && verb == "patch" && route::can_be_patched(&scope.definition, &scope.subresource) {
             // upstream's router looks at what comes before it looks at what is wanted
             self.patch_kind()?;
         }
@@ -537,12 +533,7 @@ impl Call {
             _ if scope.is_view() && !scope.definition.strategy.view_verbs().contains(&verb) => {
                 Err(ApiError::method_not_allowed())
             }
-            "get" => {
-                if scope.subresource == "status" && !scope.spec()?.status {
-                    return Err(ApiError::no_such_path());
-                }
-                self.get(&scope).await
-            }
+            "get" => self.get(&scope).await,
             // a name in the path is not looked at where there is a handler for it
             "create" if scope.name.is_empty() || !scope.definition.is_go_type() => {
                 let name = String::new();
@@ -550,9 +541,6 @@ impl Call {
                 let (decoded, options) = self.decoded_object(&scope)?;
                 let written = scope.create(decoded.value, &decoded.source, &options).await?;
                 self.written(written, &scope)
-            }
-            "update" | "patch" if scope.subresource == "status" && !scope.spec()?.status => {
-                Err(ApiError::no_such_path())
             }
             "update" if !scope.name.is_empty() => {
                 let (beside, (decoded, options)) = match self.decoded_beside(&scope) {
@@ -568,7 +556,6 @@ impl Call {
             }
             "delete" if scope.subresource.is_empty() => self.delete(&scope).await,
             "deletecollection" => self.delete_collection(&scope).await,
-            _ if scope.subresource == "status" && !scope.spec()?.status => Err(ApiError::no_such_path()),
             _ => Err(ApiError::method_not_allowed()),
         }
     }
@@ -850,43 +837,6 @@ impl Call {
             return scale::call(self, scope, verb).await;
         }
         subresource::call(self, scope, verb).await
-    }
-}
-
-/// Whether a resource, or its subresource, can be patched.
-fn can_be_patched(scope: &Scope) -> bool {
-    let name = scope.subresource.as_str();
-    let subresource = scope.definition.subresources.get(name);
-    !connects(&scope.definition, name) && subresource.is_none_or(|own| own.verbs().contains(&"patch"))
-}
-
-/// Whether a subresource connects to what runs on a node.
-fn connects(definition: &Definition, subresource: &str) -> bool {
-    let mut all = connect::of(&definition.group, &definition.plural).iter();
-    all.any(|own| own.name == subresource)
-}
-
-/// Whether there is a path to a resource's subresource.
-fn serves(definition: &Definition, path: &ResourcePath, has_status: bool) -> bool {
-    let name = path.subresource.as_str();
-    match name {
-        "" => true,
-        "status" => has_status,
-        "scale" if definition.version(&path.version).is_some_and(|own| own.scale.is_some()) => true,
-        _ => {
-            definition.subresources.contains_key(name)
-                || definition.strategy.views().contains(&name)
-                || connects(definition, name)
-        }
-    }
-}
-
-/// Whether a verb is one of collections where an object is named, or the other way round.
-fn is_misplaced(verb: &str, name: &str) -> bool {
-    match verb {
-        "create" => !name.is_empty(),
-        "update" | "patch" => name.is_empty(),
-        _ => false,
     }
 }
 

@@ -51,6 +51,7 @@ pub mod request;
 pub mod respond;
 mod retry;
 mod reviews;
+mod route;
 mod scale;
 pub mod server;
 mod subresource;

@@ -166,14 +166,14 @@ fn delete_options_of(body: Value) -> Result<DeleteOptions, ApiError> {
         Err(ApiError::bad_request(why))
     };
     for (field, json, go) in DELETE_FIELDS {
-        let (parent, place) = match field.split_once('.') {
+        let (found, place) = match field.split_once('.') {
             Some((parent, member)) => (
                 body.get(parent).and_then(|parent| parent.get(member)),
                 format!("Preconditions.{field}"),
             ),
             None => (body.get(field), format!("DeleteOptions.{field}")),
         };
-        let Some(found) = parent.filter(|value| !value.is_null()) else {
+        let Some(found) = found.filter(|value| !value.is_null()) else {
             continue;
         };
         match found {

@@ -30,8 +30,7 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
 /// Serves a call; `noted` takes what is to say of the body.
 async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
     let name = scope.subresource.as_str();
-    let mut connects = connect::of(&scope.definition.group, &scope.definition.plural).iter();
-    if let Some(connect) = connects.find(|own| own.name == name) {
+    if let Some(connect) = connect::find(&scope.definition, name) {
         return Err(connect.refuse(call, scope, verb));
     }
     let subresource = scope.definition.subresources.get(name).cloned();

@@ -9,7 +9,7 @@ use base64::Engine;
 use gardener_conformance::reference::{self, Reference};
 use gardener_garden_server::aggregated;
 use gardener_pki::{Issued, Subject};
-use gardener_store::process::Etcd;
+use gardener_store::process::{Etcd, free_port};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -356,7 +356,7 @@ async fn keeps_upstreams_form(front: &Client, etcd: &Etcd) {
 }
 
 async fn behind(front: &Client, files: &Files, etcd: &Etcd, url: &str) {
-    let ours = Ours::start(files, etcd, url, gardener_store::process::free_port()).await;
+    let ours = Ours::start(files, etcd, url, free_port()).await;
     let port = ours.port;
     register(front, files, port).await;
     works(front).await;
@@ -386,7 +386,7 @@ async fn behind_kube_apiserver() {
 async fn behind_our_kube_apiserver() {
     let Some(programs) = reference::built() else { return };
     let (files, etcd) = (Files::make(), Etcd::start(&programs.join("etcd")).await.unwrap());
-    let port = gardener_store::process::free_port();
+    let port = free_port();
     let mut arguments = reference::arguments(files.folder.path(), &etcd.url, port).unwrap();
     arguments.extend(files.aggregator());
     let stop = CancellationToken::new();

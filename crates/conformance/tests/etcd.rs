@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use gardener_conformance::reference::{self, Reference};
 use gardener_store::contract;
-use gardener_store::process::Etcd;
+use gardener_store::process::{Etcd, free_port};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -53,7 +53,7 @@ impl Ours {
 
     fn flags(etcd: &Etcd, more: &[String]) -> (tempfile::TempDir, gardener_kube_apiserver::flags::Flags, u16) {
         let folder = tempfile::tempdir().unwrap();
-        let port = gardener_store::process::free_port();
+        let port = free_port();
         let mut arguments = reference::arguments(folder.path(), &etcd.url, port).unwrap();
         arguments.extend_from_slice(more);
         (folder, gardener_kube_apiserver::flags::parse(arguments).unwrap(), port)

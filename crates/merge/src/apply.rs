@@ -1,7 +1,6 @@
 //! Server-side apply and the tracking of ownership: what becomes of an object and of the sets of its managers.
 //!
-//! All sets are taken to be of the version that is written. Upstream converts an object to the version of each manager's
-//! set; resources here have the same fields in all their versions.
+//! Sets are taken to be of the version that is written, but for those of managers for whom a change is shown in another ([`Across`]).
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -230,7 +229,6 @@ pub fn apply(
 ) -> Result<Value, ApplyError> {
     let terms = Terms {
         force,
-        is_owned_elsewhere: false,
         reset_fields,
         across: Across::default(),
     };
@@ -241,8 +239,6 @@ pub fn apply(
 pub struct Terms<'a> {
     /// Whether fields that others own are taken over.
     pub force: bool,
-    /// Whether somebody owns fields in another version than that of the configuration.
-    pub is_owned_elsewhere: bool,
     /// Fields that the manager cannot own on this endpoint.
     pub reset_fields: &'a Set,
     /// The versions besides that of the configuration.
@@ -297,7 +293,6 @@ pub fn apply_across(
 ) -> Result<Value, ApplyError> {
     let Terms {
         force,
-        is_owned_elsewhere,
         reset_fields,
         across,
     } = *terms;
@@ -309,6 +304,8 @@ pub fn apply_across(
         found,
     })?;
     let mut managed = Managed::of_stored(live.and_then(entries_of).map(Cow::Borrowed));
+    let mut versions = managed.entries.values().map(|owned| owned.api_version.as_str());
+    let is_owned_elsewhere = versions.any(|version| version != manager.api_version && across.knows(version));
     if let (true, Some(live)) = (managed.entries.is_empty(), live) {
         let found = misfits(live, schema);
         if !found.is_empty() {

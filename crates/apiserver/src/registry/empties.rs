@@ -67,11 +67,10 @@ impl Empties {
 
 /// Puts an empty value where an object has none.
 fn put(object: &mut Value, empty: &Empty) {
-    let Some((parent, member)) = empty.at.rsplit_once('/') else {
+    let Some((parent, member)) = pointer::parent(&empty.at) else {
         return;
     };
     if let Some(Value::Object(members)) = object.at_mut(parent) {
-        let member = member.replace("~1", "/").replace("~0", "~");
         let own = members.entry(member).or_insert(Value::Null);
         if own.is_null() {
             own.clone_from(&empty.value);

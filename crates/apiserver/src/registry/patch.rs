@@ -416,20 +416,8 @@ impl Scope {
             subresource: &self.subresource,
         };
         let time = meta::rfc3339(context.now);
-        let api_version = self.definition.api_version(&self.version);
-        let owners = live.and_then(|live| live.at("/metadata/managedFields")?.as_array());
-        let mut owned = owners
-            .into_iter()
-            .flatten()
-            .map(|owner| meta::text(owner, "/apiVersion"));
         let known = self.known_versions();
         let terms = Terms {
-            is_owned_elsewhere: owned.any(|owned| {
-                let is_known = known
-                    .as_ref()
-                    .is_none_or(|known| known.iter().any(|known| known == owned));
-                owned != api_version && is_known
-            }),
             force: options.force,
             reset_fields: &self.reset_fields(),
             across: Across {

@@ -7,13 +7,13 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
+use gardener_store::process::free_port;
 use tempfile::TempDir;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 
 use crate::alone::{Server, create_project};
 use crate::harness::{Kubectl, Process};
-use gardener_store::process::free_port;
 
 /// A running controller-manager.
 pub struct Replica {

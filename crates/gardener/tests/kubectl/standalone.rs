@@ -5,12 +5,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gardener_store::process::Etcd;
+use gardener_store::process::{Etcd, free_port};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::harness::{Kubectl, Process};
-use gardener_store::process::free_port;
 
 /// Keys in their old forms are not made here; the tests in Go use them.
 fn service_account_key(path: &Path) {

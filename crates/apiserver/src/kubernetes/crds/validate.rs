@@ -179,15 +179,19 @@ fn shown(spec: &Value) -> String {
     internal::text("[]apiextensions.CustomResourceDefinitionVersion", &shown.into())
 }
 
+/// The schema of a version, where it has one.
+fn root(version: &Value) -> Option<&Value> {
+    version
+        .at("/schema/openAPIV3Schema")
+        .filter(|schema| schema.is_object())
+}
+
 fn versions(spec: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorList) {
     let versions = meta::elements(spec, "/versions");
     let at_top = |key: &str| common(versions, key).is_some();
     let at = |index: usize| path.child("versions").index(index);
     for (index, version) in versions.iter().enumerate() {
-        if version
-            .at("/schema/openAPIV3Schema")
-            .is_none_or(|schema| !schema.is_object())
-        {
+        if root(version).is_none() {
             errors.push(Error::required(&at(index).child("schema").child("openAPIV3Schema"), ""));
         }
     }
@@ -205,9 +209,9 @@ fn versions(spec: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorLi
         }
         if !at_top("selectableFields") {
             // a schema that all versions have alike is none of this one: upstream refuses that, too
-            let own = version.at("/schema/openAPIV3Schema").filter(|_| !at_top("schema"));
+            let own = root(version).filter(|_| !at_top("schema"));
             let why = "may only be set when `version.schema.openAPIV3Schema` is not included";
-            selectable_fields(version, (own, why), &at(index).child("selectableFields"), errors);
+            selectable_fields(version, own.ok_or(why), &at(index).child("selectableFields"), errors);
         }
     }
     let names: Vec<&str> = versions.iter().map(|version| meta::text(version, "/name")).collect();
@@ -240,9 +244,9 @@ fn alike(spec: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorList)
         columns(first, &path.child("additionalPrinterColumns"), errors);
     }
     if at_top("selectableFields") {
-        let own = first.at("/schema/openAPIV3Schema").filter(|_| at_top("schema"));
+        let own = root(first).filter(|_| at_top("schema"));
         let why = "may only be set when validations.schema is included";
-        selectable_fields(first, (own, why), &path.child("selectableFields"), errors);
+        selectable_fields(first, own.ok_or(why), &path.child("selectableFields"), errors);
     }
 }
 
@@ -411,15 +415,15 @@ fn columns(version: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// Fields to select by must be in the schema; `schema` tells what is wrong where there is none.
-fn selectable_fields(version: &Value, schema: (Option<&Value>, &str), path: &Path, errors: &mut ErrorList) {
+/// Fields to select by must be in the schema, or else `schema` tells why there is none.
+fn selectable_fields(version: &Value, schema: Result<&Value, &str>, path: &Path, errors: &mut ErrorList) {
     let fields = meta::elements(version, "/selectableFields");
     if fields.is_empty() {
         return;
     }
-    let Some(schema) = schema.0.filter(|schema| schema.is_object()) else {
-        errors.push(Error::invalid(path, "", schema.1));
-        return;
+    let schema = match schema {
+        Ok(schema) => schema,
+        Err(why) => return errors.push(Error::invalid(path, "", why)),
     };
     let mut seen: Vec<&str> = Vec::new();
     for (at, own) in fields.iter().enumerate() {

@@ -93,14 +93,25 @@ fn set(
     told: impl Fn(&Value) -> String,
     check: impl FnMut(&Value, &Path, &mut ErrorList),
 ) {
-    if !each(of, key, max, path, errors, check) {
-        return;
+    if each(of, key, max, path, errors, check) {
+        once(of, key, path, errors, told, Error::duplicate);
     }
+}
+
+/// Refuses what a list has twice. `told` is what tells its elements apart.
+fn once(
+    of: &Value,
+    key: &str,
+    path: &Path,
+    errors: &mut ErrorList,
+    told: impl Fn(&Value) -> String,
+    refused: impl Fn(&Path, String) -> Error,
+) {
     let mut seen = BTreeSet::new();
     for (index, element) in list(of, key).iter().enumerate() {
         let own = told(element);
         if !seen.insert(own.clone()) {
-            errors.push(Error::duplicate(&path.child(key).index(index), own));
+            errors.push(refused(&path.child(key).index(index), own));
         }
     }
 }
@@ -382,25 +393,14 @@ pub(super) fn status(claim: &Value, old: &Value) -> ErrorList {
     );
     let (allocation, before) = (status.get("allocation"), old.at("/status/allocation"));
     let results = meta::elements(status, "/allocation/devices/results");
-    each(
-        status,
-        "devices",
-        usize::MAX,
-        &path,
-        &mut errors,
-        |device, at, errors| {
-            device_status(device, results, at, errors);
-        },
-    );
-    let mut seen = BTreeSet::new();
     for (index, device) in list(status, "devices").iter().enumerate() {
-        let own = shared_device(device);
-        if !seen.insert(own.clone()) {
-            let mut error = Error::duplicate(&path.child("devices").index(index), "");
-            error.show_as(own);
-            errors.push(error);
-        }
+        device_status(device, results, &path.child("devices").index(index), &mut errors);
     }
+    once(status, "devices", &path, &mut errors, shared_device, |at, own| {
+        let mut error = Error::duplicate(at, Value::Null);
+        error.show_as(own);
+        error
+    });
     let reserved = list(status, "reservedFor");
     let at = path.child("reservedFor");
     if !reserved.is_empty() && allocation.is_none() {
@@ -427,13 +427,13 @@ pub(super) fn status(claim: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// What a driver says of a device that the claim was given.
 /// Which device a claim's status is about, as upstream shows it.
 fn shared_device(device: &Value) -> String {
     let [driver, pool, device, share] = DEVICE.map(|key| json!(text(device, key)));
     format!(r#"{{"Driver":{driver},"Pool":{pool},"Device":{device},"ShareID":{share}}}"#)
 }
 
+/// What a driver says of a device that the claim was given.
 fn device_status(device: &Value, given: &[Value], path: &Path, errors: &mut ErrorList) {
     drivers::driver_name(device, "driver", path, errors);
     pool_name(text(device, "pool"), &path.child("pool"), errors);

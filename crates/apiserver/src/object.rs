@@ -109,22 +109,73 @@ pub fn stamp(value: &Bytes, revision: Revision) -> Bytes {
     Bytes::from(parts.concat())
 }
 
-/// What selectors, deletion and indexes need of an object, parsed once per entry.
+/// What selectors, deletion and indexes need of an object, parsed once per entry. There is one for each of many objects, so that it is kept small.
 pub struct Head {
-    /// Labels by key. There is a head for each of many objects: slices take a quarter of what maps do.
-    labels: Box<[(Box<str>, Box<str>)]>,
+    /// Labels by key.
+    labels: Pairs,
     /// Selectable fields, `metadata.name` and `metadata.namespace` included.
-    fields: Box<[(Cow<'static, str>, Box<str>)]>,
+    fields: Pairs,
     /// Where the metadata stands in the entry's bytes.
-    metadata: Range<usize>,
+    metadata: Range<u32>,
     /// The object's row in tables.
-    row: OnceLock<Option<table::Row>>,
+    row: OnceLock<Option<Box<table::Row>>>,
     /// Something a consumer derived from this object, e.g. parsed RBAC rules.
     derived: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 /// What was made of an object, kept with it until the object changes.
 pub type Kept = Arc<dyn Any + Send + Sync>;
+
+/// Keys and values one after the other in one piece of memory, each behind its length: with a piece for each text they would take four times as
+/// much.
+struct Pairs(Box<[u8]>);
+
+impl Pairs {
+    fn of<K: AsRef<str>, V: AsRef<str>>(pairs: impl IntoIterator<Item = (K, V)>) -> Self {
+        let mut bytes = Vec::new();
+        for (key, value) in pairs {
+            for text in [key.as_ref(), value.as_ref()] {
+                // a length in pieces of seven bits, the lowest first
+                let mut length = text.len();
+                while length > 0x7f {
+                    bytes.push(length as u8 | 0x80);
+                    length >>= 7;
+                }
+                bytes.push(length as u8);
+                bytes.extend_from_slice(text.as_bytes());
+            }
+        }
+        Self(bytes.into())
+    }
+
+    /// The value of a key.
+    fn get(&self, key: &str) -> Option<&str> {
+        let mut rest = &*self.0;
+        loop {
+            let (found, value) = (text(&mut rest)?, text(&mut rest)?);
+            if found == key.as_bytes() {
+                return std::str::from_utf8(value).ok();
+            }
+        }
+    }
+}
+
+/// Takes the first text of [`Pairs`]. None at their end.
+fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (mut length, mut shift) = (0, 0);
+    loop {
+        let (byte, behind) = rest.split_first()?;
+        *rest = behind;
+        length |= usize::from(byte & 0x7f) << shift;
+        shift += 7;
+        if *byte <= 0x7f {
+            break;
+        }
+    }
+    let (text, behind) = rest.split_at_checked(length)?;
+    *rest = behind;
+    Some(text)
+}
 
 impl Head {
     /// The head of an entry; parsed on first use.
@@ -133,17 +184,19 @@ impl Head {
             // many kinds are selected by their metadata alone; then the rest need not be read
             let by_metadata = definition.strategy.kept_fields(&json!({})).is_empty();
             let object = selectable(&entry.value, by_metadata).unwrap_or_else(|| value_of(entry));
-            let text = |key: &str| object.at(key).and_then(Value::as_str).unwrap_or_default().into();
+            let text = |key: &str| object.at(key).and_then(Value::as_str).unwrap_or_default();
             let kept = definition.strategy.kept_fields(&object).into_iter();
-            let kept = kept.map(|(path, value)| (Cow::Owned(path), value.into_boxed_str()));
-            let namespace = definition.namespaced.then(|| text("/metadata/namespace"));
-            let labels = crate::meta::string_map(object.at("/metadata/labels")).into_iter();
+            let kept = kept.map(|(path, value)| (Cow::Owned(path), Cow::Owned(value)));
+            let own = |path, value| (Cow::Borrowed(path), Cow::Borrowed(value));
+            let namespace = definition
+                .namespaced
+                .then(|| own("metadata.namespace", text("/metadata/namespace")));
             Self {
-                labels: labels.map(|(key, value)| (key.into(), value.into())).collect(),
-                fields: kept
-                    .chain([(Cow::Borrowed("metadata.name"), text("/metadata/name"))])
-                    .chain(namespace.map(|namespace| (Cow::Borrowed("metadata.namespace"), namespace)))
-                    .collect(),
+                labels: Pairs::of(crate::meta::string_map(object.at("/metadata/labels"))),
+                fields: Pairs::of(
+                    kept.chain([own("metadata.name", text("/metadata/name"))])
+                        .chain(namespace),
+                ),
                 metadata: place_of_metadata(&entry.value),
                 row: OnceLock::new(),
                 derived: OnceLock::new(),
@@ -153,26 +206,23 @@ impl Head {
 
     /// A selectable field's value.
     pub fn field(&self, path: &str) -> Option<&str> {
-        self.fields
-            .iter()
-            .find(|(key, _)| key == path)
-            .map(|(_, value)| &**value)
+        self.fields.get(path)
     }
 
     /// A label's value.
     pub fn label(&self, key: &str) -> Option<&str> {
-        let at = self.labels.binary_search_by(|(found, _)| (**found).cmp(key)).ok()?;
-        self.labels.get(at).map(|(_, value)| &**value)
+        self.labels.get(key)
     }
 
     /// The metadata's bytes in those of the entry that this is the head of.
     pub(crate) fn metadata<'e>(&self, entry: &'e Entry) -> &'e [u8] {
-        entry.value.get(self.metadata.clone()).unwrap_or(b"{}")
+        let place = self.metadata.start as usize..self.metadata.end as usize;
+        entry.value.get(place).unwrap_or(b"{}")
     }
 
     /// The object's row in tables, made once; none if it cannot be kept.
     pub(crate) fn row(&self, make: impl FnOnce() -> Option<table::Row>) -> Option<&table::Row> {
-        self.row.get_or_init(make).as_ref()
+        self.row.get_or_init(|| make().map(Box::new)).as_deref()
     }
 
     /// What a consumer derives from the entry, computed once. All callers for one kind must ask for the same type.
@@ -221,14 +271,14 @@ fn selectable(value: &[u8], metadata_alone: bool) -> Option<Value> {
 }
 
 /// Where an encoded object's metadata stands in its bytes; nowhere, if it has none.
-fn place_of_metadata(value: &[u8]) -> Range<usize> {
+fn place_of_metadata(value: &[u8]) -> Range<u32> {
     let metadata = metadata_of(value);
     // one lies in the other
     let start = (metadata.as_ptr() as usize).checked_sub(value.as_ptr() as usize);
     let place = start.map(|start| start..start + metadata.len());
-    place
-        .filter(|place| place.end <= value.len())
-        .unwrap_or(usize::MAX..usize::MAX)
+    let place = place.filter(|place| place.end <= value.len());
+    let place = place.and_then(|place| Some(place.start.try_into().ok()?..place.end.try_into().ok()?));
+    place.unwrap_or(u32::MAX..u32::MAX)
 }
 
 /// The bytes of an encoded object's metadata.
@@ -244,6 +294,8 @@ pub fn parse<T: for<'a> Deserialize<'a>>(entry: &Entry) -> Option<T> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::meta;
 
@@ -262,6 +314,17 @@ mod tests {
         let empty = stamp(&encode(&json!({"metadata": {}})), 3);
         assert_eq!(&empty[..], br#"{"metadata":{"resourceVersion":"3"}}"#);
         assert_eq!(stamp(&empty, 4), stamp(&encode(&json!({"metadata": {}})), 4));
+    }
+
+    proptest! {
+        #[test]
+        fn pairs_are_found_again(pairs in prop::collection::btree_map(".*", ".{0,300}", 0..9), other in ".*") {
+            let kept = Pairs::of(&pairs);
+            for (key, value) in &pairs {
+                prop_assert_eq!(kept.get(key), Some(value.as_str()));
+            }
+            prop_assert_eq!(kept.get(&other), pairs.get(&other).map(String::as_str));
+        }
     }
 
     #[test]

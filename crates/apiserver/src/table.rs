@@ -121,10 +121,11 @@ fn cells(definition: &Definition, version: &Version, now: Timestamp, object: &Va
     }
 }
 
-/// The cells of a stored object's row as JSON text. What changes with time is left open: ages since the object was made, which stand in the gaps
-/// between the pieces.
+/// The cells of a stored object's row as JSON text. What changes with time is left open: ages since the object was made, which stand in the gaps.
 pub(crate) struct Row {
-    pieces: Vec<String>,
+    text: Box<str>,
+    /// Where in the text.
+    gaps: Box<[u32]>,
     created: Timestamp,
 }
 
@@ -140,33 +141,38 @@ impl Row {
         let moments = [created, created.checked_add(LATER).ok()?];
         let [first, second] = moments.map(|now| cells(definition, version, now, object));
         let [young, old] = moments.map(|now| Value::from(age(now, object)));
-        let mut pieces = vec!["[".to_owned()];
+        let (mut text, mut gaps) = ("[".to_owned(), Vec::new());
         for (index, (one, other)) in first.into_iter().zip(second).enumerate() {
-            let piece = pieces.last_mut()?;
             if index > 0 {
-                piece.push(',');
+                text.push(',');
             }
             if one == other {
-                piece.push_str(&one.to_string());
+                text.push_str(&one.to_string());
             } else if one == young && other == old {
-                pieces.push(String::new());
+                gaps.push(text.len().try_into().ok()?);
             } else {
                 return None;
             }
         }
-        pieces.last_mut()?.push(']');
-        Some(Self { pieces, created })
+        text.push(']');
+        Some(Self {
+            text: text.into(),
+            gaps: gaps.into(),
+            created,
+        })
     }
 
     /// Writes the cells as they are now.
     fn put(&self, out: &mut BytesMut, now: Timestamp) {
-        for (index, piece) in self.pieces.iter().enumerate() {
-            if index > 0 {
-                let age = human(Duration::from_secs(now.as_second() - self.created.as_second()));
-                out.put_slice(format!("\"{age}\"").as_bytes());
-            }
-            out.put_slice(piece.as_bytes());
+        let text = self.text.as_bytes();
+        let mut behind = 0;
+        for gap in self.gaps.iter().map(|gap| *gap as usize) {
+            let age = human(Duration::from_secs(now.as_second() - self.created.as_second()));
+            out.put_slice(text.get(behind..gap).unwrap_or_default());
+            out.put_slice(format!("\"{age}\"").as_bytes());
+            behind = gap;
         }
+        out.put_slice(text.get(behind..).unwrap_or_default());
     }
 }
 

@@ -94,7 +94,7 @@ pub async fn revisions_count_up_and_reads_see_stamped_values(store: Arc<dyn Stor
     let entry = store.get(&key("c/n/a")).unwrap();
     assert_eq!(entry, second.entry);
     assert_eq!(
-        (text(&entry), entry.create_revision, entry.mod_revision, entry.version),
+        (text(&entry), entry.create_revision, entry.mod_revision, entry.version()),
         (at("two", base + 2), base + 1, base + 2, 2)
     );
     let deleted = store.commit(delete("c/n/a", Expect::Any)).await.unwrap();
@@ -102,7 +102,7 @@ pub async fn revisions_count_up_and_reads_see_stamped_values(store: Arc<dyn Stor
     assert_eq!(text(&deleted.entry), at("two", base + 3));
     assert!(store.get(&key("c/n/a")).is_none());
     let again = store.commit(put("c/n/a", Expect::Absent, "x")).await.unwrap();
-    assert_eq!((again.entry.create_revision, again.entry.version), (base + 4, 1));
+    assert_eq!((again.entry.create_revision, again.entry.version()), (base + 4, 1));
     assert_eq!(store.revision(), base + 4);
 }
 
@@ -179,8 +179,8 @@ pub async fn commit_all_is_all_or_nothing(store: Arc<dyn Store>) {
     assert_eq!(store.revision(), last);
     assert!(store.get(&key("c/gone")).is_none());
     let entry = store.get(&key("c/a")).unwrap();
-    assert_eq!((entry.create_revision, entry.version), (first, 2));
-    assert_eq!(store.get(&key("c/b")).unwrap().version, 1);
+    assert_eq!((entry.create_revision, entry.version()), (first, 2));
+    assert_eq!(store.get(&key("c/b")).unwrap().version(), 1);
     assert_eq!(store.get(&key("c/c")).unwrap().create_revision, done[3].revision);
     assert_eq!(store.commit_all(vec![]).await.unwrap(), []);
     assert_eq!(store.revision(), last);
@@ -359,7 +359,7 @@ pub async fn concurrent_writers_lose_no_update(store: Arc<dyn Store>) {
         task.await.unwrap();
     }
     let last = store.get(&key("c/n")).unwrap();
-    assert_eq!((text(&last), last.version), (at("80", first + 80), 81));
+    assert_eq!((text(&last), last.version()), (at("80", first + 80), 81));
 }
 
 pub async fn purge_removes_one_cluster_with_events(store: Arc<dyn Store>) {

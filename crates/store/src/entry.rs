@@ -25,8 +25,8 @@ pub struct Entry {
     pub create_revision: Revision,
     /// The revision of this value; in a deletion's entry, of the deletion.
     pub mod_revision: Revision,
-    /// How often the key was written since it was created, from 1.
-    pub version: u64,
+    // a number and a flag share a word: there are many entries
+    version: u32,
     stale: bool,
     memo: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
@@ -38,7 +38,7 @@ impl Entry {
             value,
             create_revision,
             mod_revision,
-            version,
+            version: u32::try_from(version).unwrap_or(u32::MAX),
             stale: false,
             memo: OnceLock::new(),
         }
@@ -48,6 +48,11 @@ impl Entry {
     pub(crate) fn with_stale(mut self, stale: bool) -> Self {
         self.stale = stale;
         self
+    }
+
+    /// How often the key was written since it was created, from 1. Numbers above those of 32 bits are not told apart.
+    pub fn version(&self) -> u64 {
+        self.version.into()
     }
 
     /// Whether the value is stored in another way than it would be today: not encrypted, or with a key of before. A writer who would change

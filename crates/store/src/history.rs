@@ -37,7 +37,7 @@ impl From<&Entry> for Seen {
             value: String::from_utf8_lossy(&entry.value).into_owned(),
             created: entry.create_revision,
             written: entry.mod_revision,
-            version: entry.version,
+            version: entry.version(),
         }
     }
 }

@@ -1,15 +1,17 @@
 //! The in-memory index that all backends read from: per topic an ordered map and a window of events.
 
-use std::collections::BTreeMap;
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{self, AtomicU64};
 
 use parking_lot::RwLock;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use crate::event::Window;
+use crate::window::Window;
 use crate::{Entry, Event, EventKind, Key, ListOptions, Listing, ReadError, Revision, Topic};
 
 #[derive(Debug)]
@@ -25,14 +27,46 @@ struct State {
     /// The revision that was loaded: no event up to it is known, in any topic.
     base: Revision,
     topics: BTreeMap<Topic, TopicState>,
+    /// What all windows cost.
     event_bytes: usize,
+    fresh_events: usize,
 }
 
 #[derive(Debug)]
 struct TopicState {
-    entries: BTreeMap<Arc<str>, Arc<Entry>>,
+    entries: BTreeSet<ByPath>,
     window: Window,
     listeners: BTreeMap<Box<str>, Listened>,
+}
+
+/// An entry of one topic in the order of paths. A map would keep each path a second time.
+#[derive(Debug)]
+struct ByPath(Arc<Entry>);
+
+impl Borrow<str> for ByPath {
+    fn borrow(&self) -> &str {
+        &self.0.key.path
+    }
+}
+
+impl PartialEq for ByPath {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key.path == other.0.key.path
+    }
+}
+
+impl Eq for ByPath {}
+
+impl PartialOrd for ByPath {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ByPath {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.key.path.cmp(&other.0.key.path)
+    }
 }
 
 /// What the watches of one prefix share.
@@ -97,10 +131,10 @@ fn listening<'a>(
 }
 
 impl TopicState {
-    fn starting_at(floor: Revision) -> Self {
+    fn starting_at(floor: Revision, fresh_events: usize) -> Self {
         Self {
-            entries: BTreeMap::new(),
-            window: Window::starting_at(floor),
+            entries: BTreeSet::new(),
+            window: Window::starting_at(floor, fresh_events),
             listeners: BTreeMap::new(),
         }
     }
@@ -108,10 +142,10 @@ impl TopicState {
 
 impl State {
     fn topic(&mut self, topic: &Topic) -> &mut TopicState {
-        let base = self.base;
+        let (base, fresh_events) = (self.base, self.fresh_events);
         self.topics
             .entry(topic.clone())
-            .or_insert_with(|| TopicState::starting_at(base))
+            .or_insert_with(|| TopicState::starting_at(base, fresh_events))
     }
 
     /// Forgets events until the bounds hold again after events were added to `topic`.
@@ -135,18 +169,26 @@ impl State {
     }
 }
 
-/// The entries of `map` under `prefix`, after `after`.
-fn under<'a, V>(
-    map: &'a BTreeMap<Arc<str>, V>,
-    prefix: &'a str,
-    after: Option<&'a str>,
-) -> impl Iterator<Item = (&'a Arc<str>, &'a V)> {
+/// Where paths under `prefix` begin of which those up to `after` are known, up to the end of all paths.
+fn behind<'a>(prefix: &'a str, after: Option<&'a str>) -> (Bound<&'a str>, Bound<&'a str>) {
     let start = match after {
         Some(after) if after >= prefix => Bound::Excluded(after),
         _ => Bound::Included(prefix),
     };
-    map.range::<str, _>((start, Bound::Unbounded))
-        .take_while(move |(path, _)| path.starts_with(prefix))
+    (start, Bound::Unbounded)
+}
+
+/// The entries under `prefix`, after `after`.
+#[allow(clippy::mutable_key_type)] // the order is that of paths, which never change
+fn under<'a>(
+    entries: &'a BTreeSet<ByPath>,
+    prefix: &'a str,
+    after: Option<&'a str>,
+) -> impl Iterator<Item = &'a Arc<Entry>> {
+    entries
+        .range::<str, _>(behind(prefix, after))
+        .map(|ByPath(entry)| entry)
+        .take_while(move |entry| entry.key.path.starts_with(prefix))
 }
 
 fn page<'a>(mut entries: impl Iterator<Item = &'a Arc<Entry>>, limit: Option<usize>, revision: Revision) -> Listing {
@@ -170,13 +212,11 @@ impl Index {
             base: revision,
             topics: BTreeMap::new(),
             event_bytes: 0,
+            fresh_events: options.fresh_events,
         };
         for entry in entries {
             let topic = entry.key.topic.clone();
-            state
-                .topic(&topic)
-                .entries
-                .insert(entry.key.path.clone(), Arc::new(entry));
+            state.topic(&topic).entries.replace(ByPath(Arc::new(entry)));
         }
         Self {
             state: RwLock::new(state),
@@ -199,21 +239,23 @@ impl Index {
         let mut touched: Vec<Arc<Listener>> = Vec::new();
         for event in events {
             let topic = event.entry.key.topic.clone();
-            state.event_bytes += event.cost();
             let of_topic = state.topic(&topic);
-            let path = event.entry.key.path.clone();
+            let path = &*event.entry.key.path;
             let end = of_topic.window.end() + 1;
-            for listener in listening(&of_topic.listeners, &path) {
-                listener.end.store(end, Ordering::Release);
+            for listener in listening(&of_topic.listeners, path) {
+                listener.end.store(end, atomic::Ordering::Release);
                 if !touched.iter().any(|known| Arc::ptr_eq(known, listener)) {
                     touched.push(Arc::clone(listener));
                 }
             }
             match event.kind {
-                EventKind::Deleted => of_topic.entries.remove(&path),
-                EventKind::Created | EventKind::Updated => of_topic.entries.insert(path, event.entry.clone()),
+                EventKind::Deleted => of_topic.entries.take(path),
+                EventKind::Created | EventKind::Updated => of_topic.entries.replace(ByPath(event.entry.clone())),
             };
+            let before = of_topic.window.cost();
             of_topic.window.push(event);
+            let after = of_topic.window.cost();
+            state.event_bytes = state.event_bytes - before + after;
             state.trim(&topic, self.events_per_topic, self.event_bytes);
         }
         drop(state);
@@ -222,7 +264,8 @@ impl Index {
 
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<Entry>> {
         let state = self.state.read();
-        state.topics.get(&key.topic)?.entries.get(&key.path).cloned()
+        let ByPath(entry) = state.topics.get(&key.topic)?.entries.get(&*key.path)?;
+        Some(entry.clone())
     }
 
     pub(crate) fn revision(&self) -> Revision {
@@ -246,7 +289,7 @@ impl Index {
             .topics
             .values()
             .flat_map(|of_topic| under(&of_topic.entries, prefix, None))
-            .map(|(_, entry)| entry.key.clone())
+            .map(|entry| entry.key.clone())
             .collect()
     }
 
@@ -272,13 +315,14 @@ impl Index {
         let current = under(&of_topic.entries, prefix, after);
         let changed = of_topic.window.undo(prefix, at);
         if changed.is_empty() {
-            return Ok(page(current.map(|(_, entry)| entry), options.limit, at));
+            return Ok(page(current, options.limit, at));
         }
-        let mut merged: BTreeMap<&Arc<str>, &Arc<Entry>> =
-            current.filter(|(path, _)| !changed.contains_key(*path)).collect();
-        merged.extend(
-            under(&changed, prefix, after).filter_map(|(path, before)| before.as_ref().map(|entry| (path, entry))),
-        );
+        let mut merged: BTreeMap<&str, &Arc<Entry>> = current
+            .map(|entry| (&*entry.key.path, entry))
+            .filter(|(path, _)| !changed.contains_key(*path))
+            .collect();
+        let before = changed.range::<str, _>(behind(prefix, after));
+        merged.extend(before.filter_map(|(path, before)| Some((&**path, before.as_ref()?))));
         Ok(page(merged.into_values(), options.limit, at))
     }
 
@@ -343,7 +387,7 @@ impl Index {
             return Ok((None, nothing(position.next)));
         };
         let window = &of_topic.window;
-        if listener.end.load(Ordering::Acquire) <= position.next {
+        if listener.end.load(atomic::Ordering::Acquire) <= position.next {
             return Ok((None, nothing(window.end())));
         }
         if position.next < window.first() {
@@ -358,7 +402,7 @@ impl Index {
                     next: number + 1,
                     revision: event.revision,
                 };
-                (Some(event.clone()), behind)
+                (Some(event), behind)
             }
             None => (None, nothing(window.end())),
         })

@@ -14,7 +14,9 @@ mod key;
 mod memory;
 mod options;
 mod read;
+mod squeezed;
 mod watch;
+mod window;
 mod write;
 
 #[cfg(any(test, feature = "contract"))]

@@ -98,7 +98,7 @@ fn listed(listing: &crate::Listing) -> Vec<(String, Vec<u8>, Revision, Revision,
                 entry.value.to_vec(),
                 entry.create_revision,
                 entry.mod_revision,
-                entry.version,
+                entry.version(),
             )
         })
         .collect()

@@ -7,6 +7,8 @@ use crate::Encryption;
 pub struct Options {
     /// How many events one topic keeps for watchers and older snapshots.
     pub events_per_topic: usize,
+    /// Of how many of them the values are kept as they are; those of older ones are compressed.
+    pub fresh_events: usize,
     /// How many bytes the events of all topics together may keep alive; the oldest go first.
     pub event_bytes: usize,
     /// The largest value accepted, in bytes.
@@ -21,9 +23,10 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             events_per_topic: 4096,
+            fresh_events: 256,
             event_bytes: 24 << 20,
             max_value: 3 << 20,
-            disk_cache_bytes: 8 << 20,
+            disk_cache_bytes: 2 << 20,
             encryption: Encryption::default(),
         }
     }

@@ -239,7 +239,7 @@ impl<'a> Batch<'a> {
         let previous = self.current(&key);
         self.revision += 1;
         let (created, version) = match &previous {
-            Some(entry) => (entry.create_revision, entry.version + 1),
+            Some(entry) => (entry.create_revision, entry.version() + 1),
             None => (self.revision, 1),
         };
         let entry = Arc::new(Entry::new(
@@ -266,7 +266,7 @@ impl<'a> Batch<'a> {
             (self.stamp)(&previous.value, self.revision),
             previous.create_revision,
             self.revision,
-            previous.version,
+            previous.version(),
         ));
         self.changed.insert(key, None);
         Some(self.record(EventKind::Deleted, entry, Some(previous)))

@@ -205,7 +205,7 @@ impl StoreFile {
                 let key = (entry.key.topic.as_str(), &*entry.key.path);
                 match (event.kind, given) {
                     (EventKind::Created | EventKind::Updated, Some(value)) => {
-                        let row = (entry.create_revision, entry.mod_revision, entry.version, &value[..]);
+                        let row = (entry.create_revision, entry.mod_revision, entry.version(), &value[..]);
                         table.insert(key, row)?;
                     }
                     _ => {

@@ -33,7 +33,7 @@ async fn reopening_keeps_everything_acknowledged() {
     let after = store.list(&pods(), "", &ListOptions::default()).unwrap();
     assert_eq!(after, before);
     assert_eq!(&after.entries[0].value[..], b"w@3");
-    assert_eq!((after.entries[0].version, store.revision()), (2, 4));
+    assert_eq!((after.entries[0].version(), store.revision()), (2, 4));
     // What happened before is not known any more, what happens from now on is.
     assert_eq!(
         store.watch(&pods(), "", 3).unwrap_err(),

@@ -139,7 +139,7 @@ fn deleted(stamp: Stamp, last: &Entry, revision: Revision) -> Arc<Entry> {
         stamp(&last.value, revision),
         last.create_revision,
         revision,
-        last.version,
+        last.version(),
     ))
 }
 

@@ -313,7 +313,7 @@ impl Subject for Mutant {
                 stamp(value, revision),
                 current.as_ref().map_or(revision, |entry| entry.create_revision),
                 revision,
-                current.map_or(1, |entry| entry.version + 1),
+                current.map_or(1, |entry| entry.version() + 1),
             ));
             self.fire();
             return Ok(vec![Committed { revision, entry }]);

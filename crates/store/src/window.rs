@@ -1,0 +1,350 @@
+//! The bounded window of events that a topic keeps for watchers who come back and for older snapshots.
+//!
+//! Hardly anybody looks at more than the last few events, but all of them keep values that are gone elsewhere. So each value is kept once, by the
+//! event that took it away, and in little space when newer events have come.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::squeezed::Squeezed;
+use crate::{Entry, Event, EventKind, Revision};
+
+/// What an event costs besides values, roughly: itself, its key and an entry's head.
+const OVERHEAD: usize = 256;
+
+/// The newest events of one topic, in revision order. Several may share one revision: etcd gives all changes of a transaction, and all keys of
+/// a lease that ends, the same. So readers count events instead: each has a number, one more than the one before.
+#[derive(Debug)]
+pub(crate) struct Window {
+    events: VecDeque<Noted>,
+    /// The number of the first event kept; so many were dropped.
+    first: u64,
+    /// The number of the first event whose values are kept as they are.
+    fresh: u64,
+    /// How many events' values are kept as they are.
+    most_fresh: usize,
+    floor: Revision,
+    cost: usize,
+}
+
+/// An event as it is kept.
+#[derive(Debug)]
+struct Noted {
+    revision: Revision,
+    kind: EventKind,
+    path: Arc<str>,
+    entry: New,
+    previous: Option<Kept>,
+}
+
+/// A value since an event.
+#[derive(Debug)]
+enum New {
+    Here(Kept),
+    /// It is what was before the event of this number.
+    Before(u64),
+}
+
+/// A value in an event.
+#[derive(Debug)]
+enum Kept {
+    Whole(Arc<Entry>),
+    Squeezed(Box<Squeezed>),
+}
+
+impl Kept {
+    fn entry(&self) -> Arc<Entry> {
+        match self {
+            Self::Whole(entry) => Arc::clone(entry),
+            Self::Squeezed(squeezed) => Arc::new(squeezed.entry()),
+        }
+    }
+
+    fn squeeze(&mut self) {
+        if let Self::Whole(entry) = self
+            && let Some(squeezed) = Squeezed::of(entry)
+        {
+            *self = Self::Squeezed(Box::new(squeezed));
+        }
+    }
+
+    fn cost(&self) -> usize {
+        match self {
+            Self::Whole(entry) => entry.value.len(),
+            Self::Squeezed(squeezed) => squeezed.len(),
+        }
+    }
+}
+
+impl Noted {
+    /// The bytes that would be free without this event. A created or updated value is kept alive by the index or by the next event of its
+    /// key, so that only the previous one counts.
+    fn cost(&self) -> usize {
+        let last = match (self.kind, &self.entry) {
+            (EventKind::Deleted, New::Here(kept)) => kept.cost(),
+            _ => 0,
+        };
+        OVERHEAD + last + self.previous.as_ref().map_or(0, Kept::cost)
+    }
+
+    fn squeeze(&mut self) {
+        if let Some(previous) = &mut self.previous {
+            previous.squeeze();
+        }
+        // a value that is there still is kept whole by the index
+        if let (EventKind::Deleted, New::Here(last)) = (self.kind, &mut self.entry) {
+            last.squeeze();
+        }
+    }
+}
+
+impl Window {
+    /// An empty window that knows everything after `floor`, and keeps the values of the newest `most_fresh` events as they are.
+    pub(crate) fn starting_at(floor: Revision, most_fresh: usize) -> Self {
+        Self {
+            events: VecDeque::new(),
+            first: 0,
+            fresh: 0,
+            most_fresh,
+            floor,
+            cost: 0,
+        }
+    }
+
+    /// The number of the first event kept.
+    pub(crate) fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// The number that the next event will get.
+    pub(crate) fn end(&self) -> u64 {
+        self.first + self.events.len() as u64
+    }
+
+    /// The number of the first event above `revision`.
+    pub(crate) fn after(&self, revision: Revision) -> u64 {
+        self.first + self.place_after(revision) as u64
+    }
+
+    fn place_after(&self, revision: Revision) -> usize {
+        self.events.partition_point(|event| event.revision <= revision)
+    }
+
+    /// Where the event of a number is.
+    fn place(&self, number: u64) -> usize {
+        usize::try_from(number.saturating_sub(self.first)).map_or(self.events.len(), |at| at.min(self.events.len()))
+    }
+
+    /// Every event with a revision above this one is in the window.
+    pub(crate) fn floor(&self) -> Revision {
+        self.floor
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// The bytes that would be free without the window.
+    pub(crate) fn cost(&self) -> usize {
+        self.cost
+    }
+
+    /// Adds the newest event. Takes time that grows with the logarithm of the window's length, and with the length of one value.
+    pub(crate) fn push(&mut self, event: Event) {
+        let number = self.end();
+        if let Some(previous) = &event.previous {
+            self.hand_over(previous, number);
+        }
+        let noted = Noted {
+            revision: event.revision,
+            kind: event.kind,
+            path: Arc::clone(&event.entry.key.path),
+            entry: New::Here(Kept::Whole(event.entry)),
+            previous: event.previous.map(Kept::Whole),
+        };
+        self.cost += noted.cost();
+        self.events.push_back(noted);
+        if self.events.len() - self.place(self.fresh) > self.most_fresh {
+            let place = self.place(self.fresh);
+            if let Some(noted) = self.events.get_mut(place) {
+                self.cost -= noted.cost();
+                noted.squeeze();
+                self.cost += noted.cost();
+            }
+            self.fresh += 1;
+        }
+    }
+
+    /// Lets the event that made a value find it in the one that took it away.
+    fn hand_over(&mut self, value: &Entry, number: u64) {
+        let end = self.place_after(value.mod_revision);
+        let at_once = self.events.range_mut(..end).rev();
+        let made = at_once
+            .take_while(|event| event.revision == value.mod_revision)
+            .find(|event| event.path == value.key.path);
+        if let Some(made) = made {
+            made.entry = New::Before(number);
+        }
+    }
+
+    /// Forgets the oldest event and returns its cost.
+    pub(crate) fn drop_oldest(&mut self) -> usize {
+        match self.events.pop_front() {
+            Some(event) => {
+                self.floor = event.revision;
+                self.first += 1;
+                self.fresh = self.fresh.max(self.first);
+                self.cost -= event.cost();
+                event.cost()
+            }
+            None => 0,
+        }
+    }
+
+    /// The revision of the oldest event kept.
+    pub(crate) fn oldest(&self) -> Option<Revision> {
+        self.events.front().map(|event| event.revision)
+    }
+
+    /// The first event from number `from` on whose path starts with `prefix`, and its number.
+    pub(crate) fn next(&self, prefix: &str, from: u64) -> Option<(u64, Event)> {
+        let (number, noted) = (self.first.max(from)..)
+            .zip(self.events.range(self.place(from)..))
+            .find(|(_, event)| event.path.starts_with(prefix))?;
+        let entry = match &noted.entry {
+            New::Here(kept) => kept.entry(),
+            New::Before(later) => self.events.get(self.place(*later))?.previous.as_ref()?.entry(),
+        };
+        let event = Event {
+            revision: noted.revision,
+            kind: noted.kind,
+            entry,
+            previous: noted.previous.as_ref().map(Kept::entry),
+        };
+        Some((number, event))
+    }
+
+    /// What differed at revision `at`: for every path changed since, the entry it had then.
+    pub(crate) fn undo(&self, prefix: &str, at: Revision) -> BTreeMap<Arc<str>, Option<Arc<Entry>>> {
+        let mut before = BTreeMap::new();
+        let since = self.events.range(self.place_after(at)..);
+        for event in since.filter(|event| event.path.starts_with(prefix)) {
+            before
+                .entry(Arc::clone(&event.path))
+                .or_insert_with(|| event.previous.as_ref().map(Kept::entry));
+        }
+        before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Key, Topic};
+
+    /// All events, as they were.
+    #[derive(Default)]
+    struct Model {
+        events: Vec<Event>,
+        current: BTreeMap<String, Arc<Entry>>,
+    }
+
+    impl Model {
+        /// Writes a key, or deletes it where there is no value.
+        fn write(&mut self, name: &str, value: Option<&str>) -> Option<Event> {
+            let revision = self.events.len() as Revision + 1;
+            let previous = self.current.remove(name);
+            let last = previous.as_ref();
+            let text = value.map_or_else(
+                || last.map(|last| last.value.clone()),
+                |text| Some(text.to_owned().into()),
+            )?;
+            let created = last.map_or(revision, |last| last.create_revision);
+            let version = last.map_or(0, |last| last.version()) + 1;
+            let key = Key::new(Topic::new("", "things"), name);
+            let entry =
+                Arc::new(Entry::new(key, text, created, revision, version).with_stale(revision.is_multiple_of(3)));
+            let kind = match (value, &previous) {
+                (None, _) => EventKind::Deleted,
+                (Some(_), None) => EventKind::Created,
+                (Some(_), Some(_)) => EventKind::Updated,
+            };
+            if value.is_some() {
+                self.current.insert(name.to_owned(), Arc::clone(&entry));
+            }
+            let event = Event {
+                revision,
+                kind,
+                entry,
+                previous,
+            };
+            self.events.push(event.clone());
+            Some(event)
+        }
+    }
+
+    fn value() -> impl Strategy<Value = Option<String>> {
+        let long = ("[a-c]{0,3}", 0usize..400).prop_map(|(text, times)| Some(text.repeat(times)));
+        prop_oneof![1 => Just(None), 1 => "[a-z]{0,20}".prop_map(Some), 3 => long]
+    }
+
+    proptest! {
+        #[test]
+        fn events_come_back_as_they_were(
+            writes in prop::collection::vec(("[ab]{1,2}", value()), 0..60),
+            most_fresh in 0usize..9,
+            longest in 1usize..40,
+        ) {
+            let (mut model, mut window) = (Model::default(), Window::starting_at(0, most_fresh));
+            for (name, value) in &writes {
+                let Some(event) = model.write(name, value.as_deref()) else { continue };
+                window.push(event);
+                while window.len() > longest {
+                    let (whole, oldest) = (window.cost(), window.drop_oldest());
+                    prop_assert_eq!(whole - oldest, window.cost());
+                }
+                prop_assert_eq!(window.cost(), window.events.iter().map(Noted::cost).sum::<usize>());
+            }
+            for prefix in ["", "a", "bb"] {
+                let kept = model.events.iter().skip(window.first() as usize);
+                let expected: Vec<_> = kept.filter(|event| event.entry.key.path.starts_with(prefix)).collect();
+                let mut from = 0;
+                for event in &expected {
+                    let (number, found) = window.next(prefix, from).unwrap();
+                    prop_assert_eq!(&found, *event);
+                    prop_assert_eq!(found.entry.is_stale(), event.entry.is_stale());
+                    from = number + 1;
+                }
+                prop_assert!(window.next(prefix, from).is_none());
+                for at in window.floor()..=model.events.len() as Revision {
+                    let mut before = BTreeMap::new();
+                    for event in expected.iter().rev().filter(|event| event.revision > at) {
+                        before.insert(event.entry.key.path.clone(), event.previous.clone());
+                    }
+                    prop_assert_eq!(window.undo(prefix, at), before);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn each_value_is_kept_once_and_old_ones_in_little_space() {
+        const LENGTH: usize = 10_000;
+        let (mut model, mut window) = (Model::default(), Window::starting_at(0, 2));
+        for turn in 0..20 {
+            let value = format!("{turn:05}{}", "\"key\":\"value\",".repeat(LENGTH / 14));
+            window.push(model.write("a", Some(&value)).unwrap());
+        }
+        let entries = model.events.iter().map(|event| Arc::strong_count(&event.entry));
+        // the model's own two, and the window's for what is fresh
+        assert!(entries.take(17).all(|holders| holders == 2));
+        assert!(window.cost() < 3 * LENGTH + 20 * OVERHEAD, "{}", window.cost());
+        let deleted = model.write("a", None).unwrap();
+        assert_eq!(deleted.entry.value, Bytes::from(model.events[19].entry.value.to_vec()));
+        window.push(deleted);
+        assert!(window.cost() < 5 * LENGTH + 21 * OVERHEAD, "{}", window.cost());
+    }
+}

@@ -91,7 +91,7 @@ fn log(filter: &str, json: bool) -> Result<(), tracing_subscriber::filter::Parse
     Ok(())
 }
 
-fn in_runtime(work: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
+fn in_runtime(work: impl Future<Output = anyhow::Result<()>> + Send + 'static) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -99,7 +99,15 @@ fn in_runtime(work: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let result = runtime.block_on(work);
+    // On a thread that goes on working: what starting has taken and given back stays with its thread, for what is taken there next.
+    let work = runtime.spawn(work);
+    let result = match runtime.block_on(work) {
+        Ok(result) => result,
+        Err(failure) => match failure.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(failure) => Err(failure.into()),
+        },
+    };
     // background threads of libraries must not keep an ended program alive
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
     match result {

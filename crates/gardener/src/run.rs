@@ -112,9 +112,9 @@ fn refused(error: &FlagError) -> ExitCode {
 }
 
 /// Runs a component until a signal tells it to end.
-fn until_told<F, E>(log: Log, component: impl FnOnce(CancellationToken) -> F) -> ExitCode
+fn until_told<F, E>(log: Log, component: impl FnOnce(CancellationToken) -> F + Send + 'static) -> ExitCode
 where
-    F: Future<Output = Result<(), E>>,
+    F: Future<Output = Result<(), E>> + Send,
     E: std::error::Error + Send + Sync + 'static,
 {
     let filter = std::env::var("GARDENER_LOG").unwrap_or_else(|_| log.filter.to_owned());

@@ -6,6 +6,7 @@ mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures::{StreamExt, TryStreamExt};
 use gardener_apis::core::v1beta1::{BackupEntry, Shoot};
 use gardener_apis::machine::v1alpha1::Machine;
 use gardener_landscape::apply::Manifest;
@@ -14,7 +15,7 @@ use gardener_testkit::landscape::Landscape;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, Secret};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
@@ -186,6 +187,11 @@ impl Story {
 
     async fn hibernate(&self) {
         self.patch(json!({"spec": {"hibernation": {"enabled": true}}})).await;
+        self.hibernated().await;
+    }
+
+    /// Waits until the shoot sleeps, and looks at what is left of it.
+    async fn hibernated(&self) {
         let look = || async {
             let shoot = self.shoot().await;
             let last = shoot.status.last_operation.clone().unwrap_or_default();
@@ -216,6 +222,47 @@ impl Story {
         for set in sets.list(&ListParams::default()).await.unwrap() {
             assert_eq!(set.spec.replicas, Some(0), "{:?}", set.metadata.name);
         }
+    }
+
+    /// Says in the care controller's place that nothing speaks against hibernation, which is refused until then.
+    async fn allow_hibernation(&self) {
+        let mut met = self.shoot().await.status.constraints;
+        met.iter_mut().for_each(|own| own.status = "True".to_owned());
+        let (params, status) = (PatchParams::default(), json!({"status": {"constraints": met}}));
+        let written = self.shoots.patch_status("local", &params, &Patch::Merge(status)).await;
+        written.unwrap();
+    }
+
+    /// Has the shoot created, and answers how often it was told on the way that it is not yet. Asks for hibernation when that was told `moment`
+    /// times.
+    async fn begin_and_hibernate(moment: Option<usize>) -> (Self, usize) {
+        let landscape = Landscape::start(1).await;
+        landscape.apply(&manifests::shoot()).await;
+        let shoots = Api::namespaced(landscape.garden(), "garden-local");
+        let story = Self { landscape, shoots };
+        let only = WatchParams::default().fields("metadata.name=local");
+        let mut changes = story.shoots.watch(&only, "0").await.unwrap().boxed();
+        let mut told = 0;
+        while let Some(change) = changes.try_next().await.unwrap() {
+            let WatchEvent::Modified(shoot) = change else { continue };
+            match shoot.status.last_operation.unwrap_or_default().state.as_str() {
+                "Processing" => {
+                    told += 1;
+                    if moment == Some(told + 1) {
+                        story.allow_hibernation().await;
+                    } else if moment.map(|moment| moment + 1) == Some(told) {
+                        // that it is allowed was told once more
+                        story.patch(json!({"spec": {"hibernation": {"enabled": true}}})).await;
+                    }
+                }
+                "Succeeded" => {
+                    assert!(!shoot.status.hibernated, "nothing has been hibernated");
+                    return (story, told);
+                }
+                _ => {}
+            }
+        }
+        panic!("the watch ended");
     }
 
     async fn wake_up(&self) {
@@ -300,6 +347,20 @@ async fn a_hibernated_shoot_is_deleted() {
     let story = Story::begin(1).await;
     story.hibernate().await;
     story.delete().await;
+    story.landscape.stop().await;
+}
+
+/// [CP-16]: an operation tells what it worked for, whatever is wanted by now. Were the shoot told hibernated here, the next operation would take
+/// its control plane away and wait for ever for its machines to go.
+#[tokio::test(start_paused = true)]
+async fn hibernation_asked_for_as_an_operation_ends_is_left_to_the_next() {
+    let (story, told) = Story::begin_and_hibernate(None).await;
+    story.landscape.stop().await;
+    let (story, again) = Story::begin_and_hibernate(Some(told)).await;
+    assert_eq!(again, told + 2, "hibernation was asked for in between");
+    story.hibernated().await;
+    story.wake_up().await;
+    story.nodes(&[("local", 1)]).await;
     story.landscape.stop().await;
 }
 

@@ -826,7 +826,8 @@ impl Call {
         let mut warnings = Vec::new();
         let page = scope
             .delete_collection(&query, &self.delete_options()?, &mut warnings)
-            .await?;
+            .await;
+        let page = page.inspect_err(|_| scope.refused_with.extend(warnings.drain(..)))?;
         let mut response = self.page(scope, page, accept).await?;
         respond::warn(&mut response, &warnings);
         Ok(response)

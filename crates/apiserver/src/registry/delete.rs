@@ -326,7 +326,7 @@ impl Scope {
         warnings: &mut Vec<String>,
     ) -> Result<Page, ApiError> {
         self.warn_of_propagation(options, warnings);
-        let page = self.list(query)?;
+        let page = self.list(&query.in_pages())?;
         for entry in &page.entries {
             let object = object::value_of(entry);
             let scope = Self {

@@ -91,6 +91,21 @@ impl ListQuery {
         Ok(read)
     }
 
+    /// The same of who reads page after page even if no limit is asked for: at just the revision, if there is one.
+    #[must_use]
+    pub(crate) fn in_pages(&self) -> Self {
+        let exact = self.limit.is_none()
+            && self.resource_version_match.is_none()
+            && self.fields.exact("metadata.name").is_none()
+            && !matches!(self.resource_version.as_deref(), None | Some("" | "0"));
+        Self {
+            resource_version_match: exact
+                .then(|| "Exact".to_owned())
+                .or(self.resource_version_match.clone()),
+            ..self.clone()
+        }
+    }
+
     /// Checks how the options go together.
     fn check(&self, watching: bool) -> Result<(), ApiError> {
         let path = Path::new("resourceVersionMatch");

@@ -35,13 +35,13 @@ impl Call {
         let is_creation = self.method == Method::POST;
         let asked = (!is_creation).then(|| self.write_options()).transpose()?;
         let format = self.format()?;
+        let options = asked.map_or_else(|| self.write_options(), Ok)?;
         if format.is_none() && !scope.definition.is_go_type() {
             return Err(ApiError::unsupported_media_type(&[
                 "application/json",
                 "application/yaml",
             ]));
         }
-        let options = asked.map_or_else(|| self.write_options(), Ok)?;
         let kind = scope.spec().map_or("", |version| version.kind.as_str());
         let api_version = scope.definition.api_version(&scope.version);
         Ok((self.decoded_kind(&api_version, kind)?, options))

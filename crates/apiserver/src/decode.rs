@@ -1,5 +1,6 @@
 //! Reads request bodies: JSON and YAML into JSON values, with the duplicate fields that strict validation reports.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -118,6 +119,16 @@ impl Source {
             FieldValidation::Strict | FieldValidation::Warn => schema.unknown_fields(value),
         };
         self.judge(Unknown::OnTheWay(unknown), validation, warnings)
+    }
+
+    /// The body as it was sent, and as JSON; of what was not sent, `value` as JSON.
+    pub(crate) fn told<'s>(&'s self, value: &Value) -> (Cow<'s, [u8]>, Cow<'s, [u8]>) {
+        let json = || Cow::Owned(value.to_string().into_bytes());
+        match self.format {
+            Some(Format::Json) => (Cow::Borrowed(&self.body), Cow::Borrowed(&self.body)),
+            Some(Format::Yaml) => (Cow::Borrowed(&self.body), json()),
+            None => (json(), json()),
+        }
     }
 
     /// The source of an object that was merged of an applied configuration and what was there.

@@ -393,7 +393,7 @@ impl Call {
         }
         let is_custom = definition.as_ref().is_some_and(|definition| !definition.is_go_type());
         // who serves custom resources does not look there
-        if !path.beyond.is_empty() && path.subresource != "proxy" && !is_custom {
+        if !path.beyond.is_empty() && path.subresource != "proxy" && self.cluster.is_built_in(&path.group) {
             return Err(ApiError::no_such_path());
         }
         let definition = definition.filter(|definition| definition.version(&path.version).is_some());
@@ -416,12 +416,17 @@ impl Call {
         }
         let is_unheard = match path.subresource.as_str() {
             "" => !definition.verbs.contains(&verb) || route::is_misplaced(verb, &path.name),
-            "status" => !matches!(verb, "get" | "update" | "patch"),
+            // without a name it looks like a list
+            "status" => !matches!(verb, "get" | "list" | "update" | "patch"),
             _ => false,
         };
         let is_head = self.method == Method::HEAD && connect::find(&definition, &path.subresource).is_none();
         if !is_custom && (verb.is_empty() || is_unheard || is_head) {
             return Err(ApiError::method_not_allowed());
+        }
+        // a binding may be posted without saying in the path what is bound
+        if !is_custom && path.name.is_empty() && !matches!(path.subresource.as_str(), "" | "binding") {
+            return Err(ApiError::bad_request("name must be provided"));
         }
         let is_across = path.namespace.is_empty();
         if is_custom && (definition.namespaced == is_across) && !(is_across && matches!(verb, "list" | "watch")) {
@@ -444,7 +449,7 @@ impl Call {
                 let kind = self.patch_kind().ok().filter(|kind| *kind != PatchKind::Strategic);
                 kind.ok_or_else(|| ApiError::unsupported_media_type(&PatchKind::OF_CUSTOM_RESOURCES))?;
             }
-            if path.name.is_empty() && matches!(verb, "update" | "patch") {
+            if path.name.is_empty() && (matches!(verb, "update" | "patch") || !path.subresource.is_empty()) {
                 return Err(ApiError::bad_request("name must be provided"));
             }
         }

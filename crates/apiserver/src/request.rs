@@ -41,13 +41,15 @@ pub fn target(path: &str) -> Target {
     if path.starts_with("//") {
         return other();
     }
-    let mut parts = path.trim_start_matches('/').split('/').filter(|part| !part.is_empty());
+    // what is empty between two slashes counts: it is a name that nothing has
+    let trimmed = path.trim_matches('/');
+    let mut parts = trimmed.split('/').skip_while(|part| part.is_empty());
     let mut found = ResourcePath::default();
     match parts.next() {
         Some("api") => {}
         Some("apis") => match parts.next() {
-            Some(group) => found.group = group.to_owned(),
-            None => return other(),
+            Some(group) if !group.is_empty() => found.group = group.to_owned(),
+            _ => return other(),
         },
         _ => return other(),
     }

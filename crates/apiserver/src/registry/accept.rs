@@ -121,6 +121,11 @@ pub(crate) fn subject(kind: &str, version: &str, wanted: &str) -> String {
     format!("{kind} in version \"{version}\" cannot be handled as a {wanted}")
 }
 
+/// What is wrong with a body that names no kind.
+pub(crate) fn missing_kind(body: &[u8]) -> String {
+    format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(body))
+}
+
 /// A body that is no object of the kind at all.
 pub(crate) fn unrecognized(kind: &str, why: &str, body: &[u8]) -> ApiError {
     let shown = decode::summary(body);
@@ -130,15 +135,19 @@ pub(crate) fn unrecognized(kind: &str, why: &str, body: &[u8]) -> ApiError {
 }
 
 impl Scope {
-    /// The body that should tell a custom resource, but names no kind, and what is said of it. Nothing else tells of what kind a custom resource is.
-    pub(crate) fn kindless(&self, object: &Value) -> Option<(String, String)> {
+    /// Whether an object should tell a custom resource, but names no kind. Nothing else tells of what kind a custom resource is.
+    pub(crate) fn is_kindless(&self, object: &Value) -> bool {
         let is_told = self.definition.is_go_type() || !meta::text(object, "/kind").is_empty();
-        if is_told || unreadable(object).is_some() {
-            return None;
+        !is_told && unreadable(object).is_none()
+    }
+
+    /// What is said of a body that names no kind. Who does not look at its fields reads it in another way.
+    fn kindless(&self, kind: &str, object: &Value, (options, source): (&WriteOptions, &Source)) -> Misfit {
+        let (body, json) = source.told(object);
+        match options.field_validation {
+            FieldValidation::Ignore => self.misfit(missing_kind(&json)),
+            FieldValidation::Strict | FieldValidation::Warn => unrecognized(kind, &missing_kind(&body), &body).into(),
         }
-        let body = object.to_string();
-        let why = format!("Object 'Kind' is missing in '{body}'");
-        Some((body, why))
     }
 
     /// Brings a decoded body into shape. `source` tells what the value does not tell of the body.
@@ -151,8 +160,8 @@ impl Scope {
         warnings: &mut Vec<String>,
     ) -> Result<(), Misfit> {
         let version = self.spec()?;
-        if let Some((body, why)) = self.kindless(object) {
-            return Err(unrecognized(&version.kind, &why, body.as_bytes()).into());
+        if self.is_kindless(object) {
+            return Err(self.kindless(&version.kind, object, (options, source)));
         }
         if object.is_null() {
             *object = Value::Object(Map::new());

@@ -15,7 +15,7 @@ use gardener_merge::{Across, InVersion, JsonPatch, Manager, PatchError, Terms, p
 use gardener_schema::Schema;
 use serde_json::Value;
 
-use super::accept::{Misfit, single_owners};
+use super::accept::{Misfit, missing_kind, single_owners};
 use super::found::Found;
 use super::ownership::InOtherVersion;
 use super::update::{Attempt, Wanted};
@@ -144,8 +144,10 @@ impl Scope {
                 let shown = self.shown_patched(kind, &current, &decoded.value);
                 return Err(not_an_object(shown, why));
             }
-            if let Some((_, why)) = self.kindless(&patched) {
-                return Err(not_an_object(patched.to_string(), why));
+            if self.is_kindless(&patched) {
+                let shown = patched.to_string();
+                let why = missing_kind(shown.as_bytes());
+                return Err(not_an_object(shown, why));
             }
             if let (PatchKind::Strategic, Some(_)) = (kind, unreadable(&patched)) {
                 let converted = self.strategic_schema()?.convert(&patched);

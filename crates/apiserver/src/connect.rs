@@ -121,6 +121,9 @@ impl Connect {
         if !self.verbs().contains(&verb) {
             return ApiError::method_not_allowed();
         }
+        if call.query.has("dryRun") {
+            return ApiError::bad_request("dryRun is not supported");
+        }
         let context = scope.context(call.cluster.clock().now(), false);
         let found = match self.to {
             Connection::Container => container(&context, scope, call.query.get("container").unwrap_or_default()),

@@ -218,10 +218,14 @@ impl Call {
     /// The form of answers about a resource's objects.
     fn accept(&self, scope: &Scope) -> Result<Accept, ApiError> {
         if scope.definition.is_go_type() {
-            self.wanted
-                .check_route(self.method == Method::GET && scope.name.is_empty())?;
+            self.check_route(scope)?;
         }
         Accept::choose(&self.wanted, self.offer(scope)?)
+    }
+
+    fn check_route(&self, scope: &Scope) -> Result<(), ApiError> {
+        let lists = self.method == Method::GET && scope.name.is_empty();
+        self.wanted.check_route(lists)
     }
 
     fn offer(&self, scope: &Scope) -> Result<Offer, ApiError> {
@@ -495,6 +499,8 @@ impl Call {
             true => self.accept(&scope).map(drop),
             false => Ok(()),
         };
+        // what upstream's router refuses does not come to who warns
+        let is_routed = is_custom || !path.subresource.is_empty() || self.check_route(&scope).is_ok();
         let refused_with = Arc::clone(&scope.refused_with);
         let defines =
             !matches!(verb, "get" | "list" | "watch") && self.cluster.defines_custom_resources(&scope.definition);
@@ -516,10 +522,10 @@ impl Call {
             Ok(response)
         });
         answered.map(|mut response| {
-            if let Some(deprecation) = deprecation {
+            if let Some(deprecation) = deprecation.filter(|_| is_routed) {
                 respond::warn_first(&mut response, deprecation);
             }
-            let mut old = OLD.iter().filter(|_| path.group.is_empty());
+            let mut old = OLD.iter().filter(|_| is_routed && path.group.is_empty());
             if let Some((_, told)) = old.find(|(resource, _)| *resource == path.resource) {
                 respond::warn_first(&mut response, told.clone());
             }
@@ -618,13 +624,10 @@ impl Call {
             return Err(ApiError::bad_request(why));
         }
         let asked = parse_revision(self.query.get("resourceVersion"));
-        // upstream reads events, and nothing else, past its cache, which would tell it otherwise
-        let asked = match scope.definition.plural.as_str() {
-            "events" if scope.definition.is_go_type() => {
-                asked.map_err(|error| ApiError::bad_request(format!("invalid resource version: {}", error.message())))
-            }
-            _ => asked,
-        };
+        let asked = asked.map_err(|error| match scope.is_cached() {
+            true => error,
+            false => ApiError::bad_request(format!("invalid resource version: {}", error.message())),
+        });
         if let Some(revision) = asked? {
             scope.not_before(revision)?;
         }

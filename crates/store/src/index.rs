@@ -1,4 +1,4 @@
-//! The in-memory index that all backends read from: per topic an ordered map and a window of events.
+//! The in-memory index that all backends read from: per topic its entries in order and a window of events.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;

@@ -365,14 +365,31 @@ impl Scope {
     /// Refuses revisions that the store has not reached.
     pub(crate) fn not_before(&self, revision: Revision) -> Result<(), ApiError> {
         let current = self.cluster.store().revision();
-        if revision > current {
-            return Err(read_error(ReadError::Future {
-                requested: revision,
-                current,
-            }));
+        match (revision > current, self.is_cached()) {
+            (false, _) => Ok(()),
+            (true, true) => Err(too_new(revision, current).with_retry(1)),
+            (true, false) => Err(too_new(revision, current)),
         }
-        Ok(())
     }
+
+    /// Whether upstream reads objects of the kind from its cache, which tells some things otherwise than etcd. It reads all but events from there.
+    pub(crate) fn is_cached(&self) -> bool {
+        !(self.definition.plural == "events" && self.definition.is_go_type())
+    }
+}
+
+/// What is asked for will be there later, if at all.
+fn too_new(requested: Revision, current: Revision) -> ApiError {
+    ApiError::new(
+        504,
+        "Timeout",
+        format!("Timeout: Too large resource version: {requested}, current: {current}"),
+    )
+    .with_causes(vec![k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusCause {
+        reason: Some("ResourceVersionTooLarge".into()),
+        message: Some("Too large resource version".into()),
+        field: None,
+    }])
 }
 
 /// A revision from its text; `None` for absence.
@@ -517,17 +534,7 @@ pub(crate) fn read_error(error: ReadError) -> ApiError {
         ReadError::Compacted { requested, oldest } => {
             ApiError::expired(format!("too old resource version: {requested} ({oldest})"))
         }
-        ReadError::Future { requested, current } => ApiError::new(
-            504,
-            "Timeout",
-            format!("Timeout: Too large resource version: {requested}, current: {current}"),
-        )
-        .with_retry(1)
-        .with_causes(vec![k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusCause {
-            reason: Some("ResourceVersionTooLarge".into()),
-            message: Some("Too large resource version".into()),
-            field: None,
-        }]),
+        ReadError::Future { requested, current } => too_new(requested, current).with_retry(1),
     }
 }
 

@@ -499,8 +499,14 @@ impl Call {
             true => self.accept(&scope).map(drop),
             false => Ok(()),
         };
+        let of_core = path.group.is_empty();
+        let old = OLD
+            .iter()
+            .find(|(resource, _)| of_core && *resource == path.resource)
+            .map(|(_, told)| told.clone());
         // what upstream's router refuses does not come to who warns
-        let is_routed = is_custom || !path.subresource.is_empty() || self.check_route(&scope).is_ok();
+        let is_told = |_: &String| is_custom || !path.subresource.is_empty() || self.check_route(&scope).is_ok();
+        let told: Vec<String> = deprecation.into_iter().chain(old).filter(is_told).collect();
         let refused_with = Arc::clone(&scope.refused_with);
         let defines =
             !matches!(verb, "get" | "list" | "watch") && self.cluster.defines_custom_resources(&scope.definition);
@@ -522,13 +528,8 @@ impl Call {
             Ok(response)
         });
         answered.map(|mut response| {
-            if let Some(deprecation) = deprecation.filter(|_| is_routed) {
-                respond::warn_first(&mut response, deprecation);
-            }
-            let mut old = OLD.iter().filter(|_| is_routed && path.group.is_empty());
-            if let Some((_, told)) = old.find(|(resource, _)| *resource == path.resource) {
-                respond::warn_first(&mut response, told.clone());
-            }
+            told.into_iter()
+                .for_each(|told| respond::warn_first(&mut response, told));
             response
         })
     }

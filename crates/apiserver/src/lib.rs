@@ -64,6 +64,7 @@ mod trust;
 mod unread;
 mod untracked;
 pub mod user;
+mod varint;
 pub mod watch;
 mod watch_end;
 pub mod webhooks;

@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 use crate::definition::Definition;
 use crate::table;
 use crate::unread::Unread;
+use crate::varint;
 
 const METADATA: &[u8] = b"\"metadata\":{";
 
@@ -134,16 +135,8 @@ impl Pairs {
     fn of<K: AsRef<str>, V: AsRef<str>>(pairs: impl IntoIterator<Item = (K, V)>) -> Self {
         let mut bytes = Vec::new();
         for (key, value) in pairs {
-            for text in [key.as_ref(), value.as_ref()] {
-                // a length in pieces of seven bits, the lowest first
-                let mut length = text.len();
-                while length > 0x7f {
-                    bytes.push(length as u8 | 0x80);
-                    length >>= 7;
-                }
-                bytes.push(length as u8);
-                bytes.extend_from_slice(text.as_bytes());
-            }
+            varint::put_bytes(&mut bytes, key.as_ref().as_bytes());
+            varint::put_bytes(&mut bytes, value.as_ref().as_bytes());
         }
         Self(bytes.into())
     }
@@ -152,29 +145,12 @@ impl Pairs {
     fn get(&self, key: &str) -> Option<&str> {
         let mut rest = &*self.0;
         loop {
-            let (found, value) = (text(&mut rest)?, text(&mut rest)?);
+            let (found, value) = (varint::take_bytes(&mut rest)?, varint::take_bytes(&mut rest)?);
             if found == key.as_bytes() {
                 return std::str::from_utf8(value).ok();
             }
         }
     }
-}
-
-/// Takes the first text of [`Pairs`]. None at their end.
-fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let (mut length, mut shift) = (0, 0);
-    loop {
-        let (byte, behind) = rest.split_first()?;
-        *rest = behind;
-        length |= usize::from(byte & 0x7f) << shift;
-        shift += 7;
-        if *byte <= 0x7f {
-            break;
-        }
-    }
-    let (text, behind) = rest.split_at_checked(length)?;
-    *rest = behind;
-    Some(text)
 }
 
 impl Head {

@@ -42,8 +42,7 @@ pub fn target(path: &str) -> Target {
         return other();
     }
     // what is empty between two slashes counts: it is a name that nothing has
-    let trimmed = path.trim_matches('/');
-    let mut parts = trimmed.split('/').skip_while(|part| part.is_empty());
+    let mut parts = path.trim_matches('/').split('/');
     let mut found = ResourcePath::default();
     match parts.next() {
         Some("api") => {}

@@ -38,11 +38,15 @@ impl Story {
     }
 
     async fn create(landscape: Landscape, manifest: &Manifest) -> Self {
-        landscape.apply(manifest).await;
-        let shoots = Api::namespaced(landscape.garden(), "garden-local");
-        let story = Self { landscape, shoots };
+        let story = Self::apply(landscape, manifest).await;
         story.settled("created", "Create").await;
         story
+    }
+
+    async fn apply(landscape: Landscape, manifest: &Manifest) -> Self {
+        landscape.apply(manifest).await;
+        let shoots = Api::namespaced(landscape.garden(), "garden-local");
+        Self { landscape, shoots }
     }
 
     async fn shoot(&self) -> Shoot {
@@ -236,10 +240,7 @@ impl Story {
     /// Has the shoot created, and answers how often it was told on the way that it is not yet. Asks for hibernation when that was told `moment`
     /// times.
     async fn begin_and_hibernate(moment: Option<usize>) -> (Self, usize) {
-        let landscape = Landscape::start(1).await;
-        landscape.apply(&manifests::shoot()).await;
-        let shoots = Api::namespaced(landscape.garden(), "garden-local");
-        let story = Self { landscape, shoots };
+        let story = Self::apply(Landscape::start(1).await, &manifests::shoot()).await;
         let only = WatchParams::default().fields("metadata.name=local");
         let mut changes = story.shoots.watch(&only, "0").await.unwrap().boxed();
         let mut told = 0;

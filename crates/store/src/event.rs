@@ -1,4 +1,4 @@
-//! Events.
+//! What a watch tells: one change of one key.
 
 use std::sync::Arc;
 

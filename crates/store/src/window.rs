@@ -19,8 +19,6 @@ pub(crate) struct Window {
     events: VecDeque<Noted>,
     /// The number of the first event kept; so many were dropped.
     first: u64,
-    /// The number of the first event whose values are kept as they are.
-    fresh: u64,
     /// How many events' values are kept as they are.
     most_fresh: usize,
     floor: Revision,
@@ -104,7 +102,6 @@ impl Window {
         Self {
             events: VecDeque::new(),
             first: 0,
-            fresh: 0,
             most_fresh,
             floor,
             cost: 0,
@@ -164,14 +161,12 @@ impl Window {
         };
         self.cost += noted.cost();
         self.events.push_back(noted);
-        if self.events.len() - self.place(self.fresh) > self.most_fresh {
-            let place = self.place(self.fresh);
-            if let Some(noted) = self.events.get_mut(place) {
-                self.cost -= noted.cost();
-                noted.squeeze();
-                self.cost += noted.cost();
-            }
-            self.fresh += 1;
+        // one comes, and one is no longer among the newest
+        let aged = self.events.len().checked_sub(self.most_fresh + 1);
+        if let Some(noted) = aged.and_then(|place| self.events.get_mut(place)) {
+            self.cost -= noted.cost();
+            noted.squeeze();
+            self.cost += noted.cost();
         }
     }
 
@@ -193,7 +188,6 @@ impl Window {
             Some(event) => {
                 self.floor = event.revision;
                 self.first += 1;
-                self.fresh = self.fresh.max(self.first);
                 self.cost -= event.cost();
                 event.cost()
             }

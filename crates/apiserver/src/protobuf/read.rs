@@ -7,6 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::messages::{self, Field, Form, Kind, Message, MessageId};
+use crate::varint;
 
 /// How deep messages may nest.
 const MAX_DEPTH: usize = 100;
@@ -47,19 +48,6 @@ impl Wire<'_> {
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn varint(&mut self) -> Option<u64> {
-        let mut value = 0u64;
-        for shift in (0..64).step_by(7) {
-            let (byte, rest) = self.0.split_first()?;
-            self.0 = rest;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-        }
-        None
-    }
-
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
@@ -68,15 +56,12 @@ impl<'a> Reader<'a> {
 
     /// The next field: its number and value. `None` at the end, or when the bytes end in a field.
     pub(super) fn field(&mut self) -> Option<(u64, Wire<'a>)> {
-        let tag = self.varint()?;
+        let tag = varint::take(&mut self.0)?;
         let value = match tag & 7 {
             0 if tag >> 3 == 0 => Wire::Number(0),
-            0 => Wire::Number(self.varint()?),
+            0 => Wire::Number(varint::take(&mut self.0)?),
             1 => Wire::Bits(u64::from_le_bytes(self.take(8)?.try_into().ok()?), 1),
-            2 => {
-                let length = usize::try_from(self.varint()?).ok()?;
-                Wire::Bytes(self.take(length)?)
-            }
+            2 => Wire::Bytes(varint::take_bytes(&mut self.0)?),
             5 => Wire::Bits(u64::from(u32::from_le_bytes(self.take(4)?.try_into().ok()?)), 5),
             other => Wire::Other(other.to_le_bytes()[0]),
         };

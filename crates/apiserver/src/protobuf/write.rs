@@ -12,30 +12,21 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::value::RawValue;
 
 use super::messages::{self, Field, Form, Kind, Message, MessageId};
-
-/// Writes a number in seven-bit pieces, the lowest first.
-fn varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
+use crate::varint;
 
 fn tag(out: &mut Vec<u8>, number: u64, wire_type: u64) {
-    varint(out, number << 3 | wire_type);
+    varint::put(out, number << 3 | wire_type);
 }
 
 pub(super) fn number(out: &mut Vec<u8>, field: u64, value: i64) {
     tag(out, field, 0);
-    varint(out, value.cast_unsigned());
+    varint::put(out, value.cast_unsigned());
 }
 
 /// Writes a field of bytes.
 pub(super) fn bytes(out: &mut Vec<u8>, field: u64, value: &[u8]) {
     tag(out, field, 2);
-    varint(out, value.len() as u64);
-    out.extend_from_slice(value);
+    varint::put_bytes(out, value);
 }
 
 /// Writes a field whose content `write` makes.
@@ -48,7 +39,7 @@ pub(super) fn delimited<T, E>(
     let start = out.len();
     let done = write(out)?;
     let mut length = Vec::with_capacity(5);
-    varint(&mut length, (out.len() - start) as u64);
+    varint::put(&mut length, (out.len() - start) as u64);
     out.splice(start..start, length);
     Ok(done)
 }

@@ -91,17 +91,11 @@ impl ListQuery {
         Ok(read)
     }
 
-    /// The same of who reads page after page even if no limit is asked for: at just the revision, if there is one.
+    /// The same of who reads page after page even if no limit is asked for: all on one page, but by the rules of limited lists.
     #[must_use]
     pub(crate) fn in_pages(&self) -> Self {
-        let exact = self.limit.is_none()
-            && self.resource_version_match.is_none()
-            && self.fields.exact("metadata.name").is_none()
-            && !matches!(self.resource_version.as_deref(), None | Some("" | "0"));
         Self {
-            resource_version_match: exact
-                .then(|| "Exact".to_owned())
-                .or(self.resource_version_match.clone()),
+            limit: self.limit.or(Some(usize::MAX)),
             ..self.clone()
         }
     }
@@ -365,11 +359,14 @@ impl Scope {
     /// Refuses revisions that the store has not reached.
     pub(crate) fn not_before(&self, revision: Revision) -> Result<(), ApiError> {
         let current = self.cluster.store().revision();
-        match (revision > current, self.is_cached()) {
-            (false, _) => Ok(()),
-            (true, true) => Err(too_new(revision, current).with_retry(1)),
-            (true, false) => Err(too_new(revision, current)),
+        if revision <= current {
+            return Ok(());
         }
+        let error = too_new(revision, current);
+        Err(match self.is_cached() {
+            true => error.with_retry(1),
+            false => error,
+        })
     }
 
     /// Whether upstream reads objects of the kind from its cache, which tells some things otherwise than etcd. It reads all but events from there.

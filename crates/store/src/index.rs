@@ -11,7 +11,7 @@ use parking_lot::RwLock;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use crate::window::Window;
+use crate::window::{Aged, Window};
 use crate::{Entry, Event, EventKind, Key, ListOptions, Listing, ReadError, Revision, Topic};
 
 #[derive(Debug)]
@@ -38,6 +38,11 @@ struct TopicState {
     window: Window,
     listeners: BTreeMap<Box<str>, Listened>,
 }
+
+/// Values of events that are no longer among the newest.
+#[derive(Debug)]
+#[must_use = "they take much space until the index squeezes them"]
+pub(crate) struct Old(Vec<(Topic, Aged)>);
 
 /// An entry of one topic in the order of paths. A map would keep each path a second time.
 #[derive(Debug)]
@@ -231,9 +236,11 @@ impl Index {
         state.revision = state.revision.max(revision);
     }
 
-    /// Makes durable events visible, all at once, and wakes the watchers of their topics.
-    pub(crate) fn publish(&self, events: Vec<Event>) {
-        let Some(last) = events.last() else { return };
+    /// Makes durable events visible, all at once, and wakes the watchers of their topics. Gives what is to be [squeezed](Self::squeeze) when
+    /// those who wait for the events were told.
+    pub(crate) fn publish(&self, events: Vec<Event>) -> Old {
+        let mut old = Vec::new();
+        let Some(last) = events.last() else { return Old(old) };
         let mut state = self.state.write();
         state.revision = last.revision;
         let mut touched: Vec<Arc<Listener>> = Vec::new();
@@ -253,13 +260,33 @@ impl Index {
                 EventKind::Created | EventKind::Updated => of_topic.entries.replace(ByPath(event.entry.clone())),
             };
             let before = of_topic.window.cost();
-            of_topic.window.push(event);
+            let aged = of_topic.window.push(event);
             let after = of_topic.window.cost();
             state.event_bytes = state.event_bytes - before + after;
             state.trim(&topic, self.events_per_topic, self.event_bytes);
+            old.extend(aged.map(|aged| (topic, aged)));
         }
         drop(state);
         touched.iter().for_each(|listener| listener.notify.notify_waiters());
+        Old(old)
+    }
+
+    /// Keeps old values in little space. Readers wait only while they are exchanged.
+    pub(crate) fn squeeze(&self, Old(mut old): Old) {
+        if old.is_empty() {
+            return;
+        }
+        old.iter_mut().for_each(|(_, aged)| aged.squeeze());
+        let mut state = self.state.write();
+        for (topic, aged) in old {
+            let Some(of_topic) = state.topics.get_mut(&topic) else {
+                continue;
+            };
+            let before = of_topic.window.cost();
+            of_topic.window.settle(aged);
+            let after = of_topic.window.cost();
+            state.event_bytes = state.event_bytes - before + after;
+        }
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<Entry>> {

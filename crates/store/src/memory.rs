@@ -48,7 +48,9 @@ impl MemoryStore {
                 Change::Delete { key, .. } => committed.extend(batch.delete(key)),
             }
         }
-        self.index.publish(batch.into_events());
+        let old = self.index.publish(batch.into_events());
+        drop(closed);
+        self.index.squeeze(old);
         Ok(committed)
     }
 }

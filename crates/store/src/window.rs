@@ -43,11 +43,27 @@ enum New {
     Before(u64),
 }
 
-/// A value in an event.
+/// The values of an event that is no longer among the newest. They are squeezed without the window, which others read meanwhile.
 #[derive(Debug)]
+pub(crate) struct Aged {
+    /// The event's.
+    number: u64,
+    previous: Option<Kept>,
+    last: Option<Kept>,
+}
+
+impl Aged {
+    /// Makes the values small. Takes time that grows with their length.
+    pub(crate) fn squeeze(&mut self) {
+        self.previous.iter_mut().chain(&mut self.last).for_each(Kept::squeeze);
+    }
+}
+
+/// A value in an event.
+#[derive(Clone, Debug)]
 enum Kept {
     Whole(Arc<Entry>),
-    Squeezed(Box<Squeezed>),
+    Squeezed(Arc<Squeezed>),
 }
 
 impl Kept {
@@ -62,7 +78,7 @@ impl Kept {
         if let Self::Whole(entry) = self
             && let Some(squeezed) = Squeezed::of(entry)
         {
-            *self = Self::Squeezed(Box::new(squeezed));
+            *self = Self::Squeezed(Arc::new(squeezed));
         }
     }
 
@@ -85,13 +101,16 @@ impl Noted {
         OVERHEAD + last + self.previous.as_ref().map_or(0, Kept::cost)
     }
 
-    fn squeeze(&mut self) {
-        if let Some(previous) = &mut self.previous {
-            previous.squeeze();
-        }
-        // a value that is there still is kept whole by the index
-        if let (EventKind::Deleted, New::Here(last)) = (self.kind, &mut self.entry) {
-            last.squeeze();
+    /// What may be squeezed: a value that is there still is kept whole by the index.
+    fn aged(&self, number: u64) -> Aged {
+        let last = match (self.kind, &self.entry) {
+            (EventKind::Deleted, New::Here(last)) => Some(last.clone()),
+            _ => None,
+        };
+        Aged {
+            number,
+            previous: self.previous.clone(),
+            last,
         }
     }
 }
@@ -146,8 +165,10 @@ impl Window {
         self.cost
     }
 
-    /// Adds the newest event. Takes time that grows with the logarithm of the window's length, and with the length of one value.
-    pub(crate) fn push(&mut self, event: Event) {
+    /// Adds the newest event. Takes time that grows with the logarithm of the window's length. Gives what is to be squeezed and then
+    /// [settled](Self::settle).
+    #[must_use]
+    pub(crate) fn push(&mut self, event: Event) -> Option<Aged> {
         let number = self.end();
         if let Some(previous) = &event.previous {
             self.hand_over(previous, number);
@@ -162,12 +183,26 @@ impl Window {
         self.cost += noted.cost();
         self.events.push_back(noted);
         // one comes, and one is no longer among the newest
-        let aged = self.events.len().checked_sub(self.most_fresh + 1);
-        if let Some(noted) = aged.and_then(|place| self.events.get_mut(place)) {
-            self.cost -= noted.cost();
-            noted.squeeze();
-            self.cost += noted.cost();
+        let aged = self.events.len().checked_sub(self.most_fresh + 1)?;
+        Some(self.events.get(aged)?.aged(self.first + aged as u64))
+    }
+
+    /// Keeps squeezed values in the place of those that they were made of, if their event is there still.
+    pub(crate) fn settle(&mut self, aged: Aged) {
+        let Some(place) = aged.number.checked_sub(self.first) else {
+            return;
+        };
+        let Some(noted) = usize::try_from(place).ok().and_then(|place| self.events.get_mut(place)) else {
+            return;
+        };
+        self.cost -= noted.cost();
+        if aged.previous.is_some() {
+            noted.previous = aged.previous;
         }
+        if let Some(last) = aged.last {
+            noted.entry = New::Here(last);
+        }
+        self.cost += noted.cost();
     }
 
     /// Lets the event that made a value find it in the one that took it away.
@@ -280,6 +315,14 @@ mod tests {
         }
     }
 
+    /// As the index does it.
+    fn push(window: &mut Window, event: Event) {
+        if let Some(mut aged) = window.push(event) {
+            aged.squeeze();
+            window.settle(aged);
+        }
+    }
+
     fn value() -> impl Strategy<Value = Option<String>> {
         let long = ("[a-c]{0,3}", 0usize..400).prop_map(|(text, times)| Some(text.repeat(times)));
         prop_oneof![1 => Just(None), 1 => "[a-z]{0,20}".prop_map(Some), 3 => long]
@@ -295,7 +338,7 @@ mod tests {
             let (mut model, mut window) = (Model::default(), Window::starting_at(0, most_fresh));
             for (name, value) in &writes {
                 let Some(event) = model.write(name, value.as_deref()) else { continue };
-                window.push(event);
+                push(&mut window, event);
                 while window.len() > longest {
                     let (whole, oldest) = (window.cost(), window.drop_oldest());
                     prop_assert_eq!(whole - oldest, window.cost());
@@ -330,7 +373,7 @@ mod tests {
         let (mut model, mut window) = (Model::default(), Window::starting_at(0, 2));
         for turn in 0..20 {
             let value = format!("{turn:05}{}", "\"key\":\"value\",".repeat(LENGTH / 14));
-            window.push(model.write("a", Some(&value)).unwrap());
+            push(&mut window, model.write("a", Some(&value)).unwrap());
         }
         let entries = model.events.iter().map(|event| Arc::strong_count(&event.entry));
         // the model's own two, and the window's for what is fresh
@@ -338,7 +381,7 @@ mod tests {
         assert!(window.cost() < 3 * LENGTH + 20 * OVERHEAD, "{}", window.cost());
         let deleted = model.write("a", None).unwrap();
         assert_eq!(deleted.entry.value, Bytes::from(model.events[19].entry.value.to_vec()));
-        window.push(deleted);
+        push(&mut window, deleted);
         assert!(window.cost() < 5 * LENGTH + 21 * OVERHEAD, "{}", window.cost());
     }
 }

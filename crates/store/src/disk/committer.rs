@@ -86,11 +86,12 @@ impl Committer {
         };
         match persisted {
             Ok(()) => {
-                self.index.publish(events.into_iter().map(|(event, _)| event).collect());
+                let old = self.index.publish(events.into_iter().map(|(event, _)| event).collect());
                 for (answer, decided) in answers {
                     // Who no longer waits need not be told.
                     answer.send(decided).ok();
                 }
+                self.index.squeeze(old);
                 Ok(())
             }
             Err(reason) => {

@@ -241,8 +241,9 @@ impl Mirror {
             changed.insert(key, now.clone());
             events.extend(self.events(previous, now, revision));
         }
-        self.index.publish(events);
+        let old = self.index.publish(events);
         self.advance(newest);
+        self.index.squeeze(old);
         Ok(())
     }
 
@@ -307,9 +308,10 @@ impl Mirror {
             events.extend(self.events(self.index.get(&key), None, image.revision));
         }
         events.sort_by_key(|event| event.revision);
-        self.index.publish(events);
+        let old = self.index.publish(events);
         self.advance(image.revision);
         *self.encrypted.lock() = None;
+        self.index.squeeze(old);
     }
 }
 

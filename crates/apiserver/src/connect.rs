@@ -108,6 +108,11 @@ impl Connect {
         }
     }
 
+    /// Whether the same is done whatever the method, so that who may do it by one may do it by POST.
+    pub(crate) fn does_one_thing(&self) -> bool {
+        matches!(self.to, Connection::Container | Connection::Ports)
+    }
+
     /// How it is reached: with the options of its kind, and beneath it where a server behind it has paths.
     pub(crate) fn access(&self) -> Access {
         Access::Connection {

@@ -197,18 +197,21 @@ impl Source {
         };
         let mut unknown: BTreeSet<String> = unknown.into_iter().collect();
         let mut seen: BTreeSet<String> = BTreeSet::new();
+        // a type skips what it does not know without looking into it; a patch is looked at before it is known what it makes
+        let is_seen = |path: &&String| !self.ordered || !is_under(path, &unknown);
+        let duplicates: Vec<&String> = self.duplicates.iter().filter(is_seen).collect();
         // a patch is read on its own, and then what it makes, with its members sorted
-        if self.ordered && self.duplicates.len() + unknown.len() > 1 {
+        if self.ordered && duplicates.len() + unknown.len() > 1 {
             for path in self.paths() {
                 if unknown.remove(&path) {
                     found.push(format!("unknown field \"{path}\""));
                 }
-                if self.duplicates.contains(&path) && !seen.insert(path.clone()) {
+                if duplicates.contains(&&path) && !seen.insert(path.clone()) {
                     found.push(format!("duplicate field \"{path}\""));
                 }
             }
         } else {
-            found.extend(self.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")));
+            found.extend(duplicates.iter().map(|path| format!("duplicate field \"{path}\"")));
         }
         let unknown = unknown.into_iter().chain(behind);
         found.extend(unknown.map(|path| format!("unknown field \"{path}\"")));
@@ -498,6 +501,13 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 }
 
+/// Whether a path is one of these, or leads through one.
+fn is_under(path: &str, of: &BTreeSet<String>) -> bool {
+    let ends = path.char_indices().filter(|(_, letter)| matches!(letter, '.' | '['));
+    let mut parents = ends.filter_map(|(end, _)| path.get(..end));
+    of.contains(path) || parents.any(|parent| of.contains(parent))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -511,12 +521,7 @@ mod tests {
             decoded
                 .source
                 .findings(Unknown::OnTheWay(vec!["b".to_owned(), "z".to_owned()])),
-            [
-                "unknown field \"z\"",
-                "unknown field \"b\"",
-                "duplicate field \"b.c\"",
-                "duplicate field \"a\""
-            ]
+            ["unknown field \"z\"", "unknown field \"b\"", "duplicate field \"a\""]
         );
         let afterwards = Unknown::Afterwards(vec!["z".to_owned(), "b".to_owned()]);
         let found = decoded.source.findings(afterwards).join(", ");

@@ -9,6 +9,7 @@ use gardener_apimachinery::ApiError;
 use gardener_schema::openapi::{Access, Subresource};
 use http::header::{ACCEPT, CACHE_CONTROL, HeaderMap, HeaderValue, VARY};
 use http::{Response, StatusCode};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::accept::{Accept, Offer, Wanted};
@@ -42,9 +43,9 @@ pub fn answer(
     let found = match parts.as_slice() {
         ["api"] => match aggregated(headers) {
             Some(form) => return Ok(Some(form.answer(&aggregated_list(cluster, true), headers))),
-            None => {
-                json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": cluster.address()}]})
-            }
+            None => Found::Document(
+                json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": cluster.address()}]}),
+            ),
         },
         ["apis"] => match aggregated(headers) {
             Some(form) => return Ok(Some(form.answer(&aggregated_list(cluster, false), headers))),
@@ -54,20 +55,20 @@ pub fn answer(
                     .filter(|(group, _)| !group.is_empty())
                     .map(|(group, versions)| api_group(&group, &versions, false))
                     .collect();
-                json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+                Found::Document(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
             }
         },
-        ["api", version] => resource_list(cluster, "", version)?,
+        ["api", version] => Found::Resources(resource_list(cluster, "", version)?),
         ["apis", group] => {
             let groups = groups(cluster);
             match groups.get(*group).filter(|_| !group.is_empty()) {
-                Some(versions) => api_group(group, versions, true),
+                Some(versions) => Found::Document(api_group(group, versions, true)),
                 None => return Ok(Some(respond::page_not_found())),
             }
         }
         ["apis", group, version] => match resource_list(cluster, group, version) {
             Err(_) if !cluster.is_built_in(group) => return Ok(Some(respond::page_not_found())),
-            list => list?,
+            list => Found::Resources(list?),
         },
         [""] | ["index.html"] => {
             let paths = root_paths(cluster);
@@ -83,11 +84,22 @@ pub fn answer(
     if !is_told_by_any_method(cluster, path) {
         wanted.check_route(false)?;
     }
-    Ok(Some(respond::value(
-        StatusCode::OK,
-        &found,
-        Accept::choose(wanted, Offer::ONE_SHAPE)?,
-    )))
+    let accept = Accept::choose(wanted, Offer::ONE_SHAPE)?;
+    let document = match found {
+        Found::Document(document) => document,
+        Found::Resources(list) if accept.is_plain_json() => {
+            let text = serde_json::to_vec(&list).map_err(ApiError::internal)?;
+            return Ok(Some(respond::stored(StatusCode::OK, &text)));
+        }
+        Found::Resources(list) => serde_json::to_value(list).map_err(ApiError::internal)?,
+    };
+    Ok(Some(respond::value(StatusCode::OK, &document, accept)))
+}
+
+/// What there is at a path.
+enum Found {
+    Document(Value),
+    Resources(ResourceList),
 }
 
 /// What `/` lists: all paths that are served, but for those of resources. As upstream, sorted.
@@ -124,6 +136,38 @@ pub(crate) fn is_told_by_any_method(cluster: &LogicalCluster, path: &str) -> boo
         ["apis", group, _] => !cluster.is_built_in(group),
         _ => false,
     }
+}
+
+/// A version's resources. The members are in upstream's order: some clients look for pieces of the text.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceList {
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_version: Option<&'static str>,
+    group_version: String,
+    resources: Vec<Resource>,
+}
+
+/// A resource or a subresource of it; group and version are told if they are not those of the list.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Resource {
+    name: String,
+    singular_name: String,
+    namespaced: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    kind: String,
+    verbs: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    short_names: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    categories: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storage_version_hash: Option<String>,
 }
 
 struct AggregatedForm(&'static str);
@@ -403,67 +447,63 @@ fn groups_in_order(cluster: &LogicalCluster) -> Vec<(String, Vec<String>)> {
     groups
 }
 
-fn resource_list(cluster: &LogicalCluster, group: &str, version: &str) -> Result<Value, ApiError> {
+fn resource_list(cluster: &LogicalCluster, group: &str, version: &str) -> Result<ResourceList, ApiError> {
     let definitions = cluster.definitions();
     let mut resources = Vec::new();
     for (definition, served) in served(&definitions, group, version) {
-        let mut resource = json!({"name": definition.plural, "singularName": definition.singular, "namespaced": definition.namespaced, "kind": served.kind, "verbs": definition.verbs});
-        if let Value::Object(resource) = &mut resource {
-            for (key, list) in [
-                ("shortNames", &definition.short_names),
-                ("categories", &definition.categories),
-            ] {
-                if !list.is_empty() {
-                    resource.insert(key.into(), json!(list));
-                }
-            }
-            resource
-                .extend(storage_version_hash(definition).map(|hash| ("storageVersionHash".to_owned(), hash.into())));
-        }
-        resources.push(resource);
+        resources.push(Resource {
+            name: definition.plural.clone(),
+            singular_name: definition.singular.clone(),
+            namespaced: definition.namespaced,
+            kind: served.kind.clone(),
+            verbs: definition.verbs.iter().map(|verb| (*verb).to_owned()).collect(),
+            short_names: definition.short_names.clone(),
+            categories: definition.categories.clone(),
+            storage_version_hash: storage_version_hash(definition),
+            ..Resource::default()
+        });
         for sub in subresources(definition, served) {
-            let mut entry = json!({"name": format!("{}/{}", definition.plural, sub.name), "singularName": "", "namespaced": definition.namespaced, "kind": sub.kind, "verbs": sub.verbs});
-            if let Value::Object(entry) = &mut entry
-                && (sub.group != group || sub.version != version)
-            {
-                entry.insert("group".into(), sub.group.into());
-                entry.insert("version".into(), sub.version.into());
-            }
-            resources.push(entry);
+            let elsewhere = (sub.group != group || sub.version != version).then_some((sub.group, sub.version));
+            let (own_group, own_version) = elsewhere.unzip();
+            resources.push(Resource {
+                name: format!("{}/{}", definition.plural, sub.name),
+                namespaced: definition.namespaced,
+                group: own_group,
+                version: own_version,
+                kind: sub.kind,
+                verbs: sub.verbs,
+                ..Resource::default()
+            });
         }
     }
-    for (_, _, review) in reviews::of(cluster)
-        .iter()
-        .filter(|(own_group, own_version, _)| *own_group == group && *own_version == version)
-    {
-        resources.push(json!({"name": review.plural, "singularName": review.kind.to_lowercase(), "namespaced": review.namespaced, "kind": review.kind, "verbs": ["create"]}));
-    }
-    if group.is_empty() && !resources.is_empty() && has_bindings(cluster) {
-        resources.push(
-            json!({"name": "bindings", "singularName": "binding", "namespaced": true, "kind": "Binding", "verbs": ["create"]}),
-        );
-    }
-    let resource = |entry: &Value| {
-        let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
-        name.split('/').next().unwrap_or_default().to_owned()
+    let created = |plural: &str, kind: &str, namespaced: bool| Resource {
+        name: plural.to_owned(),
+        singular_name: kind.to_lowercase(),
+        namespaced,
+        kind: kind.to_owned(),
+        verbs: vec!["create".to_owned()],
+        ..Resource::default()
     };
-    resources.sort_by_cached_key(resource);
+    let reviews = reviews::of(cluster).iter();
+    let of_version = reviews.filter(|(own_group, own_version, _)| *own_group == group && *own_version == version);
+    resources.extend(of_version.map(|(_, _, review)| created(review.plural, review.kind, review.namespaced)));
+    if group.is_empty() && !resources.is_empty() && has_bindings(cluster) {
+        resources.push(created("bindings", "Binding", true));
+    }
+    resources.sort_by_cached_key(|entry| entry.name.split('/').next().unwrap_or_default().to_owned());
     if resources.is_empty() {
         return Err(ApiError::no_such_path());
     }
-    let group_version = if group.is_empty() {
-        version.to_owned()
-    } else {
-        format!("{group}/{version}")
-    };
-    let mut list = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources});
-    // the list of the core group does not say of which version it is
-    if let Value::Object(list) = &mut list
-        && !group.is_empty()
-    {
-        list.insert("apiVersion".into(), "v1".into());
-    }
-    Ok(list)
+    Ok(ResourceList {
+        kind: "APIResourceList",
+        // the list of the core group does not say of which version it is
+        api_version: (!group.is_empty()).then_some("v1"),
+        group_version: match group {
+            "" => version.to_owned(),
+            _ => format!("{group}/{version}"),
+        },
+        resources,
+    })
 }
 
 /// Kinds that kube-apiserver stores in an older version than the one it serves, so that releases before it can read them.

@@ -229,17 +229,17 @@ pub fn rule_allows(rule: &PolicyRule, attributes: &Attributes<'_>) -> bool {
         && (names.is_empty() || names.iter().any(|name| name == attributes.name))
 }
 
+/// Whether a rule's resources are those asked for. A resource may be told with its subresource in one, as some who ask do.
 fn resource_matches(list: &[String], resource: &str, subresource: &str) -> bool {
-    list.iter().any(|own| {
-        if own == "*" {
-            return true;
-        }
-        match own.split_once('/') {
-            None => own == resource && subresource.is_empty(),
-            Some(("*", sub)) => sub == subresource,
-            Some((res, sub)) => res == resource && sub == subresource,
-        }
-    })
+    let is_whole = |own: &str| match subresource {
+        "" => own == resource,
+        _ => own
+            .strip_prefix(resource)
+            .and_then(|rest| rest.strip_prefix('/'))
+            .is_some_and(|rest| rest == subresource),
+    };
+    let is_any_with = |own: &str| !subresource.is_empty() && own.strip_prefix("*/") == Some(subresource);
+    list.iter().any(|own| own == "*" || is_whole(own) || is_any_with(own))
 }
 
 #[cfg(test)]

@@ -43,8 +43,9 @@ use crate::user::UserInfo;
 use crate::webhooks::{Reinvocation, conversion};
 use crate::{meta, object, protobuf, table};
 
-/// How often a write without a resourceVersion is decided anew before the client is told to try again.
-const RETRIES: usize = 20;
+/// How often a write without a resourceVersion is decided anew, because others changed the object meanwhile, before the client is told to try
+/// again. As upstream, whoever waits long enough gets through: the time that a request may take ends it earlier.
+const RETRIES: usize = 10_000;
 
 /// What to do about unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -300,14 +301,18 @@ impl Scope {
             stored,
         )
         .await?;
-        self.definition.prune_as(&mut object, stored);
+        self.definition.restore(&mut object);
         Ok(Some(object))
     }
 
     /// Rewrites an object of the request's version into the stored one.
     async fn to_stored(&self, object: &mut Value) -> Result<(), ApiError> {
         let stored = self.stored()?.name.clone();
-        conversion::convert(&self.cluster, &self.definition, &mut [object], &self.version, &stored).await
+        conversion::convert(&self.cluster, &self.definition, &mut [object], &self.version, &stored).await?;
+        if stored != self.version {
+            self.definition.restore(object);
+        }
+        Ok(())
     }
 
     /// Rewrites a stored object into the request's version.

@@ -31,6 +31,13 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
 async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
     let name = scope.subresource.as_str();
     if let Some(connect) = connect::find(&scope.definition, name) {
+        // clients that upgrade a GET do what others do by POST
+        if verb == "get"
+            && connect.does_one_thing()
+            && let Some(reason) = scope.creation_refused(&call.user).await?
+        {
+            return Err(scope.forbidden(&reason));
+        }
         return Err(connect.refuse(call, scope, verb));
     }
     let subresource = scope.definition.subresources.get(name).cloned();

@@ -155,7 +155,7 @@ pub(super) fn listed(cluster: &LogicalCluster) -> Vec<APIService> {
 /// Whether the Service leads somewhere, and somebody answers there.
 async fn verdict(cluster: &LogicalCluster, backend: &Backend) -> Verdict {
     let found = match leads_somewhere(cluster, backend) {
-        Ok(()) => ask(cluster, backend, &backend.path(), "application/json").await,
+        Ok(()) => ask(cluster, backend, &backend.path(), None).await,
         Err(verdict) => return verdict,
     };
     let shown = || {
@@ -218,15 +218,15 @@ fn leads_somewhere(cluster: &LogicalCluster, backend: &Backend) -> Result<(), Ve
     }
 }
 
-/// Asks a server as this server itself.
+/// Asks a server as this server itself; it chooses the form if none is told.
 async fn ask(
     cluster: &LogicalCluster,
     backend: &Backend,
     path: &str,
-    accept: &'static str,
+    accept: Option<&'static str>,
 ) -> Result<(StatusCode, HeaderMap, Bytes), String> {
     let mut headers = HeaderMap::new();
-    headers.insert(ACCEPT, HeaderValue::from_static(accept));
+    headers.extend(accept.map(|accept| (ACCEPT, HeaderValue::from_static(accept))));
     let request = Forwarded {
         method: &Method::GET,
         path,
@@ -252,7 +252,7 @@ async fn ask(
 /// What a server tells of its resources.
 async fn tell(cluster: &LogicalCluster, backend: &Backend) -> Told {
     let json = async |path: &str, accept: &'static str| {
-        let (status, _, body) = ask(cluster, backend, path, accept).await.ok()?;
+        let (status, _, body) = ask(cluster, backend, path, Some(accept)).await.ok()?;
         let found: Value = serde_json::from_slice(&body).ok()?;
         status.is_success().then_some(found)
     };
@@ -275,7 +275,7 @@ async fn tell(cluster: &LogicalCluster, backend: &Backend) -> Told {
     let known = before.filter(|before| before.openapi == openapi && before.document.is_some());
     let document = match (known, url) {
         (Some(before), _) => before.document.clone(),
-        (None, Some(url)) => match ask(cluster, backend, &url, "application/json").await {
+        (None, Some(url)) => match ask(cluster, backend, &url, Some("application/json")).await {
             Ok((status, _, body)) if status.is_success() => Some(body),
             _ => None,
         },

@@ -1,5 +1,6 @@
 //! The servers that APIServices lead to.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use gardener_schema::openapi;
@@ -9,6 +10,7 @@ use tokio::sync::OnceCell;
 
 use super::ProxyIdentity;
 use super::connector::{self, HttpClient};
+use crate::discovery::version_rank;
 use crate::object;
 use crate::webhooks::ServiceReference;
 
@@ -43,8 +45,11 @@ impl Backends {
             .map(Arc::new)
             .collect();
         // groups in the order of their names where nobody says otherwise; the better version of a group first
-        all.sort_by(|a, b| {
-            (b.priority.0, &a.group, b.priority.1, &a.version).cmp(&(a.priority.0, &b.group, a.priority.1, &b.version))
+        all.sort_by_cached_key(|backend| {
+            let (of_group, of_version) = backend.priority;
+            let (group, version) = (backend.group.clone(), backend.version.clone());
+            let rank = version_rank(&version);
+            (Reverse(of_group), group, Reverse(of_version), Reverse(rank), version)
         });
         Self { all }
     }

@@ -286,6 +286,7 @@ impl Scope {
             text => text.to_owned(),
         };
         let (api_version, kind) = (named("/apiVersion", &expected), named("/kind", &version.kind));
+        let api_version = core_named(&api_version).to_owned();
         if kind == version.kind && api_version == expected {
             return Ok(());
         }
@@ -431,6 +432,12 @@ impl Scope {
         self.definition.strategy.default(context, object);
         Ok(())
     }
+}
+
+/// A version as it is mostly told: the core group's name is empty, and may be told.
+pub(super) fn core_named(api_version: &str) -> &str {
+    let core = api_version.strip_prefix('/').filter(|core| !core.contains('/'));
+    core.unwrap_or(api_version)
 }
 
 /// Keeps the first of owner references that say the same. Answers what the client is told of it; `when` they were found, if not in what was sent.

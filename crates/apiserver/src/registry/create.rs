@@ -5,11 +5,24 @@ use gardener_apimachinery::field::ErrorList;
 use gardener_store::{CommitError, Expect, Revision};
 use serde_json::{Value, json};
 
-use super::{RETRIES, Scope, Stored, WriteOptions, Written, commit_failed};
+use super::{Scope, Stored, WriteOptions, Written, commit_failed};
+use crate::authz::{self, Attributes, Decision};
 use crate::decode::Source;
 use crate::definition::{Context, Draft, Nameless, Operation};
 use crate::meta;
+use crate::user::UserInfo;
 
+/// How a new object is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum AskedBy {
+    /// To be made: that this is allowed was looked at before.
+    Create,
+    /// To be as it is told, by an update or an apply: whoever may do that need not be allowed to make one.
+    Write,
+}
+
+/// How often what the server chooses is chosen anew if it is taken.
+const ATTEMPTS: usize = 20;
 /// Longest stem that `generateName` keeps; with five characters appended a name has 63 at most.
 const MAX_STEM: usize = 58;
 
@@ -36,7 +49,8 @@ impl Scope {
         let created = async {
             self.place(&mut object)?;
             self.to_stored(&mut object).await?;
-            self.create_accepted(object, &context, options, warnings).await
+            self.create_accepted(object, &context, options, warnings, AskedBy::Create)
+                .await
         };
         // what is to say of the body is said in any case
         created.await.inspect_err(|_| self.refused_with.extend_if_none(of_body))
@@ -49,6 +63,7 @@ impl Scope {
         context: &crate::definition::Context<'_>,
         options: &WriteOptions,
         warnings: Vec<String>,
+        asked_by: AskedBy,
     ) -> Result<Written, ApiError> {
         let revision = meta::resource_version(&object).to_owned();
         drop_server_metadata(&mut object);
@@ -70,7 +85,47 @@ impl Scope {
         if let (Value::Object(members), Some(status)) = (&mut object, status) {
             members.insert("status".into(), status);
         }
-        self.create_owned(object, context, options, warnings).await
+        self.create_owned(object, context, options, warnings, asked_by).await
+    }
+
+    /// Refuses a new object of who may not make one. As upstream, looked at where the object is found right.
+    async fn check_may_create(&self, user: &UserInfo) -> Result<(), ApiError> {
+        match self.creation_refused(user).await? {
+            None => Ok(()),
+            Some(reason) => {
+                let message = authz::forbidden_message(&self.creation(user), &reason);
+                Err(self.forbidden(&message))
+            }
+        }
+    }
+
+    /// Why a user may not create what the request is about, if they may not.
+    ///
+    /// # Errors
+    /// It cannot be found out.
+    pub(crate) async fn creation_refused(&self, user: &UserInfo) -> Result<Option<String>, ApiError> {
+        if self.admitted {
+            return Ok(None);
+        }
+        let authorizer = &self.cluster.config().authorizer;
+        Ok(match authorizer.ask(&self.cluster, &self.creation(user)).await? {
+            Decision::Allow => None,
+            Decision::Deny(reason) | Decision::NoOpinion(reason) => Some(reason),
+        })
+    }
+
+    fn creation<'s>(&'s self, user: &'s UserInfo) -> Attributes<'s> {
+        let (group, resource) = (&self.definition.group, &self.definition.plural);
+        Attributes {
+            version: &self.version,
+            subresource: &self.subresource,
+            ..Attributes::of_resource(user, "create", group, resource, &self.namespace, &self.name)
+        }
+    }
+
+    /// That what the request is about is not to be touched.
+    pub(crate) fn forbidden(&self, why: &str) -> ApiError {
+        ApiError::forbidden(&self.definition.group, &self.definition.plural, &self.name, why)
     }
 
     /// What is wrong with a new object.
@@ -105,8 +160,11 @@ impl Scope {
         context: &crate::definition::Context<'_>,
         options: &WriteOptions,
         mut warnings: Vec<String>,
+        asked_by: AskedBy,
     ) -> Result<Written, ApiError> {
-        let created = self.create_noting(object, context, options, &mut warnings).await;
+        let created = self
+            .create_noting(object, context, options, &mut warnings, asked_by)
+            .await;
         // what was said before a refusal is said with it
         created.inspect_err(|_| self.refused_with.extend(warnings))
     }
@@ -117,6 +175,7 @@ impl Scope {
         context: &crate::definition::Context<'_>,
         options: &WriteOptions,
         warnings: &mut Vec<String>,
+        asked_by: AskedBy,
     ) -> Result<Written, ApiError> {
         let options_object = options.object("CreateOptions");
         let mut holder = Some(Draft::from(object));
@@ -141,7 +200,7 @@ impl Scope {
             _ => Nameless::Suffix,
         };
         let generated = meta::name(&object).is_empty() && nameless != Nameless::Refused;
-        for attempt in 0..RETRIES {
+        for attempt in 0..ATTEMPTS {
             // only what the server chooses may be taken, and makes another attempt
             let mut candidate = match generated || self.definition.strategy.has_companions() {
                 true => object.clone(),
@@ -175,6 +234,9 @@ impl Scope {
             }
             warnings.extend(self.definition.strategy.warnings(context, &candidate, None));
             self.definition.canonicalize(&mut candidate);
+            if asked_by == AskedBy::Write {
+                self.check_may_create(context.user).await?;
+            }
             let candidate = scope
                 .admit_final(
                     context,
@@ -218,7 +280,7 @@ impl Scope {
                     return Ok(stored.answered(true, std::mem::take(warnings)));
                 }
                 Err(CommitError::Conflict { key, .. })
-                    if attempt + 1 < RETRIES && (generated || key != scope.key(&name)) => {}
+                    if attempt + 1 < ATTEMPTS && (generated || key != scope.key(&name)) => {}
                 Err(CommitError::Conflict { .. }) => {
                     let there = scope.entry().ok();
                     if there.is_some_and(|there| meta::is_deleting(&crate::object::value_of(&there))) {

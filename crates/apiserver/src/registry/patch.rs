@@ -15,7 +15,8 @@ use gardener_merge::{Across, InVersion, JsonPatch, Manager, PatchError, Terms, p
 use gardener_schema::Schema;
 use serde_json::Value;
 
-use super::accept::{Misfit, missing_kind, single_owners};
+use super::accept::{Misfit, core_named, missing_kind, single_owners};
+use super::create::AskedBy;
 use super::found::Found;
 use super::ownership::InOtherVersion;
 use super::update::{Attempt, Wanted};
@@ -338,7 +339,10 @@ impl Scope {
     fn check_applied(&self, config: &Value) -> Result<(), ApiError> {
         let version = self.spec()?;
         let api_version = self.definition.api_version(&self.version);
-        let own = (meta::text(config, "/apiVersion"), meta::text(config, "/kind"));
+        let own = (
+            core_named(meta::text(config, "/apiVersion")),
+            meta::text(config, "/kind"),
+        );
         if own.0.is_empty() || own.1.is_empty() {
             return Err(not_of_this_type(own.0, own.1));
         }
@@ -493,7 +497,8 @@ impl Scope {
         meta::set(&mut object, "resourceVersion", None);
         meta::set(&mut object, "managedFields", managed);
         self.to_stored(&mut object).await?;
-        self.create_owned(object, context, options, warnings).await
+        self.create_owned(object, context, options, warnings, AskedBy::Write)
+            .await
     }
 }
 
@@ -565,7 +570,10 @@ fn decode_patch(kind: PatchKind, body: &Bytes, options: &WriteOptions) -> Result
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
         )));
     }
-    decoded.source.forget_order();
+    // the operations of a JSON patch are read in their order
+    if kind != PatchKind::Json {
+        decoded.source.forget_order();
+    }
     Ok(decoded)
 }
 

@@ -8,6 +8,7 @@ use gardener_apimachinery::pointer::Pointed;
 use gardener_store::{CommitError, Entry, Expect, Revision};
 use serde_json::{Map, Value, json};
 
+use super::create::AskedBy;
 use super::found::{Beside, Found};
 use super::read::sent_revision;
 use super::{RETRIES, Scope, Stored, WriteOptions, Written, commit_failed};
@@ -96,7 +97,8 @@ impl Scope {
                     meta::set(&mut object, "resourceVersion", None);
                 }
                 self.to_stored(&mut object).await?;
-                return self.create_accepted(object, context, options, warnings).await;
+                let asked_by = AskedBy::Write;
+                return self.create_accepted(object, context, options, warnings, asked_by).await;
             };
             let found = match found.take().filter(|found| found.revision == entry.mod_revision) {
                 Some(found) => found,

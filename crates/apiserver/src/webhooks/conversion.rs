@@ -332,15 +332,10 @@ fn check_changed(key: &str, changed: &Value) -> Result<(), String> {
     }
 }
 
-/// What the version's schema makes of a converted object.
+/// What the version's schema leaves of a converted object. Defaults are those of the version in which it was sent, and of the one in which it is
+/// stored: converting adds none.
 fn shaped(definition: &Definition, version: &str, mut object: Value) -> Value {
-    let version = definition.versions.iter().find(|own| own.name == version);
-    if let Some((version, schema)) = version.and_then(|version| Some((version, version.schema.as_ref()?))) {
-        if version.prunes {
-            schema.prune(&mut object);
-        }
-        schema.apply_defaults(&mut object);
-    }
+    definition.prune_as(&mut object, version);
     object
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
-use http::header::{CONNECTION, USER_AGENT};
+use http::header::{CONNECTION, STRICT_TRANSPORT_SECURITY, USER_AGENT};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
@@ -207,9 +207,11 @@ impl Entrances {
     }
 }
 
-/// How a listener ends, and how connections do before. Clones belong to the same listener.
+/// How a listener ends, and what connections hear before. Clones belong to the same listener.
 #[derive(Clone)]
 pub struct Closing {
+    /// What each answer says of secure transport, if anything.
+    pub transport_security: Option<HeaderValue>,
     /// Share of the requests by HTTP/2 after which a client is told to go on by another connection, so that clients spread over servers.
     pub goaway_chance: f64,
     /// How long requests that run may take to end.
@@ -225,6 +227,7 @@ impl Closing {
     /// The listener ends when this is cancelled.
     pub fn on(stop: CancellationToken) -> Self {
         Self {
+            transport_security: None,
             goaway_chance: 0.0,
             patience: Duration::from_secs(5),
             request_timeout: None,
@@ -375,6 +378,7 @@ async fn connection(stream: TcpStream, peer: SocketAddr, server: Server, entranc
             leave.cancel();
         }
         let running = closing.running.token();
+        let transport_security = closing.transport_security.clone();
         let limit = closing.request_timeout.and_then(|most| time_limit::of(&request, most));
         async move {
             let one_by_one = request.version() < http::Version::HTTP_2;
@@ -387,6 +391,9 @@ async fn connection(stream: TcpStream, peer: SocketAddr, server: Server, entranc
                 response
                     .headers_mut()
                     .insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            if let Some(told) = transport_security {
+                response.headers_mut().entry(STRICT_TRANSPORT_SECURITY).or_insert(told);
             }
             drop(running);
             Ok::<_, std::convert::Infallible>(response)

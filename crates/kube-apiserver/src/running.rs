@@ -63,6 +63,7 @@ impl Running {
         let watches_end = ending.shutdown_watch_termination_grace_period.to_std();
         let mut closing = Closing::on(CancellationToken::new());
         closing.goaway_chance = ending.goaway_chance;
+        closing.transport_security = serving.transport_security.clone();
         closing.request_timeout = Some(ending.request_timeout.to_std());
         closing.patience = ending.request_timeout.to_std().max(watches_end);
         self.aside(serving.follow());

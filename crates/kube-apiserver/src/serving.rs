@@ -9,6 +9,7 @@ use gardener_apimachinery::clock::Clock;
 use gardener_apiserver::listen::{Entrance, EntranceError, Entrances};
 use gardener_landscape::kubeconfig::write_private;
 use gardener_pki::{CertificateError, Subject};
+use http::HeaderValue;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
@@ -171,6 +172,8 @@ pub struct Serving {
     changed: Arc<Notify>,
     /// Where clients come in.
     pub entrances: Entrances,
+    /// What each answer says of secure transport, if anything.
+    pub transport_security: Option<HeaderValue>,
 }
 
 impl Serving {
@@ -190,12 +193,16 @@ impl Serving {
                 read("tls-private-key-file", &files.key)?,
             ))
         };
-        Self::of(
+        let opened = Self::of(
             cluster,
             Box::new(certificate),
             flags.tls_sni_cert_key.clone(),
             Box::new(bundles),
-        )
+        )?;
+        Ok(Self {
+            transport_security: flags.transport_security(),
+            ..opened
+        })
     }
 
     /// Opens the way into a logical cluster, with the certificate and key (PEM) that `certificate` gives.
@@ -224,6 +231,7 @@ impl Serving {
             bundles,
             changed: Arc::default(),
             entrances: Entrances::default(),
+            transport_security: None,
         };
         own.admit(&own.loaded)?;
         Ok(own)

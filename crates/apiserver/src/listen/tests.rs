@@ -242,6 +242,17 @@ async fn webhooks_are_shown_what_a_kubeconfig_says() {
 }
 
 #[tokio::test]
+async fn each_answer_tells_of_secure_transport_where_that_is_said() {
+    let own =
+        Listening::start(|closing| closing.transport_security = Some(HeaderValue::from_static("max-age=7"))).await;
+    let (mut sender, _connection) = own.http2().await;
+    for path in ["/api/v1/namespaces", "/api/v1/namespaces/absent", "/nowhere"] {
+        let answer = sender.send_request(get(path)).await.unwrap();
+        assert_eq!(answer.headers()["strict-transport-security"], "max-age=7", "{path}");
+    }
+}
+
+#[tokio::test]
 async fn requests_have_a_time() {
     let own = Listening::start(|closing| closing.request_timeout = Some(Duration::from_secs(60))).await;
     let (mut sender, _connection) = own.http2().await;

@@ -22,7 +22,7 @@ pub const SWITCHES: [&str; 17] = [
 ];
 
 /// With a value.
-pub const VALUES: [&str; 52] = [
+pub const VALUES: [&str; 51] = [
     "allow-metric-labels",
     "allow-metric-labels-manifest",
     "audit-log-batch-buffer-size",
@@ -68,7 +68,6 @@ pub const VALUES: [&str; 52] = [
     "min-compatibility-version",
     "min-request-timeout",
     "show-hidden-metrics-for-version",
-    "strict-transport-security-directives",
     "tls-cipher-suites",
     "tls-curve-preferences",
     "tls-min-version",

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use gardener_apimachinery::duration::Duration;
+use http::HeaderValue;
 
 use super::line::Switch;
 
@@ -31,6 +32,9 @@ pub struct ServingFlags {
     /// How it ends.
     #[command(flatten)]
     pub ending: EndingFlags,
+    /// What browsers are told of secure transport (Strict-Transport-Security): max-age=SECONDS, includeSubDomains, preload.
+    #[arg(long, value_delimiter = ',', value_name = "STRINGS")]
+    pub strict_transport_security_directives: Vec<String>,
     /// Serving certificate with its chain (PEM).
     #[arg(long, value_name = "FILE")]
     pub tls_cert_file: Option<PathBuf>,
@@ -200,6 +204,19 @@ fn together(one: bool, other: bool, names: &str) -> Option<String> {
     (one != other).then(|| format!("{names} go together"))
 }
 
+/// What is wrong with a directive of Strict-Transport-Security.
+fn wrong_directive(directive: &str) -> Option<String> {
+    if directive.trim().is_empty() {
+        return Some("empty value in strict-transport-security-directives".to_owned());
+    }
+    let is_age = |directive: &str| directive.strip_prefix("max-age=").is_some_and(|age| !age.contains('='));
+    let is_known = matches!(directive, "includeSubDomains" | "preload") || is_age(directive);
+    let fits = is_known && HeaderValue::try_from(directive).is_ok();
+    (!fits).then(|| {
+        "--strict-transport-security-directives invalid, allowed values: max-age=expireTime, includeSubDomains, preload. see https://tools.ietf.org/html/rfc6797#section-6.1 for more information".to_owned()
+    })
+}
+
 impl ServingFlags {
     /// What is wrong with them.
     pub fn errors(&self) -> Vec<String> {
@@ -216,7 +233,16 @@ impl ServingFlags {
             "--tls-cert-file and --tls-private-key-file",
         ));
         errors.extend(self.ending.errors());
+        let directives = self.strict_transport_security_directives.iter();
+        errors.extend(directives.filter_map(|directive| wrong_directive(directive)));
         errors
+    }
+
+    /// What each answer says of secure transport, if anything.
+    pub fn transport_security(&self) -> Option<HeaderValue> {
+        let directives = &self.strict_transport_security_directives;
+        let told = (!directives.is_empty()).then(|| directives.join("; "));
+        told.and_then(|told| HeaderValue::try_from(told).ok())
     }
 
     /// The port to listen on.

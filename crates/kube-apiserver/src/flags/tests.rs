@@ -26,6 +26,14 @@ fn flags_are_read_as_upstream_reads_them() {
         flags.callers.requestheader_username_headers,
         ["X-Remote-User", "X-User"]
     );
+    assert_eq!(flags.serving.transport_security(), None);
+    let told = read(&format!(
+        "{NEEDED} --strict-transport-security-directives=max-age=31536000,includeSubDomains --strict-transport-security-directives=preload"
+    ));
+    assert_eq!(
+        told.unwrap().serving.transport_security().unwrap(),
+        "max-age=31536000; includeSubDomains; preload"
+    );
     assert!(
         !read(&format!("{NEEDED} --anonymous-auth=false"))
             .unwrap()
@@ -65,6 +73,14 @@ fn what_is_wrong_is_told() {
         (
             format!("{NEEDED} --shutdown-delay-duration=-1s"),
             "--shutdown-delay-duration can not be negative value",
+        ),
+        (
+            format!("{NEEDED} --strict-transport-security-directives=max-age=1,,preload"),
+            "empty value in strict-transport-security-directives",
+        ),
+        (
+            format!("{NEEDED} --strict-transport-security-directives=max-age=1,Preload"),
+            "invalid, allowed values: max-age=expireTime, includeSubDomains, preload",
         ),
         (format!("{NEEDED} --tls-cert-file=x"), "go together"),
         (format!("{NEEDED} --storage-backend=etcd2"), "etcd3"),

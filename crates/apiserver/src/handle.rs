@@ -639,7 +639,7 @@ impl Call {
         if scope.is_stored_version()
             && let Some(kind) = scope.protobuf_kind(accept)
         {
-            return Ok(respond::raw(StatusCode::OK, kind.encode(&entry.value)?, accept));
+            return Ok(respond::raw(StatusCode::OK, kind.encode(&entry.value())?, accept));
         }
         let mut object = object::value_of(&entry);
         scope.to_requested(&mut object).await?;

@@ -43,13 +43,16 @@ impl ListOf {
             false => "{".to_owned(),
         };
         let put: Put = match across {
-            true => Box::new(|out, entry| watch::put_located(out, entry, &entry.value)),
-            false => Box::new(move |out, entry| match entry.value.strip_prefix(type_meta.as_bytes()) {
-                Some(rest) => {
-                    out.put_u8(b'{');
-                    out.put_slice(rest);
+            true => Box::new(|out, entry| watch::put_located(out, entry, &entry.value())),
+            false => Box::new(move |out, entry| {
+                let value = entry.value();
+                match value.strip_prefix(type_meta.as_bytes()) {
+                    Some(rest) => {
+                        out.put_u8(b'{');
+                        out.put_slice(rest);
+                    }
+                    None => out.put_slice(&value),
                 }
-                None => out.put_slice(&entry.value),
             }),
         };
         Ok(Self::items(&version.list_kind, &api_version, list_meta, put))
@@ -60,7 +63,8 @@ impl ListOf {
         let definition = Arc::clone(&scope.definition);
         let put = Box::new(move |out: &mut BytesMut, entry: &Entry| {
             let metadata = Head::of(entry, &definition);
-            table::put_metadata(out, &definition, metadata.metadata(entry), meta_version);
+            let value = entry.value();
+            table::put_metadata(out, &definition, metadata.metadata(&value), meta_version);
         });
         Self {
             empty: "null",
@@ -168,7 +172,7 @@ pub(crate) fn in_protobuf(
     let kind = |(api_version, kind): (&str, &str)| {
         protobuf::Kind::of(api_version, kind).ok_or_else(|| ApiError::internal(format!("{kind} has no protobuf form")))
     };
-    let items = page.entries.iter().map(|entry| entry.value.as_ref());
+    let items = page.entries.iter().map(|entry| entry.value());
     let bytes = kind(list)?.encode_list(list_meta, &kind(element)?, items)?;
     let accept = Accept {
         encoding: Encoding::Protobuf,
@@ -222,7 +226,7 @@ mod tests {
     }
 
     fn list() -> ListOf {
-        let put = Box::new(|out: &mut BytesMut, entry: &Entry| out.put_slice(&entry.value));
+        let put = Box::new(|out: &mut BytesMut, entry: &Entry| out.put_slice(&entry.value()));
         ListOf::items("ConfigMapList", "v1", &json!({}), put)
     }
 

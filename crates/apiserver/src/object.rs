@@ -159,7 +159,8 @@ impl Head {
         entry.memo(|entry| {
             // many kinds are selected by their metadata alone; then the rest need not be read
             let by_metadata = definition.strategy.kept_fields(&json!({})).is_empty();
-            let object = selectable(&entry.value, by_metadata).unwrap_or_else(|| value_of(entry));
+            let value = entry.value();
+            let object = selectable(&value, by_metadata).unwrap_or_else(|| parsed(&value).unwrap_or_default());
             let text = |key: &str| object.at(key).and_then(Value::as_str).unwrap_or_default();
             let kept = definition.strategy.kept_fields(&object).into_iter();
             let kept = kept.map(|(path, value)| (Cow::Owned(path), Cow::Owned(value)));
@@ -173,7 +174,7 @@ impl Head {
                     kept.chain([own("metadata.name", text("/metadata/name"))])
                         .chain(namespace),
                 ),
-                metadata: place_of_metadata(&entry.value),
+                metadata: place_of_metadata(&value),
                 row: OnceLock::new(),
                 derived: OnceLock::new(),
             }
@@ -190,10 +191,10 @@ impl Head {
         self.labels.get(key)
     }
 
-    /// The metadata's bytes in those of the entry that this is the head of.
-    pub(crate) fn metadata<'e>(&self, entry: &'e Entry) -> &'e [u8] {
+    /// The metadata's bytes in the value of the entry that this is the head of.
+    pub(crate) fn metadata<'v>(&self, value: &'v [u8]) -> &'v [u8] {
         let place = self.metadata.start as usize..self.metadata.end as usize;
-        entry.value.get(place).unwrap_or(b"{}")
+        value.get(place).unwrap_or(b"{}")
     }
 
     /// The object's row in tables, made once; none if it cannot be kept.
@@ -264,8 +265,12 @@ pub fn metadata_of(value: &[u8]) -> &[u8] {
 
 /// An entry's object, parsed into a type.
 pub fn parse<T: for<'a> Deserialize<'a>>(entry: &Entry) -> Option<T> {
+    parsed(&entry.value())
+}
+
+fn parsed<T: for<'a> Deserialize<'a>>(value: &[u8]) -> Option<T> {
     // whether it is text is asked once, and not of each text in it
-    serde_json::from_str(std::str::from_utf8(&entry.value).ok()?).ok()
+    serde_json::from_str(std::str::from_utf8(value).ok()?).ok()
 }
 
 #[cfg(test)]

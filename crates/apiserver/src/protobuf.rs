@@ -193,18 +193,18 @@ impl Kind {
     ///
     /// # Errors
     /// 500 when an object is not of its kind.
-    pub fn encode_list<'b>(
+    pub fn encode_list(
         &self,
         list_meta: &Value,
         element: &Self,
-        items: impl Iterator<Item = &'b [u8]>,
+        items: impl Iterator<Item = impl AsRef<[u8]>>,
     ) -> Result<Bytes, ApiError> {
         let mut raw = Vec::with_capacity(1024);
         let list = serde_json::json!({"metadata": list_meta});
         self.write(&list, &mut raw)?;
         for item in items {
             write::delimited(&mut raw, 2, |raw| {
-                element.write(&mut serde_json::Deserializer::from_slice(item), raw)
+                element.write(&mut serde_json::Deserializer::from_slice(item.as_ref()), raw)
             })?;
         }
         Ok(self.envelope(&raw))

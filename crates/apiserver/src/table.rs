@@ -194,8 +194,8 @@ pub(crate) fn put_row(out: &mut BytesMut, entry: &Entry, scope: (&Definition, &V
     out.put_slice(b",\"object\":");
     match style.include {
         Include::None => out.put_slice(b"null"),
-        Include::Metadata => put_metadata(out, definition, head.metadata(entry), style.meta_version),
-        Include::Object => out.put_slice(&entry.value),
+        Include::Metadata => put_metadata(out, definition, head.metadata(&entry.value()), style.meta_version),
+        Include::Object => out.put_slice(&entry.value()),
     }
     out.put_u8(b'}');
 }

@@ -270,7 +270,7 @@ impl State {
             // an object that left the selection is shown as it was, at the revision at which it left
             let frame = match (&event.previous, kind, event.kind) {
                 (Some(previous), "DELETED", EventKind::Updated) => {
-                    let value = object::stamp(&previous.value, event.revision);
+                    let value = object::stamp(&previous.bytes(), event.revision);
                     self.frame_of(kind, previous, &value)
                 }
                 _ => self.frame(kind, &event.entry),
@@ -280,10 +280,10 @@ impl State {
     }
 
     fn frame(&mut self, kind: &str, entry: &Arc<Entry>) -> Bytes {
-        self.frame_of(kind, entry, &entry.value.clone())
+        self.frame_of(kind, entry, &entry.value())
     }
 
-    fn frame_of(&mut self, kind: &str, entry: &Arc<Entry>, value: &Bytes) -> Bytes {
+    fn frame_of(&mut self, kind: &str, entry: &Arc<Entry>, value: &[u8]) -> Bytes {
         if self.scope.is_stored_version() && self.scope.is_current(entry) {
             match (self.accept.shape, &self.protobuf) {
                 (Shape::Object, None) => {
@@ -403,7 +403,7 @@ impl State {
 }
 
 /// Writes an object with the name of its cluster in front: `{"logicalCluster":"…",…`.
-pub(crate) fn put_located(out: &mut BytesMut, entry: &Entry, value: &Bytes) {
+pub(crate) fn put_located(out: &mut BytesMut, entry: &Entry, value: &[u8]) {
     let cluster = entry.key.path.split('/').next().unwrap_or_default();
     out.put_slice(b"{\"logicalCluster\":\"");
     out.put_slice(cluster.as_bytes());

@@ -87,7 +87,7 @@ struct DefinitionNames {
 
 /// The ownership of a stored object.
 pub(crate) fn ownership(entry: &Entry) -> Option<Ownership> {
-    serde_json::from_slice(metadata_of(&entry.value)).ok()
+    serde_json::from_slice(metadata_of(&entry.value())).ok()
 }
 
 /// What happened to an object.
@@ -194,7 +194,7 @@ impl Topics {
 
     fn read(&self, entry: &Entry) -> Option<(Place, Ownership)> {
         if entry.key.topic.as_str() == DEFINITIONS
-            && let Ok(definition) = serde_json::from_slice::<Definition>(&entry.value)
+            && let Ok(definition) = serde_json::from_slice::<Definition>(&entry.value())
         {
             self.ensure(&Topic::new(&definition.spec.group, &definition.spec.names.plural));
         }

@@ -77,7 +77,7 @@ impl Followed {
         for (source, watch) in &mut watches {
             while let Some(event) = watch.try_next()? {
                 let there = event.kind != EventKind::Deleted;
-                let object = there.then(|| source.read(&event.entry.value)).flatten();
+                let object = there.then(|| source.read(&event.entry.value())).flatten();
                 self.put(cluster, *source, &event.entry, object);
             }
         }
@@ -100,7 +100,7 @@ const FEW: usize = 500;
 
 /// Objects of one kind, on as many threads as there are processors: nobody is served before all are read.
 fn read_all(source: Source, entries: &[Arc<Entry>]) -> Vec<Option<Object>> {
-    let read = |entries: &[Arc<Entry>]| -> Vec<_> { entries.iter().map(|entry| source.read(&entry.value)).collect() };
+    let read = |entries: &[Arc<Entry>]| -> Vec<_> { entries.iter().map(|entry| source.read(&entry.value())).collect() };
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     if threads == 1 || entries.len() < FEW {
         return read(entries);

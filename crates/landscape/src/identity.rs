@@ -109,7 +109,7 @@ impl Identity {
                 }
             }
         };
-        let stored: Stored = serde_json::from_slice(&entry.value).map_err(|source| IdentityError::Damaged {
+        let stored: Stored = serde_json::from_slice(&entry.value()).map_err(|source| IdentityError::Damaged {
             cluster: cluster.to_owned(),
             source,
         })?;

@@ -182,7 +182,7 @@ mod tests {
         let store = storage.open().unwrap();
         let keys = dir.path().join(ENCRYPTION_FILE);
         assert_eq!(std::fs::metadata(&keys).unwrap().permissions().mode() & 0o777, 0o600);
-        assert!(store.get(&key("secrets")).unwrap().value.starts_with(b"{\"old\""));
+        assert!(store.get(&key("secrets")).unwrap().value().starts_with(b"{\"old\""));
         put(&store, "secrets", "{\"secret\":1}").await;
         put(&store, "internalsecrets.core.gardener.cloud", "{\"internal\":1}").await;
         put(&store, "shootstates.core.gardener.cloud", "{\"state\":1}").await;
@@ -196,7 +196,7 @@ mod tests {
 
         let text = std::fs::read_to_string(&keys).unwrap();
         let store = storage.open().unwrap();
-        assert!(store.get(&key("secrets")).unwrap().value.starts_with(b"{\"secret\""));
+        assert!(store.get(&key("secrets")).unwrap().value().starts_with(b"{\"secret\""));
         close(store).await;
         assert_eq!(std::fs::read_to_string(&keys).unwrap(), text, "made once");
 

@@ -52,7 +52,7 @@ fn at(value: &str, revision: Revision) -> String {
 }
 
 fn text(entry: &Entry) -> String {
-    String::from_utf8_lossy(&entry.value).into_owned()
+    String::from_utf8_lossy(&entry.value()).into_owned()
 }
 
 pub fn small() -> Options {

@@ -56,6 +56,14 @@ impl DiskStore {
         let file = Arc::new(file::open(folder, &options)?);
         let (revision, entries) = file.load(stamp, &options.encryption)?;
         let index = Arc::new(Index::loaded(revision, entries, &options));
+        let loaded = Arc::downgrade(&index);
+        std::thread::Builder::new()
+            .name("store-squeezer".into())
+            .spawn(move || Index::squeeze_loaded(&loaded))
+            .map_err(|source| OpenError::Unwritable {
+                path: file.path().to_owned(),
+                source,
+            })?;
         let (sender, receiver) = mpsc::unbounded_channel();
         let path = file.path().to_owned();
         let committer = Committer {

@@ -1,6 +1,10 @@
 //! A value at a revision, and what readers derived from it.
+//!
+//! Most values are read seldom once they are some time old, and they are most of the memory that a store takes. So an entry may hold its value
+//! compressed; the index decides when.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -15,12 +19,15 @@ pub type Revision = u64;
 /// last value of a deleted key is stamped with the deletion's.
 pub type Stamp = fn(&Bytes, Revision) -> Bytes;
 
+/// Values shorter than this are never compressed: their entries take more.
+const LEAST: usize = 128;
+
 /// One value as it was from one revision on. Never changes; shared by all readers.
 pub struct Entry {
     /// Where it is.
     pub key: Key,
     /// The stamped value.
-    pub value: Bytes,
+    value: Value,
     /// The revision that created the key.
     pub create_revision: Revision,
     /// The revision of this value; in a deletion's entry, of the deletion.
@@ -31,11 +38,37 @@ pub struct Entry {
     memo: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
+/// A value in memory.
+#[derive(Clone)]
+enum Value {
+    Whole(Bytes),
+    /// LZ4, and how long the value is.
+    Squeezed(Box<[u8]>, u32),
+}
+
+impl Value {
+    /// The bytes it takes.
+    fn cost(&self) -> usize {
+        match self {
+            Self::Whole(value) => value.len(),
+            Self::Squeezed(bytes, _) => bytes.len(),
+        }
+    }
+}
+
+/// What was compressed here, in memory, as it was.
+fn unsqueezed(bytes: &[u8], length: u32) -> Vec<u8> {
+    match lz4_flex::block::decompress(bytes, length as usize) {
+        Ok(value) => value,
+        Err(error) => unreachable!("it was compressed here, in memory: {error}"),
+    }
+}
+
 impl Entry {
     pub(crate) fn new(key: Key, value: Bytes, create_revision: Revision, mod_revision: Revision, version: u64) -> Self {
         Self {
             key,
-            value,
+            value: Value::Whole(value),
             create_revision,
             mod_revision,
             version: u32::try_from(version).unwrap_or(u32::MAX),
@@ -48,6 +81,53 @@ impl Entry {
     pub(crate) fn with_stale(mut self, stale: bool) -> Self {
         self.stale = stale;
         self
+    }
+
+    /// The value. Borrowed, or unpacked each time if the entry keeps it compressed: ask once and hold on to it while it is needed.
+    pub fn value(&self) -> Cow<'_, [u8]> {
+        match &self.value {
+            Value::Whole(value) => Cow::Borrowed(value),
+            Value::Squeezed(bytes, length) => Cow::Owned(unsqueezed(bytes, *length)),
+        }
+    }
+
+    /// The value, to be kept longer than the entry. Shared with it, unless the entry keeps it compressed.
+    pub fn bytes(&self) -> Bytes {
+        match &self.value {
+            Value::Whole(value) => value.clone(),
+            Value::Squeezed(bytes, length) => unsqueezed(bytes, *length).into(),
+        }
+    }
+
+    /// The bytes that the value takes in memory.
+    pub(crate) fn cost(&self) -> usize {
+        self.value.cost()
+    }
+
+    /// The same entry in less memory, with what readers derived from it. None, if it is compressed already or that would not save a quarter of the
+    /// value.
+    pub(crate) fn squeezed(&self) -> Option<Self> {
+        let Value::Whole(value) = &self.value else { return None };
+        let length = u32::try_from(value.len()).ok()?;
+        if value.len() < LEAST {
+            return None;
+        }
+        let bytes = lz4_flex::block::compress(value);
+        (bytes.len() < value.len() / 4 * 3).then(|| Self {
+            key: self.key.clone(),
+            value: Value::Squeezed(bytes.into(), length),
+            create_revision: self.create_revision,
+            mod_revision: self.mod_revision,
+            version: self.version,
+            stale: self.stale,
+            memo: self.memo.clone(),
+        })
+    }
+
+    /// The entry that tells of the key's deletion: the last value at the deletion's revision.
+    pub(crate) fn deleted(&self, stamp: Stamp, revision: Revision) -> Self {
+        let value = stamp(&self.bytes(), revision);
+        Self::new(self.key.clone(), value, self.create_revision, revision, self.version())
     }
 
     /// How often the key was written since it was created, from 1. Numbers above those of 32 bits are not told apart.
@@ -85,7 +165,7 @@ impl fmt::Debug for Entry {
         formatter
             .debug_struct("Entry")
             .field("key", &self.key)
-            .field("value", &self.value)
+            .field("value", &String::from_utf8_lossy(&self.value()))
             .field("create_revision", &self.create_revision)
             .field("mod_revision", &self.mod_revision)
             .field("version", &self.version)
@@ -96,7 +176,7 @@ impl fmt::Debug for Entry {
 impl PartialEq for Entry {
     fn eq(&self, other: &Self) -> bool {
         self.key == other.key
-            && self.value == other.value
+            && self.value() == other.value()
             && self.create_revision == other.create_revision
             && self.mod_revision == other.mod_revision
             && self.version == other.version
@@ -109,6 +189,7 @@ impl Eq for Entry {}
 mod tests {
     use super::*;
     use crate::Topic;
+    use crate::dice::Dice;
 
     #[test]
     fn memo_is_computed_once_and_other_types_do_not_disturb_it() {
@@ -119,11 +200,41 @@ mod tests {
             1,
             1,
         );
-        let length = entry.memo(|entry| entry.value.len());
+        let length = entry.memo(|entry| entry.value().len());
         assert_eq!(*length, 2);
         let again = entry.memo(|_| -> usize { panic!("computed twice") });
         assert!(Arc::ptr_eq(&length, &again));
         assert_eq!(*entry.memo(|_| "other".to_owned()), "other");
         assert_eq!(*entry.memo(|_| 7usize), 2);
+    }
+
+    #[test]
+    fn a_squeezed_entry_is_the_same_in_less_memory() {
+        let text = Bytes::from("key: value\n".repeat(100));
+        let entry = Entry::new(Key::new(Topic::new("", "pods"), "a"), text.clone(), 3, 7, 2).with_stale(true);
+        let derived = entry.memo(|entry| entry.value().len());
+        let squeezed = entry.squeezed().unwrap();
+        assert!(squeezed.cost() < entry.cost() / 10);
+        assert_eq!(squeezed, entry);
+        assert_eq!((squeezed.bytes(), squeezed.is_stale()), (text, true));
+        assert!(Arc::ptr_eq(
+            &derived,
+            &squeezed.memo(|_| -> usize { panic!("computed twice") })
+        ));
+        assert!(squeezed.squeezed().is_none());
+        assert!(size_of::<Entry>() <= 112, "{}", size_of::<Entry>());
+    }
+
+    #[test]
+    fn what_would_not_become_smaller_stays_as_it_is() {
+        let key = || Key::new(Topic::new("", "pods"), "a");
+        let mut dice = Dice::new(1);
+        let noise: Vec<u8> = (0..2000).map(|_| dice.below(256) as u8).collect();
+        assert!(Entry::new(key(), noise.into(), 1, 1, 1).squeezed().is_none());
+        assert!(
+            Entry::new(key(), "x".repeat(LEAST - 1).into(), 1, 1, 1)
+                .squeezed()
+                .is_none()
+        );
     }
 }

@@ -34,7 +34,7 @@ struct Seen {
 impl From<&Entry> for Seen {
     fn from(entry: &Entry) -> Self {
         Self {
-            value: String::from_utf8_lossy(&entry.value).into_owned(),
+            value: String::from_utf8_lossy(&entry.value()).into_owned(),
             created: entry.create_revision,
             written: entry.mod_revision,
             version: entry.version(),

@@ -4,8 +4,8 @@ use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::sync::Arc;
 use std::sync::atomic::{self, AtomicU64};
+use std::sync::{Arc, Weak};
 
 use parking_lot::RwLock;
 use tokio::sync::Notify;
@@ -13,6 +13,9 @@ use tokio::sync::futures::Notified;
 
 use crate::window::{Aged, Window};
 use crate::{Entry, Event, EventKind, Key, ListOptions, Listing, ReadError, Revision, Topic};
+
+/// How many loaded entries are squeezed before readers and writers may look at the index again.
+const SQUEEZED_AT_ONCE: usize = 256;
 
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -39,7 +42,7 @@ struct TopicState {
     listeners: BTreeMap<Box<str>, Listened>,
 }
 
-/// Values of events that are no longer among the newest.
+/// Values that were given by events that are no longer among the newest, or were taken away by them.
 #[derive(Debug)]
 #[must_use = "they take much space until the index squeezes them"]
 pub(crate) struct Old(Vec<(Topic, Aged)>);
@@ -143,6 +146,14 @@ impl TopicState {
             listeners: BTreeMap::new(),
         }
     }
+
+    /// Exchanges an entry for the same one in less memory, if it is there still.
+    fn exchange(&mut self, squeezed: &Arc<Entry>) {
+        let there = self.entries.get(&*squeezed.key.path);
+        if there.is_some_and(|ByPath(there)| there.mod_revision == squeezed.mod_revision) {
+            self.entries.replace(ByPath(Arc::clone(squeezed)));
+        }
+    }
 }
 
 impl State {
@@ -153,21 +164,26 @@ impl State {
             .or_insert_with(|| TopicState::starting_at(base, fresh_events))
     }
 
-    /// Forgets events until the bounds hold again after events were added to `topic`.
-    fn trim(&mut self, topic: &Topic, per_topic: usize, bytes: usize) {
+    /// Forgets events until the bounds hold again after events were added to `topic`. Those whose values are to be squeezed come to the `old` ones.
+    fn trim(&mut self, topic: &Topic, per_topic: usize, bytes: usize, old: &mut Vec<(Topic, Aged)>) {
+        let mut drop_oldest = |topic: &Topic, state: &mut TopicState| {
+            let (cost, aged) = state.window.drop_oldest();
+            old.extend(aged.map(|aged| (topic.clone(), aged)));
+            cost
+        };
         if let Some(state) = self.topics.get_mut(topic) {
             while state.window.len() > per_topic {
-                self.event_bytes -= state.window.drop_oldest();
+                self.event_bytes -= drop_oldest(topic, state);
             }
         }
         while self.event_bytes > bytes {
             let oldest = self
                 .topics
-                .values_mut()
-                .filter(|state| state.window.len() > 0)
-                .min_by_key(|state| state.window.oldest());
+                .iter_mut()
+                .filter(|(_, state)| state.window.len() > 0)
+                .min_by_key(|(_, state)| state.window.oldest());
             match oldest {
-                Some(state) => self.event_bytes -= state.window.drop_oldest(),
+                Some((topic, state)) => self.event_bytes -= drop_oldest(topic, state),
                 None => break,
             }
         }
@@ -263,7 +279,7 @@ impl Index {
             let aged = of_topic.window.push(event);
             let after = of_topic.window.cost();
             state.event_bytes = state.event_bytes - before + after;
-            state.trim(&topic, self.events_per_topic, self.event_bytes);
+            state.trim(&topic, self.events_per_topic, self.event_bytes, &mut old);
             old.extend(aged.map(|aged| (topic, aged)));
         }
         drop(state);
@@ -282,11 +298,45 @@ impl Index {
             let Some(of_topic) = state.topics.get_mut(&topic) else {
                 continue;
             };
+            if let Some(last) = aged.last() {
+                of_topic.exchange(last);
+            }
             let before = of_topic.window.cost();
             of_topic.window.settle(aged);
             let after = of_topic.window.cost();
             state.event_bytes = state.event_bytes - before + after;
         }
+    }
+
+    /// Keeps what was loaded in little space, too, until the index is gone. Takes as long as it takes to compress it; readers wait only while
+    /// values are exchanged.
+    pub(crate) fn squeeze_loaded(index: &Weak<Self>) {
+        let topics = index.upgrade().map(|index| index.topics()).unwrap_or_default();
+        for topic in topics {
+            let mut after = None;
+            while let Some(last) = index
+                .upgrade()
+                .and_then(|index| index.squeeze_page(&topic, after.as_deref()))
+            {
+                after = Some(last);
+            }
+        }
+    }
+
+    /// Squeezes some of the entries of a topic behind a path. Gives the path of the last one; none if none are left.
+    fn squeeze_page(&self, topic: &Topic, after: Option<&str>) -> Option<Arc<str>> {
+        let state = self.state.read();
+        let base = state.base;
+        let page = under(&state.topics.get(topic)?.entries, "", after).take(SQUEEZED_AT_ONCE);
+        let page: Vec<_> = page.cloned().collect();
+        drop(state);
+        let last = Arc::clone(&page.last()?.key.path);
+        let loaded = page.iter().filter(|entry| entry.mod_revision <= base);
+        let squeezed: Vec<_> = loaded.filter_map(|entry| entry.squeezed()).map(Arc::new).collect();
+        let mut state = self.state.write();
+        let of_topic = state.topics.get_mut(topic)?;
+        squeezed.iter().for_each(|entry| of_topic.exchange(entry));
+        Some(last)
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<Entry>> {
@@ -449,6 +499,72 @@ fn check(requested: Revision, oldest: Revision, current: Revision) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Options;
+    use crate::write::Batch;
+
+    const LENGTH: usize = 2000;
+
+    fn key(number: usize) -> Key {
+        Key::new(Topic::new("", "things"), format!("{number:04}"))
+    }
+
+    /// What an index of small bounds takes for the values that are there.
+    fn kept(index: &Index) -> usize {
+        let state = index.state.read();
+        let topics = state.topics.values();
+        topics
+            .flat_map(|topic| &topic.entries)
+            .map(|ByPath(entry)| entry.cost())
+            .sum()
+    }
+
+    fn write(index: &Index, number: usize) {
+        let mut batch = Batch::new(index, |value, _| value.clone(), usize::MAX);
+        batch.put(key(number), &text(number).into());
+        let old = index.publish(batch.into_events());
+        index.squeeze(old);
+    }
+
+    fn text(number: usize) -> String {
+        format!("{number:05}{}", "\"key\":\"value\",".repeat(LENGTH / 14))
+    }
+
+    #[test]
+    fn values_that_stay_take_little_space_once_newer_ones_came() {
+        // without the second bound, events go while they are among the newest
+        for event_bytes in [usize::MAX, 10 * LENGTH] {
+            let options = Options {
+                fresh_events: 8,
+                event_bytes,
+                ..Options::default()
+            };
+            let index = Index::loaded(0, [], &options);
+            (0..100).chain(0..100).for_each(|number| write(&index, number));
+            assert!(kept(&index) < 8 * 2 * LENGTH, "{}", kept(&index));
+            for number in 0..100 {
+                let entry = index.get(&key(number)).unwrap();
+                assert_eq!((entry.value(), entry.version()), (text(number).into_bytes().into(), 2));
+            }
+        }
+    }
+
+    #[test]
+    fn loaded_values_take_little_space_and_what_was_written_since_stays() {
+        let loaded = |number| Entry::new(key(number), text(number).into(), 1, 1, 1);
+        let many = 2 * SQUEEZED_AT_ONCE + 3;
+        let index = Arc::new(Index::loaded(1, (0..many).map(loaded), &Options::default()));
+        write(&index, 7);
+        Index::squeeze_loaded(&Arc::downgrade(&index));
+        assert!(kept(&index) < many * LENGTH / 10, "{}", kept(&index));
+        for number in 0..many {
+            let entry = index.get(&key(number)).unwrap();
+            let is_whole = entry.cost() == entry.value().len();
+            assert_eq!(
+                (entry.value(), is_whole),
+                (text(number).into_bytes().into(), number == 7)
+            );
+        }
+    }
 
     #[test]
     fn listeners_of_all_prefixes_are_found() {

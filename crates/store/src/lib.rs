@@ -14,7 +14,6 @@ mod key;
 mod memory;
 mod options;
 mod read;
-mod squeezed;
 mod watch;
 mod window;
 mod write;

@@ -95,7 +95,7 @@ fn listed(listing: &crate::Listing) -> Vec<(String, Vec<u8>, Revision, Revision,
         .map(|entry| {
             (
                 entry.key.path.to_string(),
-                entry.value.to_vec(),
+                entry.value().to_vec(),
                 entry.create_revision,
                 entry.mod_revision,
                 entry.version(),

@@ -7,7 +7,7 @@ use crate::Encryption;
 pub struct Options {
     /// How many events one topic keeps for watchers and older snapshots.
     pub events_per_topic: usize,
-    /// Of how many of them the values are kept as they are; those of older ones are compressed.
+    /// Of how many of them the values are kept as they are; those of older ones are compressed, and so is what nobody changed for so long.
     pub fresh_events: usize,
     /// How many bytes the events of all topics together may keep alive; the oldest go first.
     pub event_bytes: usize,

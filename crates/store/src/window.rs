@@ -1,12 +1,11 @@
 //! The bounded window of events that a topic keeps for watchers who come back and for older snapshots.
 //!
 //! Hardly anybody looks at more than the last few events, but all of them keep values that are gone elsewhere. So each value is kept once, by the
-//! event that took it away, and in little space when newer events have come.
+//! event that took it away or by the index, and in little space when newer events have come.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::squeezed::Squeezed;
 use crate::{Entry, Event, EventKind, Revision};
 
 /// What an event costs besides values, roughly: itself, its key and an entry's head.
@@ -32,13 +31,13 @@ struct Noted {
     kind: EventKind,
     path: Arc<str>,
     entry: New,
-    previous: Option<Kept>,
+    previous: Option<Arc<Entry>>,
 }
 
 /// A value since an event.
 #[derive(Debug)]
 enum New {
-    Here(Kept),
+    Here(Arc<Entry>),
     /// It is what was before the event of this number.
     Before(u64),
 }
@@ -48,45 +47,21 @@ enum New {
 pub(crate) struct Aged {
     /// The event's.
     number: u64,
-    previous: Option<Kept>,
-    last: Option<Kept>,
+    previous: Option<Arc<Entry>>,
+    last: Option<Arc<Entry>>,
 }
 
 impl Aged {
-    /// Makes the values small. Takes time that grows with their length.
+    /// Makes the values small, and forgets those that cannot be. Takes time that grows with their length.
     pub(crate) fn squeeze(&mut self) {
-        self.previous.iter_mut().chain(&mut self.last).for_each(Kept::squeeze);
-    }
-}
-
-/// A value in an event.
-#[derive(Clone, Debug)]
-enum Kept {
-    Whole(Arc<Entry>),
-    Squeezed(Arc<Squeezed>),
-}
-
-impl Kept {
-    fn entry(&self) -> Arc<Entry> {
-        match self {
-            Self::Whole(entry) => Arc::clone(entry),
-            Self::Squeezed(squeezed) => Arc::new(squeezed.entry()),
+        for value in [&mut self.previous, &mut self.last] {
+            *value = value.take().and_then(|entry| entry.squeezed()).map(Arc::new);
         }
     }
 
-    fn squeeze(&mut self) {
-        if let Self::Whole(entry) = self
-            && let Some(squeezed) = Squeezed::of(entry)
-        {
-            *self = Self::Squeezed(Arc::new(squeezed));
-        }
-    }
-
-    fn cost(&self) -> usize {
-        match self {
-            Self::Whole(entry) => entry.value.len(),
-            Self::Squeezed(squeezed) => squeezed.len(),
-        }
+    /// The value since the event, which is there still if nothing came after it.
+    pub(crate) fn last(&self) -> Option<&Arc<Entry>> {
+        self.last.as_ref()
     }
 }
 
@@ -95,17 +70,17 @@ impl Noted {
     /// key, so that only the previous one counts.
     fn cost(&self) -> usize {
         let last = match (self.kind, &self.entry) {
-            (EventKind::Deleted, New::Here(kept)) => kept.cost(),
+            (EventKind::Deleted, New::Here(last)) => last.cost(),
             _ => 0,
         };
-        OVERHEAD + last + self.previous.as_ref().map_or(0, Kept::cost)
+        OVERHEAD + last + self.previous.as_ref().map_or(0, |previous| previous.cost())
     }
 
-    /// What may be squeezed: a value that is there still is kept whole by the index.
+    /// What may be squeezed: all but a value that a later event keeps.
     fn aged(&self, number: u64) -> Aged {
-        let last = match (self.kind, &self.entry) {
-            (EventKind::Deleted, New::Here(last)) => Some(last.clone()),
-            _ => None,
+        let last = match &self.entry {
+            New::Here(last) => Some(Arc::clone(last)),
+            New::Before(_) => None,
         };
         Aged {
             number,
@@ -177,8 +152,8 @@ impl Window {
             revision: event.revision,
             kind: event.kind,
             path: Arc::clone(&event.entry.key.path),
-            entry: New::Here(Kept::Whole(event.entry)),
-            previous: event.previous.map(Kept::Whole),
+            entry: New::Here(event.entry),
+            previous: event.previous,
         };
         self.cost += noted.cost();
         self.events.push_back(noted);
@@ -199,7 +174,8 @@ impl Window {
         if aged.previous.is_some() {
             noted.previous = aged.previous;
         }
-        if let Some(last) = aged.last {
+        // a later event may have taken it away meanwhile
+        if let (Some(last), New::Here(_)) = (aged.last, &noted.entry) {
             noted.entry = New::Here(last);
         }
         self.cost += noted.cost();
@@ -217,17 +193,21 @@ impl Window {
         }
     }
 
-    /// Forgets the oldest event and returns its cost.
-    pub(crate) fn drop_oldest(&mut self) -> usize {
-        match self.events.pop_front() {
-            Some(event) => {
-                self.floor = event.revision;
-                self.first += 1;
-                self.cost -= event.cost();
-                event.cost()
-            }
-            None => 0,
-        }
+    /// Forgets the oldest event. Gives its cost, and what is to be squeezed if it was among the newest: the index may hold its value still.
+    pub(crate) fn drop_oldest(&mut self) -> (usize, Option<Aged>) {
+        let was_fresh = self.events.len() <= self.most_fresh;
+        let Some(event) = self.events.pop_front() else {
+            return (0, None);
+        };
+        let number = self.first;
+        self.floor = event.revision;
+        self.first += 1;
+        self.cost -= event.cost();
+        let aged = was_fresh.then(|| Aged {
+            previous: None,
+            ..event.aged(number)
+        });
+        (event.cost(), aged)
     }
 
     /// The revision of the oldest event kept.
@@ -241,14 +221,14 @@ impl Window {
             .zip(self.events.range(self.place(from)..))
             .find(|(_, event)| event.path.starts_with(prefix))?;
         let entry = match &noted.entry {
-            New::Here(kept) => kept.entry(),
-            New::Before(later) => self.events.get(self.place(*later))?.previous.as_ref()?.entry(),
+            New::Here(entry) => entry,
+            New::Before(later) => self.events.get(self.place(*later))?.previous.as_ref()?,
         };
         let event = Event {
             revision: noted.revision,
             kind: noted.kind,
-            entry,
-            previous: noted.previous.as_ref().map(Kept::entry),
+            entry: Arc::clone(entry),
+            previous: noted.previous.clone(),
         };
         Some((number, event))
     }
@@ -260,7 +240,7 @@ impl Window {
         for event in since.filter(|event| event.path.starts_with(prefix)) {
             before
                 .entry(Arc::clone(&event.path))
-                .or_insert_with(|| event.previous.as_ref().map(Kept::entry));
+                .or_insert_with(|| event.previous.clone());
         }
         before
     }
@@ -268,7 +248,6 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use proptest::prelude::*;
 
     use super::*;
@@ -287,10 +266,7 @@ mod tests {
             let revision = self.events.len() as Revision + 1;
             let previous = self.current.remove(name);
             let last = previous.as_ref();
-            let text = value.map_or_else(
-                || last.map(|last| last.value.clone()),
-                |text| Some(text.to_owned().into()),
-            )?;
+            let text = value.map_or_else(|| last.map(|last| last.bytes()), |text| Some(text.to_owned().into()))?;
             let created = last.map_or(revision, |last| last.create_revision);
             let version = last.map_or(0, |last| last.version()) + 1;
             let key = Key::new(Topic::new("", "things"), name);
@@ -340,7 +316,7 @@ mod tests {
                 let Some(event) = model.write(name, value.as_deref()) else { continue };
                 push(&mut window, event);
                 while window.len() > longest {
-                    let (whole, oldest) = (window.cost(), window.drop_oldest());
+                    let (whole, (oldest, _)) = (window.cost(), window.drop_oldest());
                     prop_assert_eq!(whole - oldest, window.cost());
                 }
                 prop_assert_eq!(window.cost(), window.events.iter().map(Noted::cost).sum::<usize>());
@@ -380,7 +356,7 @@ mod tests {
         assert!(entries.take(17).all(|holders| holders == 2));
         assert!(window.cost() < 3 * LENGTH + 20 * OVERHEAD, "{}", window.cost());
         let deleted = model.write("a", None).unwrap();
-        assert_eq!(deleted.entry.value, Bytes::from(model.events[19].entry.value.to_vec()));
+        assert_eq!(deleted.entry.value(), model.events[19].entry.value());
         push(&mut window, deleted);
         assert!(window.cost() < 5 * LENGTH + 21 * OVERHEAD, "{}", window.cost());
     }

@@ -261,13 +261,7 @@ impl<'a> Batch<'a> {
     pub(crate) fn delete(&mut self, key: Key) -> Option<Committed> {
         let previous = self.current(&key)?;
         self.revision += 1;
-        let entry = Arc::new(Entry::new(
-            key.clone(),
-            (self.stamp)(&previous.value, self.revision),
-            previous.create_revision,
-            self.revision,
-            previous.version(),
-        ));
+        let entry = Arc::new(previous.deleted(self.stamp, self.revision));
         self.changed.insert(key, None);
         Some(self.record(EventKind::Deleted, entry, Some(previous)))
     }

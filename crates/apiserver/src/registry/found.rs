@@ -39,7 +39,7 @@ impl Found {
 
     /// What an entry has, without reading more of it than a write to the status needs. None, if that cannot be read.
     pub(super) fn apart(entry: &Entry) -> Option<Self> {
-        let (read, unread) = Unread::take_apart(&entry.value)?;
+        let (read, unread) = Unread::take_apart(&entry.bytes())?;
         Self::of_parts(entry, &read, unread)
     }
 
@@ -96,7 +96,7 @@ impl Scope {
     /// the others. What is read of the body goes without its metadata where that is the stored one.
     pub(crate) fn found_beside(&self, sent: &Unread, read: &mut BTreeMap<String, Bytes>) -> Option<Beside> {
         let entry = self.cluster.store().get(&self.key(&self.name))?;
-        let (stored, unread) = sent.take_apart_with(&entry.value)?;
+        let (stored, unread) = sent.take_apart_with(&entry.bytes())?;
         let found = Found::of_parts(&entry, &stored, unread)?;
         let mut sent_back = Map::new();
         let is_stored = |name: &str| read.get(name).is_some_and(|own| stored.get(name) == Some(own));

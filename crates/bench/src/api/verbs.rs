@@ -46,7 +46,7 @@ impl Verb {
             _ => turn.wrapping_mul(7919) % objects,
         };
         let path = format!("{PATH}/object-{object}");
-        let text = "x".repeat(SIZE);
+        let text = text(turn);
         let whole = json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": format!("object-{object}"), "namespace": "bench", "labels": {"app": "bench", "part": (object % 10).to_string()}},
@@ -78,6 +78,36 @@ impl Verb {
             .header(ACCEPT, "application/json")
             .body(Body::from(body))?)
     }
+}
+
+/// Settings as programs have them: names repeat, numbers and words do not.
+fn text(turn: u32) -> String {
+    const WORDS: [&str; 12] = [
+        "timeout",
+        "endpoint",
+        "replicas",
+        "interval",
+        "certificate",
+        "region",
+        "zone",
+        "level",
+        "prefix",
+        "limit",
+        "cache",
+        "token",
+    ];
+    let mut text = String::with_capacity(SIZE + 64);
+    let mut number = turn.wrapping_mul(2_654_435_761) | 1;
+    while text.len() < SIZE {
+        number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let word = WORDS
+            .get((number >> 16) as usize % WORDS.len())
+            .copied()
+            .unwrap_or_default();
+        text.push_str(&format!("service.{word}.{}: \"{number:x}\"\n", number >> 27));
+    }
+    text.truncate(SIZE);
+    text
 }
 
 /// Makes the namespace.

@@ -91,7 +91,7 @@ async fn sweep(environment: &Environment) {
         return;
     };
     for entry in listing.entries {
-        if told_last(&entry.value).is_some_and(|told| now.duration_since(told) >= lives) {
+        if told_last(&entry.value()).is_some_and(|told| now.duration_since(told) >= lives) {
             let expect = Expect::Revision(entry.mod_revision);
             let change = gardener_store::Change::Delete {
                 key: entry.key.clone(),

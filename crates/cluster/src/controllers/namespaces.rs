@@ -206,7 +206,7 @@ async fn delete_all(
         true => {
             let pods = listing.entries.iter();
             let pods: Vec<Ending> = pods
-                .map(|entry| serde_json::from_slice(&entry.value).unwrap_or_default())
+                .map(|entry| serde_json::from_slice(&entry.value()).unwrap_or_default())
                 .collect();
             grace_of(&pods, ends_since)
         }

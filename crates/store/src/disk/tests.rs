@@ -32,7 +32,7 @@ async fn reopening_keeps_everything_acknowledged() {
     let store = open(&dir).unwrap();
     let after = store.list(&pods(), "", &ListOptions::default()).unwrap();
     assert_eq!(after, before);
-    assert_eq!(&after.entries[0].value[..], b"w@3");
+    assert_eq!(&after.entries[0].value()[..], b"w@3");
     assert_eq!((after.entries[0].version(), store.revision()), (2, 4));
     // What happened before is not known any more, what happens from now on is.
     assert_eq!(
@@ -44,7 +44,7 @@ async fn reopening_keeps_everything_acknowledged() {
     );
     let mut watch = store.watch(&pods(), "", 4).unwrap();
     let deleted = store.commit(delete("c/n/a", Expect::Revision(3))).await;
-    assert_eq!(&deleted.unwrap().entry.value[..], b"w@5");
+    assert_eq!(&deleted.unwrap().entry.value()[..], b"w@5");
     assert_eq!(watch.next().await.unwrap().revision, 5);
 }
 
@@ -187,9 +187,12 @@ async fn encrypted_values_are_nowhere_on_disk_and_keys_can_be_exchanged() {
     let only = |providers| Encryption::default().with(Scope::Topic(pods()), providers);
     let store = open(only(vec![first(), Provider::identity()])).unwrap();
     let old = store.get(&key("c/old")).unwrap();
-    assert_eq!((&old.value[..], old.is_stale()), (&b"plaintext@1"[..], true));
+    assert_eq!((&old.value()[..], old.is_stale()), (&b"plaintext@1"[..], true));
     let new = store.commit(put("c/new", Expect::Any, "hidden")).await.unwrap();
-    assert_eq!((&new.entry.value[..], new.entry.is_stale()), (&b"hidden@2"[..], false));
+    assert_eq!(
+        (&new.entry.value()[..], new.entry.is_stale()),
+        (&b"hidden@2"[..], false)
+    );
     store.commit(put("c/old", Expect::Any, "plaintext")).await.unwrap();
     assert!(!store.get(&key("c/old")).unwrap().is_stale());
     drop(store);
@@ -198,7 +201,7 @@ async fn encrypted_values_are_nowhere_on_disk_and_keys_can_be_exchanged() {
     let keys = [secret_key("second"), secret_key("first")];
     let store = open(only(vec![Provider::secretbox(&keys).unwrap()])).unwrap();
     let kept = store.get(&key("c/new")).unwrap();
-    assert_eq!((&kept.value[..], kept.is_stale()), (&b"hidden@2"[..], true));
+    assert_eq!((&kept.value()[..], kept.is_stale()), (&b"hidden@2"[..], true));
     for path in ["c/new", "c/old"] {
         store.commit(put(path, Expect::Present, "again")).await.unwrap();
     }

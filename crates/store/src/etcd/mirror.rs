@@ -72,7 +72,8 @@ pub(super) async fn read(client: &Client, format: &Format, revision: Option<Revi
             at = wire::revision(page.header.as_ref());
         }
         for kv in &page.kvs {
-            entries.extend(format.entry(kv)?);
+            let entry = format.entry(kv)?;
+            entries.extend(entry.map(|entry| entry.squeezed().unwrap_or(entry)));
         }
         match page.kvs.last() {
             // the next key there can be
@@ -130,17 +131,6 @@ pub(super) fn of(key: Key, stamp: Stamp, kv: &wire::KeyValue, value: &Bytes) -> 
         revision,
         wire::number(kv.version),
     )
-}
-
-/// The entry that tells of a deletion: the last value at the deletion's revision.
-fn deleted(stamp: Stamp, last: &Entry, revision: Revision) -> Arc<Entry> {
-    Arc::new(Entry::new(
-        last.key.clone(),
-        stamp(&last.value, revision),
-        last.create_revision,
-        revision,
-        last.version(),
-    ))
 }
 
 impl Mirror {
@@ -252,7 +242,7 @@ impl Mirror {
         let gone = |last: &Arc<Entry>, revision| Event {
             revision,
             kind: EventKind::Deleted,
-            entry: deleted(self.format.stamp, last, revision),
+            entry: Arc::new(last.deleted(self.format.stamp, revision)),
             previous: Some(Arc::clone(last)),
         };
         match (previous, now) {

@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use parking_lot::RwLock;
+use rustls::DistinguishedName;
 use rustls::server::ServerConfig;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
@@ -28,6 +29,8 @@ use crate::tls::{self, AnyClient, Signatures};
 use crate::user::UserInfo;
 use crate::{time_limit, trust};
 
+/// How much is encrypted for a client before it is sent. There are many clients, and slow ones keep it.
+const TLS_BUFFER: usize = 32 << 10;
 /// How long a client may take to shake hands.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -62,6 +65,14 @@ struct Authorities {
 }
 
 impl Authorities {
+    /// The names of all, each once.
+    fn names(&self) -> Vec<DistinguishedName> {
+        let judges = self.clients.iter().chain(&self.front_proxies);
+        let all = judges.flat_map(|judges| judges.names());
+        let by_name: BTreeMap<Vec<u8>, DistinguishedName> = all.map(|name| (name.as_ref().to_vec(), name)).collect();
+        by_name.into_values().collect()
+    }
+
     /// What a client's certificates say of it. As with kube-apiserver a certificate that nobody answers for does not end the handshake: its
     /// request is refused, unless it shows something else that is believed.
     fn judge(&self, chain: &[CertificateDer<'_>]) -> Shown {
@@ -139,7 +150,10 @@ impl Entrance {
             .with_safe_default_protocol_versions()
             .map_err(|error| tls(&error))?;
         let config = match authorities.clients.is_some() || authorities.front_proxies.is_some() {
-            true => config.with_client_cert_verifier(Arc::new(AnyClient(Signatures(provider)))),
+            true => config.with_client_cert_verifier(Arc::new(AnyClient {
+                signatures: Signatures(provider),
+                authorities: authorities.names(),
+            })),
             false => config.with_no_client_auth(),
         };
         let mut config = config.with_single_cert(chain, key).map_err(|error| tls(&error))?;
@@ -347,7 +361,7 @@ async fn connection(stream: TcpStream, peer: SocketAddr, server: Server, entranc
         .stop
         .run_until_cancelled(tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake));
     let Some(shaken) = handshake.await else { return };
-    let (stream, entrance) = match shaken {
+    let (mut stream, entrance) = match shaken {
         Ok(Ok(done)) => done,
         Ok(Err(error)) => {
             tracing::debug!(%peer, %error, "TLS handshake failed");
@@ -358,6 +372,7 @@ async fn connection(stream: TcpStream, peer: SocketAddr, server: Server, entranc
             return;
         }
     };
+    stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER));
     let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
     let shown = entrance.authorities.judge(chain);
     let caller = Caller {

@@ -94,7 +94,11 @@ impl Signatures {
 
 /// Takes any certificate whose key a client has: the entrance judges it when the client is known.
 #[derive(Debug)]
-pub(crate) struct AnyClient(pub(crate) Signatures);
+pub(crate) struct AnyClient {
+    pub(crate) signatures: Signatures,
+    /// The authorities that clients are told, so that they can choose among certificates.
+    pub(crate) authorities: Vec<DistinguishedName>,
+}
 
 impl ClientCertVerifier for AnyClient {
     fn client_auth_mandatory(&self) -> bool {
@@ -102,7 +106,7 @@ impl ClientCertVerifier for AnyClient {
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        &[]
+        &self.authorities
     }
 
     fn verify_client_cert(
@@ -120,7 +124,7 @@ impl ClientCertVerifier for AnyClient {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.tls12(message, certificate, signature)
+        self.signatures.tls12(message, certificate, signature)
     }
 
     fn verify_tls13_signature(
@@ -129,10 +133,10 @@ impl ClientCertVerifier for AnyClient {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.tls13(message, certificate, signature)
+        self.signatures.tls13(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.schemes()
+        self.signatures.schemes()
     }
 }

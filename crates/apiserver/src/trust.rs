@@ -10,7 +10,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
-use rustls::{CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::FromDer;
@@ -196,6 +196,15 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
+    /// The names of the authorities.
+    pub(crate) fn names(&self) -> impl Iterator<Item = DistinguishedName> {
+        let listed = self.listed.iter();
+        listed.filter_map(|authority| {
+            let (_, parsed) = X509Certificate::from_der(authority).ok()?;
+            Some(parsed.subject().as_raw().to_vec().into())
+        })
+    }
+
     /// Whether a certificate is believed; `others` came with it.
     pub(crate) fn believe(&self, own: &CertificateDer<'_>, others: &[CertificateDer<'_>], now: UnixTime) -> bool {
         if self.listed.iter().any(|listed| listed == own) {

@@ -14,6 +14,9 @@ use http_body_util::{BodyExt, Empty, Full, StreamBody};
 use hyper::body::Frame;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::TokioTimer;
+use rustls::SignatureScheme;
+use rustls::client::ResolvesClientCert;
+use rustls::sign::CertifiedKey;
 use rustls_pki_types::ServerName;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
@@ -70,6 +73,7 @@ impl Listening {
             git_version: "v1.36.0".into(),
             openapi: Arc::new(documents),
             elsewhere: None,
+            watch_timeout: crate::cluster::WATCH_TIMEOUT,
         };
         server.open("c", config);
         let entrances = Entrances::default();
@@ -239,6 +243,36 @@ async fn webhooks_are_shown_what_a_kubeconfig_says() {
             .unwrap_err()
             .starts_with("failed to read token file")
     );
+}
+
+/// A client that remembers whose certificates a server asked for, and shows none.
+#[derive(Debug, Default)]
+struct Asked(parking_lot::Mutex<Vec<Vec<u8>>>);
+
+impl ResolvesClientCert for Asked {
+    fn resolve(&self, names: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.0.lock().extend(names.iter().map(|name| name.to_vec()));
+        None
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn clients_are_told_whose_certificates_are_believed() {
+    let own = Listening::start(|_| {}).await;
+    let asked = Arc::new(Asked::default());
+    let mut config = tls::client(own.authority.as_bytes(), false, None).await.unwrap();
+    config.client_auth_cert_resolver = asked.clone();
+    let stream = TcpStream::connect(own.address).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
+    assert!(stream.is_ok());
+    let (_, authority) = x509_parser::pem::parse_x509_pem(own.authority.as_bytes()).unwrap();
+    let authority = authority.parse_x509().unwrap();
+    assert_eq!(*asked.0.lock(), [authority.subject().as_raw()]);
 }
 
 #[tokio::test]

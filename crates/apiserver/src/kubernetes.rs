@@ -25,6 +25,7 @@ mod json_text;
 pub mod layout;
 mod namespaces;
 mod networking;
+mod node_restriction;
 mod nodes;
 mod pods;
 mod policies;
@@ -34,6 +35,7 @@ mod resource_names;
 pub mod resource_quota;
 mod roles;
 mod runtime_class;
+mod secret_references;
 mod serviceaccounts;
 mod services;
 mod storage;
@@ -53,12 +55,13 @@ use serde_json::Value;
 
 pub use admission::{
     CertificateApproval, CertificateSigning, CertificateSubjectRestriction, DefaultTolerationSeconds,
-    NamespaceLifecycle, Priority, ServiceAccountPlugin, plugins as admission_plugins,
+    NamespaceLifecycle, Priority, ServiceAccountPlugin, is_on_by_default, plugins as admission_plugins,
 };
 pub use bootstrap::{BOOTSTRAP_NAMESPACES, BootstrapError, bootstrap, complete};
 pub use events::EVENT_TIME_TO_LIVE;
 pub use layout::EtcdLayout;
 pub(crate) use networking::domain_prefixed;
+pub(crate) use pods::annotations::is_mirror;
 pub use services::gives_address;
 
 use crate::cluster::ResourceSet;

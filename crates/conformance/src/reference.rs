@@ -104,6 +104,7 @@ pub fn arguments(folder: &Path, etcd_url: &str, port: u16) -> anyhow::Result<Vec
         "--service-cluster-ip-range=10.96.0.0/12".to_owned(),
         "--authorization-mode=Node,RBAC".to_owned(),
         "--allow-privileged=true".to_owned(),
+        "--enable-admission-plugins=NodeRestriction".to_owned(),
     ])
 }
 

@@ -1,7 +1,7 @@
 //! What kubelets may do, users of group `system:nodes`: of some kinds what belongs to the node or to the pods on it
 //! ([`related`]), of the others what ClusterRole `system:node` says.
 
-mod related;
+pub(crate) mod related;
 
 use gardener_apimachinery::selector::FieldSelector;
 use k8s_openapi::api::rbac::v1::PolicyRule;
@@ -17,7 +17,8 @@ pub const NODES_GROUP: &str = "system:nodes";
 pub const NODE_USER_PREFIX: &str = "system:node:";
 
 const ROLE: &str = "system:node";
-const LEASE_NAMESPACE: &str = "kube-node-lease";
+/// The namespace of nodes' leases.
+pub(crate) const LEASE_NAMESPACE: &str = "kube-node-lease";
 
 /// The authorizer. Has no opinion about anybody who is no node, and about what nodes may not do.
 pub struct Node;

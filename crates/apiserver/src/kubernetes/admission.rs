@@ -10,7 +10,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusCause;
 use serde_json::{Value, json};
 
 use super::default_classes::{DefaultIngressClass, DefaultStorageClass};
+use super::node_restriction::NodeRestriction;
+use super::pods::annotations::is_mirror;
 use super::runtime_class::{RuntimeClass, unaskable};
+use super::secret_references;
 use super::topology_labels::PodTopologyLabels;
 use crate::definition::{Admission, Attributes, Context, Operation};
 use crate::meta;
@@ -19,13 +22,14 @@ use crate::user::MASTERS;
 use crate::webhooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
 
 /// The plugins of a cluster with nodes, in upstream's order. `mounts_tokens` tells whether pods get a volume with a token, see
-/// [`ServiceAccountPlugin::mounts_tokens`].
+/// [`ServiceAccountPlugin::mounts_tokens`]. [`NodeRestriction`] is off by default upstream.
 pub fn plugins(mounts_tokens: bool) -> Vec<Arc<dyn Admission>> {
     vec![
         Arc::new(NamespaceLifecycle),
         Arc::new(ServiceAccountPlugin { mounts_tokens }),
+        Arc::new(NodeRestriction),
         Arc::new(Priority),
-        Arc::new(DefaultTolerationSeconds),
+        Arc::new(DefaultTolerationSeconds::default()),
         Arc::new(DefaultStorageClass),
         Arc::new(PersistentVolumeClaimResize),
         Arc::new(RuntimeClass),
@@ -39,6 +43,11 @@ pub fn plugins(mounts_tokens: bool) -> Vec<Arc<dyn Admission>> {
         Arc::new(ValidatingAdmissionPolicy),
         Arc::new(ValidatingAdmissionWebhook),
     ]
+}
+
+/// Whether upstream's kube-apiserver runs a plugin of [`plugins`] without being told to.
+pub fn is_on_by_default(plugin: &str) -> bool {
+    plugin != "NodeRestriction"
 }
 
 /// Refuses writes into namespaces that do not exist, creations in those that end, and the deletion of the system's own.
@@ -98,6 +107,42 @@ const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const TOKEN_VOLUMES: &str = "kube-api-access-";
 
 impl ServiceAccountPlugin {
+    /// Refuses pods that refer to secrets which are not for them.
+    fn judge(attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        let pod = attributes.object.as_deref().unwrap_or(&Value::Null);
+        let is_new = attributes.creates("", "pods");
+        let is_debugged = attributes.is("", "pods") && attributes.subresource == "ephemeralcontainers";
+        if is_new && is_mirror(pod) {
+            return match secret_references::of_mirror(pod) {
+                Some(why) => Err(attributes.forbidden(why)),
+                None => Ok(()),
+            };
+        }
+        if !is_new && !is_debugged {
+            return Ok(());
+        }
+        let account = Self::account(attributes, meta::text(pod, "/spec/serviceAccountName"))?;
+        if !secret_references::is_limited(&account) {
+            return Ok(());
+        }
+        if is_debugged {
+            let unlisted = secret_references::of_ephemeral_containers(pod, &account);
+            return unlisted.map_or(Ok(()), |why| Err(ApiError::unclassified(why)));
+        }
+        let unlisted = secret_references::of_pod(pod, &account);
+        unlisted.map_or(Ok(()), |why| Err(attributes.forbidden(&why)))
+    }
+
+    /// The account of a name.
+    fn account(attributes: &Attributes<'_>, name: &str) -> Result<Arc<Value>, ApiError> {
+        let namespace = attributes.namespace;
+        let account = attributes.context.lister.get("", "serviceaccounts", namespace, name);
+        account.ok_or_else(|| {
+            let why = unaskable(name).unwrap_or_else(|| format!("serviceaccount {} not found", go_quote(name)));
+            attributes.forbidden(&format!("error looking up service account {namespace}/{name}: {why}"))
+        })
+    }
+
     /// Mounts a token into a pod, unless it or its account is against it.
     fn mount_token(attributes: &mut Attributes<'_>, account: &Value) {
         let suffix = gardener_apimachinery::chance::suffix_of(attributes.context.chance, 5);
@@ -161,23 +206,15 @@ impl Admission for ServiceAccountPlugin {
         if !attributes.creates("", "pods") {
             return Ok(());
         }
-        let name = attributes
-            .object
-            .as_ref()
-            .map(|pod| meta::text(pod, "/spec/serviceAccountName").to_owned())
-            .unwrap_or_default();
-        let name = if name.is_empty() { "default".to_owned() } else { name };
-        let account = attributes
-            .context
-            .lister
-            .get("", "serviceaccounts", attributes.namespace, &name);
-        let Some(account) = account else {
-            let why = unaskable(&name).unwrap_or_else(|| format!("serviceaccount {} not found", go_quote(&name)));
-            return Err(attributes.forbidden(&format!(
-                "error looking up service account {}/{name}: {why}",
-                attributes.namespace
-            )));
+        if attributes.object.as_deref().is_some_and(is_mirror) {
+            return Self::judge(attributes);
+        }
+        let pod = attributes.object.as_deref().unwrap_or(&Value::Null);
+        let name = match meta::text(pod, "/spec/serviceAccountName") {
+            "" => "default".to_owned(),
+            name => name.to_owned(),
         };
+        let account = Self::account(attributes, &name)?;
         if let Some(spec) = attributes
             .object
             .as_mut()
@@ -201,7 +238,10 @@ impl Admission for ServiceAccountPlugin {
         ) {
             spec.entry("imagePullSecrets").or_insert_with(|| secrets.clone());
         }
-        Ok(())
+        Self::judge(attributes)
+    }
+    async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        Self::judge(attributes)
     }
 }
 
@@ -333,8 +373,23 @@ impl Admission for Priority {
     }
 }
 
-/// Lets pods stay five minutes on a node that is not ready or not reachable.
-pub struct DefaultTolerationSeconds;
+/// Lets pods stay some time on a node that is not ready or not reachable.
+#[derive(Clone, Copy, Debug)]
+pub struct DefaultTolerationSeconds {
+    /// How many seconds on one that is not ready.
+    pub not_ready: i64,
+    /// How many seconds on one that cannot be reached.
+    pub unreachable: i64,
+}
+
+impl Default for DefaultTolerationSeconds {
+    fn default() -> Self {
+        Self {
+            not_ready: 300,
+            unreachable: 300,
+        }
+    }
+}
 
 #[async_trait]
 impl Admission for DefaultTolerationSeconds {
@@ -357,14 +412,17 @@ impl Admission for DefaultTolerationSeconds {
         };
         let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
         if let Some(tolerations) = tolerations.as_array_mut() {
-            for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+            for (key, seconds) in [
+                ("node.kubernetes.io/not-ready", self.not_ready),
+                ("node.kubernetes.io/unreachable", self.unreachable),
+            ] {
                 let tolerated = tolerations.iter().any(|own| {
                     let (own_key, effect) = (meta::text(own, "/key"), meta::text(own, "/effect"));
                     (own_key == key || own_key.is_empty()) && (effect.is_empty() || effect == "NoExecute")
                 });
                 if !tolerated {
                     tolerations.push(
-                        json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}),
+                        json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}),
                     );
                 }
             }
@@ -504,10 +562,8 @@ impl Admission for CertificateSubjectRestriction {
         if !is_new || !attributes.is(REQUESTS.0, REQUESTS.1) || meta::text(request, "/spec/signerName") != SIGNER {
             return Ok(());
         }
-        if super::certificates::organizations(request)
-            .iter()
-            .any(|group| group == MASTERS)
-        {
+        let requested = super::certificates::requested(request).unwrap_or_default();
+        if requested.organizations.iter().any(|group| group == MASTERS) {
             return Err(attributes.forbidden(&format!("use of {SIGNER} signer with {MASTERS} group is not allowed")));
         }
         Ok(())

@@ -69,21 +69,27 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     kind
 }
 
-/// The organizations of the subject that a request names; none where it cannot be read.
-pub(super) fn organizations(request: &Value) -> Vec<String> {
-    let encoded = meta::text(request, "/spec/request");
-    let Ok(pem) = STANDARD.decode(encoded) else {
-        return Vec::new();
-    };
-    let Ok((_, pem)) = parse_x509_pem(&pem) else {
-        return Vec::new();
-    };
-    let Ok((_, parsed)) = X509CertificationRequest::from_der(&pem.contents) else {
-        return Vec::new();
-    };
+/// For whom a certificate is asked.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Requested {
+    /// The last of the subject's common names; empty without any.
+    pub(super) common_name: String,
+    /// The subject's organizations.
+    pub(super) organizations: Vec<String>,
+}
+
+/// For whom a request asks; none where it cannot be read.
+pub(super) fn requested(request: &Value) -> Option<Requested> {
+    let pem = STANDARD.decode(meta::text(request, "/spec/request")).ok()?;
+    let (_, pem) = parse_x509_pem(&pem).ok()?;
+    let (_, parsed) = X509CertificationRequest::from_der(&pem.contents).ok()?;
     let subject = &parsed.certification_request_info.subject;
-    let texts = subject.iter_organization().filter_map(|own| own.as_str().ok());
-    texts.map(str::to_owned).collect()
+    let names = subject.iter_common_name().filter_map(|own| own.as_str().ok());
+    let organizations = subject.iter_organization().filter_map(|own| own.as_str().ok());
+    Some(Requested {
+        common_name: names.last().unwrap_or_default().to_owned(),
+        organizations: organizations.map(str::to_owned).collect(),
+    })
 }
 
 /// What certificates may be for.
@@ -117,7 +123,7 @@ const USAGES: [&str; 23] = [
 const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
 
 /// What is wrong with a request, if anything.
-fn wrong_request(encoded: &str) -> Option<&'static str> {
+pub(super) fn wrong_request(encoded: &str) -> Option<&'static str> {
     const NO_REQUEST: &str = "PEM block type must be CERTIFICATE REQUEST";
     let Ok(pem) = STANDARD.decode(encoded) else {
         return Some(NO_REQUEST);

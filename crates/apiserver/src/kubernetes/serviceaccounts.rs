@@ -21,7 +21,7 @@ const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";
 
 /// Asks that pods mount no secrets but those that their account names.
-const ENFORCES_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
+pub(super) const ENFORCES_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
 
 /// Of a secret that an account names, only the name is kept.
 fn keep_names(account: &mut Value) {

@@ -4,14 +4,11 @@
 
 use std::sync::Arc;
 
-use gardener_apimachinery::pointer::Pointed;
 use serde_json::Value;
 
 use crate::definition::Lister;
+use crate::kubernetes::is_mirror;
 use crate::meta;
-
-/// Kubelets say by this that a pod is not theirs to be asked for: it stands for one that they have from elsewhere.
-const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// What pods refer to by name in their own namespace, with the places where they do: a star stands for all elements of a list.
 const SECRETS: [&str; 18] = [
@@ -78,6 +75,18 @@ const VOLUME_SECRETS: [(&str, &str); 11] = [
     ),
 ];
 
+/// Whether a pod refers to some secret.
+pub(crate) fn has_secrets(pod: &Value) -> bool {
+    SECRETS.iter().any(|place| any_at(pod, place, &|name| !name.is_empty()))
+}
+
+/// Whether a pod refers to some ConfigMap.
+pub(crate) fn has_config_maps(pod: &Value) -> bool {
+    CONFIG_MAPS
+        .iter()
+        .any(|place| any_at(pod, place, &|name| !name.is_empty()))
+}
+
 /// Whether a node has to do with an object.
 pub(super) fn is_related(
     lister: &dyn Lister,
@@ -110,10 +119,6 @@ pub(super) fn is_related(
 
 fn pods_of(lister: &dyn Lister, node: &str, namespace: &str) -> impl Iterator<Item = Arc<Value>> {
     let pods = lister.with_field("", "pods", "spec.nodeName", node).into_iter();
-    let is_mirror = |pod: &Value| {
-        let annotations = pod.at("/metadata/annotations");
-        annotations.is_some_and(|own| own.get(MIRROR).is_some())
-    };
     let namespace = namespace.to_owned();
     pods.filter(move |pod| meta::namespace(pod) == namespace && !is_mirror(pod))
 }
@@ -157,10 +162,15 @@ fn is_secret_of_volumes(lister: &dyn Lister, node: &str, namespace: &str, name: 
 
 /// Whether a text is at a place of an object.
 fn is_at(object: &Value, place: &str, text: &str) -> bool {
+    any_at(object, place, &|own| own == text)
+}
+
+/// Whether one of the texts at a place fits; where there is none, an empty one is asked for.
+fn any_at(object: &Value, place: &str, fits: &dyn Fn(&str) -> bool) -> bool {
     match place.split_once("/*") {
         Some((list, rest)) => meta::elements(object, list)
             .iter()
-            .any(|element| is_at(element, rest, text)),
-        None => meta::text(object, place) == text,
+            .any(|element| any_at(element, rest, fits)),
+        None => fits(meta::text(object, place)),
     }
 }

@@ -11,7 +11,7 @@ use crate::kubernetes::json_text;
 use crate::meta;
 
 /// A pod that a kubelet runs by itself.
-const MIRROR: &str = "kubernetes.io/config.mirror";
+pub(crate) const MIRROR: &str = "kubernetes.io/config.mirror";
 const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 pub(super) const SECCOMP_OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
@@ -20,7 +20,7 @@ pub(super) const SECCOMP: &str = "container.seccomp.security.alpha.kubernetes.io
 pub(super) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 /// Whether a pod stands for one that a kubelet runs by itself.
-pub(super) fn is_mirror(pod: &Value) -> bool {
+pub(crate) fn is_mirror(pod: &Value) -> bool {
     annotation(pod, MIRROR).is_some()
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use gardener_apimachinery::chance::Chance;
@@ -109,7 +110,12 @@ pub struct ClusterConfig {
     /// Kinds that another server serves and that are read here; a cluster with them is served behind an aggregator, and has nothing of its own
     /// besides its resources: no reviews, no tokens.
     pub elsewhere: Option<Arc<Elsewhere>>,
+    /// The shortest life of a watch whose client sets no limit; it may be up to twice as long, so that not all clients come back at once.
+    pub watch_timeout: Duration,
 }
+
+/// Upstream's [`ClusterConfig::watch_timeout`].
+pub const WATCH_TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// A logical cluster, open for requests.
 pub struct LogicalCluster {
@@ -574,6 +580,7 @@ mod tests {
                 git_version: "v1.36.0".into(),
                 openapi: Arc::new(documents),
                 elsewhere: None,
+                watch_timeout: crate::cluster::WATCH_TIMEOUT,
             };
             server.open("c", config)
         }

@@ -21,8 +21,6 @@ use crate::{meta, object, protobuf, respond};
 
 /// How often a quiet watch tells how far it is.
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
-/// Shortest life of a watch whose client sets no limit; up to twice as long.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// The name under which the end of the initial events is marked.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
@@ -97,7 +95,10 @@ pub fn start(
         .filter(|seconds| *seconds > 0)
     {
         Some(seconds) => Duration::from_secs(seconds),
-        None => DEFAULT_TIMEOUT + Duration::from_secs(scope.cluster.chance().below(DEFAULT_TIMEOUT.as_secs())),
+        None => {
+            let least = scope.cluster.config().watch_timeout;
+            least + Duration::from_secs(scope.cluster.chance().below(least.as_secs().max(1)))
+        }
     };
     let now = Instant::now();
     let reshaped = scope.cluster.shapes().end_of(&scope.definition);

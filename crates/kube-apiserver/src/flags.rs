@@ -41,6 +41,12 @@ pub struct Flags {
     /// Audiences of service account tokens [default: the issuers].
     #[arg(long, value_delimiter = ',', value_name = "STRINGS")]
     pub api_audiences: Vec<String>,
+    /// How many seconds pods stay on a node that is not ready, unless they say so themselves.
+    #[arg(long, default_value = "300", value_name = "INT")]
+    pub default_not_ready_toleration_seconds: i64,
+    /// How many seconds pods stay on a node that cannot be reached, unless they say so themselves.
+    #[arg(long, default_value = "300", value_name = "INT")]
+    pub default_unreachable_toleration_seconds: i64,
     /// Who says what is allowed.
     #[command(flatten)]
     pub authorization: AuthorizationFlags,

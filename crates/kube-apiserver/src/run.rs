@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
-use gardener_apiserver::definition::Definition;
-use gardener_apiserver::kubernetes::{self, BootstrapError, EtcdLayout, RecordedError};
+use gardener_apiserver::definition::{Admission, Definition};
+use gardener_apiserver::kubernetes::{self, BootstrapError, DefaultTolerationSeconds, EtcdLayout, RecordedError};
 use gardener_apiserver::{ClusterConfig, Server, Shared, UserInfo, aggregation};
 use gardener_landscape::embedded::EmbeddedKubernetes;
 use gardener_landscape::kubernetes_service;
@@ -147,8 +147,21 @@ fn narrow(config: &mut ClusterConfig, flags: &Flags) {
 fn with_flags(mut config: ClusterConfig, flags: &Flags) -> ClusterConfig {
     // pods here may run on real nodes
     config.admission = kubernetes::admission_plugins(true);
-    let disabled = &flags.admission.disable_admission_plugins;
-    for plugin in &flags.admission.enable_admission_plugins {
+    config.watch_timeout = flags.serving.ending.watch_timeout();
+    let tolerations = DefaultTolerationSeconds {
+        not_ready: flags.default_not_ready_toleration_seconds,
+        unreachable: flags.default_unreachable_toleration_seconds,
+    };
+    for plugin in &mut config.admission {
+        if plugin.name() == tolerations.name() {
+            *plugin = Arc::new(tolerations);
+        }
+    }
+    let (enabled, disabled) = (
+        &flags.admission.enable_admission_plugins,
+        &flags.admission.disable_admission_plugins,
+    );
+    for plugin in enabled {
         if !config.admission.iter().any(|own| own.name() == plugin) {
             tracing::warn!(
                 plugin,
@@ -156,8 +169,9 @@ fn with_flags(mut config: ClusterConfig, flags: &Flags) -> ClusterConfig {
             );
         }
     }
-    config
-        .admission
-        .retain(|plugin| !disabled.iter().any(|name| name == plugin.name()));
+    config.admission.retain(|plugin| {
+        let is_in = |names: &[String]| names.iter().any(|name| name == plugin.name());
+        !is_in(disabled) && (kubernetes::is_on_by_default(plugin.name()) || is_in(enabled))
+    });
     config
 }

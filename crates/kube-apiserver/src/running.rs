@@ -111,6 +111,7 @@ mod tests {
     fn ending(grace: i64) -> EndingFlags {
         EndingFlags {
             goaway_chance: 0.0,
+            min_request_timeout: 1800,
             request_timeout: Duration::from_secs(60),
             shutdown_delay_duration: Duration::default(),
             shutdown_send_retry_after: false,

@@ -62,6 +62,7 @@ impl EmbeddedKubernetes {
             git_version: format!("v{}", version.trim_start_matches('v')),
             openapi: self.openapi.clone(),
             elsewhere: None,
+            watch_timeout: gardener_apiserver::cluster::WATCH_TIMEOUT,
         }
     }
 }

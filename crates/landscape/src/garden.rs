@@ -106,5 +106,6 @@ pub fn config(
         git_version: format!("v{VERSION}"),
         openapi: Arc::new(documents),
         elsewhere: None,
+        watch_timeout: gardener_apiserver::cluster::WATCH_TIMEOUT,
     })
 }

@@ -66,6 +66,7 @@ impl MemoryClusters {
             git_version: "v1.36.0".into(),
             openapi: Arc::clone(&self.documents),
             elsewhere: None,
+            watch_timeout: gardener_apiserver::cluster::WATCH_TIMEOUT,
         }
     }
 

@@ -50,6 +50,7 @@ impl Seed {
                 git_version: "v1.36.0".into(),
                 openapi: Arc::new(documents),
                 elsewhere: None,
+                watch_timeout: gardener_apiserver::cluster::WATCH_TIMEOUT,
             },
         );
         kubernetes::bootstrap(&cluster).await.unwrap();

@@ -40,6 +40,7 @@ impl Api {
             git_version: "v1.36.0".into(),
             openapi: Arc::new(documents),
             elsewhere: None,
+            watch_timeout: crate::cluster::WATCH_TIMEOUT,
         };
         let cluster = server.open("c", config);
         kubernetes::bootstrap(&cluster).await.unwrap();

@@ -151,6 +151,7 @@ pub(super) fn config(
         git_version: gardener_apis::constants::VERSION.to_owned(),
         openapi: Arc::new(Documents::default().published_by(PUBLISHER, openapi_documents())),
         elsewhere: Some(elsewhere),
+        watch_timeout: flags.serving.ending.watch_timeout(),
     })
 }
 

@@ -136,6 +136,7 @@ impl World {
                 git_version: "v1.35.0".to_owned(),
                 openapi: documents.clone(),
                 elsewhere: None,
+                watch_timeout: gardener_apiserver::cluster::WATCH_TIMEOUT,
             };
             let cluster = server.open(name, config);
             kubernetes::bootstrap(&cluster).await.unwrap();

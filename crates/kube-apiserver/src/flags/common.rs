@@ -22,7 +22,7 @@ pub const SWITCHES: [&str; 17] = [
 ];
 
 /// With a value.
-pub const VALUES: [&str; 51] = [
+pub const VALUES: [&str; 50] = [
     "allow-metric-labels",
     "allow-metric-labels-manifest",
     "audit-log-batch-buffer-size",
@@ -66,7 +66,6 @@ pub const VALUES: [&str; 51] = [
     "max-mutating-requests-inflight",
     "max-requests-inflight",
     "min-compatibility-version",
-    "min-request-timeout",
     "show-hidden-metrics-for-version",
     "tls-cipher-suites",
     "tls-curve-preferences",

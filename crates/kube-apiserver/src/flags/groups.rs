@@ -53,6 +53,9 @@ pub struct EndingFlags {
     /// Share of requests by HTTP/2, 0 to 0.02, after which the client is told to go on by another connection (GOAWAY): where several servers are behind one address, clients spread over them.
     #[arg(long, default_value = "0", value_name = "FLOAT")]
     pub goaway_chance: f64,
+    /// How many seconds a watch lives at least whose client sets no limit; it may be up to twice as long.
+    #[arg(long, default_value = "1800", value_name = "INT")]
+    pub min_request_timeout: i64,
     /// How long a request may take that is no watch and the like, unless it asks for less; also when this server ends meanwhile.
     #[arg(long, default_value = "1m0s", value_name = "DURATION")]
     pub request_timeout: Duration,
@@ -86,10 +89,18 @@ impl EndingFlags {
                 errors.push(message.to_owned());
             }
         }
+        if self.min_request_timeout < 0 {
+            errors.push("--min-request-timeout can not be negative value".to_owned());
+        }
         if !(0.0..=0.02).contains(&self.goaway_chance) {
             errors.push("--goaway-chance can not be less than 0 or greater than 0.02".to_owned());
         }
         errors
+    }
+
+    /// How long watches live at least.
+    pub fn watch_timeout(&self) -> std::time::Duration {
+        std::time::Duration::from_secs(self.min_request_timeout.unsigned_abs())
     }
 }
 

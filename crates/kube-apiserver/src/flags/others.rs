@@ -21,14 +21,12 @@ const SWITCHES: [&str; 6] = [
 ];
 
 /// Accepted without effect: with a value.
-const VALUES: [&str; 28] = [
+const VALUES: [&str; 26] = [
     "authentication-token-webhook-cache-ttl",
     "authentication-token-webhook-version",
     "coordinated-leadership-lease-duration",
     "coordinated-leadership-renew-deadline",
     "coordinated-leadership-retry-period",
-    "default-not-ready-toleration-seconds",
-    "default-unreachable-toleration-seconds",
     "feature-gates",
     "kubelet-certificate-authority",
     "kubelet-client-certificate",

@@ -27,6 +27,7 @@ fn flags_are_read_as_upstream_reads_them() {
         ["X-Remote-User", "X-User"]
     );
     assert_eq!(flags.serving.transport_security(), None);
+    assert_eq!(flags.serving.ending.watch_timeout().as_secs(), 1800);
     let told = read(&format!(
         "{NEEDED} --strict-transport-security-directives=max-age=31536000,includeSubDomains --strict-transport-security-directives=preload"
     ));
@@ -69,6 +70,10 @@ fn what_is_wrong_is_told() {
         (
             format!("{NEEDED} --goaway-chance=-1"),
             "--goaway-chance can not be less than 0 or greater than 0.02",
+        ),
+        (
+            format!("{NEEDED} --min-request-timeout=-1"),
+            "--min-request-timeout can not be negative value",
         ),
         (
             format!("{NEEDED} --shutdown-delay-duration=-1s"),

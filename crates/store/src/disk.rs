@@ -56,10 +56,11 @@ impl DiskStore {
         let file = Arc::new(file::open(folder, &options)?);
         let (revision, entries) = file.load(stamp, &options.encryption)?;
         let index = Arc::new(Index::loaded(revision, entries, &options));
+        let (aging, grown_old) = std::sync::mpsc::channel();
         let loaded = Arc::downgrade(&index);
         std::thread::Builder::new()
             .name("store-squeezer".into())
-            .spawn(move || Index::squeeze_loaded(&loaded))
+            .spawn(move || Index::keep_small(&loaded, grown_old))
             .map_err(|source| OpenError::Unwritable {
                 path: file.path().to_owned(),
                 source,
@@ -71,6 +72,7 @@ impl DiskStore {
             stamp,
             max_value: options.max_value,
             file: Arc::clone(&file),
+            aging,
         };
         let thread = std::thread::Builder::new()
             .name("store-committer".into())

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::atomic::{self, AtomicU64};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Weak};
 
 use parking_lot::RwLock;
@@ -308,9 +309,17 @@ impl Index {
         }
     }
 
-    /// Keeps what was loaded in little space, too, until the index is gone. Takes as long as it takes to compress it; readers wait only while
-    /// values are exchanged.
-    pub(crate) fn squeeze_loaded(index: &Weak<Self>) {
+    /// Keeps what was loaded in little space and then what grows old, until nobody tells of any more or the index is gone.
+    pub(crate) fn keep_small(index: &Weak<Self>, aging: Receiver<Old>) {
+        Self::squeeze_loaded(index);
+        for old in aging {
+            let Some(index) = index.upgrade() else { return };
+            index.squeeze(old);
+        }
+    }
+
+    /// Takes as long as it takes to compress everything; readers wait only while values are exchanged.
+    fn squeeze_loaded(index: &Weak<Self>) {
         let topics = index.upgrade().map(|index| index.topics()).unwrap_or_default();
         for topic in topics {
             let mut after = None;

@@ -2,12 +2,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
 use super::file::{Given, StoreFile};
-use crate::index::Index;
+use crate::index::{Index, Old};
 use crate::write::Batch;
 use crate::{Change, CommitError, Committed, Expect, Stamp};
 
@@ -37,6 +38,8 @@ pub(super) struct Committer {
     pub(super) stamp: Stamp,
     pub(super) max_value: usize,
     pub(super) file: Arc<StoreFile>,
+    /// To who squeezes old values: writers do not wait for that.
+    pub(super) aging: Sender<Old>,
 }
 
 impl Committer {
@@ -91,7 +94,8 @@ impl Committer {
                     // Who no longer waits need not be told.
                     answer.send(decided).ok();
                 }
-                self.index.squeeze(old);
+                // Whether anybody makes them small does not matter to what was written.
+                self.aging.send(old).ok();
                 Ok(())
             }
             Err(reason) => {

@@ -1,8 +1,9 @@
 //! What protobuf messages of Kubernetes' and Gardener's kinds are made of: the recorded tables, with their names resolved.
 //!
-//! Which of these kinds a server has is told by its definitions, not here. Numbers are those of upstream's Go types.
+//! Which of these kinds a server has is told by its definitions, not here. Numbers are those of upstream's Go types. There are thousands of fields, in
+//! every server: names are those in the recorded text, and lists are sorted instead of hashed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -13,13 +14,13 @@ pub(super) type MessageId = usize;
 /// A message type.
 pub(super) struct Message {
     /// Its full name, e.g. `k8s.io.api.core.v1.Pod`.
-    pub(super) name: String,
+    pub(super) name: &'static str,
     /// How its JSON form relates to its fields.
     pub(super) form: Form,
-    fields: BTreeMap<u64, Field>,
-    members: HashMap<String, Member>,
-    /// The numbers of fields in the order in which Go's struct has them.
-    declared: Vec<u64>,
+    /// By their numbers.
+    fields: Box<[Field]>,
+    /// By their names.
+    members: Box<[(&'static str, Member)]>,
 }
 
 /// How the JSON form of a message relates to its fields.
@@ -52,10 +53,10 @@ pub(super) enum Form {
 }
 
 /// A field of a message.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub(super) struct Field {
     /// Name of its member in the JSON form.
-    pub(super) name: String,
+    pub(super) name: &'static str,
     pub(super) number: u64,
     pub(super) kind: Kind,
     pub(super) repeated: bool,
@@ -85,7 +86,7 @@ pub(super) enum Kind {
 
 /// A member of the JSON form: its field, and the inline fields that lead to it.
 pub(super) struct Member {
-    pub(super) inlined_in: Vec<u64>,
+    pub(super) inlined_in: Box<[u64]>,
     /// How many members Go's encoder writes before it.
     place: usize,
     pub(super) field: Field,
@@ -94,17 +95,19 @@ pub(super) struct Member {
 impl Message {
     /// The name of its type in Go.
     pub(super) fn go_name(&self) -> &str {
-        self.name.rsplit('.').next().unwrap_or(&self.name)
+        self.name.rsplit('.').next().unwrap_or(self.name)
     }
 
     /// The field with this number.
     pub(super) fn field(&self, number: u64) -> Option<&Field> {
-        self.fields.get(&number)
+        let at = self.fields.binary_search_by_key(&number, |field| field.number).ok()?;
+        self.fields.get(at)
     }
 
     /// The member of the JSON form with this name.
     pub(super) fn member(&self, name: &str) -> Option<&Member> {
-        self.members.get(name)
+        let at = self.members.binary_search_by_key(&name, |(own, _)| own).ok()?;
+        self.members.get(at).map(|(_, member)| member)
     }
 }
 
@@ -138,9 +141,9 @@ impl GoOrder {
     pub(crate) fn place(self, name: &str) -> usize {
         match name {
             _ if self.is_map => 0,
-            "kind" if !self.message.members.contains_key(name) => 0,
-            "apiVersion" if !self.message.members.contains_key(name) => 1,
-            _ => match self.schema().unwrap_or(self.message).members.get(name) {
+            "kind" if self.message.member(name).is_none() => 0,
+            "apiVersion" if self.message.member(name).is_none() => 1,
+            _ => match self.schema().unwrap_or(self.message).member(name) {
                 Some(member) => 2 + member.place,
                 None => usize::MAX,
             },
@@ -152,7 +155,7 @@ impl GoOrder {
         if self.is_map {
             return Some(Self::of(self.message));
         }
-        match self.schema().unwrap_or(self.message).members.get(name)?.field.kind {
+        match self.schema().unwrap_or(self.message).member(name)?.field.kind {
             Kind::Message(id) => message(id)
                 .filter(|message| !matches!(message.form, Form::Json | Form::Map))
                 .map(Self::of),
@@ -215,8 +218,8 @@ struct Known {
 struct Package {
     /// How the names of its groups end.
     domain: &'static str,
-    package: String,
-    version: String,
+    package: &'static str,
+    version: &'static str,
 }
 
 /// How names of Kubernetes' groups end, if not in nothing.
@@ -232,20 +235,20 @@ const PACKAGES: [(&str, &str); 4] = [
 const SHARED: &str = "k8s.io.apimachinery.pkg.apis.meta.v1.";
 
 /// The kind that a message's name tells, and what is known of it.
-fn known(name: &str, id: MessageId) -> Option<(String, Known)> {
+fn known(name: &'static str, id: MessageId) -> Option<(&'static str, Known)> {
     if let Some(kind) = name.strip_prefix(SHARED) {
         let (rank, of) = (PACKAGES.len(), None);
-        return Some((kind.to_owned(), Known { rank, of, id }));
+        return Some((kind, Known { rank, of, id }));
     }
     PACKAGES.iter().enumerate().find_map(|(rank, (prefix, domain))| {
         let mut parts = name.strip_prefix(prefix)?.split('.');
         let (package, version, kind) = (parts.next()?, parts.next()?, parts.next()?);
-        let of = parts.next().is_none().then(|| Package {
+        let of = parts.next().is_none().then_some(Package {
             domain,
-            package: package.to_owned(),
-            version: version.to_owned(),
+            package,
+            version,
         })?;
-        Some((kind.to_owned(), Known { rank, of: Some(of), id }))
+        Some((kind, Known { rank, of: Some(of), id }))
     })
 }
 
@@ -256,52 +259,45 @@ const RECORDED: [&str; 2] = [
     include_str!("../../recorded/protobuf-gardener.json"),
 ];
 
+/// A field as it is recorded.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum RecordedField {
-    Plain(u64, String, String),
-    Marked(u64, String, String, String),
+    Plain(u64, &'static str, String),
+    Marked(u64, &'static str, String, String),
 }
 
 struct Table {
     messages: Vec<Message>,
     /// By kind, those that count first first.
-    kinds: HashMap<String, Vec<Known>>,
+    kinds: BTreeMap<&'static str, Vec<Known>>,
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let recorded: BTreeMap<String, Vec<RecordedField>> = RECORDED
+    let recorded: BTreeMap<&'static str, Vec<RecordedField>> = RECORDED
         .iter()
         .flat_map(|table| serde_json::from_str::<BTreeMap<_, _>>(table).unwrap_or_default())
         .collect();
-    let names: HashMap<String, MessageId> = recorded
-        .keys()
-        .enumerate()
-        .map(|(id, name)| (name.clone(), id))
+    let names: BTreeMap<&str, MessageId> = recorded.keys().enumerate().map(|(id, name)| (*name, id)).collect();
+    // in the order in which Go's structs have them
+    let declared: Vec<Vec<Field>> = recorded
+        .values()
+        .map(|fields| fields.iter().filter_map(|recorded| field(recorded, &names)).collect())
         .collect();
-    let mut messages: Vec<Message> = recorded
-        .into_iter()
-        .map(|(name, fields)| {
-            let fields: Vec<Field> = fields
-                .into_iter()
-                .filter_map(|recorded| field(recorded, &names))
-                .collect();
-            Message {
-                form: form(&name),
-                declared: fields.iter().map(|field| field.number).collect(),
-                fields: fields.into_iter().map(|field| (field.number, field)).collect(),
-                members: HashMap::new(),
-                name,
-            }
-        })
-        .collect();
-    let members: Vec<_> = (0..messages.len()).map(|id| members(&messages, id)).collect();
-    for (message, members) in messages.iter_mut().zip(members) {
-        message.members = members;
-    }
-    let mut kinds: HashMap<String, Vec<Known>> = HashMap::new();
+    let message = |(id, name): (MessageId, &&'static str)| {
+        let mut fields = declared.get(id).cloned().unwrap_or_default();
+        fields.sort_by_key(|field| field.number);
+        Message {
+            name,
+            form: form(name),
+            fields: fields.into(),
+            members: members(&declared, id).into_iter().collect(),
+        }
+    };
+    let messages: Vec<Message> = recorded.keys().enumerate().map(message).collect();
+    let mut kinds: BTreeMap<&'static str, Vec<Known>> = BTreeMap::new();
     for (id, message) in messages.iter().enumerate() {
-        if let Some((kind, known)) = known(&message.name, id) {
+        if let Some((kind, known)) = known(message.name, id) {
             kinds.entry(kind).or_default().push(known);
         }
     }
@@ -311,10 +307,10 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     Table { messages, kinds }
 });
 
-fn field(recorded: RecordedField, names: &HashMap<String, MessageId>) -> Option<Field> {
+fn field(recorded: &RecordedField, names: &BTreeMap<&str, MessageId>) -> Option<Field> {
     let (number, name, kind, mark) = match recorded {
-        RecordedField::Plain(number, name, kind) => (number, name, kind, String::new()),
-        RecordedField::Marked(number, name, kind, mark) => (number, name, kind, mark),
+        RecordedField::Plain(number, name, kind) => (*number, *name, kind, ""),
+        RecordedField::Marked(number, name, kind, mark) => (*number, *name, kind, mark.as_str()),
     };
     let kind = match kind.as_str() {
         "string" => Kind::String,
@@ -340,39 +336,34 @@ fn field(recorded: RecordedField, names: &HashMap<String, MessageId>) -> Option<
         kind,
         repeated: mark == "repeated",
         inline: mark == "inline",
-        keep_zero: matches!(mark.as_str(), "ptr" | "req"),
+        keep_zero: matches!(mark, "ptr" | "req"),
     })
 }
 
-fn members(messages: &[Message], id: MessageId) -> HashMap<String, Member> {
-    let mut found = HashMap::new();
-    let Some(message) = messages.get(id) else { return found };
-    let declared = message.declared.iter().filter_map(|number| message.field(*number));
-    for field in declared {
-        let Kind::Message(inner) = field.kind else {
-            found.insert(field.name.clone(), member(field, found.len()));
-            continue;
-        };
-        if !field.inline {
-            found.insert(field.name.clone(), member(field, found.len()));
-            continue;
-        }
+/// The members of a message, of which the fields are declared in this order.
+fn members(declared: &[Vec<Field>], id: MessageId) -> BTreeMap<&'static str, Member> {
+    let mut found = BTreeMap::new();
+    for field in declared.get(id).into_iter().flatten() {
         let before = found.len();
-        for (name, mut member) in members(messages, inner) {
-            member.inlined_in.insert(0, field.number);
-            member.place += before;
-            found.insert(name, member);
+        match field.kind {
+            Kind::Message(inner) if field.inline => {
+                for (name, mut member) in members(declared, inner) {
+                    member.inlined_in = [&[field.number], &*member.inlined_in].concat().into();
+                    member.place += before;
+                    found.insert(name, member);
+                }
+            }
+            _ => {
+                let member = Member {
+                    inlined_in: Box::default(),
+                    place: before,
+                    field: *field,
+                };
+                found.insert(field.name, member);
+            }
         }
     }
     found
-}
-
-fn member(field: &Field, place: usize) -> Member {
-    Member {
-        inlined_in: Vec::new(),
-        place,
-        field: field.clone(),
-    }
 }
 
 fn form(name: &str) -> Form {

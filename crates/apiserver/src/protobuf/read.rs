@@ -91,7 +91,7 @@ pub(super) fn message(message: &Message, bytes: &[u8], depth: usize) -> Result<V
         }
         Form::Texts => Ok(texts(bytes)),
         Form::Map => {
-            let map = message.field(1).map(|field| field.name.as_str()).unwrap_or_default();
+            let map = message.field(1).map(|field| field.name).unwrap_or_default();
             fields(message, bytes, depth).map(|mut fields| fields.remove(map).unwrap_or_else(|| json!({})))
         }
         form => special(form, bytes),
@@ -113,7 +113,7 @@ fn fields(message: &Message, bytes: &[u8], depth: usize) -> Result<Map<String, V
 
 /// A field in a form that it has not.
 fn of_other_form(field: &Field, form: u8) -> String {
-    let name = match field.name.as_str() {
+    let name = match field.name {
         "metadata" => "ObjectMeta".to_owned(),
         "uid" => "UID".to_owned(),
         name => {
@@ -176,7 +176,7 @@ fn read_field(field: &Field, wire: Wire<'_>, object: &mut Map<String, Value>, de
         },
         (Kind::TextMap | Kind::BytesMap | Kind::BoolMap | Kind::MessageMap(_), Wire::Bytes(bytes)) => {
             let (key, value) = map_entry(field.kind, bytes, depth)?;
-            let map = object.entry(field.name.clone()).or_insert_with(|| json!({}));
+            let map = object.entry(field.name).or_insert_with(|| json!({}));
             if let Some(map) = map.as_object_mut() {
                 map.insert(key, value);
             }
@@ -195,7 +195,7 @@ fn read_field(field: &Field, wire: Wire<'_>, object: &mut Map<String, Value>, de
         _ => return Err(of_other_form(field, form)),
     };
     if field.repeated {
-        let list = object.entry(field.name.clone()).or_insert_with(|| json!([]));
+        let list = object.entry(field.name).or_insert_with(|| json!([]));
         if let Some(list) = list.as_array_mut() {
             list.push(value);
         }
@@ -213,7 +213,7 @@ fn read_field(field: &Field, wire: Wire<'_>, object: &mut Map<String, Value>, de
     let is_empty_text = matches!(&value, Value::String(text) if text.is_empty());
     let says = matches!(field.kind, Kind::Message(id) if !is_empty_text || may_be_empty(id));
     if !zero || ((field.keep_zero || says) && !value.is_null()) {
-        object.insert(field.name.clone(), value);
+        object.insert(field.name.to_owned(), value);
     }
     Ok(())
 }

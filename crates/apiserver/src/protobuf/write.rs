@@ -85,7 +85,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.message.name)
+        formatter.write_str(self.message.name)
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
@@ -457,7 +457,7 @@ impl<'de> Visitor<'de> for Present<'_> {
     type Value = bool;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.message.name)
+        formatter.write_str(self.message.name)
     }
 
     fn visit_none<E>(self) -> Result<bool, E> {

@@ -16,6 +16,7 @@ use crate::cluster::LogicalCluster;
 use crate::definition::Lister;
 use crate::delegation::TokenReviewer;
 use crate::handle::Caller;
+use crate::legacy_tokens::{self, LegacyClaims};
 use crate::meta;
 use crate::tokens::{self, Claims, LEEWAY, SigningKey, TokenError, VerifyingKey};
 use crate::user::{ANONYMOUS, AUTHENTICATED, UserInfo};
@@ -191,25 +192,36 @@ impl Authenticator {
                 return Ok((user, for_cluster));
             }
         }
-        let issuers = || std::iter::once(&settings.issuer).chain(&settings.accepted_issuers);
-        let is_known = |issuer: &str| issuers().all(|own| own.is_empty()) || issuers().any(|own| own == issuer);
-        if !tokens::issuer(token).is_some_and(|issuer| is_known(&issuer)) {
-            return Err(Rejected::Unknown);
-        }
         let mut keys = settings.accepted_keys.clone();
         keys.extend(settings.signer.iter().map(|signer| signer.public.clone()));
-        let claims = tokens::verify(token, &keys, cluster.clock().now())?;
-        let good_for = common(&claims.aud);
-        if good_for.is_empty() && !wanted.is_empty() {
+        let misses = |token_audiences: &[String]| {
             let shown = |audiences: &[String]| {
                 let quoted: Vec<String> = audiences.iter().map(|own| go_quote(own)).collect();
                 format!("[{}]", quoted.join(" "))
             };
-            return Err(Rejected::Because(format!(
+            Rejected::Because(format!(
                 "token audiences {} is invalid for the target audiences {}",
-                shown(&claims.aud),
+                shown(token_audiences),
                 shown(&wanted)
-            )));
+            ))
+        };
+        let issuer = tokens::issuer(token);
+        if issuer.as_deref() == Some(legacy_tokens::ISSUER) {
+            let claims: LegacyClaims = tokens::signed(token, &keys)?;
+            if for_cluster.is_empty() && !settings.audiences.is_empty() {
+                return Err(misses(&settings.audiences));
+            }
+            return legacy_tokens::user(cluster, token, &claims).map(|user| (user, for_cluster));
+        }
+        let issuers = || std::iter::once(&settings.issuer).chain(&settings.accepted_issuers);
+        let is_known = |issuer: &str| issuers().all(|own| own.is_empty()) || issuers().any(|own| own == issuer);
+        if !issuer.is_some_and(|issuer| is_known(&issuer)) {
+            return Err(Rejected::Unknown);
+        }
+        let claims = tokens::verify(token, &keys, cluster.clock().now())?;
+        let good_for = common(&claims.aud);
+        if good_for.is_empty() && !wanted.is_empty() {
+            return Err(misses(&claims.aud));
         }
         service_account_user(cluster, &claims).map(|user| (user, good_for))
     }

@@ -32,6 +32,7 @@ mod impersonation;
 mod intercept;
 mod json_path;
 pub mod kubernetes;
+pub mod legacy_tokens;
 mod list;
 pub mod listen;
 mod media_type;

@@ -10,6 +10,7 @@ use ring::signature::{
     UnparsedPublicKey, VerificationAlgorithm,
 };
 use rustls_pki_types::pem::{PemObject, SectionKind};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -365,6 +366,21 @@ pub const LEEWAY: i64 = 60;
 /// # Errors
 /// Tells why the token is refused.
 pub fn verify(token: &str, keys: &[VerifyingKey], now: Timestamp) -> Result<Claims, TokenError> {
+    let claims: Claims = signed(token, keys)?;
+    if claims.exp <= now.as_second() {
+        return Err(TokenError::Expired);
+    }
+    if claims.nbf > now.as_second().saturating_add(LEEWAY) {
+        return Err(TokenError::NotYet);
+    }
+    Ok(claims)
+}
+
+/// Checks the signature of a token, and nothing else.
+///
+/// # Errors
+/// Tells why the token is refused.
+pub fn signed<C: DeserializeOwned>(token: &str, keys: &[VerifyingKey]) -> Result<C, TokenError> {
     let mut parts = token.split('.');
     let (Some(header), Some(claims), Some(signature), None) = (parts.next(), parts.next(), parts.next(), parts.next())
     else {
@@ -383,14 +399,7 @@ pub fn verify(token: &str, keys: &[VerifyingKey], now: Timestamp) -> Result<Clai
     if !valid {
         return Err(TokenError::Signature);
     }
-    let claims: Claims = serde_json::from_slice(&decode(claims)?).map_err(|_| TokenError::Malformed)?;
-    if claims.exp <= now.as_second() {
-        return Err(TokenError::Expired);
-    }
-    if claims.nbf > now.as_second().saturating_add(LEEWAY) {
-        return Err(TokenError::NotYet);
-    }
-    Ok(claims)
+    serde_json::from_slice(&decode(claims)?).map_err(|_| TokenError::Malformed)
 }
 
 /// Who a token says made it. Nothing is verified.

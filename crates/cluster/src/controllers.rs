@@ -6,6 +6,7 @@ use crate::environment::Environment;
 
 pub use node_ranges::pod_network;
 
+mod account_tokens;
 mod admission_policies;
 mod any;
 mod certificates;
@@ -31,6 +32,7 @@ mod volumes;
 
 /// Starts all of them.
 pub(crate) fn start(environment: &Arc<Environment>) {
+    account_tokens::start(environment);
     admission_policies::start(environment);
     certificates::start(environment);
     cluster_roles::start(environment);

@@ -141,6 +141,7 @@ informers! {
     service_ranges: ServiceCIDR,
     root_ca_maps: ConfigMap = "metadata.name=kube-root-ca.crt",
     bootstrap_tokens: Secret = "type=bootstrap.kubernetes.io/token",
+    token_secrets: Secret = "type=kubernetes.io/service-account-token",
     claims: PersistentVolumeClaim,
     volumes: PersistentVolume,
     storage_classes: StorageClass,

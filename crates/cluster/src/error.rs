@@ -17,6 +17,9 @@ pub(crate) enum Error {
     /// A request could not be put together.
     #[error("a request cannot be made: {0}")]
     Request(#[from] http::Error),
+    /// A token could not be signed.
+    #[error(transparent)]
+    Token(#[from] gardener_apiserver::tokens::KeyError),
     /// A certificate could not be signed.
     #[error(transparent)]
     Certificate(#[from] gardener_pki::CertificateError),

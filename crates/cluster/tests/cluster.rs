@@ -9,6 +9,7 @@ use gardener_cluster::{Config, Participants, Role, run};
 use gardener_testkit::cluster::MemoryClusters;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::authentication::v1::TokenReview;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::{
@@ -141,6 +142,74 @@ impl World {
 }
 
 /// After a start the scheduler of a cluster may run before its API server does.
+#[tokio::test(start_paused = true)]
+async fn tokens_in_secrets_are_good_while_secret_and_account_are_there() {
+    let world = World::new().await;
+    let (accounts, secrets) = (world.api::<ServiceAccount>(), world.api::<Secret>());
+    let account: ServiceAccount = object(json!({"metadata": {"name": "robot"}}));
+    accounts.create(&PostParams::default(), &account).await.unwrap();
+    let secret = |name: &str, account: &str| -> Secret {
+        let annotations = json!({"kubernetes.io/service-account.name": account});
+        object(
+            json!({"metadata": {"name": name, "annotations": annotations}, "type": "kubernetes.io/service-account-token"}),
+        )
+    };
+    for (name, account) in [("kept", "robot"), ("lost", "nobody")] {
+        secrets
+            .create(&PostParams::default(), &secret(name, account))
+            .await
+            .unwrap();
+    }
+    eventually!("no account, no token", secrets.get_opt("lost").await.unwrap().is_none());
+    let filled = async || {
+        let secret = secrets.get("kept").await.unwrap();
+        secret.data.filter(|data| data.contains_key("token"))
+    };
+    eventually!("a token", filled().await.is_some());
+    let data = filled().await.unwrap();
+    assert_eq!(
+        (&*data["namespace"].0, &*data["ca.crt"].0),
+        (&b"default"[..], &b"CA of seed"[..])
+    );
+    let token = String::from_utf8(data["token"].0.clone()).unwrap();
+    let reviews: Api<TokenReview> = Api::all(world.client.clone());
+    let review = async || {
+        let review = object(json!({"metadata": {}, "spec": {"token": token}}));
+        let told = reviews.create(&PostParams::default(), &review).await.unwrap();
+        told.status.unwrap()
+    };
+    let told = review().await;
+    let user = told.user.unwrap();
+    assert_eq!(
+        user.username.as_deref(),
+        Some("system:serviceaccount:default:robot"),
+        "{:?}",
+        told.error
+    );
+    let noted = async || {
+        let labels = secrets.get("kept").await.unwrap().metadata.labels.unwrap_or_default();
+        labels.contains_key("kubernetes.io/legacy-token-last-used")
+    };
+    eventually!("its use is noted", noted().await);
+    let marked = json!({"metadata": {"labels": {"kubernetes.io/legacy-token-invalid-since": "2020-01-01"}}});
+    secrets
+        .patch("kept", &PatchParams::default(), &Patch::Merge(marked))
+        .await
+        .unwrap();
+    let error = review().await.error.unwrap();
+    assert!(error.contains("has been marked invalid"), "{error}");
+    accounts.delete("robot", &DeleteParams::default()).await.unwrap();
+    eventually!(
+        "it goes with the account",
+        secrets.get_opt("kept").await.unwrap().is_none()
+    );
+    assert_eq!(
+        review().await.error.as_deref(),
+        Some("[invalid bearer token, Token has been invalidated]")
+    );
+    world.stop.cancel();
+}
+
 #[tokio::test(start_paused = true)]
 async fn pods_that_waited_are_scheduled_once_the_api_opens() {
     let world = World::new().await;

@@ -1,6 +1,7 @@
 //! Admission plugins that every cluster has: namespaces must exist, pods get a service account, a priority and tolerations.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
@@ -102,6 +103,12 @@ pub struct ServiceAccountPlugin {
 
 /// Where containers find what their service account gives them.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// The account of pods that name none.
+const DEFAULT_ACCOUNT: &str = "default";
+/// How often it is looked for, and how long is waited in between; up to twice as long.
+const ATTEMPTS: usize = 10;
+const RETRY: Duration = Duration::from_millis(100);
 
 /// How names of volumes with what a service account gives begin.
 const TOKEN_VOLUMES: &str = "kube-api-access-";
@@ -211,9 +218,17 @@ impl Admission for ServiceAccountPlugin {
         }
         let pod = attributes.object.as_deref().unwrap_or(&Value::Null);
         let name = match meta::text(pod, "/spec/serviceAccountName") {
-            "" => "default".to_owned(),
+            "" => DEFAULT_ACCOUNT.to_owned(),
             name => name.to_owned(),
         };
+        // the account `default` of a new namespace comes a moment later
+        for _ in 1..ATTEMPTS {
+            if name != DEFAULT_ACCOUNT || Self::account(attributes, &name).is_ok() {
+                break;
+            }
+            let spread = Duration::from_millis(attributes.context.chance % 100);
+            tokio::time::sleep(RETRY + spread).await;
+        }
         let account = Self::account(attributes, &name)?;
         if let Some(spec) = attributes
             .object

@@ -1,0 +1,213 @@
+//! Tokens of service accounts that are kept in Secrets, from pkg/serviceaccount/legacy.go of Kubernetes: they do not end, but are good for as long as
+//! the Secret and the account are there. A controller makes them: the one of embedded clusters, or kube-controller-manager beside a server of its own.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use gardener_apimachinery::pointer::Pointed;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::authn::Rejected;
+use crate::cluster::LogicalCluster;
+use crate::crd::server_scope;
+use crate::definition::Lister;
+use crate::meta;
+use crate::registry::{PatchKind, WriteOptions};
+use crate::user::{UserInfo, account_of};
+
+/// Who such tokens say made them, whatever issuer the cluster has.
+pub const ISSUER: &str = "kubernetes/serviceaccount";
+/// The type of their Secrets.
+pub const SECRET_TYPE: &str = "kubernetes.io/service-account-token";
+
+/// The day on which a token was last used, as a label of its Secret.
+const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
+/// Since when a token is not accepted any more, as a label of its Secret.
+const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
+const DAY: i64 = 24 * 3600;
+
+/// What such a token says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LegacyClaims {
+    /// [`ISSUER`].
+    pub iss: String,
+    /// The account's namespace, and the Secret's.
+    #[serde(rename = "kubernetes.io/serviceaccount/namespace")]
+    pub namespace: String,
+    /// The Secret.
+    #[serde(rename = "kubernetes.io/serviceaccount/secret.name")]
+    pub secret: String,
+    /// The account.
+    #[serde(rename = "kubernetes.io/serviceaccount/service-account.name")]
+    pub account: String,
+    /// The account's uid.
+    #[serde(rename = "kubernetes.io/serviceaccount/service-account.uid")]
+    pub uid: String,
+    /// `system:serviceaccount:<namespace>:<name>`.
+    pub sub: String,
+}
+
+impl LegacyClaims {
+    /// Those of a token in a Secret.
+    pub fn new(namespace: &str, account: &str, uid: &str, secret: &str) -> Self {
+        Self {
+            iss: ISSUER.to_owned(),
+            namespace: namespace.to_owned(),
+            secret: secret.to_owned(),
+            account: account.to_owned(),
+            uid: uid.to_owned(),
+            sub: format!("system:serviceaccount:{namespace}:{account}"),
+        }
+    }
+
+    /// What is missing, or does not fit together.
+    fn wrong(&self) -> Option<&'static str> {
+        [
+            (&self.sub, "sub claim is missing"),
+            (&self.namespace, "namespace claim is missing"),
+            (&self.secret, "secretName claim is missing"),
+            (&self.account, "serviceAccountName claim is missing"),
+            (&self.uid, "serviceAccountUID claim is missing"),
+        ]
+        .into_iter()
+        .find_map(|(claim, why)| claim.is_empty().then_some(why))
+        .or_else(|| {
+            let subject = account_of(&self.sub);
+            (subject != Some((self.namespace.as_str(), self.account.as_str()))).then_some("sub claim is invalid")
+        })
+    }
+}
+
+/// The service account of a token whose signature was verified, while it and the Secret are there. Notes in the Secret that the token was used.
+///
+/// # Errors
+/// Why the token is not good any more.
+pub(crate) fn user(cluster: &LogicalCluster, token: &str, claims: &LegacyClaims) -> Result<UserInfo, Rejected> {
+    let because = |why: String| Err(Rejected::Because(why));
+    if let Some(wrong) = claims.wrong() {
+        return because(wrong.to_owned());
+    }
+    let LegacyClaims {
+        namespace,
+        account: name,
+        ..
+    } = claims;
+    let secret = cluster.get("", "secrets", namespace, &claims.secret);
+    let Some(secret) = secret.filter(|secret| !meta::is_deleting(secret)) else {
+        return because("Token has been invalidated".to_owned());
+    };
+    let kept = STANDARD.decode(meta::text(&secret, "/data/token"));
+    if kept.ok().as_deref() != Some(token.as_bytes()) {
+        return because("Token does not match server's copy".to_owned());
+    }
+    let Some(account) = cluster.get("", "serviceaccounts", namespace, name) else {
+        return because(format!("serviceaccounts \"{name}\" not found"));
+    };
+    if meta::is_deleting(&account) {
+        return because(format!("ServiceAccount {namespace}/{name} has been deleted"));
+    }
+    let uid = meta::text(&account, "/metadata/uid");
+    if uid != claims.uid {
+        return because(format!(
+            "ServiceAccount UID ({uid}) does not match claim ({})",
+            claims.uid
+        ));
+    }
+    note_use(cluster, &secret);
+    if !label(&secret, INVALID_SINCE).is_empty() {
+        return because(format!(
+            "the token in secret {namespace}/{} for service account {namespace}/{name} has been marked invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the '{INVALID_SINCE}' label from the secret to temporarily allow use of this token",
+            claims.secret
+        ));
+    }
+    Ok(UserInfo::service_account(namespace, name, uid))
+}
+
+fn label<'s>(secret: &'s Value, key: &str) -> &'s str {
+    let labels = secret.at("/metadata/labels");
+    labels.and_then(|labels| labels.get(key)?.as_str()).unwrap_or_default()
+}
+
+/// Notes the day, apart from whoever waits for an answer. The clocks of several servers may differ by a day.
+fn note_use(cluster: &LogicalCluster, secret: &Value) {
+    let now = cluster.clock().now();
+    let day = |seconds| meta::later(now, seconds).strftime("%Y-%m-%d").to_string();
+    let (noted, today) = (label(secret, LAST_USED), day(0));
+    if noted == today || noted == day(DAY) || tokio::runtime::Handle::try_current().is_err() {
+        return;
+    }
+    let (Some(cluster), Some(definition)) = (cluster.itself(), cluster.find("", "secrets")) else {
+        return;
+    };
+    let patch = json!({"metadata": {"uid": meta::text(secret, "/metadata/uid"), "labels": {LAST_USED: today}}});
+    let (namespace, name) = (meta::namespace(secret).to_owned(), meta::name(secret).to_owned());
+    tokio::spawn(async move {
+        let closed = cluster.closed().clone();
+        closed
+            .run_until_cancelled(note(&cluster, definition, (&namespace, &name), &patch))
+            .await;
+    });
+}
+
+async fn note(
+    cluster: &Arc<LogicalCluster>,
+    definition: Arc<crate::definition::Definition>,
+    (namespace, name): (&str, &str),
+    patch: &Value,
+) {
+    let Some(scope) = server_scope(cluster, definition, "") else {
+        return;
+    };
+    let (scope, options) = (scope.at(namespace, name), WriteOptions::default());
+    let body = Bytes::from(patch.to_string());
+    let written = scope.patch(PatchKind::Merge, &body, &options);
+    if let Err(error) = written.await {
+        tracing::warn!(cluster = cluster.name(), namespace, name, %error, "it cannot be noted that the token in a Secret was used");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_fit_together() {
+        let good = LegacyClaims::new("n", "a", "u", "s");
+        assert_eq!(good.wrong(), None);
+        let told = serde_json::to_value(&good).unwrap();
+        assert_eq!(
+            told.get("kubernetes.io/serviceaccount/service-account.uid"),
+            Some(&json!("u"))
+        );
+        assert_eq!(told.get("sub"), Some(&json!("system:serviceaccount:n:a")));
+        for (change, expected) in [
+            (json!({"sub": ""}), "sub claim is missing"),
+            (
+                json!({"kubernetes.io/serviceaccount/namespace": ""}),
+                "namespace claim is missing",
+            ),
+            (
+                json!({"kubernetes.io/serviceaccount/secret.name": ""}),
+                "secretName claim is missing",
+            ),
+            (
+                json!({"kubernetes.io/serviceaccount/service-account.uid": ""}),
+                "serviceAccountUID claim is missing",
+            ),
+            (json!({"sub": "system:serviceaccount:n:b"}), "sub claim is invalid"),
+            (json!({"sub": "jane"}), "sub claim is invalid"),
+        ] {
+            let mut claims = told.clone();
+            claims
+                .as_object_mut()
+                .unwrap()
+                .extend(change.as_object().unwrap().clone());
+            let claims: LegacyClaims = serde_json::from_value(claims).unwrap();
+            assert_eq!(claims.wrong(), Some(expected), "{change}");
+        }
+    }
+}

@@ -181,6 +181,17 @@ impl LogicalCluster {
         self.itself.upgrade()
     }
 
+    /// Works on the cluster while it is open, apart from whoever waits for an answer. Without a runtime nothing is done.
+    pub(crate) fn aside<F>(self: &Arc<Self>, work: impl FnOnce(Arc<Self>) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        if tokio::runtime::Handle::try_current().is_ok() {
+            let (closed, work) = (self.closed.clone(), work(Arc::clone(self)));
+            tokio::spawn(async move { closed.run_until_cancelled(work).await });
+        }
+    }
+
     /// The cluster's name; `*` stands for all clusters and is never one.
     pub fn name(&self) -> &str {
         &self.name

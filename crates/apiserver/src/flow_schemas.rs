@@ -62,14 +62,7 @@ fn missing(schema: &Value, levels: &BTreeSet<String>, now: Timestamp) -> Option<
 
 /// Looks at all schemas of a cluster, apart from whoever waits for an answer.
 pub(crate) fn look(cluster: &Arc<LogicalCluster>) {
-    if tokio::runtime::Handle::try_current().is_err() {
-        return;
-    }
-    let cluster = Arc::clone(cluster);
-    tokio::spawn(async move {
-        let closed = cluster.closed().clone();
-        closed.run_until_cancelled(settle(&cluster)).await;
-    });
+    cluster.aside(|cluster| async move { settle(&cluster).await });
 }
 
 /// Looks at the schemas of a cluster that is opened, if something is to be noted.

@@ -9,6 +9,7 @@ use gardener_apimachinery::field::{ErrorList, Path, aggregate, go_quote};
 use http::header::HeaderMap;
 use parking_lot::Mutex;
 
+use crate::authz::node::{NODE_USER_PREFIX, NODES_GROUP};
 use crate::authz::{self, Attributes, Authorizer, Decision};
 use crate::cluster::LogicalCluster;
 use crate::kubernetes::domain_prefixed;
@@ -18,10 +19,6 @@ use crate::{meta, request};
 
 /// The group of resources that stand for what is impersonated.
 const GROUP: &str = "authentication.k8s.io";
-/// The group of all nodes.
-const NODES: &str = "system:nodes";
-/// What the names of nodes' users begin with.
-const NODE_USER: &str = "system:node:";
 /// The node that a service account's token is bound to, among what is known of the account.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 /// Which facts are known of an account that acts as its own node; which ones they are is no matter of who may do so.
@@ -116,7 +113,7 @@ impl LastModes {
 
 /// The node whose user has this name.
 fn node_of(user: &str) -> Option<&str> {
-    let node = user.strip_prefix(NODE_USER)?;
+    let node = user.strip_prefix(NODE_USER_PREFIX)?;
     meta::dns1123_subdomain(node).is_empty().then_some(node)
 }
 
@@ -244,7 +241,7 @@ impl Asker<'_> {
         if let Some(node) = node_of(&wanted.name).filter(|_| self.mode.is_constrained()) {
             let is_any = self.mode == Mode::AssociatedNode;
             (of_name.resource, of_name.name) = ("nodes", if is_any { "*" } else { node });
-            user.groups = vec![NODES.to_owned()];
+            user.groups = vec![NODES_GROUP.to_owned()];
         }
         if let Some((namespace, name)) = valid_account_of(&wanted.name) {
             of_name.resource = "serviceaccounts";

@@ -1,8 +1,6 @@
 //! Tokens of service accounts that are kept in Secrets, from pkg/serviceaccount/legacy.go of Kubernetes: they do not end, but are good for as long as
 //! the Secret and the account are there. A controller makes them: the one of embedded clusters, or kube-controller-manager beside a server of its own.
 
-use std::sync::Arc;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -22,6 +20,10 @@ use crate::user::{UserInfo, account_of};
 pub const ISSUER: &str = "kubernetes/serviceaccount";
 /// The type of their Secrets.
 pub const SECRET_TYPE: &str = "kubernetes.io/service-account-token";
+/// The account that such a Secret is for, as an annotation.
+pub const ACCOUNT: &str = "kubernetes.io/service-account.name";
+/// That account's uid, as an annotation.
+pub const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 
 /// The day on which a token was last used, as a label of its Secret.
 const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
@@ -137,37 +139,24 @@ fn note_use(cluster: &LogicalCluster, secret: &Value) {
     let now = cluster.clock().now();
     let day = |seconds| meta::later(now, seconds).strftime("%Y-%m-%d").to_string();
     let (noted, today) = (label(secret, LAST_USED), day(0));
-    if noted == today || noted == day(DAY) || tokio::runtime::Handle::try_current().is_err() {
+    if noted == today || noted == day(DAY) {
         return;
     }
     let (Some(cluster), Some(definition)) = (cluster.itself(), cluster.find("", "secrets")) else {
         return;
     };
-    let patch = json!({"metadata": {"uid": meta::text(secret, "/metadata/uid"), "labels": {LAST_USED: today}}});
-    let (namespace, name) = (meta::namespace(secret).to_owned(), meta::name(secret).to_owned());
-    tokio::spawn(async move {
-        let closed = cluster.closed().clone();
-        closed
-            .run_until_cancelled(note(&cluster, definition, (&namespace, &name), &patch))
-            .await;
-    });
-}
-
-async fn note(
-    cluster: &Arc<LogicalCluster>,
-    definition: Arc<crate::definition::Definition>,
-    (namespace, name): (&str, &str),
-    patch: &Value,
-) {
-    let Some(scope) = server_scope(cluster, definition, "") else {
+    let Some(scope) = server_scope(&cluster, definition, "") else {
         return;
     };
-    let (scope, options) = (scope.at(namespace, name), WriteOptions::default());
+    let scope = scope.at(meta::namespace(secret), meta::name(secret));
+    let patch = json!({"metadata": {"uid": meta::text(secret, "/metadata/uid"), "labels": {LAST_USED: today}}});
     let body = Bytes::from(patch.to_string());
-    let written = scope.patch(PatchKind::Merge, &body, &options);
-    if let Err(error) = written.await {
-        tracing::warn!(cluster = cluster.name(), namespace, name, %error, "it cannot be noted that the token in a Secret was used");
-    }
+    cluster.aside(|_| async move {
+        let written = scope.patch(PatchKind::Merge, &body, &WriteOptions::default()).await;
+        if let Err(error) = written {
+            tracing::warn!(key = %scope.key(&scope.name), %error, "it cannot be noted that the token in a Secret was used");
+        }
+    });
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
+use gardener_apiserver::legacy_tokens;
 use gardener_apiserver::user::MASTERS;
 use gardener_apiserver::{ALL_CLUSTERS, Server, UserInfo};
 use gardener_controller::events::{Recorder, Severity};
@@ -141,7 +142,7 @@ informers! {
     service_ranges: ServiceCIDR,
     root_ca_maps: ConfigMap = "metadata.name=kube-root-ca.crt",
     bootstrap_tokens: Secret = "type=bootstrap.kubernetes.io/token",
-    token_secrets: Secret = "type=kubernetes.io/service-account-token",
+    token_secrets: Secret = &format!("type={}", legacy_tokens::SECRET_TYPE),
     claims: PersistentVolumeClaim,
     volumes: PersistentVolume,
     storage_classes: StorageClass,

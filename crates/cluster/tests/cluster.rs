@@ -141,7 +141,6 @@ impl World {
     }
 }
 
-/// After a start the scheduler of a cluster may run before its API server does.
 #[tokio::test(start_paused = true)]
 async fn tokens_in_secrets_are_good_while_secret_and_account_are_there() {
     let world = World::new().await;
@@ -210,6 +209,7 @@ async fn tokens_in_secrets_are_good_while_secret_and_account_are_there() {
     world.stop.cancel();
 }
 
+/// After a start the scheduler of a cluster may run before its API server does.
 #[tokio::test(start_paused = true)]
 async fn pods_that_waited_are_scheduled_once_the_api_opens() {
     let world = World::new().await;

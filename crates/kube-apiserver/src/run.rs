@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
-use gardener_apiserver::definition::{Admission, Definition};
-use gardener_apiserver::kubernetes::{self, BootstrapError, DefaultTolerationSeconds, EtcdLayout, RecordedError};
+use gardener_apiserver::definition::Definition;
+use gardener_apiserver::kubernetes::{
+    self, BootstrapError, DefaultTolerationSeconds, EtcdLayout, RecordedError, ServiceAccountPlugin,
+};
 use gardener_apiserver::{ClusterConfig, Server, Shared, UserInfo, aggregation};
 use gardener_landscape::embedded::EmbeddedKubernetes;
 use gardener_landscape::kubernetes_service;
@@ -145,18 +147,14 @@ fn narrow(config: &mut ClusterConfig, flags: &Flags) {
 
 /// The cluster's setup as flags want it.
 fn with_flags(mut config: ClusterConfig, flags: &Flags) -> ClusterConfig {
-    // pods here may run on real nodes
-    config.admission = kubernetes::admission_plugins(true);
     config.watch_timeout = flags.serving.ending.watch_timeout();
+    // pods here may run on real nodes
+    let accounts = ServiceAccountPlugin { mounts_tokens: true };
     let tolerations = DefaultTolerationSeconds {
         not_ready: flags.default_not_ready_toleration_seconds,
         unreachable: flags.default_unreachable_toleration_seconds,
     };
-    for plugin in &mut config.admission {
-        if plugin.name() == tolerations.name() {
-            *plugin = Arc::new(tolerations);
-        }
-    }
+    config.admission = kubernetes::admission_plugins(accounts, tolerations);
     let (enabled, disabled) = (
         &flags.admission.enable_admission_plugins,
         &flags.admission.disable_admission_plugins,

@@ -56,7 +56,10 @@ impl EmbeddedKubernetes {
         ClusterConfig {
             resources: self.resources.clone(),
             custom_resources: true,
-            admission: kubernetes::admission_plugins(false),
+            admission: kubernetes::admission_plugins(
+                kubernetes::ServiceAccountPlugin::default(),
+                kubernetes::DefaultTolerationSeconds::default(),
+            ),
             authenticator: Arc::new(Authenticator::new(settings)),
             authorizer,
             git_version: format!("v{}", version.trim_start_matches('v')),

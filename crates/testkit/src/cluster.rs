@@ -60,7 +60,10 @@ impl MemoryClusters {
         ClusterConfig {
             resources: Arc::clone(&self.resources),
             custom_resources: true,
-            admission: kubernetes::admission_plugins(true),
+            admission: kubernetes::admission_plugins(
+                kubernetes::ServiceAccountPlugin { mounts_tokens: true },
+                kubernetes::DefaultTolerationSeconds::default(),
+            ),
             authenticator: Arc::clone(&self.authenticator),
             authorizer: Arc::new(Union(vec![Arc::new(Node), Arc::new(Rbac)])),
             git_version: "v1.36.0".into(),

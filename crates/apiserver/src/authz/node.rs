@@ -20,16 +20,19 @@ const ROLE: &str = "system:node";
 /// The namespace of nodes' leases.
 pub(crate) const LEASE_NAMESPACE: &str = "kube-node-lease";
 
+/// The node whose kubelet a user is, if it is one; empty for one that does not tell.
+pub(crate) fn node_of(user: &UserInfo) -> Option<&str> {
+    let named = user.name.strip_prefix(NODE_USER_PREFIX);
+    named.filter(|_| user.is_in(NODES_GROUP))
+}
+
 /// The authorizer. Has no opinion about anybody who is no node, and about what nodes may not do.
 pub struct Node;
 
 impl Authorizer for Node {
     fn authorize(&self, cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Decision {
         let no_opinion = |reason: &str| Decision::NoOpinion(reason.to_owned());
-        if !attributes.user.is_in(NODES_GROUP) {
-            return no_opinion("");
-        }
-        let Some(node) = attributes.user.name.strip_prefix(NODE_USER_PREFIX) else {
+        let Some(node) = node_of(attributes.user) else {
             return no_opinion("");
         };
         if node.is_empty() {
@@ -49,9 +52,8 @@ impl Authorizer for Node {
     }
 
     fn rules(&self, _: &LogicalCluster, user: &UserInfo, _: &str, _: &mut dyn FnMut(&PolicyRule)) -> Vec<Unresolved> {
-        let is_node = user.is_in(NODES_GROUP) && user.name.starts_with(NODE_USER_PREFIX);
         let silent = || Unresolved::silent("node authorizer does not support user rule resolution");
-        is_node.then(silent).into_iter().collect()
+        node_of(user).map(|_| silent()).into_iter().collect()
     }
 }
 

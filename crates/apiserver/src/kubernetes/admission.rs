@@ -22,15 +22,15 @@ use crate::policies::{MutatingAdmissionPolicy, ValidatingAdmissionPolicy};
 use crate::user::MASTERS;
 use crate::webhooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
 
-/// The plugins of a cluster with nodes, in upstream's order. `mounts_tokens` tells whether pods get a volume with a token, see
-/// [`ServiceAccountPlugin::mounts_tokens`]. [`NodeRestriction`] is off by default upstream.
-pub fn plugins(mounts_tokens: bool) -> Vec<Arc<dyn Admission>> {
+/// The plugins of a cluster with nodes, in upstream's order, with those that are not the same everywhere. [`NodeRestriction`] is off by default
+/// upstream.
+pub fn plugins(accounts: ServiceAccountPlugin, tolerations: DefaultTolerationSeconds) -> Vec<Arc<dyn Admission>> {
     vec![
         Arc::new(NamespaceLifecycle),
-        Arc::new(ServiceAccountPlugin { mounts_tokens }),
+        Arc::new(accounts),
         Arc::new(NodeRestriction),
         Arc::new(Priority),
-        Arc::new(DefaultTolerationSeconds::default()),
+        Arc::new(tolerations),
         Arc::new(DefaultStorageClass),
         Arc::new(PersistentVolumeClaimResize),
         Arc::new(RuntimeClass),
@@ -129,15 +129,36 @@ impl ServiceAccountPlugin {
             return Ok(());
         }
         let account = Self::account(attributes, meta::text(pod, "/spec/serviceAccountName"))?;
-        if !secret_references::is_limited(&account) {
+        if is_new {
+            return Self::judge_new(attributes, &account);
+        }
+        let is_limited = secret_references::is_limited(&account);
+        let unlisted = secret_references::of_ephemeral_containers(pod, &account).filter(|_| is_limited);
+        unlisted.map_or(Ok(()), |why| Err(ApiError::unclassified(why)))
+    }
+
+    /// As [`Self::judge`], of a new pod whose account is known.
+    fn judge_new(attributes: &Attributes<'_>, account: &Value) -> Result<(), ApiError> {
+        if !secret_references::is_limited(account) {
             return Ok(());
         }
-        if is_debugged {
-            let unlisted = secret_references::of_ephemeral_containers(pod, &account);
-            return unlisted.map_or(Ok(()), |why| Err(ApiError::unclassified(why)));
-        }
-        let unlisted = secret_references::of_pod(pod, &account);
+        let pod = attributes.object.as_deref().unwrap_or(&Value::Null);
+        let unlisted = secret_references::of_pod(pod, account);
         unlisted.map_or(Ok(()), |why| Err(attributes.forbidden(&why)))
+    }
+
+    /// The account of a new pod. That of a new namespace, `default`, comes a moment later, and is waited for.
+    async fn awaited(attributes: &Attributes<'_>, name: &str) -> Result<Arc<Value>, ApiError> {
+        let mut found = Self::account(attributes, name);
+        for _ in 1..ATTEMPTS {
+            if found.is_ok() || name != DEFAULT_ACCOUNT {
+                break;
+            }
+            let spread = Duration::from_millis(attributes.context.chance % 100);
+            tokio::time::sleep(RETRY + spread).await;
+            found = Self::account(attributes, name);
+        }
+        found
     }
 
     /// The account of a name.
@@ -221,15 +242,7 @@ impl Admission for ServiceAccountPlugin {
             "" => DEFAULT_ACCOUNT.to_owned(),
             name => name.to_owned(),
         };
-        // the account `default` of a new namespace comes a moment later
-        for _ in 1..ATTEMPTS {
-            if name != DEFAULT_ACCOUNT || Self::account(attributes, &name).is_ok() {
-                break;
-            }
-            let spread = Duration::from_millis(attributes.context.chance % 100);
-            tokio::time::sleep(RETRY + spread).await;
-        }
-        let account = Self::account(attributes, &name)?;
+        let account = Self::awaited(attributes, &name).await?;
         if let Some(spec) = attributes
             .object
             .as_mut()
@@ -253,8 +266,9 @@ impl Admission for ServiceAccountPlugin {
         ) {
             spec.entry("imagePullSecrets").or_insert_with(|| secrets.clone());
         }
-        Self::judge(attributes)
+        Self::judge_new(attributes, &account)
     }
+
     async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
         Self::judge(attributes)
     }

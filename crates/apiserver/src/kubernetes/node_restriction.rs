@@ -12,8 +12,9 @@ use serde_json::Value;
 use super::certificates;
 use super::checks::text;
 use super::pods::annotations::{MIRROR, is_mirror};
+use super::pods::volumes::SOURCES;
 use crate::authz::node::related::{has_config_maps, has_secrets};
-use crate::authz::node::{LEASE_NAMESPACE, NODE_USER_PREFIX, NODES_GROUP};
+use crate::authz::node::{LEASE_NAMESPACE, NODE_USER_PREFIX, node_of};
 use crate::definition::{Admission, Attributes, Lister, Operation};
 use crate::intercept::matching::word;
 use crate::meta;
@@ -37,32 +38,7 @@ const KUBELET_DOMAINS: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io
 /// The domain of labels that are there to keep workload off nodes; kubelets may never set them.
 const RESTRICTED_DOMAIN: &str = "node-restriction.kubernetes.io";
 
-/// Volumes that need nothing of the API.
-const FREE_VOLUMES: [&str; 22] = [
-    "awsElasticBlockStore",
-    "azureDisk",
-    "cephfs",
-    "cinder",
-    "downwardAPI",
-    "emptyDir",
-    "fc",
-    "flexVolume",
-    "flocker",
-    "gcePersistentDisk",
-    "gitRepo",
-    "hostPath",
-    "image",
-    "iscsi",
-    "nfs",
-    "photonPersistentDisk",
-    "portworxVolume",
-    "quobyte",
-    "rbd",
-    "scaleIO",
-    "storageos",
-    "vsphereVolume",
-];
-/// Volumes that refer to objects, and to which.
+/// Volumes that refer to objects, and to which; all others need nothing of the API.
 const REFERRING_VOLUMES: [(&str, &str); 8] = [
     ("configMap", "configmaps (via configmap volumes)"),
     ("secret", "secrets (via secret volumes)"),
@@ -127,10 +103,7 @@ impl Admission for NodeRestriction {
 
     async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
         let user = attributes.context.user;
-        if attributes.operation == Operation::Connect || !user.is_in(NODES_GROUP) {
-            return Ok(());
-        }
-        let Some(node) = user.name.strip_prefix(NODE_USER_PREFIX) else {
+        let Some(node) = node_of(user).filter(|_| attributes.operation != Operation::Connect) else {
             return Ok(());
         };
         let judged = match node {
@@ -304,7 +277,8 @@ fn referred(pod: &Value) -> Option<Result<&'static str, String>> {
     }
     meta::elements(pod, "/spec/volumes").iter().find_map(|volume| {
         let has = |key: &str| volume.get(key).is_some_and(|own| !own.is_null());
-        if FREE_VOLUMES.iter().any(|key| has(key)) {
+        let refers = |key: &str| REFERRING_VOLUMES.iter().any(|(own, _)| *own == key);
+        if SOURCES.iter().any(|key| has(key) && !refers(key)) {
             return None;
         }
         let name = go_quote(text(volume, "name"));

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::checks::{list, map, one_of, syntax, text};
 use super::strategy::Kind;
+use crate::legacy_tokens;
 use crate::meta;
 
 pub(super) fn secrets(mut kind: Kind) -> Kind {
@@ -52,8 +53,8 @@ pub(super) fn secrets(mut kind: Kind) -> Kind {
             "kubernetes.io/basic-auth" if !data("username") && !data("password") => {
                 errors.extend(["username", "password"].map(missing));
             }
-            "kubernetes.io/service-account-token" => {
-                let key = "kubernetes.io/service-account.name";
+            legacy_tokens::SECRET_TYPE => {
+                let key = legacy_tokens::ACCOUNT;
                 let named = secret.at("/metadata/annotations").and_then(|all| all.get(key));
                 if named.and_then(Value::as_str).unwrap_or_default().is_empty() {
                     errors.push(Error::required(

@@ -34,7 +34,10 @@ impl Api {
         let config = ClusterConfig {
             resources: Arc::new(resources),
             custom_resources: true,
-            admission: kubernetes::admission_plugins(true),
+            admission: kubernetes::admission_plugins(
+                kubernetes::ServiceAccountPlugin { mounts_tokens: true },
+                kubernetes::DefaultTolerationSeconds::default(),
+            ),
             authenticator: Arc::new(Authenticator::new(Settings::default())),
             authorizer: Arc::new(Union(vec![Arc::new(Node), Arc::new(Rbac)])),
             git_version: "v1.36.0".into(),

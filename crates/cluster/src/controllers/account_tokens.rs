@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gardener_apiserver::legacy_tokens::LegacyClaims;
+use gardener_apiserver::legacy_tokens::{ACCOUNT, ACCOUNT_UID, LegacyClaims};
 use gardener_controller::{Action, Clustered, ObjectRef, Queue, apply};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
@@ -13,9 +13,6 @@ use crate::Role;
 use crate::environment::{Environment, key_of};
 use crate::error::Error;
 
-/// The account that a Secret is for, by name and uid.
-const ACCOUNT: &str = "kubernetes.io/service-account.name";
-const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 /// The index of these Secrets by cluster, namespace and account.
 const BY_ACCOUNT: &str = "account";
 
@@ -65,12 +62,8 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
             uid: secret.metadata.uid.clone(),
             resource_version: secret.metadata.resource_version.clone(),
         });
-        return match api.delete(&key.name, &params).await {
-            // gone, or about to be looked at again
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(Action::Done),
-            Err(error) => Err(error.into()),
-            Ok(_) => Ok(Action::Done),
-        };
+        apply::delete_with(&api, &key.name, &params).await?;
+        return Ok(Action::Done);
     };
     let (name, uid) = (account.name_any(), account.uid().unwrap_or_default());
     let has = |entry: &str| {

@@ -14,7 +14,7 @@ use crate::kubernetes::{claims, drivers};
 use crate::meta;
 
 /// The kinds of volumes, in the order in which they are looked at.
-const SOURCES: [&str; 30] = [
+pub(in crate::kubernetes) const SOURCES: [&str; 30] = [
     "emptyDir",
     "hostPath",
     "gitRepo",

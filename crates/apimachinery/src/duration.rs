@@ -46,6 +46,11 @@ impl Duration {
         self.nanos
     }
 
+    /// The whole seconds of the duration.
+    pub const fn as_secs(self) -> i64 {
+        self.nanos / 1_000_000_000
+    }
+
     /// The duration in seconds, fractions kept.
     pub fn as_secs_f64(self) -> f64 {
         self.nanos as f64 / 1e9

@@ -37,6 +37,8 @@ pub struct Settings {
     pub issuer: String,
     /// Audiences: a token must be for one of them; new ones are for all of them unless they ask otherwise.
     pub audiences: Vec<String>,
+    /// How long new tokens live.
+    pub lifetimes: tokens::Lifetimes,
     /// Whether requests without credentials are let through as `system:anonymous`.
     pub anonymous: bool,
     /// Tokens that are known as they are, with whom they stand for.

@@ -1,6 +1,7 @@
 //! A logical cluster: a name, the resources it serves, and who may do what in it. All clusters share one store, one clock, one chance.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -112,7 +113,12 @@ pub struct ClusterConfig {
     pub elsewhere: Option<Arc<Elsewhere>>,
     /// The shortest life of a watch whose client sets no limit; it may be up to twice as long, so that not all clients come back at once.
     pub watch_timeout: Duration,
+    /// Ports of nodes that services get.
+    pub node_ports: RangeInclusive<u16>,
 }
+
+/// Upstream's [`ClusterConfig::node_ports`].
+pub const NODE_PORTS: RangeInclusive<u16> = 30_000..=32_767;
 
 /// Upstream's [`ClusterConfig::watch_timeout`].
 pub const WATCH_TIMEOUT: Duration = Duration::from_secs(1800);
@@ -553,6 +559,10 @@ impl Lister for LogicalCluster {
         self.config.authenticator.settings()
     }
 
+    fn node_ports(&self) -> RangeInclusive<u16> {
+        self.config.node_ports.clone()
+    }
+
     fn cluster(&self) -> Option<&LogicalCluster> {
         Some(self)
     }
@@ -592,6 +602,7 @@ mod tests {
                 openapi: Arc::new(documents),
                 elsewhere: None,
                 watch_timeout: crate::cluster::WATCH_TIMEOUT,
+                node_ports: NODE_PORTS,
             };
             server.open("c", config)
         }

@@ -6,6 +6,7 @@
 mod subresource;
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -355,6 +356,10 @@ pub trait Lister: Send + Sync {
     fn reserve(&self, value: &str, now: Timestamp) -> bool;
     /// How the cluster makes tokens for service accounts.
     fn token_settings(&self) -> crate::authn::Settings;
+    /// Ports of nodes that services get.
+    fn node_ports(&self) -> RangeInclusive<u16> {
+        crate::cluster::NODE_PORTS
+    }
     /// The logical cluster itself, for plugins that call out of it; `None` where there is only a set of objects.
     fn cluster(&self) -> Option<&LogicalCluster> {
         None

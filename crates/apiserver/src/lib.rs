@@ -14,6 +14,7 @@ mod body;
 pub mod cluster;
 mod connect;
 mod copies;
+pub mod cors;
 pub mod crd;
 pub mod decode;
 pub mod definition;

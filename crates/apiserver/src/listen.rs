@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderValue;
 use http::header::{CONNECTION, STRICT_TRANSPORT_SECURITY, USER_AGENT};
+use http::{HeaderValue, Method, StatusCode};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
@@ -22,12 +22,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::authn::certificate_user;
+use crate::cors::{self, Origins};
 use crate::handle::Caller;
 use crate::respond;
 use crate::server::Server;
-use crate::tls::{self, AnyClient, Signatures};
+use crate::tls::{AnyClient, Signatures};
 use crate::user::UserInfo;
 use crate::{time_limit, trust};
+
+pub use crate::tls::{Protocols, UnknownProtocol};
 
 /// How much is encrypted for a client before it is sent. There are many clients, and slow ones keep it.
 const TLS_BUFFER: usize = 32 << 10;
@@ -48,6 +51,15 @@ pub enum EntranceError {
     /// Certificate and key do not go together, or there are no usable CAs.
     #[error("the serving certificate cannot be used: {0}")]
     Tls(String),
+}
+
+/// The CAs (PEM) of certificates that are believed; without any none is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Believed<'a> {
+    /// Those of clients.
+    pub clients: Option<&'a str>,
+    /// Those of proxies, who may tell in headers whom they ask for.
+    pub front_proxies: Option<&'a str>,
 }
 
 /// The way into one cluster.
@@ -106,20 +118,23 @@ impl Entrance {
     /// # Errors
     /// When any of them cannot be used.
     pub fn new(cluster: &str, certificate: &str, key: &str, client_ca: &str) -> Result<Self, EntranceError> {
-        Self::with_front_proxies(cluster, certificate, key, Some(client_ca), None)
+        let believed = Believed {
+            clients: Some(client_ca),
+            front_proxies: None,
+        };
+        Self::open(cluster, certificate, key, believed, &Protocols::default())
     }
 
-    /// As [`Entrance::new`]; with the CAs (PEM) of proxies besides, who may tell in headers whom they ask for. Without CAs no certificate is
-    /// believed.
+    /// As [`Entrance::new`], for clients that speak one of these protocols.
     ///
     /// # Errors
-    /// When any of them cannot be used.
-    pub fn with_front_proxies(
+    /// When a certificate, key or CA cannot be used.
+    pub fn open(
         cluster: &str,
         certificate: &str,
         key: &str,
-        client_ca: Option<&str>,
-        front_proxy_ca: Option<&str>,
+        believed: Believed<'_>,
+        protocols: &Protocols,
     ) -> Result<Self, EntranceError> {
         let certificates = |what: &'static str, pem: &str| {
             CertificateDer::pem_slice_iter(pem.as_bytes())
@@ -135,7 +150,7 @@ impl Entrance {
             why: error.to_string(),
         })?;
         let tls = |error: &dyn std::fmt::Display| EntranceError::Tls(error.to_string());
-        let provider = tls::provider();
+        let provider = protocols.provider();
         let judges = |what: &'static str, pem: Option<&str>| {
             let Some(pem) = pem else { return Ok(None) };
             let trusted = trust::Authorities::of(certificates(what, pem)?);
@@ -143,11 +158,11 @@ impl Entrance {
             Ok(Some(trusted.of_clients(&provider)))
         };
         let authorities = Authorities {
-            clients: judges("the client CA bundle", client_ca)?,
-            front_proxies: judges("the CA bundle of front proxies", front_proxy_ca)?,
+            clients: judges("the client CA bundle", believed.clients)?,
+            front_proxies: judges("the CA bundle of front proxies", believed.front_proxies)?,
         };
         let config = ServerConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()
+            .with_protocol_versions(protocols.versions())
             .map_err(|error| tls(&error))?;
         let config = match authorities.clients.is_some() || authorities.front_proxies.is_some() {
             true => config.with_client_cert_verifier(Arc::new(AnyClient {
@@ -226,6 +241,8 @@ impl Entrances {
 pub struct Closing {
     /// What each answer says of secure transport, if anything.
     pub transport_security: Option<HeaderValue>,
+    /// The origins whose web pages may read answers.
+    pub origins: Origins,
     /// Share of the requests by HTTP/2 after which a client is told to go on by another connection, so that clients spread over servers.
     pub goaway_chance: f64,
     /// How long requests that run may take to end.
@@ -242,6 +259,7 @@ impl Closing {
     pub fn on(stop: CancellationToken) -> Self {
         Self {
             transport_security: None,
+            origins: Origins::default(),
             goaway_chance: 0.0,
             patience: Duration::from_secs(5),
             request_timeout: None,
@@ -394,11 +412,14 @@ async fn connection(stream: TcpStream, peer: SocketAddr, server: Server, entranc
         }
         let running = closing.running.token();
         let transport_security = closing.transport_security.clone();
+        let origin = closing.origins.allowed(request.headers());
         let limit = closing.request_timeout.and_then(|most| time_limit::of(&request, most));
         async move {
             let one_by_one = request.version() < http::Version::HTTP_2;
+            let only_asks_whether = origin.is_some() && request.method() == Method::OPTIONS;
             let mut response = match refused {
                 true => respond::ending(),
+                false if only_asks_whether => respond::empty(StatusCode::NO_CONTENT),
                 false => server.serve(caller, request, limit).await,
             };
             // it may be on its way before the connection hears that it ends
@@ -406,6 +427,9 @@ async fn connection(stream: TcpStream, peer: SocketAddr, server: Server, entranc
                 response
                     .headers_mut()
                     .insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            if let Some(origin) = origin {
+                cors::allow(origin, response.headers_mut());
             }
             if let Some(told) = transport_security {
                 response.headers_mut().entry(STRICT_TRANSPORT_SECURITY).or_insert(told);

@@ -128,7 +128,8 @@ async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) 
             StatusCode::OK
         };
         let (object, answer) = match effect {
-            Effect::Answer(value) => {
+            Effect::Answer(value, warning) => {
+                warnings.extend(warning);
                 return Ok(warned(respond::value(created, &value, accept?), &warnings));
             }
             Effect::Text(text) => {

@@ -7,13 +7,109 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{ClientConfig, DigitallySignedStruct, DistinguishedName, SignatureScheme};
+use rustls::version::TLS13;
+use rustls::{
+    ClientConfig, DigitallySignedStruct, DistinguishedName, SignatureScheme, SupportedCipherSuite,
+    SupportedProtocolVersion,
+};
 
 use crate::trust::{self, Authorities, Servers};
 
 /// The cryptography of all connections.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// A protocol or cipher suite that nobody knows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownProtocol {
+    /// A version.
+    #[error("unknown tls version {0:?}: expected VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13")]
+    Version(String),
+    /// A cipher suite.
+    #[error("Cipher suite {0} not supported or doesn't exist")]
+    Suite(String),
+}
+
+/// Which protocols clients may speak. TLS before 1.2 is never spoken, and those of its cipher suites neither that are no longer safe.
+#[derive(Clone, Debug, Default)]
+pub struct Protocols {
+    only_newest: bool,
+    /// Suites of TLS 1.2, by name; all if empty. Those of TLS 1.3 cannot be chosen, as with Go's servers.
+    suites: Vec<String>,
+}
+
+static ONLY_NEWEST: &[&SupportedProtocolVersion] = &[&TLS13];
+
+/// The names of cipher suites that Go's servers know, and that are not known here.
+const OTHER_SUITES: [&str; 16] = [
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
+    "TLS_ECDHE_ECDSA_WITH_RC4_128_SHA",
+    "TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_RC4_128_SHA",
+    "TLS_RSA_WITH_3DES_EDE_CBC_SHA",
+    "TLS_RSA_WITH_AES_128_CBC_SHA",
+    "TLS_RSA_WITH_AES_128_CBC_SHA256",
+    "TLS_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_RSA_WITH_AES_256_CBC_SHA",
+    "TLS_RSA_WITH_AES_256_GCM_SHA384",
+    "TLS_RSA_WITH_RC4_128_SHA",
+];
+
+/// A cipher suite's name, which has two spellings for some.
+fn canonical(name: &str) -> String {
+    name.replace("POLY1305_SHA256", "POLY1305")
+}
+
+/// What a cipher suite is called in Go.
+fn name_of(suite: &SupportedCipherSuite) -> String {
+    // the names of TLS 1.3's suites tell the protocol here
+    canonical(&format!("{:?}", suite.suite()).replace("TLS13_", "TLS_"))
+}
+
+impl Protocols {
+    /// Those of `--tls-min-version` and `--tls-cipher-suites`.
+    ///
+    /// # Errors
+    /// A version or suite that is not known to Go.
+    pub fn named(oldest: &str, suites: &[String]) -> Result<Self, UnknownProtocol> {
+        let only_newest = match oldest {
+            "" | "VersionTLS10" | "VersionTLS11" | "VersionTLS12" => false,
+            "VersionTLS13" => true,
+            other => return Err(UnknownProtocol::Version(other.to_owned())),
+        };
+        let own: Vec<String> = provider().cipher_suites.iter().map(name_of).collect();
+        let is_known = |suite: &str| own.contains(&canonical(suite)) || OTHER_SUITES.contains(&suite);
+        match suites.iter().find(|suite| !is_known(suite)) {
+            Some(unknown) => Err(UnknownProtocol::Suite(unknown.clone())),
+            None => Ok(Self {
+                only_newest,
+                suites: suites.iter().map(|suite| canonical(suite)).collect(),
+            }),
+        }
+    }
+
+    /// The cryptography of connections that clients open.
+    pub(crate) fn provider(&self) -> Arc<CryptoProvider> {
+        let mut provider = rustls::crypto::ring::default_provider();
+        provider
+            .cipher_suites
+            .retain(|suite| suite.tls13().is_some() || self.suites.is_empty() || self.suites.contains(&name_of(suite)));
+        Arc::new(provider)
+    }
+
+    /// The versions of TLS.
+    pub(crate) fn versions(&self) -> &'static [&'static SupportedProtocolVersion] {
+        match self.only_newest {
+            true => ONLY_NEWEST,
+            false => rustls::ALL_VERSIONS,
+        }
+    }
 }
 
 /// The authorities of a bundle (PEM); the system's where it is empty.

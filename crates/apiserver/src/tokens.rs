@@ -346,6 +346,54 @@ pub struct KubernetesClaims {
     /// The node the token is bound to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<Reference>,
+    /// When the token should have been replaced, though it is still good: seconds since the epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warnafter: Option<i64>,
+}
+
+/// What the kubelet asks for where a pod's volume is the one that the ServiceAccount plugin adds: an hour and a bit, in seconds.
+const OF_ADDED_VOLUMES: i64 = 3600 + 7;
+/// How long such a token is good where lives are extended, in seconds: a year.
+const EXTENDED: i64 = 365 * 24 * 3600;
+
+/// How long tokens live that are asked for, as `--service-account-max-token-expiration` and `--service-account-extend-token-expiration`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifetimes {
+    /// The most that anybody gets, in seconds.
+    pub longest: Option<i64>,
+    /// Whether tokens of the volumes that the ServiceAccount plugin adds to pods are good for a year, for programs that read them only once.
+    pub extends: bool,
+}
+
+impl Default for Lifetimes {
+    fn default() -> Self {
+        Self {
+            longest: None,
+            extends: true,
+        }
+    }
+}
+
+/// How long a token lives, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifetime {
+    /// What is told to who asked.
+    pub told: i64,
+    /// How long the token is good.
+    pub good: i64,
+}
+
+impl Lifetimes {
+    /// How long a token lives for which `asked` seconds are asked. It is bound to a pod, and for the cluster's own API, or it is not.
+    pub fn of(&self, asked: i64, of_pod: bool, for_cluster: bool) -> Lifetime {
+        let told = match self.longest {
+            Some(longest) if longest > 0 => asked.min(longest),
+            _ => asked,
+        };
+        let extended = self.extends && of_pod && for_cluster && told == OF_ADDED_VOLUMES;
+        let good = if extended { EXTENDED } else { told };
+        Lifetime { told, good }
+    }
 }
 
 /// An object by name and uid.
@@ -415,6 +463,37 @@ pub fn issuer(token: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tokens_live_as_long_as_flags_allow() {
+        let life = |told, good| Lifetime { told, good };
+        let (usual, hourly) = (
+            Lifetimes::default(),
+            Lifetimes {
+                longest: Some(3600),
+                extends: true,
+            },
+        );
+        let strict = Lifetimes {
+            longest: Some(0),
+            extends: false,
+        };
+        for (lifetimes, asked, of_pod, for_cluster, expected) in [
+            (usual, 600, true, true, life(600, 600)),
+            (usual, 3607, true, true, life(3607, 31_536_000)),
+            (usual, 3607, false, true, life(3607, 3607)),
+            (usual, 3607, true, false, life(3607, 3607)),
+            (hourly, 3607, true, true, life(3600, 3600)),
+            (hourly, 600, true, true, life(600, 600)),
+            (strict, 3607, true, true, life(3607, 3607)),
+        ] {
+            assert_eq!(
+                lifetimes.of(asked, of_pod, for_cluster),
+                expected,
+                "{lifetimes:?} {asked}"
+            );
+        }
+    }
 
     #[test]
     fn only_own_and_current_tokens_pass() {

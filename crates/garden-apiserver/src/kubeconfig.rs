@@ -282,13 +282,14 @@ impl Subresource for Kubeconfig {
         .map_err(ApiError::internal)?;
         let config = kubeconfig(&shoot, cluster_ca, self.entry_point.as_ref(), &signed);
         let text = serde_json::to_string(&config).map_err(ApiError::internal)?;
-        Ok(Effect::Answer(json!({
+        let answer = json!({
             "apiVersion": "authentication.gardener.cloud/v1alpha1",
             "kind": self.access.kind(),
             "metadata": {"name": shoot.own_name(), "namespace": shoot.project_namespace()},
             "spec": {"expirationSeconds": seconds},
             "status": {"kubeconfig": STANDARD.encode(text), "expirationTimestamp": meta::rfc3339(until)},
-        })))
+        });
+        Ok(Effect::Answer(answer, None))
     }
 }
 

@@ -366,7 +366,7 @@ impl Subresource for Token {
             token,
         };
         let answer = serde_json::to_value(&request).map_err(|why| ApiError::internal(why.to_string()))?;
-        Ok(Effect::Answer(answer))
+        Ok(Effect::Answer(answer, None))
     }
 }
 
@@ -434,7 +434,7 @@ mod tests {
         });
         token.examine(&garden.context(), "i", &mut body)?;
         match token.call(&garden.context(), "create", &parent, body).await? {
-            Effect::Answer(answer) => Ok(answer),
+            Effect::Answer(answer, None) => Ok(answer),
             _ => panic!("nothing is stored"),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gardener_apiserver::UserInfo;
 use gardener_apiserver::aggregation::ProxyIdentity;
 use gardener_apiserver::authn::{FrontProxies, Settings};
-use gardener_apiserver::tokens::{KeyError, SigningKey, VerifyingKey};
+use gardener_apiserver::tokens::{KeyError, Lifetimes, SigningKey, VerifyingKey};
 
 use crate::flags::{CallerFlags, Flags};
 
@@ -128,6 +128,10 @@ pub fn settings(flags: &Flags) -> Result<Settings, FileError> {
         issuer: issuers.first().cloned().unwrap_or_default(),
         accepted_issuers: issuers.into_iter().skip(1).collect(),
         audiences,
+        lifetimes: Lifetimes {
+            longest: Some(flags.service_account_max_token_expiration.as_secs()),
+            extends: flags.service_account_extend_token_expiration,
+        },
         // who may do everything should not be nobody
         anonymous: flags.anonymous_auth && !flags.authorization.always_allow(),
         static_tokens,

@@ -6,6 +6,7 @@ pub mod common;
 pub mod groups;
 pub mod line;
 mod others;
+mod port_range;
 mod runtime_config;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use ipnet::IpNet;
 pub use authorization::AuthorizationFlags;
 pub use groups::{AdmissionFlags, CallerFlags, EndingFlags, EtcdFlags, NamedCertificate, ServingFlags};
 pub use line::{FlagError, Program, Switch};
+pub use port_range::PortRange;
 pub use runtime_config::RuntimeConfig;
 
 /// The flags that do something.
@@ -68,18 +70,27 @@ pub struct Flags {
     /// Which built-in APIs are served: <group>/<version>=false switches one off, api/beta=true and others name many. All that are there are served.
     #[arg(long, value_delimiter = ',', value_name = "KEY=BOOL")]
     pub runtime_config: Vec<String>,
+    /// Whether tokens of the volumes that pods get on their own are good for a year.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "true", action = clap::ArgAction::Set, value_name = "BOOL", value_parser = Switch)]
+    pub service_account_extend_token_expiration: bool,
     /// Issuer of service account tokens. More of them are issuers whose tokens are accepted, too.
     #[arg(long, value_name = "STRING")]
     pub service_account_issuer: Vec<String>,
     /// Keys (PEM) of service account tokens that are accepted: public or private ones, or certificates. May be repeated.
     #[arg(long, value_name = "FILE")]
     pub service_account_key_file: Vec<PathBuf>,
+    /// How long service account tokens live at most that are asked for; 0 sets no limit.
+    #[arg(long, default_value = "0s", value_name = "DURATION")]
+    pub service_account_max_token_expiration: Duration,
     /// Key (PEM) that signs service account tokens.
     #[arg(long, value_name = "FILE")]
     pub service_account_signing_key_file: Option<PathBuf>,
     /// Ranges of services' addresses: one, or one of each family.
     #[arg(long, value_delimiter = ',', default_value = "10.0.0.0/24", value_name = "CIDRS")]
     pub service_cluster_ip_range: Vec<IpNet>,
+    /// Ports of nodes that services get: MIN-MAX, MIN+OFFSET or one port.
+    #[arg(long, default_value = "30000-32767", value_name = "PORTS")]
+    pub service_node_port_range: PortRange,
     /// Users by token: lines of token,user,uid,"group,group".
     #[arg(long, value_name = "FILE")]
     pub token_auth_file: Option<PathBuf>,

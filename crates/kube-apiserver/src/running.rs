@@ -64,6 +64,7 @@ impl Running {
         let mut closing = Closing::on(CancellationToken::new());
         closing.goaway_chance = ending.goaway_chance;
         closing.transport_security = serving.transport_security.clone();
+        closing.origins = serving.origins.clone();
         closing.request_timeout = Some(ending.request_timeout.to_std());
         closing.patience = ending.request_timeout.to_std().max(watches_end);
         self.aside(serving.follow());

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gardener_apimachinery::clock::Clock;
-use gardener_apiserver::listen::{Entrance, EntranceError, Entrances};
+use gardener_apiserver::cors::Origins;
+use gardener_apiserver::listen::{Believed, Entrance, EntranceError, Entrances, Protocols};
 use gardener_landscape::kubeconfig::write_private;
 use gardener_pki::{CertificateError, Subject};
 use http::HeaderValue;
@@ -174,6 +175,9 @@ pub struct Serving {
     pub entrances: Entrances,
     /// What each answer says of secure transport, if anything.
     pub transport_security: Option<HeaderValue>,
+    /// The origins whose web pages may read answers.
+    pub origins: Origins,
+    protocols: Protocols,
 }
 
 impl Serving {
@@ -198,9 +202,12 @@ impl Serving {
             Box::new(certificate),
             flags.tls_sni_cert_key.clone(),
             Box::new(bundles),
+            // what is wrong with flags was told when they were read
+            flags.protocols().unwrap_or_default(),
         )?;
         Ok(Self {
             transport_security: flags.transport_security(),
+            origins: flags.origins().unwrap_or_default(),
             ..opened
         })
     }
@@ -214,7 +221,13 @@ impl Serving {
         certificate: impl Fn() -> Result<(String, String), FileError> + Send + Sync + 'static,
         bundles: impl Fn() -> Result<Bundles, FileError> + Send + Sync + 'static,
     ) -> Result<Self, ServingError> {
-        Self::of(cluster, Box::new(certificate), Vec::new(), Box::new(bundles))
+        Self::of(
+            cluster,
+            Box::new(certificate),
+            Vec::new(),
+            Box::new(bundles),
+            Protocols::default(),
+        )
     }
 
     fn of(
@@ -222,6 +235,7 @@ impl Serving {
         certificate: Source<(String, String)>,
         named: Vec<NamedCertificate>,
         bundles: Source<Bundles>,
+        protocols: Protocols,
     ) -> Result<Self, ServingError> {
         let own = Self {
             cluster: cluster.to_owned(),
@@ -232,6 +246,8 @@ impl Serving {
             changed: Arc::default(),
             entrances: Entrances::default(),
             transport_security: None,
+            origins: Origins::default(),
+            protocols,
         };
         own.admit(&own.loaded)?;
         Ok(own)
@@ -243,13 +259,12 @@ impl Serving {
     }
 
     fn entrance(&self, certificate: &Certificate, bundles: &Bundles) -> Result<Entrance, EntranceError> {
-        Entrance::with_front_proxies(
-            &self.cluster,
-            &certificate.certificate,
-            &certificate.key,
-            bundles.clients.as_deref(),
-            bundles.front_proxies.as_deref(),
-        )
+        let believed = Believed {
+            clients: bundles.clients.as_deref(),
+            front_proxies: bundles.front_proxies.as_deref(),
+        };
+        let (own, key) = (&certificate.certificate, &certificate.key);
+        Entrance::open(&self.cluster, own, key, believed, &self.protocols)
     }
 
     /// Lets clients in by these certificates from now on; by all or none.

@@ -66,6 +66,7 @@ impl EmbeddedKubernetes {
             openapi: self.openapi.clone(),
             elsewhere: None,
             watch_timeout: gardener_apiserver::cluster::WATCH_TIMEOUT,
+            node_ports: gardener_apiserver::cluster::NODE_PORTS,
         }
     }
 }

@@ -107,5 +107,6 @@ pub fn config(
         openapi: Arc::new(documents),
         elsewhere: None,
         watch_timeout: gardener_apiserver::cluster::WATCH_TIMEOUT,
+        node_ports: gardener_apiserver::cluster::NODE_PORTS,
     })
 }

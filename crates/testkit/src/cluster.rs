@@ -70,6 +70,7 @@ impl MemoryClusters {
             openapi: Arc::clone(&self.documents),
             elsewhere: None,
             watch_timeout: gardener_apiserver::cluster::WATCH_TIMEOUT,
+            node_ports: gardener_apiserver::cluster::NODE_PORTS,
         }
     }
 

@@ -51,6 +51,7 @@ impl Seed {
                 openapi: Arc::new(documents),
                 elsewhere: None,
                 watch_timeout: gardener_apiserver::cluster::WATCH_TIMEOUT,
+                node_ports: gardener_apiserver::cluster::NODE_PORTS,
             },
         );
         kubernetes::bootstrap(&cluster).await.unwrap();

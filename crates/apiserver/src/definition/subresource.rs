@@ -11,8 +11,8 @@ use super::Context;
 
 /// What a subresource does with the parent object.
 pub enum Effect {
-    /// Answer this; nothing is stored.
-    Answer(Value),
+    /// Answer this, with a warning perhaps; nothing is stored.
+    Answer(Value, Option<String>),
     /// Answer this text; nothing is stored.
     Text(String),
     /// Answer that there is nothing to tell; nothing is stored.

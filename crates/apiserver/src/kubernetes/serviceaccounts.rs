@@ -162,8 +162,11 @@ impl Subresource for Token {
             bind(context, account, bound, &mut claims)?;
         }
         let audiences = meta::elements(&request, "/spec/audiences").iter();
-        let audiences = audiences.filter_map(Value::as_str).map(str::to_owned);
-        let (now, seconds) = (context.now.as_second(), seconds(&request));
+        let audiences: Vec<String> = audiences.filter_map(Value::as_str).map(str::to_owned).collect();
+        let (now, asked) = (context.now.as_second(), seconds(&request));
+        let for_cluster = audiences.iter().all(|audience| settings.audiences.contains(audience));
+        let lifetime = settings.lifetimes.of(asked, claims.pod.is_some(), for_cluster);
+        claims.warnafter = (lifetime.good != lifetime.told).then(|| now.saturating_add(lifetime.told));
         let token = signer
             .sign(&Claims {
                 iss: settings.issuer,
@@ -172,8 +175,8 @@ impl Subresource for Token {
                     meta::namespace(account),
                     meta::name(account)
                 ),
-                aud: audiences.collect(),
-                exp: now.saturating_add(seconds),
+                aud: audiences,
+                exp: now.saturating_add(lifetime.good),
                 iat: now,
                 nbf: now,
                 jti: gardener_apimachinery::chance::uid_of(context.chance),
@@ -182,10 +185,17 @@ impl Subresource for Token {
             .map_err(ApiError::internal)?;
         let mut answer = request;
         if let Value::Object(members) = &mut answer {
-            let end = meta::rfc3339(meta::later(context.now, seconds));
+            let end = meta::rfc3339(meta::later(context.now, lifetime.told));
             members.insert("status".into(), json!({"token": token, "expirationTimestamp": end}));
+            if let Some(Value::Object(spec)) = members.get_mut("spec") {
+                spec.insert("expirationSeconds".into(), lifetime.told.into());
+            }
         }
-        Ok(Effect::Answer(answer))
+        let shortened = (lifetime.told != asked).then(|| {
+            let told = lifetime.told;
+            format!("requested expiration of {asked} seconds shortened to {told} seconds")
+        });
+        Ok(Effect::Answer(answer, shortened))
     }
 }
 

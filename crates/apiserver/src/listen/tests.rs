@@ -8,7 +8,7 @@ use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
 use gardener_pki::Subject;
 use gardener_store::{MemoryStore, Options};
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full, StreamBody};
 use hyper::body::Frame;
@@ -26,6 +26,7 @@ use super::*;
 use crate::authn::{Authenticator, Settings};
 use crate::authz::configuration::{Configured, Kind};
 use crate::authz::{Chain, Configuration};
+use crate::tls;
 use crate::webhooks::{Authorization, Credentials, Endpoint, EndpointResolver, HttpTransport, Transport};
 use crate::{ClusterConfig, Shared, UserInfo, kubernetes, object};
 
@@ -44,6 +45,10 @@ struct Listening {
 
 impl Listening {
     async fn start(change: impl FnOnce(&mut Closing)) -> Self {
+        Self::speaking(Protocols::default(), change).await
+    }
+
+    async fn speaking(protocols: Protocols, change: impl FnOnce(&mut Closing)) -> Self {
         let day = Duration::from_secs(24 * 3600);
         let now = Clock::system().now().as_second();
         let authority = gardener_pki::authority("ca", now, day).unwrap();
@@ -74,11 +79,15 @@ impl Listening {
             openapi: Arc::new(documents),
             elsewhere: None,
             watch_timeout: crate::cluster::WATCH_TIMEOUT,
+            node_ports: crate::cluster::NODE_PORTS,
         };
         server.open("c", config);
         let entrances = Entrances::default();
-        let client_ca = Some(authority.certificate.as_str());
-        let entrance = Entrance::with_front_proxies("c", &own.certificate, &own.key, client_ca, None);
+        let believed = Believed {
+            clients: Some(&authority.certificate),
+            front_proxies: None,
+        };
+        let entrance = Entrance::open("c", &own.certificate, &own.key, believed, &protocols);
         entrances.set_for_all(entrance.unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -283,6 +292,70 @@ async fn each_answer_tells_of_secure_transport_where_that_is_said() {
     for path in ["/api/v1/namespaces", "/api/v1/namespaces/absent", "/nowhere"] {
         let answer = sender.send_request(get(path)).await.unwrap();
         assert_eq!(answer.headers()["strict-transport-security"], "max-age=7", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn pages_of_allowed_origins_may_read_answers() {
+    let own = Listening::start(|closing| {
+        closing.origins = Origins::matching(&[r"//example\.com(:|$)".to_owned()]).unwrap();
+    })
+    .await;
+    let (mut sender, _connection) = own.http2().await;
+    let mut ask = async |method: Method, origin: &'static str| {
+        let mut request = get("/api/v1/namespaces");
+        *request.method_mut() = method;
+        let headers = request.headers_mut();
+        headers.insert("origin", HeaderValue::from_static(origin));
+        let answer = sender.send_request(request).await.unwrap();
+        let allowed = answer.headers().get("access-control-allow-origin").cloned();
+        (answer.status(), allowed)
+    };
+    let page = Some(HeaderValue::from_static("https://example.com"));
+    assert_eq!(
+        ask(Method::GET, "https://example.com").await,
+        (StatusCode::OK, page.clone())
+    );
+    assert_eq!(
+        ask(Method::OPTIONS, "https://example.com").await,
+        (StatusCode::NO_CONTENT, page)
+    );
+    assert_eq!(ask(Method::GET, "https://other.com").await, (StatusCode::OK, None));
+    assert_ne!(
+        ask(Method::OPTIONS, "https://other.com").await.0,
+        StatusCode::NO_CONTENT
+    );
+}
+
+#[tokio::test]
+async fn clients_speak_the_protocols_that_are_allowed() {
+    use rustls::{CipherSuite, version};
+    let suite = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384";
+    let anything = Protocols::named("", &[]).unwrap();
+    let one_suite = Protocols::named("VersionTLS12", &[suite.to_owned()]).unwrap();
+    let newest = Protocols::named("VersionTLS13", &[]).unwrap();
+    let old = &[&version::TLS12];
+    for (protocols, expected) in [
+        (anything, Some(CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384)),
+        (one_suite, Some(CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384)),
+        (newest, None),
+    ] {
+        let own = Listening::speaking(protocols, |_| {}).await;
+        let mut roots = rustls::RootCertStore::empty();
+        let authority = CertificateDer::from_pem_slice(own.authority.as_bytes()).unwrap();
+        roots.add(authority).unwrap();
+        let config = rustls::ClientConfig::builder_with_provider(tls::provider())
+            .with_protocol_versions(old)
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let stream = TcpStream::connect(own.address).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let shaken = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
+        let suite = shaken
+            .ok()
+            .and_then(|stream| stream.get_ref().1.negotiated_cipher_suite());
+        assert_eq!(suite.map(|suite| suite.suite()), expected);
     }
 }
 

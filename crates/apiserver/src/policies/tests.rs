@@ -44,6 +44,7 @@ impl Api {
             openapi: Arc::new(documents),
             elsewhere: None,
             watch_timeout: crate::cluster::WATCH_TIMEOUT,
+            node_ports: crate::cluster::NODE_PORTS,
         };
         let cluster = server.open("c", config);
         kubernetes::bootstrap(&cluster).await.unwrap();

@@ -152,6 +152,7 @@ pub(super) fn config(
         openapi: Arc::new(Documents::default().published_by(PUBLISHER, openapi_documents())),
         elsewhere: Some(elsewhere),
         watch_timeout: flags.serving.ending.watch_timeout(),
+        node_ports: gardener_apiserver::cluster::NODE_PORTS,
     })
 }
 

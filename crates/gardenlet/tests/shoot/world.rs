@@ -137,6 +137,7 @@ impl World {
                 openapi: documents.clone(),
                 elsewhere: None,
                 watch_timeout: gardener_apiserver::cluster::WATCH_TIMEOUT,
+                node_ports: gardener_apiserver::cluster::NODE_PORTS,
             };
             let cluster = server.open(name, config);
             kubernetes::bootstrap(&cluster).await.unwrap();

@@ -22,7 +22,7 @@ pub const SWITCHES: [&str; 17] = [
 ];
 
 /// With a value.
-pub const VALUES: [&str; 50] = [
+pub const VALUES: [&str; 47] = [
     "allow-metric-labels",
     "allow-metric-labels-manifest",
     "audit-log-batch-buffer-size",
@@ -48,7 +48,6 @@ pub const VALUES: [&str; 50] = [
     "audit-webhook-truncate-max-batch-size",
     "audit-webhook-truncate-max-event-size",
     "audit-webhook-version",
-    "cors-allowed-origins",
     "debug-socket-path",
     "delete-collection-workers",
     "disabled-metrics",
@@ -67,9 +66,7 @@ pub const VALUES: [&str; 50] = [
     "max-requests-inflight",
     "min-compatibility-version",
     "show-hidden-metrics-for-version",
-    "tls-cipher-suites",
     "tls-curve-preferences",
-    "tls-min-version",
     "tracing-config-file",
     "vmodule",
     "watch-cache-sizes",

@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use clap::Args;
 use gardener_apimachinery::duration::Duration;
+use gardener_apiserver::cors::{Origins, PatternError};
+use gardener_apiserver::listen::{Protocols, UnknownProtocol};
 use http::HeaderValue;
 
 use super::line::Switch;
@@ -26,6 +28,9 @@ pub struct ServingFlags {
     /// Where the serving certificate is, or is made, if none is given: apiserver.crt and apiserver.key.
     #[arg(long, default_value = "/var/run/kubernetes", value_name = "FOLDER")]
     pub cert_dir: PathBuf,
+    /// Regular expressions of the origins whose web pages may read answers (CORS), such as //example\.com(:|$).
+    #[arg(long, value_delimiter = ',', value_name = "STRINGS")]
+    pub cors_allowed_origins: Vec<String>,
     /// The port to listen on.
     #[arg(long, default_value = "6443", value_name = "INT")]
     pub secure_port: i64,
@@ -38,6 +43,12 @@ pub struct ServingFlags {
     /// Serving certificate with its chain (PEM).
     #[arg(long, value_name = "FILE")]
     pub tls_cert_file: Option<PathBuf>,
+    /// Cipher suites of TLS 1.2 that clients may use, by Go's names; all that are safe if none is given.
+    #[arg(long, value_delimiter = ',', value_name = "STRINGS")]
+    pub tls_cipher_suites: Vec<String>,
+    /// The oldest version of TLS that clients may speak: VersionTLS12 or VersionTLS13. Older ones are never spoken.
+    #[arg(long, default_value = "", value_name = "STRING")]
+    pub tls_min_version: String,
     /// Key (PEM) of the serving certificate.
     #[arg(long, value_name = "FILE")]
     pub tls_private_key_file: Option<PathBuf>,
@@ -246,7 +257,25 @@ impl ServingFlags {
         errors.extend(self.ending.errors());
         let directives = self.strict_transport_security_directives.iter();
         errors.extend(directives.filter_map(|directive| wrong_directive(directive)));
+        errors.extend(self.protocols().err().map(|error| error.to_string()));
+        errors.extend(self.origins().err().map(|error| error.to_string()));
         errors
+    }
+
+    /// The protocols that clients may speak.
+    ///
+    /// # Errors
+    /// What nobody knows.
+    pub fn protocols(&self) -> Result<Protocols, UnknownProtocol> {
+        Protocols::named(&self.tls_min_version, &self.tls_cipher_suites)
+    }
+
+    /// The origins whose web pages may read answers.
+    ///
+    /// # Errors
+    /// [`PatternError`].
+    pub fn origins(&self) -> Result<Origins, PatternError> {
+        Origins::matching(&self.cors_allowed_origins)
     }
 
     /// What each answer says of secure transport, if anything.

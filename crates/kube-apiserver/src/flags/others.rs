@@ -11,17 +11,16 @@ pub(super) const OTHERS: Others = Others {
 };
 
 /// Accepted without effect: true or false.
-const SWITCHES: [&str; 6] = [
+const SWITCHES: [&str; 5] = [
     "aggregator-reject-forwarding-redirect",
     "allow-privileged",
     "enable-aggregator-routing",
     "enable-logs-handler",
-    "service-account-extend-token-expiration",
     "service-account-lookup",
 ];
 
 /// Accepted without effect: with a value.
-const VALUES: [&str; 26] = [
+const VALUES: [&str; 24] = [
     "authentication-token-webhook-cache-ttl",
     "authentication-token-webhook-version",
     "coordinated-leadership-lease-duration",
@@ -45,8 +44,6 @@ const VALUES: [&str; 26] = [
     "peer-advertise-ip",
     "peer-advertise-port",
     "peer-ca-file",
-    "service-account-max-token-expiration",
-    "service-node-port-range",
     "storage-media-type",
 ];
 

@@ -51,6 +51,19 @@ fn what_is_wrong_is_told() {
         (format!("{NEEDED} --anonymous-auth false"), "'false'"),
         (format!("{NEEDED} --secure-port=0"), "cannot be turned off with 0"),
         (format!("{NEEDED} --secure-port=x"), "--secure-port"),
+        (format!("{NEEDED} --tls-min-version=1.2"), "unknown tls version \"1.2\""),
+        (
+            format!("{NEEDED} --tls-cipher-suites=TLS_AES_128_GCM_SHA256,TLS_X"),
+            "Cipher suite TLS_X not supported",
+        ),
+        (
+            format!("{NEEDED} --cors-allowed-origins=example.com"),
+            "does not pin to start/end of host",
+        ),
+        (
+            format!("{NEEDED} --service-node-port-range=5-4"),
+            "end port cannot be less than start port",
+        ),
         (
             format!("{NEEDED} --oidc-issuer-url=https://x"),
             "--oidc-issuer-url is not supported yet",

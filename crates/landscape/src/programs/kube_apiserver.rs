@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gardener_apiserver::authn::Settings;
 use gardener_apiserver::listen::Entrance;
-use gardener_apiserver::tokens::{SigningKey, VerifyingKey};
+use gardener_apiserver::tokens::{Lifetimes, SigningKey, VerifyingKey};
 use gardener_apiserver::{LogicalCluster, UserInfo};
 use gardener_cluster::kubelet::{Invocation, Program};
 use k8s_openapi::api::core::v1::{Container, Pod, Service};
@@ -41,6 +41,13 @@ enum StartError {
     Bootstrap(#[from] gardener_apiserver::kubernetes::BootstrapError),
     #[error("etcd is not ready")]
     Etcd,
+}
+
+/// How many seconds tokens live at most.
+fn longest_token(files: &Files<'_>) -> Option<i64> {
+    let asked = files.argument("service-account-max-token-expiration")?;
+    let longest: gardener_apimachinery::duration::Duration = asked.parse().ok()?;
+    Some(longest.as_secs())
 }
 
 /// The program.
@@ -98,6 +105,10 @@ impl KubeApiserver {
             accepted_keys: accepted,
             issuer: issuers.first().copied().unwrap_or_default().to_owned(),
             audiences,
+            lifetimes: Lifetimes {
+                longest: longest_token(files),
+                extends: files.argument("service-account-extend-token-expiration") != Some("false"),
+            },
             anonymous: files.argument("anonymous-auth") == Some("true"),
             bootstrap_tokens: files.argument("enable-bootstrap-token-auth") == Some("true"),
             accepted_issuers: issuers.iter().skip(1).map(|issuer| (*issuer).to_owned()).collect(),

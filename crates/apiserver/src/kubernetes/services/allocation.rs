@@ -3,6 +3,7 @@
 use std::cell::{Cell, OnceCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use gardener_apimachinery::ApiError;
@@ -18,9 +19,6 @@ use crate::meta;
 
 /// Where cluster IPs come from where nobody says it.
 const DEFAULT_RANGE: &str = "10.0.0.0/24";
-/// Where ports of nodes come from.
-const NODE_PORTS: std::ops::Range<i64> = 30_000..32_768;
-const OUTSIDE_PORT: &str = "provided port is not in the valid range. The range of valid ports is 30000-32767";
 const TAKEN_PORT: &str = "provided port is already allocated";
 
 /// What cluster IPs come from.
@@ -187,6 +185,7 @@ struct PortOperation {
     own: BTreeSet<i64>,
     /// Whether nothing is kept. Upstream then looks at no range, and gives what lies beyond it.
     is_tried: bool,
+    range: RangeInclusive<u16>,
     chance: u64,
 }
 
@@ -199,18 +198,23 @@ impl PortOperation {
             named: named_node_ports(service).collect(),
             own: BTreeSet::new(),
             is_tried: context.dry_run,
+            range: context.lister.node_ports(),
             chance: context.chance,
         }
     }
 
     /// Takes the port that is asked for, or says why it may not be had.
-    fn take(&mut self, number: i64) -> Result<(), &'static str> {
-        if !self.is_tried && !NODE_PORTS.contains(&number) {
-            return Err(OUTSIDE_PORT);
+    fn take(&mut self, number: i64) -> Result<(), String> {
+        let is_inside = u16::try_from(number).is_ok_and(|number| self.range.contains(&number));
+        if !self.is_tried && !is_inside {
+            let (first, last) = (self.range.start(), self.range.end());
+            return Err(format!(
+                "provided port is not in the valid range. The range of valid ports is {first}-{last}"
+            ));
         }
         match !self.taken.contains(&number) && self.own.insert(number) {
             true => Ok(()),
-            false => Err(TAKEN_PORT),
+            false => Err(TAKEN_PORT.to_owned()),
         }
     }
 
@@ -226,8 +230,8 @@ impl PortOperation {
     /// Takes any port.
     fn take_any(&mut self) -> Result<i64, ApiError> {
         let found = match self.is_tried {
-            true => Some(self.own.last().map_or(NODE_PORTS.end, |last| *last) + 1),
-            false => node_ports(self.chance)
+            true => Some(self.own.last().map_or(i64::from(*self.range.end()) + 1, |last| *last) + 1),
+            false => node_ports(&self.range, self.chance)
                 .find(|port| !self.taken.contains(port) && !self.own.contains(port) && !self.named.contains(port)),
         };
         let found = found.ok_or_else(|| ApiError::internal("failed to allocate a nodePort: range is full"))?;
@@ -331,10 +335,11 @@ pub(super) fn health_port(service: &Value) -> Option<i64> {
 }
 
 /// All ports of nodes, in the order in which they are given.
-fn node_ports(chance: u64) -> impl Iterator<Item = i64> {
-    let size = u128::try_from(NODE_PORTS.end - NODE_PORTS.start).unwrap_or_default();
+fn node_ports(range: &RangeInclusive<u16>, chance: u64) -> impl Iterator<Item = i64> {
+    let first = i64::from(*range.start());
+    let size = u128::try_from(range.len()).unwrap_or_default();
     let offsets = offsets(size, by_hand(size, 32, 128), chance);
-    offsets.filter_map(|offset| Some(NODE_PORTS.start + i64::try_from(offset).ok()?))
+    offsets.filter_map(move |offset| Some(first + i64::try_from(offset).ok()?))
 }
 
 /// Gives a service the port of nodes that [`health_port`] tells.

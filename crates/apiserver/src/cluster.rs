@@ -588,7 +588,7 @@ mod tests {
         pub(crate) fn in_memory_with(options: Options) -> Arc<Self> {
             let (resources, documents) = kubernetes::resources().unwrap();
             let server = Server::new(Shared {
-                store: Arc::new(MemoryStore::new(object::stamp, options)),
+                store: Arc::new(MemoryStore::new(object::FORM, options)),
                 clock: Clock::starting_at(Timestamp::UNIX_EPOCH),
                 chance: Chance::seeded(1),
             });

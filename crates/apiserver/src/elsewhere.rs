@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
-use gardener_store::{Change, Expect, Key, ListOptions, MemoryStore, Store};
+use gardener_store::{Change, Expect, Form, Key, ListOptions, MemoryStore, Store};
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams};
 use kube::core::Selector;
 use kube::discovery::Scope;
@@ -42,14 +42,15 @@ impl Elsewhere {
     /// An empty copy, for the logical cluster of this name, of those kinds that `client` reads. [`Elsewhere::follow`] fills it.
     pub fn new(cluster: &str, resources: ResourceSet, client: Client) -> Self {
         let waiting = resources.iter().map(|definition| name_of(definition)).collect();
+        // objects keep the versions that the other server gave them
+        let form = Form {
+            stamp: |value, _| value.clone(),
+            ..object::FORM
+        };
         Self {
             cluster: cluster.to_owned(),
             resources,
-            // objects keep the versions that the other server gave them
-            store: Arc::new(MemoryStore::new(
-                |value, _| value.clone(),
-                gardener_store::Options::default(),
-            )),
+            store: Arc::new(MemoryStore::new(form, gardener_store::Options::default())),
             client,
             waiting: Mutex::new(waiting),
             found: Mutex::default(),

@@ -62,9 +62,8 @@ impl ListOf {
     pub(crate) fn metadata(scope: &Scope, list_meta: &Value, meta_version: &'static str) -> Self {
         let definition = Arc::clone(&scope.definition);
         let put = Box::new(move |out: &mut BytesMut, entry: &Entry| {
-            let metadata = Head::of(entry, &definition);
-            let value = entry.value();
-            table::put_metadata(out, &definition, metadata.metadata(&value), meta_version);
+            let head = Head::of(entry, &definition);
+            table::put_metadata(out, &definition, head.metadata(&entry.head()), meta_version);
         });
         Self {
             empty: "null",
@@ -211,7 +210,7 @@ mod tests {
     use crate::object;
 
     async fn entries(sizes: &[usize]) -> Vec<Arc<Entry>> {
-        let store = MemoryStore::new(object::stamp, Options::default());
+        let store = MemoryStore::new(object::FORM, Options::default());
         let topic = Topic::new("", "configmaps");
         for (number, size) in sizes.iter().enumerate() {
             let value = json!({"metadata": {"name": number.to_string()}, "data": "x".repeat(*size)});

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::skim;
-use gardener_store::{Entry, Revision};
+use gardener_store::{Entry, Form, Revision};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -86,7 +86,13 @@ pub fn is_encoded(value: &[u8]) -> bool {
     rest.starts_with(b",\"metadata\":{")
 }
 
-/// Writes the revision into an encoded object as `metadata.resourceVersion`. This is the store's [`gardener_store::Stamp`].
+/// What stores are told of encoded objects: their heads end with their metadata.
+pub const FORM: Form = Form {
+    stamp,
+    head: |value| place_of_metadata(value).map_or(0, |place| place.end as usize),
+};
+
+/// Writes the revision into an encoded object as `metadata.resourceVersion`.
 pub fn stamp(value: &Bytes, revision: Revision) -> Bytes {
     let Some(at) = value.windows(METADATA.len()).position(|window| window == METADATA) else {
         return value.clone();
@@ -159,8 +165,12 @@ impl Head {
         entry.memo(|entry| {
             // many kinds are selected by their metadata alone; then the rest need not be read
             let by_metadata = definition.strategy.kept_fields(&json!({})).is_empty();
-            let value = entry.value();
-            let object = selectable(&value, by_metadata).unwrap_or_else(|| parsed(&value).unwrap_or_default());
+            let value = match by_metadata {
+                true => entry.head(),
+                false => entry.value(),
+            };
+            let object = selectable(&value, by_metadata).or_else(|| parsed(&entry.value()));
+            let object = object.unwrap_or_default();
             let text = |key: &str| object.at(key).and_then(Value::as_str).unwrap_or_default();
             let kept = definition.strategy.kept_fields(&object).into_iter();
             let kept = kept.map(|(path, value)| (Cow::Owned(path), Cow::Owned(value)));
@@ -174,7 +184,7 @@ impl Head {
                     kept.chain([own("metadata.name", text("/metadata/name"))])
                         .chain(namespace),
                 ),
-                metadata: place_of_metadata(&value),
+                metadata: place_of_metadata(&value).unwrap_or(u32::MAX..u32::MAX),
                 row: OnceLock::new(),
                 derived: OnceLock::new(),
             }
@@ -191,7 +201,7 @@ impl Head {
         self.labels.get(key)
     }
 
-    /// The metadata's bytes in the value of the entry that this is the head of.
+    /// The metadata's bytes in the value of the entry that this is the head of, or in its head.
     pub(crate) fn metadata<'v>(&self, value: &'v [u8]) -> &'v [u8] {
         let place = self.metadata.start as usize..self.metadata.end as usize;
         value.get(place).unwrap_or(b"{}")
@@ -248,14 +258,13 @@ fn selectable(value: &[u8], metadata_alone: bool) -> Option<Value> {
 }
 
 /// Where an encoded object's metadata stands in its bytes; nowhere, if it has none.
-fn place_of_metadata(value: &[u8]) -> Range<u32> {
+fn place_of_metadata(value: &[u8]) -> Option<Range<u32>> {
     let metadata = metadata_of(value);
     // one lies in the other
     let start = (metadata.as_ptr() as usize).checked_sub(value.as_ptr() as usize);
     let place = start.map(|start| start..start + metadata.len());
     let place = place.filter(|place| place.end <= value.len());
-    let place = place.and_then(|place| Some(place.start.try_into().ok()?..place.end.try_into().ok()?));
-    place.unwrap_or(u32::MAX..u32::MAX)
+    place.and_then(|place| Some(place.start.try_into().ok()?..place.end.try_into().ok()?))
 }
 
 /// The bytes of an encoded object's metadata.

@@ -194,7 +194,7 @@ pub(crate) fn put_row(out: &mut BytesMut, entry: &Entry, scope: (&Definition, &V
     out.put_slice(b",\"object\":");
     match style.include {
         Include::None => out.put_slice(b"null"),
-        Include::Metadata => put_metadata(out, definition, head.metadata(&entry.value()), style.meta_version),
+        Include::Metadata => put_metadata(out, definition, head.metadata(&entry.head()), style.meta_version),
         Include::Object => out.put_slice(&entry.value()),
     }
     out.put_u8(b'}');

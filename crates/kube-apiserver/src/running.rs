@@ -127,7 +127,7 @@ mod tests {
         let authority = gardener_pki::authority("ca", now, day).unwrap();
         let own =
             gardener_pki::issue(&Subject::server("localhost", &["localhost"], &[]), &authority, now, day).unwrap();
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(object::stamp, Options::default()));
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(object::FORM, Options::default()));
         let server = Server::new(Shared {
             store: Arc::clone(&store),
             clock,

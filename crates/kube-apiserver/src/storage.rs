@@ -75,7 +75,7 @@ pub async fn open(
             encryption: encryption.clone(),
             ..gardener_store::Options::default()
         };
-        match EtcdStore::open(&config, layout.clone(), object::stamp, options).await {
+        match EtcdStore::open(&config, layout.clone(), object::FORM, options).await {
             Ok(store) => return Ok(Arc::new(store)),
             Err(error @ EtcdError::Unreachable { .. }) if Instant::now() < deadline => {
                 tracing::warn!(%error, "waiting for etcd");

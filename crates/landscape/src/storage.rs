@@ -72,7 +72,7 @@ impl Storage {
         match self {
             Self::Memory => {
                 let options = gardener_store::Options::default();
-                Ok(Arc::new(MemoryStore::new(object::stamp, options)))
+                Ok(Arc::new(MemoryStore::new(object::FORM, options)))
             }
             Self::Disk(dir) => open(dir),
         }
@@ -106,7 +106,7 @@ fn open(dir: &Path) -> Result<Arc<dyn Store>, StorageError> {
         encryption,
         ..gardener_store::Options::default()
     };
-    let store = DiskStore::open(dir, object::stamp, options).map_err(|error| match error {
+    let store = DiskStore::open(dir, object::FORM, options).map_err(|error| match error {
         source @ OpenError::Encrypted { .. } if is_new => StorageError::KeyMissing {
             path: path.clone(),
             source,
@@ -174,7 +174,7 @@ mod tests {
         };
         let storage = Storage::Disk(dir.path().to_owned());
         // a store of before there was a key
-        let store = DiskStore::open(dir.path(), object::stamp, gardener_store::Options::default()).unwrap();
+        let store = DiskStore::open(dir.path(), object::FORM, gardener_store::Options::default()).unwrap();
         let store: Arc<dyn Store> = Arc::new(store);
         put(&store, "secrets", "{\"old\":1}").await;
         close(store).await;

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 
 use crate::{
-    Change, CommitError, Entry, EventKind, Expect, Key, ListOptions, Options, ReadError, Revision, Store, Topic,
+    Change, CommitError, Entry, EventKind, Expect, Form, Key, ListOptions, Options, ReadError, Revision, Store, Topic,
 };
 
 /// `<value>@<revision>`: shows in every test that readers get stamped values.
@@ -25,6 +25,12 @@ pub fn stamp(value: &Bytes, revision: Revision) -> Bytes {
     stamped.extend_from_slice(format!("@{revision}").as_bytes());
     stamped.into()
 }
+
+/// Values that are [stamped](stamp), and whose heads end with the last semicolon.
+pub const FORM: Form = Form {
+    stamp,
+    head: |value| value.iter().rposition(|byte| *byte == b';').map_or(0, |at| at + 1),
+};
 
 pub fn pods() -> Topic {
     Topic::new("", "pods")
@@ -467,7 +473,7 @@ mod backends {
                     async fn $name() {
                         use super::super as contract;
                         let options = contract::options(stringify!($name));
-                        contract::$name(std::sync::Arc::new(crate::MemoryStore::new(contract::stamp, options))).await;
+                        contract::$name(std::sync::Arc::new(crate::MemoryStore::new(contract::FORM, options))).await;
                     }
                 )*
             }
@@ -484,7 +490,7 @@ mod backends {
                         use super::super as contract;
                         let options = contract::options(stringify!($name));
                         let dir = tempfile::tempdir().unwrap();
-                        let store = crate::DiskStore::open(dir.path(), contract::stamp, options).unwrap();
+                        let store = crate::DiskStore::open(dir.path(), contract::FORM, options).unwrap();
                         contract::$name(std::sync::Arc::new(store)).await;
                     }
                 )*
@@ -502,7 +508,7 @@ mod backends {
                         use super::super as contract;
                         let options = contract::encrypted(contract::options(stringify!($name)));
                         let dir = tempfile::tempdir().unwrap();
-                        let store = crate::DiskStore::open(dir.path(), contract::stamp, options).unwrap();
+                        let store = crate::DiskStore::open(dir.path(), contract::FORM, options).unwrap();
                         contract::$name(std::sync::Arc::new(store)).await;
                     }
                 )*

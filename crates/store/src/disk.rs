@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::index::Index;
 use crate::{
-    Change, CommitError, Committed, Encryption, Entry, Key, ListOptions, Listing, Options, ReadError, Revision, Stamp,
+    Change, CommitError, Committed, Encryption, Entry, Form, Key, ListOptions, Listing, Options, ReadError, Revision,
     Store, Topic, Watch,
 };
 use committer::{Committer, Request, Work};
@@ -48,14 +48,14 @@ impl DiskStore {
     ///
     /// # Errors
     /// [`OpenError`] says what is wrong with the directory or the file and what to do.
-    pub fn open(dir: &Path, stamp: Stamp, options: Options) -> Result<Self, OpenError> {
-        Self::open_in(Directory::take(dir)?, stamp, options)
+    pub fn open(dir: &Path, form: Form, options: Options) -> Result<Self, OpenError> {
+        Self::open_in(Directory::take(dir)?, form, options)
     }
 
-    pub(crate) fn open_in<F: Folder + 'static>(folder: F, stamp: Stamp, options: Options) -> Result<Self, OpenError> {
+    pub(crate) fn open_in<F: Folder + 'static>(folder: F, form: Form, options: Options) -> Result<Self, OpenError> {
         let file = Arc::new(file::open(folder, &options)?);
-        let (revision, entries) = file.load(stamp, &options.encryption)?;
-        let index = Arc::new(Index::loaded(revision, entries, &options));
+        let (revision, entries) = file.load(form, &options.encryption)?;
+        let index = Arc::new(Index::loaded(revision, entries, form, &options));
         let (aging, grown_old) = std::sync::mpsc::channel();
         let loaded = Arc::downgrade(&index);
         std::thread::Builder::new()
@@ -69,7 +69,7 @@ impl DiskStore {
         let path = file.path().to_owned();
         let committer = Committer {
             index: Arc::clone(&index),
-            stamp,
+            form,
             max_value: options.max_value,
             file: Arc::clone(&file),
             aging,

@@ -10,17 +10,8 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use crate::Key;
-
-/// The number of a change: 1 for the first one in the life of a store, then one more for each.
-pub type Revision = u64;
-
-/// Turns the value a writer gave into the one readers see at a revision. Given its own output it replaces the revision in it: so the
-/// last value of a deleted key is stamped with the deletion's.
-pub type Stamp = fn(&Bytes, Revision) -> Bytes;
-
-/// Values shorter than this are never compressed: their entries take more.
-const LEAST: usize = 128;
+use crate::squeeze::{Squeezed, Squeezer};
+use crate::{Form, Key, Revision};
 
 /// One value as it was from one revision on. Never changes; shared by all readers.
 pub struct Entry {
@@ -42,8 +33,7 @@ pub struct Entry {
 #[derive(Clone)]
 enum Value {
     Whole(Bytes),
-    /// LZ4, and how long the value is.
-    Squeezed(Box<[u8]>, u32),
+    Squeezed(Squeezed),
 }
 
 impl Value {
@@ -51,16 +41,8 @@ impl Value {
     fn cost(&self) -> usize {
         match self {
             Self::Whole(value) => value.len(),
-            Self::Squeezed(bytes, _) => bytes.len(),
+            Self::Squeezed(squeezed) => squeezed.cost(),
         }
-    }
-}
-
-/// What was compressed here, in memory, as it was.
-fn unsqueezed(bytes: &[u8], length: u32) -> Vec<u8> {
-    match lz4_flex::block::decompress(bytes, length as usize) {
-        Ok(value) => value,
-        Err(error) => unreachable!("it was compressed here, in memory: {error}"),
     }
 }
 
@@ -87,7 +69,15 @@ impl Entry {
     pub fn value(&self) -> Cow<'_, [u8]> {
         match &self.value {
             Value::Whole(value) => Cow::Borrowed(value),
-            Value::Squeezed(bytes, length) => Cow::Owned(unsqueezed(bytes, *length)),
+            Value::Squeezed(squeezed) => Cow::Owned(squeezed.whole()),
+        }
+    }
+
+    /// The value up to the end of its head (see [`Form`]) or further. As [`value`](Self::value), but takes only as long as the head is.
+    pub fn head(&self) -> Cow<'_, [u8]> {
+        match &self.value {
+            Value::Whole(value) => Cow::Borrowed(value),
+            Value::Squeezed(squeezed) => Cow::Owned(squeezed.head()),
         }
     }
 
@@ -95,7 +85,7 @@ impl Entry {
     pub fn bytes(&self) -> Bytes {
         match &self.value {
             Value::Whole(value) => value.clone(),
-            Value::Squeezed(bytes, length) => unsqueezed(bytes, *length).into(),
+            Value::Squeezed(squeezed) => squeezed.whole().into(),
         }
     }
 
@@ -106,16 +96,12 @@ impl Entry {
 
     /// The same entry in less memory, with what readers derived from it. None, if it is compressed already or that would not save a quarter of the
     /// value.
-    pub(crate) fn squeezed(&self) -> Option<Self> {
+    pub(crate) fn squeezed(&self, squeezer: &Squeezer) -> Option<Self> {
         let Value::Whole(value) = &self.value else { return None };
-        let length = u32::try_from(value.len()).ok()?;
-        if value.len() < LEAST {
-            return None;
-        }
-        let bytes = lz4_flex::block::compress(value);
-        (bytes.len() < value.len() / 4 * 3).then(|| Self {
+        let squeezed = squeezer.squeeze(value)?;
+        Some(Self {
             key: self.key.clone(),
-            value: Value::Squeezed(bytes.into(), length),
+            value: Value::Squeezed(squeezed),
             create_revision: self.create_revision,
             mod_revision: self.mod_revision,
             version: self.version,
@@ -125,8 +111,8 @@ impl Entry {
     }
 
     /// The entry that tells of the key's deletion: the last value at the deletion's revision.
-    pub(crate) fn deleted(&self, stamp: Stamp, revision: Revision) -> Self {
-        let value = stamp(&self.bytes(), revision);
+    pub(crate) fn deleted(&self, form: Form, revision: Revision) -> Self {
+        let value = (form.stamp)(&self.bytes(), revision);
         Self::new(self.key.clone(), value, self.create_revision, revision, self.version())
     }
 
@@ -189,6 +175,7 @@ impl Eq for Entry {}
 mod tests {
     use super::*;
     use crate::Topic;
+    use crate::contract::FORM;
     use crate::dice::Dice;
 
     #[test]
@@ -213,7 +200,7 @@ mod tests {
         let text = Bytes::from("key: value\n".repeat(100));
         let entry = Entry::new(Key::new(Topic::new("", "pods"), "a"), text.clone(), 3, 7, 2).with_stale(true);
         let derived = entry.memo(|entry| entry.value().len());
-        let squeezed = entry.squeezed().unwrap();
+        let squeezed = entry.squeezed(&Squeezer::new(FORM, None)).unwrap();
         assert!(squeezed.cost() < entry.cost() / 10);
         assert_eq!(squeezed, entry);
         assert_eq!((squeezed.bytes(), squeezed.is_stale()), (text, true));
@@ -221,7 +208,7 @@ mod tests {
             &derived,
             &squeezed.memo(|_| -> usize { panic!("computed twice") })
         ));
-        assert!(squeezed.squeezed().is_none());
+        assert!(squeezed.squeezed(&Squeezer::new(FORM, None)).is_none());
         assert!(size_of::<Entry>() <= 112, "{}", size_of::<Entry>());
     }
 
@@ -230,11 +217,9 @@ mod tests {
         let key = || Key::new(Topic::new("", "pods"), "a");
         let mut dice = Dice::new(1);
         let noise: Vec<u8> = (0..2000).map(|_| dice.below(256) as u8).collect();
-        assert!(Entry::new(key(), noise.into(), 1, 1, 1).squeezed().is_none());
-        assert!(
-            Entry::new(key(), "x".repeat(LEAST - 1).into(), 1, 1, 1)
-                .squeezed()
-                .is_none()
-        );
+        for value in [noise, "x".repeat(127).into_bytes()] {
+            let entry = Entry::new(key(), value.into(), 1, 1, 1);
+            assert!(entry.squeezed(&Squeezer::new(FORM, None)).is_none());
+        }
     }
 }

@@ -29,8 +29,8 @@ use tokio::task::AbortHandle;
 
 use crate::index::Index;
 use crate::{
-    Behind, Change, CommitError, Committed, Entry, Expect, Key, ListOptions, Listing, Options, ReadError, Revision,
-    Stamp, Store, Topic, Watch,
+    Behind, Change, CommitError, Committed, Entry, Expect, Form, Key, ListOptions, Listing, Options, ReadError,
+    Revision, Store, Topic, Watch,
 };
 use client::{CallError, Client};
 pub use config::{EtcdConfig, EtcdError};
@@ -67,7 +67,7 @@ impl EtcdStore {
     pub async fn open(
         config: &EtcdConfig,
         layout: Arc<dyn Layout>,
-        stamp: Stamp,
+        form: Form,
         options: Options,
     ) -> Result<Self, EtcdError> {
         let client = Arc::new(Client::new(config)?);
@@ -82,7 +82,7 @@ impl EtcdStore {
         let format = Format {
             layout,
             encryption: options.encryption.clone(),
-            stamp,
+            form,
         };
         let now = follow::newest(&client, &*format.layout).await.map_err(failed)?;
         let replayed = now.saturating_sub(REPLAYED).max(1);
@@ -92,7 +92,7 @@ impl EtcdStore {
             other => other,
         };
         let image = image.map_err(failed)?;
-        let index = Arc::new(Index::loaded(image.revision, image.entries, &options));
+        let index = Arc::new(Index::loaded(image.revision, image.entries, form, &options));
         let mirror = Arc::new(Mirror::new(index, format));
         let progress = Arc::new(Notify::new());
         let (readers, waiting) = mpsc::unbounded_channel();

@@ -12,8 +12,9 @@ use parking_lot::RwLock;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
+use crate::squeeze::{ALIKE, Dictionary, Squeezer};
 use crate::window::{Aged, Window};
-use crate::{Entry, Event, EventKind, Key, ListOptions, Listing, ReadError, Revision, Topic};
+use crate::{Entry, Event, EventKind, Form, Key, ListOptions, Listing, ReadError, Revision, Topic};
 
 /// How many loaded entries are squeezed before readers and writers may look at the index again.
 const SQUEEZED_AT_ONCE: usize = 256;
@@ -23,6 +24,7 @@ pub(crate) struct Index {
     state: RwLock<State>,
     events_per_topic: usize,
     event_bytes: usize,
+    form: Form,
 }
 
 #[derive(Debug)]
@@ -41,6 +43,8 @@ struct TopicState {
     entries: BTreeSet<ByPath>,
     window: Window,
     listeners: BTreeMap<Box<str>, Listened>,
+    /// What values are squeezed with; none before there are many.
+    dictionary: Option<Arc<Dictionary>>,
 }
 
 /// Values that were given by events that are no longer among the newest, or were taken away by them.
@@ -145,7 +149,13 @@ impl TopicState {
             entries: BTreeSet::new(),
             window: Window::starting_at(floor, fresh_events),
             listeners: BTreeMap::new(),
+            dictionary: None,
         }
+    }
+
+    /// How many values there are, about.
+    fn values(&self) -> usize {
+        self.entries.len() + self.window.len()
     }
 
     /// Exchanges an entry for the same one in less memory, if it is there still.
@@ -227,6 +237,7 @@ impl Index {
     pub(crate) fn loaded(
         revision: Revision,
         entries: impl IntoIterator<Item = Entry>,
+        form: Form,
         options: &crate::Options,
     ) -> Self {
         let mut state = State {
@@ -244,6 +255,7 @@ impl Index {
             state: RwLock::new(state),
             events_per_topic: options.events_per_topic,
             event_bytes: options.event_bytes,
+            form,
         }
     }
 
@@ -293,7 +305,12 @@ impl Index {
         if old.is_empty() {
             return;
         }
-        old.iter_mut().for_each(|(_, aged)| aged.squeeze());
+        for (topic, aged) in &mut old {
+            if let Some(sample) = aged.any() {
+                let squeezer = self.squeezer(topic, sample);
+                aged.squeeze(&squeezer);
+            }
+        }
         let mut state = self.state.write();
         for (topic, aged) in old {
             let Some(of_topic) = state.topics.get_mut(&topic) else {
@@ -307,6 +324,28 @@ impl Index {
             let after = of_topic.window.cost();
             state.event_bytes = state.event_bytes - before + after;
         }
+    }
+
+    /// What squeezes the values of a topic, of which one is known.
+    fn squeezer(&self, topic: &Topic, sample: &Entry) -> Squeezer {
+        let state = self.state.read();
+        let of_topic = state.topics.get(topic);
+        let known = of_topic.and_then(|of_topic| of_topic.dictionary.clone());
+        let are_many = of_topic.is_some_and(|of_topic| of_topic.values() >= ALIKE);
+        drop(state);
+        let dictionary = match known {
+            None if are_many => self.dictionary_like(topic, sample),
+            known => known,
+        };
+        Squeezer::new(self.form, dictionary)
+    }
+
+    fn dictionary_like(&self, topic: &Topic, sample: &Entry) -> Option<Arc<Dictionary>> {
+        let made = Dictionary::of(&sample.head(), self.form).map(Arc::new)?;
+        let mut state = self.state.write();
+        let of_topic = state.topics.get_mut(topic)?;
+        // another one may have been quicker
+        Some(Arc::clone(of_topic.dictionary.get_or_insert(made)))
     }
 
     /// Keeps what was loaded in little space and then what grows old, until nobody tells of any more or the index is gone.
@@ -340,8 +379,10 @@ impl Index {
         let page: Vec<_> = page.cloned().collect();
         drop(state);
         let last = Arc::clone(&page.last()?.key.path);
+        let squeezer = self.squeezer(topic, page.first()?);
         let loaded = page.iter().filter(|entry| entry.mod_revision <= base);
-        let squeezed: Vec<_> = loaded.filter_map(|entry| entry.squeezed()).map(Arc::new).collect();
+        let squeezed = loaded.filter_map(|entry| entry.squeezed(&squeezer));
+        let squeezed: Vec<_> = squeezed.map(Arc::new).collect();
         let mut state = self.state.write();
         let of_topic = state.topics.get_mut(topic)?;
         squeezed.iter().for_each(|entry| of_topic.exchange(entry));
@@ -509,6 +550,7 @@ fn check(requested: Revision, oldest: Revision, current: Revision) -> Result<(),
 mod tests {
     use super::*;
     use crate::Options;
+    use crate::contract::FORM;
     use crate::write::Batch;
 
     const LENGTH: usize = 2000;
@@ -516,6 +558,11 @@ mod tests {
     fn key(number: usize) -> Key {
         Key::new(Topic::new("", "things"), format!("{number:04}"))
     }
+
+    const UNSTAMPED: Form = Form {
+        stamp: |value, _| value.clone(),
+        ..FORM
+    };
 
     /// What an index of small bounds takes for the values that are there.
     fn kept(index: &Index) -> usize {
@@ -528,7 +575,7 @@ mod tests {
     }
 
     fn write(index: &Index, number: usize) {
-        let mut batch = Batch::new(index, |value, _| value.clone(), usize::MAX);
+        let mut batch = Batch::new(index, UNSTAMPED, usize::MAX);
         batch.put(key(number), &text(number).into());
         let old = index.publish(batch.into_events());
         index.squeeze(old);
@@ -547,7 +594,7 @@ mod tests {
                 event_bytes,
                 ..Options::default()
             };
-            let index = Index::loaded(0, [], &options);
+            let index = Index::loaded(0, [], UNSTAMPED, &options);
             (0..100).chain(0..100).for_each(|number| write(&index, number));
             assert!(kept(&index) < 8 * 2 * LENGTH, "{}", kept(&index));
             for number in 0..100 {
@@ -561,7 +608,7 @@ mod tests {
     fn loaded_values_take_little_space_and_what_was_written_since_stays() {
         let loaded = |number| Entry::new(key(number), text(number).into(), 1, 1, 1);
         let many = 2 * SQUEEZED_AT_ONCE + 3;
-        let index = Arc::new(Index::loaded(1, (0..many).map(loaded), &Options::default()));
+        let index = Arc::new(Index::loaded(1, (0..many).map(loaded), UNSTAMPED, &Options::default()));
         write(&index, 7);
         Index::squeeze_loaded(&Arc::downgrade(&index));
         assert!(kept(&index) < many * LENGTH / 10, "{}", kept(&index));
@@ -573,6 +620,29 @@ mod tests {
                 (text(number).into_bytes().into(), number == 7)
             );
         }
+    }
+
+    #[test]
+    fn a_topic_gets_a_dictionary_once_it_has_many_values() {
+        let options = Options {
+            fresh_events: 0,
+            ..Options::default()
+        };
+        let index = Index::loaded(0, [], UNSTAMPED, &options);
+        let has_dictionary = || index.state.read().topics.values().any(|topic| topic.dictionary.is_some());
+        let write = |number: usize| {
+            let mut batch = Batch::new(&index, UNSTAMPED, usize::MAX);
+            batch.put(key(number), &format!("{};{}", text(number), text(number)).into());
+            let old = index.publish(batch.into_events());
+            index.squeeze(old);
+        };
+        (0..ALIKE / 2 - 1).for_each(write);
+        assert!(!has_dictionary());
+        (ALIKE / 2..ALIKE * 2).for_each(write);
+        assert!(has_dictionary());
+        let small = index.get(&key(ALIKE + 7)).map(|entry| entry.cost()).unwrap();
+        let before = index.get(&key(7)).map(|entry| entry.cost()).unwrap();
+        assert!(small < before, "{small} < {before}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use crate::index::Index;
 use crate::write::Batch;
 use crate::{
-    Change, CommitError, Committed, Entry, Expect, Key, ListOptions, Listing, Options, ReadError, Revision, Stamp,
+    Change, CommitError, Committed, Entry, Expect, Form, Key, ListOptions, Listing, Options, ReadError, Revision,
     Store, Topic, Watch,
 };
 
@@ -16,7 +16,7 @@ use crate::{
 #[derive(Debug)]
 pub struct MemoryStore {
     index: Arc<Index>,
-    stamp: Stamp,
+    form: Form,
     max_value: usize,
     /// Whether the store is closed; its lock is what puts commits in order.
     closed: Mutex<bool>,
@@ -24,10 +24,10 @@ pub struct MemoryStore {
 
 impl MemoryStore {
     /// An empty store at revision 0.
-    pub fn new(stamp: Stamp, options: Options) -> Self {
+    pub fn new(form: Form, options: Options) -> Self {
         Self {
-            index: Arc::new(Index::loaded(0, [], &options)),
-            stamp,
+            index: Arc::new(Index::loaded(0, [], form, &options)),
+            form,
             max_value: options.max_value,
             closed: Mutex::default(),
         }
@@ -38,7 +38,7 @@ impl MemoryStore {
         if *closed {
             return Err(CommitError::Closed);
         }
-        let mut batch = Batch::new(&self.index, self.stamp, self.max_value);
+        let mut batch = Batch::new(&self.index, self.form, self.max_value);
         let changes = decide(&batch);
         batch.check(&changes)?;
         let mut committed = Vec::with_capacity(changes.len());

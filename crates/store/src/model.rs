@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::contract::{delete, key, pods, put, small, stamp};
+use crate::contract::{FORM, delete, key, pods, put, small, stamp};
 use crate::{Change, CommitError, EventKind, Expect, ListOptions, MemoryStore, ReadError, Revision, Store};
 
 /// Path to (value as given, created, written, version).
@@ -207,7 +207,7 @@ fn run(store: Arc<dyn Store>, groups: Vec<Vec<Op>>) {
 proptest! {
     #[test]
     fn memory_does_what_the_model_does(groups in any_groups()) {
-        run(Arc::new(MemoryStore::new(stamp, small())), groups);
+        run(Arc::new(MemoryStore::new(FORM, small())), groups);
     }
 }
 
@@ -217,11 +217,11 @@ proptest! {
     #[test]
     fn disk_does_what_the_model_does(groups in any_groups()) {
         let dir = tempfile::tempdir().unwrap();
-        let store = Arc::new(crate::DiskStore::open(dir.path(), stamp, small()).unwrap());
+        let store = Arc::new(crate::DiskStore::open(dir.path(), FORM, small()).unwrap());
         run(store.clone(), groups);
         let before = store.list(&pods(), "", &ListOptions::default()).unwrap();
         drop(store);
-        let store = crate::DiskStore::open(dir.path(), stamp, small()).unwrap();
+        let store = crate::DiskStore::open(dir.path(), FORM, small()).unwrap();
         prop_assert_eq!(store.list(&pods(), "", &ListOptions::default()).unwrap(), before);
     }
 }

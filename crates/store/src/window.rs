@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use crate::squeeze::Squeezer;
 use crate::{Entry, Event, EventKind, Revision};
 
 /// What an event costs besides values, roughly: itself, its key and an entry's head.
@@ -53,10 +54,15 @@ pub(crate) struct Aged {
 
 impl Aged {
     /// Makes the values small, and forgets those that cannot be. Takes time that grows with their length.
-    pub(crate) fn squeeze(&mut self) {
+    pub(crate) fn squeeze(&mut self, squeezer: &Squeezer) {
         for value in [&mut self.previous, &mut self.last] {
-            *value = value.take().and_then(|entry| entry.squeezed()).map(Arc::new);
+            *value = value.take().and_then(|entry| entry.squeezed(squeezer)).map(Arc::new);
         }
+    }
+
+    /// One of the values.
+    pub(crate) fn any(&self) -> Option<&Arc<Entry>> {
+        self.previous.as_ref().or(self.last.as_ref())
     }
 
     /// The value since the event, which is there still if nothing came after it.
@@ -251,6 +257,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::contract::FORM;
     use crate::{Key, Topic};
 
     /// All events, as they were.
@@ -294,7 +301,7 @@ mod tests {
     /// As the index does it.
     fn push(window: &mut Window, event: Event) {
         if let Some(mut aged) = window.push(event) {
-            aged.squeeze();
+            aged.squeeze(&Squeezer::new(FORM, None));
             window.settle(aged);
         }
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::encryption::{Encryption, Place};
 use crate::index::Index;
-use crate::{CipherError, Entry, Event, EventKind, Key, Revision, Stamp};
+use crate::{CipherError, Entry, Event, EventKind, Form, Key, Revision};
 
 /// What must hold of a key for a change to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,7 +190,7 @@ impl<'a> Bounds<'a> {
 /// Changes on their way to durability: what they look like on top of the index, before anybody else may see them.
 pub(crate) struct Batch<'a> {
     index: &'a Index,
-    stamp: Stamp,
+    form: Form,
     max_value: usize,
     revision: Revision,
     changed: BTreeMap<Key, Option<Arc<Entry>>>,
@@ -198,10 +198,10 @@ pub(crate) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    pub(crate) fn new(index: &'a Index, stamp: Stamp, max_value: usize) -> Self {
+    pub(crate) fn new(index: &'a Index, form: Form, max_value: usize) -> Self {
         Self {
             index,
-            stamp,
+            form,
             max_value,
             revision: index.revision(),
             changed: BTreeMap::new(),
@@ -244,7 +244,7 @@ impl<'a> Batch<'a> {
         };
         let entry = Arc::new(Entry::new(
             key.clone(),
-            (self.stamp)(value, self.revision),
+            (self.form.stamp)(value, self.revision),
             created,
             self.revision,
             version,
@@ -261,7 +261,7 @@ impl<'a> Batch<'a> {
     pub(crate) fn delete(&mut self, key: Key) -> Option<Committed> {
         let previous = self.current(&key)?;
         self.revision += 1;
-        let entry = Arc::new(previous.deleted(self.stamp, self.revision));
+        let entry = Arc::new(previous.deleted(self.form, self.revision));
         self.changed.insert(key, None);
         Some(self.record(EventKind::Deleted, entry, Some(previous)))
     }

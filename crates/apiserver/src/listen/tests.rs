@@ -57,7 +57,7 @@ impl Listening {
         let client = gardener_pki::issue(&Subject::client("alice", &["dev"]), &authority, now, day).unwrap();
         let (resources, documents) = kubernetes::resources().unwrap();
         let server = Server::new(Shared {
-            store: Arc::new(MemoryStore::new(object::stamp, Options::default())),
+            store: Arc::new(MemoryStore::new(object::FORM, Options::default())),
             clock: Clock::system(),
             chance: Chance::seeded(1),
         });

@@ -27,7 +27,7 @@ impl Api {
     async fn open() -> Self {
         let (resources, documents) = kubernetes::resources().unwrap();
         let server = Server::new(Shared {
-            store: Arc::new(MemoryStore::new(object::stamp, gardener_store::Options::default())),
+            store: Arc::new(MemoryStore::new(object::FORM, gardener_store::Options::default())),
             clock: Clock::starting_at(Timestamp::UNIX_EPOCH),
             chance: Chance::seeded(1),
         });

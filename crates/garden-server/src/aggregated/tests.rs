@@ -26,7 +26,7 @@ use super::run::{Clients, config, elsewhere, layout};
 
 fn shared() -> Shared {
     Shared {
-        store: Arc::new(MemoryStore::new(object::stamp, Options::default())),
+        store: Arc::new(MemoryStore::new(object::FORM, Options::default())),
         clock: Clock::system(),
         chance: Chance::seeded(1),
     }

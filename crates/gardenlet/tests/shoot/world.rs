@@ -118,7 +118,7 @@ impl World {
     pub async fn new() -> Self {
         let clock = Clock::starting_at("2026-03-01T10:00:00Z".parse().unwrap());
         let chance = Chance::seeded(7);
-        let store = MemoryStore::new(gardener_apiserver::object::stamp, gardener_store::Options::default());
+        let store = MemoryStore::new(gardener_apiserver::object::FORM, gardener_store::Options::default());
         let server = Server::new(Shared {
             store: Arc::new(store),
             clock: clock.clone(),

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::file::{Given, StoreFile};
 use crate::index::{Index, Old};
 use crate::write::Batch;
-use crate::{Change, CommitError, Committed, Expect, Stamp};
+use crate::{Change, CommitError, Committed, Expect, Form};
 
 /// What a caller wants done.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ const LONGEST_GATHERING: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub(super) struct Committer {
     pub(super) index: Arc<Index>,
-    pub(super) stamp: Stamp,
+    pub(super) form: Form,
     pub(super) max_value: usize,
     pub(super) file: Arc<StoreFile>,
     /// To who squeezes old values: writers do not wait for that.
@@ -74,7 +74,7 @@ impl Committer {
 
     /// Decides and writes one batch and answers its requests. An error is the end of writing.
     fn commit(&self, waiting: Vec<Request>) -> Result<(), CommitError> {
-        let mut batch = Batch::new(&self.index, self.stamp, self.max_value);
+        let mut batch = Batch::new(&self.index, self.form, self.max_value);
         let mut written = Vec::new();
         let answers: Vec<_> = waiting
             .into_iter()

@@ -11,7 +11,7 @@ use redb::{AccessGuard, ReadTransaction, ReadableDatabase, TableError};
 
 use super::OpenError;
 use super::file::{self, ENTRIES, FORMAT, META, META_FORMAT, META_REVISION, StoreFile, damaged, guarded};
-use crate::{Encryption, Entry, Key, Revision, Stamp, Topic};
+use crate::{Encryption, Entry, Form, Key, Revision, Topic};
 
 /// How much is handed to another thread at once: whichever is reached first.
 const BATCH_ROWS: usize = 512;
@@ -36,19 +36,19 @@ type Made = (usize, Result<Vec<Entry>, OpenError>);
 struct Maker<'a> {
     file: &'a StoreFile,
     newest: Revision,
-    stamp: Stamp,
+    form: Form,
     encryption: &'a Encryption,
 }
 
 impl StoreFile {
     /// Reads everything: the newest revision and all entries, stamped, in the order of their keys.
-    pub(super) fn load(&self, stamp: Stamp, encryption: &Encryption) -> Result<(Revision, Vec<Entry>), OpenError> {
+    pub(super) fn load(&self, form: Form, encryption: &Encryption) -> Result<(Revision, Vec<Entry>), OpenError> {
         guarded(self.path(), || {
             let transaction = self.database.begin_read().map_err(|error| self.broken(error))?;
             let maker = Maker {
                 file: self,
                 newest: self.newest(&transaction)?,
-                stamp,
+                form,
                 encryption,
             };
             Ok((maker.newest, self.entries(&transaction, maker)?))
@@ -161,7 +161,7 @@ impl Maker<'_> {
             key: key.clone(),
             reason,
         })?;
-        let value = (self.stamp)(&opened.value, written);
+        let value = (self.form.stamp)(&opened.value, written);
         Ok(Entry::new(key, value, created, written, version).with_stale(opened.stale))
     }
 }

@@ -9,11 +9,11 @@ use redb::Builder;
 use super::faults::{Disk, Fault};
 use super::file::{FORMAT, StoreFile};
 use super::*;
-use crate::contract::{delete, key, pods, put, small, stamp};
+use crate::contract::{FORM, delete, key, pods, put, small};
 use crate::{Encryption, Expect, Provider, Scope, SecretKey};
 
 fn open(dir: &Path) -> Result<DiskStore, OpenError> {
-    DiskStore::open(dir, stamp, small())
+    DiskStore::open(dir, FORM, small())
 }
 
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn reopening_keeps_everything_acknowledged() {
 #[tokio::test]
 async fn many_and_large_values_of_several_topics_come_back_as_they_were() {
     let dir = tempfile::tempdir().unwrap();
-    let store = DiskStore::open(dir.path(), stamp, Options::default()).unwrap();
+    let store = DiskStore::open(dir.path(), FORM, Options::default()).unwrap();
     let topics = ["a", "b", "c"].map(|resource| Topic::new("", resource));
     for (topic, (count, length)) in topics.iter().zip([(1500, 1), (60, 50_000), (700, 100)]) {
         let changes = (0..count).map(|number| Change::Put {
@@ -69,7 +69,7 @@ async fn many_and_large_values_of_several_topics_come_back_as_they_were() {
     };
     let (before, revision) = (all(&store), store.revision());
     drop(store);
-    let store = DiskStore::open(dir.path(), stamp, Options::default()).unwrap();
+    let store = DiskStore::open(dir.path(), FORM, Options::default()).unwrap();
     assert_eq!((all(&store), store.revision()), (before, revision));
 }
 
@@ -136,7 +136,7 @@ async fn damage_is_told_with_the_file() {
 #[tokio::test]
 async fn a_file_is_checked_unless_it_is_as_it_was_closed() {
     let disk = Disk::new(3);
-    let open = || DiskStore::open_in(disk.clone(), stamp, small()).unwrap();
+    let open = || DiskStore::open_in(disk.clone(), FORM, small()).unwrap();
     let store = open();
     store.commit(put("c/n/a", Expect::Any, "v")).await.unwrap();
     assert!(!sums::unchanged(&disk), "it is open for the first time");
@@ -173,7 +173,7 @@ fn a_newer_format_is_refused() {
 #[tokio::test]
 async fn encrypted_values_are_nowhere_on_disk_and_keys_can_be_exchanged() {
     let dir = tempfile::tempdir().unwrap();
-    let open = |encryption: Encryption| DiskStore::open(dir.path(), stamp, Options { encryption, ..small() });
+    let open = |encryption: Encryption| DiskStore::open(dir.path(), FORM, Options { encryption, ..small() });
     let on_disk = |text: &str| {
         let file = std::fs::read(dir.path().join("store.redb")).unwrap();
         file.windows(text.len()).any(|part| part == text.as_bytes())
@@ -234,7 +234,7 @@ async fn a_value_that_looks_encrypted_is_not_stored_as_it_is() {
 async fn a_snapshot_is_one_state_while_writes_go_on_and_a_store_is_made_from_it() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
-    let store = Arc::new(DiskStore::open(&path("store"), stamp, wide()).unwrap());
+    let store = Arc::new(DiskStore::open(&path("store"), FORM, wide()).unwrap());
     let over = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let (writing, ended) = (Arc::clone(&store), Arc::clone(&over));
     let writer = tokio::spawn(async move {
@@ -260,7 +260,7 @@ async fn a_snapshot_is_one_state_while_writes_go_on_and_a_store_is_made_from_it(
         DiskStore::restore(&file, &restored, 1000).unwrap();
         let refused = DiskStore::restore(&file, &restored, 0).unwrap_err();
         assert!(matches!(refused, OpenError::Occupied { .. }), "{refused}");
-        let copy = DiskStore::open(&restored, stamp, wide()).unwrap();
+        let copy = DiskStore::open(&restored, FORM, wide()).unwrap();
         assert_eq!(copy.revision(), revision + 1000);
         let entries = copy.list(&pods(), "", &ListOptions::default()).unwrap().entries;
         let then = ListOptions {
@@ -345,7 +345,7 @@ fn wide() -> Options {
 }
 
 fn on(disk: &Disk) -> Result<DiskStore, OpenError> {
-    DiskStore::open_in(disk.clone(), stamp, wide())
+    DiskStore::open_in(disk.clone(), FORM, wide())
 }
 
 /// Compares what is there after a power loss with what was written.

@@ -201,7 +201,7 @@ impl EtcdStore {
                         kv = found;
                     }
                     self.entry(key, revision, || {
-                        mirror::of(key.clone(), self.mirror.format.stamp, &kv, value)
+                        mirror::of(key.clone(), self.mirror.format.form, &kv, value)
                     })
                 }
                 Change::Delete { key, .. } => {

@@ -12,7 +12,8 @@ use super::client::{CallError, Client};
 use super::layout::Layout;
 use super::wire;
 use crate::index::Index;
-use crate::{Behind, Encryption, Entry, Event, EventKind, Key, ListOptions, Revision, Stamp};
+use crate::squeeze::InOrder;
+use crate::{Behind, Encryption, Entry, Event, EventKind, Form, Key, ListOptions, Revision};
 
 /// How many keys one call reads.
 const PAGE: i64 = 500;
@@ -51,7 +52,7 @@ pub(super) fn range_end(prefix: &[u8]) -> Vec<u8> {
 pub(super) struct Format {
     pub(super) layout: Arc<dyn Layout>,
     pub(super) encryption: Encryption,
-    pub(super) stamp: Stamp,
+    pub(super) form: Form,
 }
 
 /// Reads everything under the layout's prefix as it was at `revision`, or as it is now.
@@ -59,6 +60,7 @@ pub(super) async fn read(client: &Client, format: &Format, revision: Option<Revi
     let prefix = format.layout.prefix().as_bytes();
     let mut at = revision.unwrap_or(0);
     let (mut from, mut entries) = (prefix.to_vec(), Vec::new());
+    let mut squeezer = InOrder::new(format.form);
     loop {
         let request = wire::RangeRequest {
             key: from,
@@ -73,7 +75,7 @@ pub(super) async fn read(client: &Client, format: &Format, revision: Option<Revi
         }
         for kv in &page.kvs {
             let entry = format.entry(kv)?;
-            entries.extend(entry.map(|entry| entry.squeezed().unwrap_or(entry)));
+            entries.extend(entry.map(|entry| squeezer.squeezed(entry)));
         }
         match page.kvs.last() {
             // the next key there can be
@@ -95,7 +97,7 @@ impl Format {
         let opened = self.encryption.open(&key, place, &kv.value);
         let opened = opened.map_err(|reason| CallError::Encrypted(place.into(), reason))?;
         match self.layout.read(&key, &opened.value) {
-            Ok(value) => Ok(Some(of(key, self.stamp, kv, &value).with_stale(opened.stale))),
+            Ok(value) => Ok(Some(of(key, self.form, kv, &value).with_stale(opened.stale))),
             Err(reason) => {
                 tracing::error!(place, reason, "a value in etcd cannot be read and is left out");
                 Ok(None)
@@ -111,7 +113,7 @@ impl Format {
             .map_err(|_| String::new())
             .and_then(|value| self.layout.read(key, &value));
         let value = value.unwrap_or_else(|_| kv.value.clone());
-        Arc::new(of(key.clone(), self.stamp, &kv, &value))
+        Arc::new(of(key.clone(), self.form, &kv, &value))
     }
 
     /// Where a key of the store lies, and the key.
@@ -122,11 +124,11 @@ impl Format {
 }
 
 /// The entry of a key with this value.
-pub(super) fn of(key: Key, stamp: Stamp, kv: &wire::KeyValue, value: &Bytes) -> Entry {
+pub(super) fn of(key: Key, form: Form, kv: &wire::KeyValue, value: &Bytes) -> Entry {
     let revision = wire::number(kv.mod_revision);
     Entry::new(
         key,
-        stamp(value, revision),
+        (form.stamp)(value, revision),
         wire::number(kv.create_revision),
         revision,
         wire::number(kv.version),
@@ -242,7 +244,7 @@ impl Mirror {
         let gone = |last: &Arc<Entry>, revision| Event {
             revision,
             kind: EventKind::Deleted,
-            entry: Arc::new(last.deleted(self.format.stamp, revision)),
+            entry: Arc::new(last.deleted(self.format.form, revision)),
             previous: Some(Arc::clone(last)),
         };
         match (previous, now) {

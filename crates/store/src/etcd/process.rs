@@ -21,7 +21,7 @@ use tokio::sync::watch;
 
 use super::client::Client;
 use super::{EtcdConfig, EtcdError, EtcdStore, Layout, wire};
-use crate::{Key, Options, Stamp, Topic};
+use crate::{Form, Key, Options, Topic};
 
 /// A layout for tests: topic and path as they are, below `/test/`.
 pub struct Flat;
@@ -172,20 +172,20 @@ impl Etcd {
     ///
     /// # Errors
     /// As [`EtcdStore::open`].
-    pub async fn store(&self, stamp: Stamp, options: Options) -> Result<EtcdStore, EtcdError> {
-        self.store_at(&self.url, stamp, options).await
+    pub async fn store(&self, form: Form, options: Options) -> Result<EtcdStore, EtcdError> {
+        self.store_at(&self.url, form, options).await
     }
 
     /// A store that reaches it at another address.
     ///
     /// # Errors
     /// As [`EtcdStore::open`].
-    pub async fn store_at(&self, url: &str, stamp: Stamp, options: Options) -> Result<EtcdStore, EtcdError> {
+    pub async fn store_at(&self, url: &str, form: Form, options: Options) -> Result<EtcdStore, EtcdError> {
         let config = EtcdConfig {
             endpoints: vec![url.to_owned()],
             ..EtcdConfig::default()
         };
-        EtcdStore::open(&config, Arc::new(Flat), stamp, options).await
+        EtcdStore::open(&config, Arc::new(Flat), form, options).await
     }
 
     async fn change(&self, request: wire::Request) -> wire::TxnResponse {

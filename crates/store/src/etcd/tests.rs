@@ -20,7 +20,7 @@ macro_rules! suite {
             async fn $name() {
                 let Some(etcd) = etcd().await else { return };
                 let options = contract::options(stringify!($name));
-                contract::$name(Arc::new(etcd.store(contract::stamp, options).await.unwrap())).await;
+                contract::$name(Arc::new(etcd.store(contract::FORM, options).await.unwrap())).await;
             }
         )*
     };
@@ -34,8 +34,8 @@ fn text(value: &[u8]) -> &str {
 #[tokio::test]
 async fn what_another_process_wrote_is_there_after_catching_up() {
     let Some(etcd) = etcd().await else { return };
-    let one = etcd.store(contract::stamp, contract::small()).await.unwrap();
-    let other = etcd.store(contract::stamp, contract::small()).await.unwrap();
+    let one = etcd.store(contract::FORM, contract::small()).await.unwrap();
+    let other = etcd.store(contract::FORM, contract::small()).await.unwrap();
     let mut watch = other.watch(&pods(), "", other.revision()).unwrap();
     for number in 0..50 {
         let wrote = one.commit(put("c/a", Expect::Any, &number.to_string())).await.unwrap();
@@ -61,7 +61,7 @@ async fn what_another_process_wrote_is_there_after_catching_up() {
 #[tokio::test]
 async fn changes_of_one_revision_are_all_told() {
     let Some(etcd) = etcd().await else { return };
-    let store = etcd.store(contract::stamp, contract::small()).await.unwrap();
+    let store = etcd.store(contract::FORM, contract::small()).await.unwrap();
     for path in ["c/a", "c/b", "c/c"] {
         store.commit(put(path, Expect::Any, "v")).await.unwrap();
     }
@@ -80,13 +80,13 @@ async fn changes_of_one_revision_are_all_told() {
 #[tokio::test]
 async fn a_store_that_is_opened_again_goes_on_where_watches_were() {
     let Some(etcd) = etcd().await else { return };
-    let store = etcd.store(contract::stamp, contract::small()).await.unwrap();
+    let store = etcd.store(contract::FORM, contract::small()).await.unwrap();
     let first = store.commit(put("c/a", Expect::Any, "1")).await.unwrap().revision;
     store.commit(put("c/a", Expect::Any, "2")).await.unwrap();
     store.commit(delete("c/a", Expect::Any)).await.unwrap();
     store.commit(put("c/b", Expect::Any, "b")).await.unwrap();
     drop(store);
-    let store = etcd.store(contract::stamp, contract::small()).await.unwrap();
+    let store = etcd.store(contract::FORM, contract::small()).await.unwrap();
     let mut watch = store.watch(&pods(), "", first).unwrap();
     let mut told = Vec::new();
     while let Some(event) = watch.try_next().unwrap() {
@@ -104,7 +104,7 @@ async fn a_store_that_is_opened_again_goes_on_where_watches_were() {
 #[tokio::test]
 async fn a_lost_connection_loses_and_doubles_no_event() {
     let Some(mut etcd) = etcd().await else { return };
-    let store = etcd.store(contract::stamp, contract::small()).await.unwrap();
+    let store = etcd.store(contract::FORM, contract::small()).await.unwrap();
     let first = store.commit(put("c/a", Expect::Any, "0")).await.unwrap().revision;
     let mut watch = store.watch(&pods(), "", first).unwrap();
     for round in 1..4 {
@@ -139,7 +139,7 @@ async fn a_lost_connection_loses_and_doubles_no_event() {
 #[tokio::test]
 async fn what_changed_behind_cut_history_is_told() {
     let Some(etcd) = etcd().await else { return };
-    let store = etcd.store(contract::stamp, contract::small()).await.unwrap();
+    let store = etcd.store(contract::FORM, contract::small()).await.unwrap();
     for path in ["c/stays", "c/changes", "c/goes", "c/returns"] {
         store.commit(put(path, Expect::Any, "1")).await.unwrap();
     }
@@ -148,7 +148,7 @@ async fn what_changed_behind_cut_history_is_told() {
     // the store's connection is cut while another one writes and history is cut
     let gate = etcd.gate().await;
     let behind = etcd
-        .store_at(&gate.url, contract::stamp, contract::small())
+        .store_at(&gate.url, contract::FORM, contract::small())
         .await
         .unwrap();
     let mut late = behind.watch(&pods(), "", before).unwrap();
@@ -191,7 +191,7 @@ async fn what_changed_behind_cut_history_is_told() {
 #[tokio::test]
 async fn requests_larger_than_etcd_takes_are_told() {
     let Some(etcd) = etcd().await else { return };
-    let store = etcd.store(contract::stamp, Options::default()).await.unwrap();
+    let store = etcd.store(contract::FORM, Options::default()).await.unwrap();
     for size in [2 << 20, 5 << 19] {
         match store.commit(put("c/big", Expect::Any, &"x".repeat(size))).await {
             Err(CommitError::TooLarge { size: told, .. }) => assert_eq!(told, size),
@@ -207,7 +207,7 @@ async fn requests_larger_than_etcd_takes_are_told() {
 #[tokio::test]
 async fn keys_that_end_by_themselves_share_a_lease() {
     let Some(etcd) = etcd().await else { return };
-    let store = etcd.store(contract::stamp, contract::small()).await.unwrap();
+    let store = etcd.store(contract::FORM, contract::small()).await.unwrap();
     for number in 0..3 {
         let path = format!("{}/{number}", Flat::BRIEF);
         store.commit(put(&path, Expect::Any, "v")).await.unwrap();
@@ -223,7 +223,7 @@ async fn keys_that_end_by_themselves_share_a_lease() {
 #[tokio::test]
 async fn one_of_several_servers_cuts_history() {
     let Some(etcd) = etcd().await else { return };
-    let store = etcd.store(contract::stamp, contract::small()).await.unwrap();
+    let store = etcd.store(contract::FORM, contract::small()).await.unwrap();
     store.commit(put("c/a", Expect::Any, "1")).await.unwrap();
     let one = upkeep::compact_once(&store.client, 0, 0).await.unwrap();
     let other = upkeep::compact_once(&store.client, 0, 0).await.unwrap();
@@ -245,11 +245,11 @@ async fn encrypted_values_lie_in_etcd_and_nobody_reads_them_without_the_key() {
         ..contract::small()
     };
     let one = etcd
-        .store(contract::stamp, options(contract::sealed("1")))
+        .store(contract::FORM, options(contract::sealed("1")))
         .await
         .unwrap();
     let other = etcd
-        .store(contract::stamp, options(contract::sealed("1")))
+        .store(contract::FORM, options(contract::sealed("1")))
         .await
         .unwrap();
     let wrote = one.commit(put("c/a", Expect::Any, "hidden")).await.unwrap();
@@ -266,7 +266,7 @@ async fn encrypted_values_lie_in_etcd_and_nobody_reads_them_without_the_key() {
 
     // somebody writes with another key: nobody who has not got it says anything of what is there
     let stranger = etcd
-        .store(contract::stamp, options(contract::sealed("2")))
+        .store(contract::FORM, options(contract::sealed("2")))
         .await
         .unwrap();
     let mut watch = one.watch(&pods(), "", deleted.revision).unwrap();
@@ -282,7 +282,7 @@ async fn encrypted_values_lie_in_etcd_and_nobody_reads_them_without_the_key() {
     }
     assert!(watch.try_next().unwrap().is_none());
     let closed = etcd
-        .store(contract::stamp, options(contract::sealed("1")))
+        .store(contract::FORM, options(contract::sealed("1")))
         .await
         .err()
         .unwrap();
@@ -306,7 +306,7 @@ async fn nobody_there_is_an_error_with_the_address() {
         endpoints: vec!["http://127.0.0.1:1".into()],
         ..EtcdConfig::default()
     };
-    let open = EtcdStore::open(&config, Arc::new(Flat), contract::stamp, contract::small());
+    let open = EtcdStore::open(&config, Arc::new(Flat), contract::FORM, contract::small());
     let error = tokio::time::timeout(Duration::from_secs(20), open)
         .await
         .unwrap()

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::contract::stamp;
+use crate::contract::FORM;
 use crate::etcd::process::{FLAGS, Flat, free_url};
 use crate::{EtcdConfig, EtcdStore, Options};
 
@@ -61,7 +61,7 @@ impl Members {
         let mut last = None;
         // each try waits for seconds; a machine may have much else to do
         for _ in 0..10 {
-            match EtcdStore::open(&config, Arc::new(Flat), stamp, options.clone()).await {
+            match EtcdStore::open(&config, Arc::new(Flat), FORM, options.clone()).await {
                 Ok(store) => return store,
                 Err(error) => last = Some(error),
             }

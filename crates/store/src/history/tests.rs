@@ -13,7 +13,7 @@ use super::clients::{Load, Party};
 use super::members::Members;
 use super::subject::{Events, Plain, Subject};
 use super::{Epoch, Recorder};
-use crate::contract::{small, stamp};
+use crate::contract::{FORM, small, stamp};
 use crate::dice::Dice;
 use crate::disk::faults::{Disk, Fault};
 use crate::etcd::process::{self, Etcd};
@@ -65,7 +65,7 @@ fn window(seed: u64) -> usize {
 const LOAD: Load = Load { clients: 5, deeds: 60 };
 
 async fn memory(seed: u64, wrap: impl FnOnce(Arc<dyn Subject>) -> Arc<dyn Subject>) -> Vec<Epoch> {
-    let store = MemoryStore::new(stamp, options(window(seed)));
+    let store = MemoryStore::new(FORM, options(window(seed)));
     let subject = wrap(Arc::new(Plain(Arc::new(store))));
     vec![
         Party::new(&Arc::default(), &Arc::default(), vec![subject])
@@ -101,7 +101,7 @@ async fn disk(seed: u64, lies: bool) -> Result<Vec<Epoch>, OpenError> {
     let (recorder, values) = (Arc::<Recorder>::default(), Arc::<AtomicU64>::default());
     let mut epochs = Vec::new();
     for _ in 0..5 {
-        let store = Arc::new(DiskStore::open_in(disk.clone(), stamp, options(window(seed)))?);
+        let store = Arc::new(DiskStore::open_in(disk.clone(), FORM, options(window(seed)))?);
         let party = Party::new(&recorder, &values, vec![disk_subject(&store)]);
         let after = dice.below(300);
         match dice.below(6) {
@@ -128,7 +128,7 @@ async fn disk(seed: u64, lies: bool) -> Result<Vec<Epoch>, OpenError> {
         drop(store);
         disk.lose_power();
     }
-    let store = Arc::new(DiskStore::open_in(disk.clone(), stamp, options(window(seed)))?);
+    let store = Arc::new(DiskStore::open_in(disk.clone(), FORM, options(window(seed)))?);
     let party = Party::new(&recorder, &values, vec![disk_subject(&store)]);
     epochs.push(party.run(Load { clients: 1, deeds: 5 }, seed).await);
     Ok(epochs)
@@ -155,7 +155,7 @@ async fn an_etcd_that_is_killed_can_be_explained() {
         let mut etcd = Etcd::start(&program).await.unwrap();
         let mut subjects: Vec<Arc<dyn Subject>> = Vec::new();
         for _ in 0..2 {
-            let store = etcd.store(stamp, options(10_000)).await.unwrap();
+            let store = etcd.store(FORM, options(10_000)).await.unwrap();
             subjects.push(Arc::new(Plain(Arc::new(store))));
         }
         let party = Party::new(&Arc::default(), &Arc::default(), subjects);

@@ -17,6 +17,7 @@ use gardener_apimachinery::metrics::Text;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use crate::cluster::LogicalCluster;
+use crate::rbac;
 use crate::user::UserInfo;
 
 pub use chain::{Chain, ChainError};
@@ -158,6 +159,14 @@ pub trait Authorizer: Send + Sync + 'static {
     /// Tells the rules by which it allows a user something in a namespace and cluster-wide. Gives what it could not tell.
     fn rules(&self, _: &LogicalCluster, _: &UserInfo, _: &str, _: &mut dyn FnMut(&PolicyRule)) -> Vec<Unresolved> {
         Vec::new()
+    }
+}
+
+/// Why somebody may do what was allowed, as upstream tells it. None, where there is nothing to tell: who may do everything needs no reason.
+pub(crate) fn why_allowed(cluster: &LogicalCluster, attributes: &Attributes<'_>) -> Option<String> {
+    match attributes.user.is_master() {
+        true => None,
+        false => rbac::reason(cluster, attributes),
     }
 }
 

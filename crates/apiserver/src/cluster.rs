@@ -17,6 +17,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::aggregation::Aggregation;
+use crate::audit::Audit;
 use crate::authn::Authenticator;
 use crate::authz::{Attributes as AuthzAttributes, Authorizer, Decision};
 use crate::crd::shapes::Shapes;
@@ -115,6 +116,8 @@ pub struct ClusterConfig {
     pub watch_timeout: Duration,
     /// Ports of nodes that services get.
     pub node_ports: RangeInclusive<u16>,
+    /// What is told of requests, if anything.
+    pub audit: Option<Arc<Audit>>,
 }
 
 /// Upstream's [`ClusterConfig::node_ports`].
@@ -424,7 +427,13 @@ impl LogicalCluster {
         let custom = definitions
             .into_iter()
             .filter_map(|definition| definition.downcast().ok());
-        let custom = Arc::new(ResourceSet::new(custom));
+        // who serves a version of a built-in group does not look for others' resources there
+        let built_in = |group: &str, version: &str| {
+            let mut of_group = self.config.resources.iter().filter(|own| own.group == group);
+            of_group.any(|own| own.version(version).is_some())
+        };
+        let custom = ResourceSet::new(custom).only(|group, version, _| !built_in(group, version));
+        let custom = Arc::new(custom);
         self.custom.store(Arc::clone(&custom));
         self.shapes.renew(custom.iter());
     }
@@ -467,6 +476,10 @@ impl Lister for LogicalCluster {
         }
         reserved.insert(value.to_owned(), now);
         true
+    }
+
+    fn release(&self, value: &str) {
+        self.reserved.lock().remove(value);
     }
 
     fn get(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
@@ -603,6 +616,7 @@ mod tests {
                 elsewhere: None,
                 watch_timeout: crate::cluster::WATCH_TIMEOUT,
                 node_ports: NODE_PORTS,
+                audit: None,
             };
             server.open("c", config)
         }

@@ -16,6 +16,7 @@ use gardener_schema::Schema;
 use gardener_store::Topic;
 use serde_json::{Value, json};
 
+use crate::audit::Audited;
 use crate::cluster::LogicalCluster;
 use crate::definition::{Column, Columns, Context, Definition, Draft, PathColumn, Scale, Strategy, Version};
 use crate::json_path;
@@ -144,6 +145,7 @@ pub(crate) fn server_scope(
         with_collection: false,
         refused_with: Arc::default(),
         empties: Arc::default(),
+        audited: Audited::default(),
         stored_as: None,
     })
 }

@@ -18,6 +18,7 @@ use k8s_openapi::api::rbac::v1::{PolicyRule, RoleRef};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
+use crate::audit::Audited;
 use crate::cluster::LogicalCluster;
 pub use crate::draft::Draft;
 pub use crate::object::Kept;
@@ -354,6 +355,8 @@ pub trait Lister: Send + Sync {
     /// Takes a value that must be unique, such as an address, until the object that has it is stored or some seconds passed. False if a request
     /// that is still running took it.
     fn reserve(&self, value: &str, now: Timestamp) -> bool;
+    /// Gives back a value that was taken: the object that has it is stored, or is not going to be.
+    fn release(&self, value: &str);
     /// How the cluster makes tokens for service accounts.
     fn token_settings(&self) -> crate::authn::Settings;
     /// Ports of nodes that services get.
@@ -733,6 +736,8 @@ pub struct Attributes<'a> {
     pub options: &'a Value,
     /// What the body tells empty.
     pub empties: Arc<Empties>,
+    /// What is told of the request.
+    pub audited: Audited,
     /// Whether the object is deleted with its collection: then the request names none.
     pub with_collection: bool,
     /// Sentences for `Warning` headers.

@@ -1,5 +1,6 @@
 //! From an HTTP request to an answer: who asks, whether they may, and which verb runs.
 
+use std::net::IpAddr;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::accept::{Accept, Encoding, Offer, Shape, Wanted};
 use crate::aggregation::{self, Backend, Forwarded};
+use crate::audit::{Audited, Begun, Trail};
 use crate::authz::{self, Attributes, Decision};
 use crate::cluster::LogicalCluster;
 use crate::definition::Definition;
@@ -59,6 +61,19 @@ pub struct Caller {
     pub refused_certificate: bool,
     /// Whether it comes from outside the process: only there somebody looks at a request's id and flow.
     pub outside: bool,
+    /// The other end of the connection.
+    pub from: Option<IpAddr>,
+}
+
+/// What becomes known of a request while it is served.
+#[derive(Default)]
+struct Known {
+    /// By what it is found again, if somebody outside asks.
+    audit_id: Option<HeaderValue>,
+    /// Its flow, if it has one: refusals tell it, too.
+    flow: Option<Flow>,
+    /// What is told of it, if anything.
+    trail: Option<Arc<Trail>>,
 }
 
 /// One request with all that was found out about it.
@@ -73,6 +88,7 @@ pub(crate) struct Call {
     pub(crate) headers: HeaderMap,
     pub(crate) wanted: Wanted,
     pub(crate) body: Bytes,
+    pub(crate) audited: Audited,
 }
 
 pub(crate) async fn handle<B>(server: &Server, caller: Caller, request: Request<B>) -> Response<Body>
@@ -83,16 +99,21 @@ where
     let logged = Logged::of(&caller, &request);
     let wanted = Wanted::of(request.headers(), request.uri().query().unwrap_or_default());
     let without_body = request.method() == Method::HEAD;
-    let audit_id = caller.outside.then(|| audit_id(server, request.headers()));
-    let mut flow = None;
-    let mut response = match serve(server, caller, request, wanted.clone(), &mut flow).await {
+    let mut known = Known {
+        audit_id: caller.outside.then(|| audit_id(server, request.headers())),
+        ..Known::default()
+    };
+    let mut response = match serve(server, caller, request, wanted.clone(), &mut known).await {
         Ok(response) => response,
         Err(error) => respond::error(&error, &wanted),
     };
-    if let Some(flow) = flow {
+    if let Some(trail) = known.trail {
+        response = trail.answered(response).await;
+    }
+    if let Some(flow) = known.flow {
         flow.tell(response.headers_mut());
     }
-    if let Some(audit_id) = audit_id {
+    if let Some(audit_id) = known.audit_id {
         response.headers_mut().entry(AUDIT_ID).or_insert(audit_id);
     }
     let mut response = respond::compressed(response, &wanted);
@@ -146,13 +167,12 @@ impl Logged {
     }
 }
 
-/// `flow` becomes the flow of the request, if it has one: refusals tell it, too.
 async fn serve<B>(
     server: &Server,
     caller: Caller,
     request: Request<B>,
     wanted: Wanted,
-    flow: &mut Option<Flow>,
+    known: &mut Known,
 ) -> Result<Response<Body>, ApiError>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -170,6 +190,19 @@ where
     let target = request::target(&path);
     time_limit::check(&parts.method, &target, &query)?;
     let tells_flow = caller.outside && !time_limit::is_lasting(&target);
+    let question = || Question::of(&parts.method, &target, &query);
+    let begin = |user: &UserInfo| {
+        let question = question();
+        let told = known.audit_id.as_ref().and_then(|told| told.to_str().ok());
+        let begun = Begun {
+            audit_id: told.map_or_else(|| server.shared().chance.uid(), str::to_owned),
+            uri: &parts.uri,
+            headers: &parts.headers,
+            from: caller.from,
+            lasts: time_limit::is_lasting(&target) || question.verb == "watch",
+        };
+        Trail::begin(&cluster, begun, &question.by(user))
+    };
     let user = match caller.user {
         Some(user) => user,
         None => {
@@ -181,14 +214,28 @@ where
             match authenticated {
                 // probes come without credentials
                 Err(_) if health::is_public(&path) => UserInfo::anonymous(),
-                other => other?,
+                Err(error) => {
+                    if let Some(trail) = begin(&UserInfo::default())? {
+                        trail.refused(&error);
+                    }
+                    return Err(error);
+                }
+                Ok(user) => user,
             }
         }
     };
-    let question = || Question::of(&parts.method, &target, &query);
-    let user = impersonated(&cluster, user, &parts.headers, question).await?;
+    let trail = begin(&user)?;
+    known.trail.clone_from(&trail);
+    let audited = Audited::from(trail);
+    let user = match impersonated(&cluster, &user, &parts.headers, question).await? {
+        Some(impersonated) => {
+            audited.impersonates(&impersonated);
+            impersonated
+        }
+        None => user,
+    };
     if tells_flow {
-        *flow = cluster.flow_control().flow(&cluster, &question().by(&user));
+        known.flow = cluster.flow_control().flow(&cluster, &question().by(&user));
     }
     let limited = Limited::new(body, BODY_LIMIT);
     let body = match limited.collect().await {
@@ -206,6 +253,7 @@ where
         headers: parts.headers,
         wanted,
         body,
+        audited,
     };
     match target {
         Target::Other(path) => call.other(&path).await,
@@ -257,7 +305,9 @@ impl Call {
 
     /// Refuses what the user may not do. Gives an answer where it cannot be found out: as upstream's that is no `Status`.
     async fn authorize(&self, attributes: &Attributes<'_>) -> Result<Option<Response<Body>>, ApiError> {
-        match self.cluster.config().authorizer.ask(&self.cluster, attributes).await {
+        let asked = self.cluster.config().authorizer.ask(&self.cluster, attributes).await;
+        self.audited.judged(&self.cluster, attributes, asked.as_ref().ok());
+        match asked {
             Err(undecided) => Ok(Some(self.undecided(&undecided.why))),
             Ok(Decision::Allow) => Ok(None),
             Ok(Decision::Deny(reason) | Decision::NoOpinion(reason)) => {
@@ -283,11 +333,12 @@ impl Call {
 
     /// Everything that is no resource: discovery, OpenAPI, health, version.
     async fn other(&self, path: &str) -> Result<Response<Body>, ApiError> {
-        if !health::is_public(path) && !discovery::is_public(path, &self.user) {
-            let question = Question::of_path(&self.method, path);
-            if let Some(undecided) = self.authorize(&question.by(&self.user)).await? {
-                return Ok(undecided);
-            }
+        let question = Question::of_path(&self.method, path);
+        let attributes = question.by(&self.user);
+        if health::is_public(path) || discovery::is_public(path, &self.user) {
+            self.audited.judged(&self.cluster, &attributes, Some(&Decision::Allow));
+        } else if let Some(undecided) = self.authorize(&attributes).await? {
+            return Ok(undecided);
         }
         if path.starts_with("//") {
             // who is served by path begins with one slash
@@ -385,6 +436,7 @@ impl Call {
         if let Some(undecided) = self.authorize(&question.by(&self.user)).await? {
             return Ok(undecided);
         }
+        self.audited.asks(verb, &self.headers, &self.body);
         if let Some(answer) = reviews::answer(self, &path).await? {
             return Ok(answer);
         }
@@ -415,6 +467,9 @@ impl Call {
             return Err(ApiError::method_not_supported(&path.group, &path.resource, verb));
         }
         let deprecation = definition.strategy.deprecation(&path.version).map(str::to_owned);
+        if let Some(warning) = &deprecation {
+            self.audited.deprecated(warning);
+        }
         if !is_custom && !route::is_there(&definition, &path) {
             return Err(ApiError::no_such_path());
         }
@@ -484,6 +539,7 @@ impl Call {
             with_collection: false,
             refused_with: Arc::default(),
             empties: Arc::default(),
+            audited: self.audited.clone(),
             stored_as: None,
         };
         let scope = match verb {

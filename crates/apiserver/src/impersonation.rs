@@ -323,13 +323,15 @@ fn refusal(attributes: &Attributes<'_>, reason: &str) -> ApiError {
 /// Applies impersonation headers, if the user may impersonate where `question` is asked. It is made only where there are such headers.
 pub(crate) async fn impersonated<'a>(
     cluster: &LogicalCluster,
-    user: UserInfo,
+    user: &UserInfo,
     headers: &HeaderMap,
     question: impl FnOnce() -> Question<'a>,
-) -> Result<UserInfo, ApiError> {
+) -> Result<Option<UserInfo>, ApiError> {
     match wanted(headers)? {
-        Some(wanted) => acting_as(cluster, &*cluster.config().authorizer, &user, &wanted, &question()).await,
-        None => Ok(user),
+        Some(wanted) => acting_as(cluster, &*cluster.config().authorizer, user, &wanted, &question())
+            .await
+            .map(Some),
+        None => Ok(None),
     }
 }
 

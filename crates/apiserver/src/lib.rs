@@ -7,6 +7,7 @@
 
 pub mod accept;
 pub mod aggregation;
+pub mod audit;
 pub mod authn;
 pub mod authz;
 mod blocking;

@@ -400,6 +400,7 @@ async fn connection(stream: TcpStream, peer: SocketAddr, server: Server, entranc
         front_proxy: shown.front_proxy,
         refused_certificate: shown.refused,
         outside: true,
+        from: Some(peer.ip()),
     };
     let (leaving, stop) = (CancellationToken::new(), closing.stop.clone());
     let leave = leaving.clone();

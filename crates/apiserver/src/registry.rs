@@ -36,6 +36,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use crate::accept::{Accept, Encoding, Shape};
+use crate::audit::Audited;
 use crate::cluster::LogicalCluster;
 use crate::definition::{Attributes, Context, Definition, Draft, Operation, Version, Warnings};
 use crate::unread::Unread;
@@ -131,6 +132,8 @@ pub struct Scope {
     pub refused_with: Arc<Warnings>,
     /// What the body tells empty.
     pub empties: Arc<Empties>,
+    /// What is told of the request.
+    pub audited: Audited,
     /// The version in which objects are stored, where it is another than the definition says: see [`Scope::in_requested`].
     pub(crate) stored_as: Option<String>,
 }
@@ -563,6 +566,7 @@ impl Scope {
             context,
             options,
             empties: Arc::clone(&self.empties),
+            audited: self.audited.clone(),
             with_collection: self.with_collection,
             warnings: Warnings::default(),
             reinvocation: Reinvocation::default(),
@@ -633,15 +637,29 @@ impl Scope {
             with_collection: false,
             refused_with: Arc::default(),
             empties: Arc::default(),
+            audited: Audited::default(),
             stored_as: None,
         }
+    }
+}
+
+/// The largest request that upstream sends to etcd.
+const LARGEST_SENT: usize = 2 << 20;
+
+/// Refuses an object that the store does not take, in etcd's words, which clients know from upstream.
+fn too_large(size: usize) -> ApiError {
+    match size > LARGEST_SENT {
+        true => ApiError::unclassified(format!(
+            "rpc error: code = ResourceExhausted desc = trying to send message larger than max ({size} vs. {LARGEST_SENT})"
+        )),
+        false => ApiError::unclassified("etcdserver: request is too large"),
     }
 }
 
 /// A commit failure that is no conflict, as an API error.
 pub(crate) fn commit_failed(error: &CommitError) -> ApiError {
     match error {
-        CommitError::TooLarge { .. } => ApiError::new(413, "RequestEntityTooLarge", error.to_string()),
+        CommitError::TooLarge { size, .. } => too_large(*size),
         CommitError::Conflict { .. } => ApiError::new(409, "Conflict", error.to_string()),
         CommitError::Unavailable { .. } | CommitError::Closed | CommitError::Unreachable { .. } => {
             ApiError::unavailable(error.to_string())

@@ -8,12 +8,11 @@ use http::{Method, Response, StatusCode};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Map, Value, json};
 
-use crate::authz::{Attributes, Decision, Undecided};
+use crate::authz::{self, Attributes, Decision, Undecided};
 use crate::cluster::LogicalCluster;
 use crate::handle::Call;
 use crate::meta;
 use crate::posted::Posted;
-use crate::rbac;
 use crate::request::ResourcePath;
 use crate::respond::{self, Body};
 use crate::user::UserInfo;
@@ -301,8 +300,7 @@ async fn access_review(call: &Call, body: &Value, user: &UserInfo) -> Result<Val
         }
         Err(Undecided { why, denies: false }) => json!({"allowed": false, "evaluationError": why}),
         Ok(decided) => match decided {
-            Decision::Allow if user.is_master() => json!({"allowed": true}),
-            Decision::Allow => match rbac::reason(&call.cluster, &attributes) {
+            Decision::Allow => match authz::why_allowed(&call.cluster, &attributes) {
                 Some(reason) => json!({"allowed": true, "reason": reason}),
                 None => json!({"allowed": true}),
             },

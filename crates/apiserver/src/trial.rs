@@ -6,6 +6,7 @@ use std::sync::Arc;
 use gardener_apimachinery::ApiError;
 use serde_json::Value;
 
+use crate::audit::Audited;
 use crate::cluster::LogicalCluster;
 use crate::decode::Source;
 use crate::registry::{Scope, WriteOptions};
@@ -45,6 +46,7 @@ impl LogicalCluster {
             with_collection: false,
             refused_with: Arc::default(),
             empties: Arc::default(),
+            audited: Audited::default(),
             stored_as: None,
         };
         let options = WriteOptions {

@@ -1,6 +1,7 @@
 //! The command line, as upstream's: those flags that do something here, those that are accepted because leaving them out changes nothing that a client
 //! sees, and those that are refused because ignoring them would.
 
+mod audit;
 mod authorization;
 pub mod common;
 pub mod groups;
@@ -15,6 +16,7 @@ use clap::{Args, Command};
 use gardener_apimachinery::duration::Duration;
 use ipnet::IpNet;
 
+pub use audit::AuditFlags;
 pub use authorization::AuthorizationFlags;
 pub use groups::{AdmissionFlags, CallerFlags, EndingFlags, EtcdFlags, NamedCertificate, ServingFlags};
 pub use line::{FlagError, Program, Switch};
@@ -49,6 +51,9 @@ pub struct Flags {
     /// How many seconds pods stay on a node that cannot be reached, unless they say so themselves.
     #[arg(long, default_value = "300", value_name = "INT")]
     pub default_unreachable_toleration_seconds: i64,
+    /// What is told of requests, and where.
+    #[command(flatten)]
+    pub audit: AuditFlags,
     /// Who says what is allowed.
     #[command(flatten)]
     pub authorization: AuthorizationFlags,
@@ -209,6 +214,7 @@ impl Flags {
                 advertised.to_string()
             ));
         }
+        errors.extend(self.audit.errors());
         errors.extend(self.authorization.errors());
         errors.extend(self.admission.errors(&ADMISSION_PLUGINS));
         errors.extend(self.callers.errors());

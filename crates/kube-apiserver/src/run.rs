@@ -16,13 +16,14 @@ use gardener_store::{Provider, Scope, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{self, FileError};
+use crate::audit_log::AuditError;
 use crate::authorization::{Authorization, AuthorizationError};
 use crate::flags::Flags;
 use crate::identity_lease::IdentityLease;
 use crate::running::Running;
 use crate::serving::{self, Bundles, Serving, ServingError};
 use crate::storage::{self, StorageError};
-use crate::{CLUSTER, VERSION, upkeep};
+use crate::{CLUSTER, VERSION, audit_log, upkeep};
 
 /// Host names of a serving certificate that is made here.
 const HOSTS: [&str; 4] = [
@@ -47,6 +48,9 @@ pub enum RunError {
     /// Nobody can say what is allowed.
     #[error(transparent)]
     Authorization(#[from] AuthorizationError),
+    /// Requests cannot be told of.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
     /// The recordings in the program are damaged.
     #[error(transparent)]
     Recorded(#[from] RecordedError),
@@ -68,6 +72,7 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     let serving = Serving::open(CLUSTER, &flags.serving, move || Bundles::read(&callers))?;
     let settings = access::settings(&flags)?;
     let authorization = Authorization::open(&flags.authorization)?;
+    let audit = audit_log::open(&flags.audit, &clock)?;
     // a port that is taken should be told before anything is written
     let (listener, address) = serving::bind(&flags.serving).await?;
     let kubernetes = EmbeddedKubernetes::load()?;
@@ -81,6 +86,7 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     let mut config = with_flags(kubernetes.config(VERSION, settings), &flags);
     narrow(&mut config, &flags);
     config.authorizer = authorization.authorizer();
+    config.audit = audit;
     let cluster = server.open(CLUSTER, config);
     cluster.announce(flags.serving.external_address());
     kubernetes::complete(&cluster).await?;

@@ -67,6 +67,7 @@ impl EmbeddedKubernetes {
             elsewhere: None,
             watch_timeout: gardener_apiserver::cluster::WATCH_TIMEOUT,
             node_ports: gardener_apiserver::cluster::NODE_PORTS,
+            audit: None,
         }
     }
 }

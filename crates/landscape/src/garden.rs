@@ -108,5 +108,6 @@ pub fn config(
         elsewhere: None,
         watch_timeout: gardener_apiserver::cluster::WATCH_TIMEOUT,
         node_ports: gardener_apiserver::cluster::NODE_PORTS,
+        audit: None,
     })
 }

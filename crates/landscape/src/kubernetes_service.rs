@@ -53,10 +53,17 @@ pub async fn provide(client: &Client, ranges: &[String], port: Option<i32>, cloc
     Ok(())
 }
 
-/// Makes the range, if it is missing, and tells that it is ready unless that, or something else, is told already.
+/// Makes the range, if it is missing, or adds that of another family; and tells that it is ready unless that, or something else, is told already.
 async fn provide_range(cidrs: &Api<ServiceCIDR>, ranges: &[String], clock: &Clock) -> Result<(), kube::Error> {
     let found = match cidrs.get_opt(NAME).await? {
-        Some(found) => found,
+        Some(mut found) => {
+            let there = found.spec.iter().flat_map(|spec| spec.cidrs.iter().flatten());
+            if ranges.len() == 2 && there.eq(ranges.first()) {
+                found.spec.get_or_insert_default().cidrs = Some(ranges.to_vec());
+                found = cidrs.replace(NAME, &PostParams::default(), &found).await?;
+            }
+            found
+        }
         None => {
             let mut cidr = ServiceCIDR::default();
             cidr.metadata.name = Some(NAME.into());
@@ -140,5 +147,13 @@ mod tests {
         tokio::time::advance(std::time::Duration::from_secs(60)).await;
         provide(&client, &ranges, None, &clock).await.unwrap();
         assert_eq!(cidrs.get(NAME).await.unwrap(), cidr, "nothing is told again");
+
+        let ranges_of = |cidr: ServiceCIDR| cidr.spec.unwrap().cidrs.unwrap();
+        let others = ["10.8.0.0/16".to_owned(), "fd00::/108".to_owned()];
+        provide(&client, &others, None, &clock).await.unwrap();
+        assert_eq!(ranges_of(cidrs.get(NAME).await.unwrap()), ranges);
+        let both = [ranges[0].clone(), "fd00::/108".to_owned()];
+        provide(&client, &both, None, &clock).await.unwrap();
+        assert_eq!(ranges_of(cidrs.get(NAME).await.unwrap()), both);
     }
 }

@@ -629,7 +629,14 @@ mod tests {
             ..Options::default()
         };
         let index = Index::loaded(0, [], UNSTAMPED, &options);
-        let has_dictionary = || index.state.read().topics.values().any(|topic| topic.dictionary.is_some());
+        let has_dictionary = || {
+            index
+                .state
+                .read()
+                .topics
+                .values()
+                .any(|topic| topic.dictionary.is_some())
+        };
         let write = |number: usize| {
             let mut batch = Batch::new(&index, UNSTAMPED, usize::MAX);
             batch.put(key(number), &format!("{};{}", text(number), text(number)).into());

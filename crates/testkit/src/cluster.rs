@@ -71,6 +71,7 @@ impl MemoryClusters {
             elsewhere: None,
             watch_timeout: gardener_apiserver::cluster::WATCH_TIMEOUT,
             node_ports: gardener_apiserver::cluster::NODE_PORTS,
+            audit: None,
         }
     }
 

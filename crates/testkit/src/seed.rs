@@ -52,6 +52,7 @@ impl Seed {
                 elsewhere: None,
                 watch_timeout: gardener_apiserver::cluster::WATCH_TIMEOUT,
                 node_ports: gardener_apiserver::cluster::NODE_PORTS,
+                audit: None,
             },
         );
         kubernetes::bootstrap(&cluster).await.unwrap();

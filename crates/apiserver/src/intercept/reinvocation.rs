@@ -46,6 +46,11 @@ impl Reinvocation {
         begins
     }
 
+    /// The number of the round, from 0.
+    pub(crate) fn round(&self) -> usize {
+        usize::from(self.is_second)
+    }
+
     fn of(&mut self, who: Who) -> &mut Acted {
         match who {
             Who::Webhooks => &mut self.webhooks,

@@ -900,6 +900,8 @@ mod tests {
     struct Nothing;
 
     impl crate::definition::Lister for Nothing {
+        fn release(&self, _: &str) {}
+
         fn reserve(&self, _: &str, _: jiff::Timestamp) -> bool {
             true
         }

@@ -80,6 +80,7 @@ impl Listening {
             elsewhere: None,
             watch_timeout: crate::cluster::WATCH_TIMEOUT,
             node_ports: crate::cluster::NODE_PORTS,
+            audit: None,
         };
         server.open("c", config);
         let entrances = Entrances::default();

@@ -90,7 +90,9 @@ impl Round<'_> {
         }
         for (key, values) in annotations {
             let value = values.join(", ");
-            tracing::debug!(annotation = %format_args!("{}/{key}", policy.name), %value, "audit");
+            self.attributes
+                .audited
+                .annotate(format!("{}/{key}", policy.name), value);
         }
         Ok(())
     }
@@ -158,12 +160,13 @@ impl Round<'_> {
                         "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}",
                         policy.name, binding.name, denial.message
                     )]),
-                    Action::Audit => tracing::debug!(
-                        policy = policy.name,
-                        binding = binding.name,
-                        expression = denial.index,
-                        message = denial.message,
-                        "audit: validation failure"
+                    Action::Audit => self.attributes.audited.annotate(
+                        "validation.policy.admission.k8s.io/validation_failure",
+                        json!([{
+                            "message": denial.message, "policy": policy.name, "binding": binding.name,
+                            "expressionIndex": denial.index, "validationActions": binding.actions,
+                        }])
+                        .to_string(),
                     ),
                 }
             }

@@ -8,6 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ParamKind, ParamRef, ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding,
 };
+use serde::Serialize;
 
 use super::mutations::Mutations;
 use super::rules::Rules;
@@ -29,7 +30,7 @@ pub(super) struct Policy<R> {
 }
 
 /// What happens if a policy does not hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Action {
     Deny,
     Warn,

@@ -45,6 +45,7 @@ impl Api {
             elsewhere: None,
             watch_timeout: crate::cluster::WATCH_TIMEOUT,
             node_ports: crate::cluster::NODE_PORTS,
+            audit: None,
         };
         let cluster = server.open("c", config);
         kubernetes::bootstrap(&cluster).await.unwrap();

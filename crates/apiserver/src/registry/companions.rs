@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Scope;
 use super::ownership::owned_by_server;
-use crate::definition::{Companion, Definition};
+use crate::definition::{Companion, Definition, Lister};
 use crate::{meta, object};
 
 impl Scope {
@@ -25,8 +25,12 @@ impl Scope {
         if companions.is_empty() {
             return store.commit(change).await;
         }
+        let names: Vec<String> = companions.iter().filter_map(name_of).collect();
         let changes = std::iter::once(change).chain(companions).collect();
-        let mut committed = store.commit_all(changes).await?.into_iter();
+        let committed = store.commit_all(changes).await;
+        // whether it is taken the store tells from here on
+        names.iter().for_each(|name| self.cluster.release(name));
+        let mut committed = committed?.into_iter();
         committed.next().ok_or_else(|| CommitError::Unknown {
             reason: "it told of no change".into(),
         })
@@ -87,6 +91,12 @@ impl Scope {
     }
 }
 
+/// The name of the object that a change is about, which is the value that it stands for.
+fn name_of(companion: &Change) -> Option<String> {
+    let (Change::Put { key, .. } | Change::Delete { key, .. }) = companion;
+    key.path.rsplit('/').next().map(str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,6 +139,27 @@ mod tests {
         let expect = Expect::Revision(put.entry.mod_revision);
         scope.commit_delete("a", expect, &other).await.unwrap();
         assert!(ip_addresses(&scope).is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_address_is_free_again_as_soon_as_it_is_given_back() {
+        let scope = services();
+        let now = scope.cluster.clock().now();
+        let reserve = || scope.cluster.reserve("10.0.0.20", now);
+        assert!(reserve());
+        assert!(!reserve());
+        let service = service(&["10.0.0.20"]);
+        let put = scope
+            .commit_put("a", Expect::Absent, &service, None, None)
+            .await
+            .unwrap();
+        let expect = Expect::Revision(put.entry.mod_revision);
+        scope.commit_delete("a", expect, &service).await.unwrap();
+        assert!(reserve());
+        // somebody else may have been quicker
+        let stolen = scope.commit_put("a", Expect::Revision(1), &service, None, None).await;
+        assert!(stolen.is_err());
+        assert!(reserve());
     }
 
     #[tokio::test]

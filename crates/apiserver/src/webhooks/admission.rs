@@ -5,6 +5,7 @@ use futures::future::join_all;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
 use gardener_merge::JsonPatch;
+use serde_json::Value;
 
 use super::registered::Hook;
 use super::review::{self, Unusable, Verdict};
@@ -33,8 +34,8 @@ enum Failed {
 }
 
 impl Failed {
-    /// The refusal of the request, or none where failures are ignored.
-    fn judged(self, hook: &Hook) -> Result<(), ApiError> {
+    /// The refusal of the request, or none where failures are ignored: `ignored` notes that.
+    fn judged(self, hook: &Hook, ignored: impl FnOnce(&str)) -> Result<(), ApiError> {
         match self {
             Self::Refused(error) => Err(error),
             Self::Call(why) => {
@@ -43,6 +44,7 @@ impl Failed {
                     return Err(ApiError::internal(why));
                 }
                 tracing::warn!(webhook = %hook.uid, %why, "ignored, as the webhook wants it");
+                ignored(&hook.name);
                 Ok(())
             }
         }
@@ -66,17 +68,23 @@ impl Admission for MutatingAdmissionWebhook {
         attributes
             .reinvocation
             .turn(Who::Webhooks, attributes.object.as_deref());
-        for hook in hooks.iter() {
+        let audited = attributes.audited.clone();
+        for (index, hook) in hooks.iter().enumerate() {
             let Some(invocation) = concerned(cluster, hook, attributes).await? else {
                 continue;
             };
             if attributes.reinvocation.leaves_out(Who::Webhooks, &hook.uid) {
                 continue;
             }
+            let at = (attributes.reinvocation.round(), index);
             match mutate(cluster, hook, &invocation, attributes).await {
-                Ok(false) => {}
-                Ok(true) => attributes.reinvocation.changed(Who::Webhooks),
-                Err(failed) => failed.judged(hook)?,
+                Ok(patch) => {
+                    audited.mutated(at, &hook.configuration, &hook.name, patch.as_ref());
+                    if patch.is_some() {
+                        attributes.reinvocation.changed(Who::Webhooks);
+                    }
+                }
+                Err(failed) => failed.judged(hook, |name| audited.failed_open("mutation", at, name))?,
             }
             if hook.reinvocable {
                 attributes.reinvocation.acted(Who::Webhooks, &hook.uid);
@@ -114,13 +122,15 @@ impl Admission for ValidatingAdmissionWebhook {
             let form = forms.get(cluster, attributes, invocation).await;
             form.map_err(ApiError::internal)?;
         }
-        let asked = calls.iter().map(|(hook, invocation)| {
+        let asked = calls.iter().enumerate().map(|(index, (hook, invocation))| {
             let form = forms.made(invocation);
             async move {
                 let Some(form) = form else { return Ok(()) };
                 match ask(cluster, hook, invocation, attributes, form, false).await {
                     Ok(_) => Ok(()),
-                    Err(failed) => failed.judged(hook),
+                    Err(failed) => failed.judged(hook, |name| {
+                        attributes.audited.failed_open("validating", (0, index), name);
+                    }),
                 }
             }
         });
@@ -196,7 +206,7 @@ async fn ask(
         Unusable::Invalid(why) => Failed::Call(format!("received invalid webhook response: {why}")),
     })?;
     for (key, value) in &verdict.audit_annotations {
-        tracing::debug!(annotation = %format_args!("{}/{key}", hook.name), %value, "audit");
+        attributes.audited.annotate(format!("{}/{key}", hook.name), value);
     }
     attributes.warnings.extend(verdict.warnings.iter().cloned());
     if !verdict.allowed {
@@ -205,25 +215,25 @@ async fn ask(
     Ok(verdict)
 }
 
-/// Asks a webhook and makes the change it asks for. Answers whether the object is another one now.
+/// Asks a webhook and makes the change it asks for. Answers the patch, if the object is another one now.
 async fn mutate(
     cluster: &LogicalCluster,
     hook: &Hook,
     invocation: &Invocation,
     attributes: &mut Attributes<'_>,
-) -> Result<bool, Failed> {
+) -> Result<Option<Value>, Failed> {
     let refused = |error: ApiError| Failed::Refused(ApiError::internal(error));
     let form = Form::of(cluster, attributes, invocation).await.map_err(refused)?;
     let verdict = ask(cluster, hook, invocation, attributes, &form, true).await?;
     if verdict.patch.is_empty() {
-        return Ok(false);
+        return Ok(None);
     }
     let undecodable =
         |why: &dyn std::fmt::Display| Failed::Call(format!("received undecodable patch in webhook response: {why}"));
     let decoded = decode::decode(&verdict.patch.into(), Format::Json).map_err(|error| undecodable(&error.message()))?;
     let patch = JsonPatch::of(&decoded.value).map_err(|error| undecodable(&error))?;
     if patch.is_empty() {
-        return Ok(false);
+        return Ok(None);
     }
     let Some(before) = form.object else {
         return Err(Failed::Refused(ApiError::internal(format!(
@@ -253,9 +263,9 @@ async fn mutate(
             .await
             .map_err(refused)?;
         attributes.object = Some(patched.into());
-        return Ok(changed);
+        return Ok(changed.then_some(decoded.value));
     }
     let changed = patched != before;
     attributes.object = Some(patched.into());
-    Ok(changed)
+    Ok(changed.then_some(decoded.value))
 }

@@ -41,6 +41,8 @@ impl Kind {
 pub(crate) struct Hook {
     /// Name of the webhook.
     pub(super) name: String,
+    /// Name of its configuration.
+    pub(super) configuration: String,
     /// Tells webhooks apart: configuration, name, and which of that name.
     pub(super) uid: String,
     pub(super) endpoint: Endpoint,
@@ -91,6 +93,7 @@ fn hooks(entry: &Entry, kind: Kind) -> Vec<Hook> {
     for mut hook in parsed {
         let same = hooks.iter().filter(|other| other.name == hook.name).count();
         hook.uid = format!("{configuration}/{}/{same}", hook.name);
+        hook.configuration.clone_from(&configuration);
         hooks.push(hook);
     }
     hooks
@@ -121,6 +124,7 @@ fn validating(webhook: ValidatingWebhook) -> Hook {
     let rules = webhook.rules.unwrap_or_default().into_iter();
     Hook {
         uid: String::new(),
+        configuration: String::new(),
         endpoint: endpoint(webhook.client_config),
         constraints: Constraints {
             rules: Some(rules.map(unnamed).collect()),

@@ -31,6 +31,8 @@ pub(crate) struct Garden {
 }
 
 impl Lister for Garden {
+    fn release(&self, _: &str) {}
+
     fn reserve(&self, _: &str, _: jiff::Timestamp) -> bool {
         true
     }
@@ -303,6 +305,7 @@ fn attributes<'a>(
         context,
         options: &Value::Null,
         empties: Arc::default(),
+        audited: gardener_apiserver::audit::Audited::default(),
         with_collection: false,
         warnings: Warnings::default(),
         reinvocation: Reinvocation::default(),

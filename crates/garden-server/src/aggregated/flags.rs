@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Command};
 use gardener_apimachinery::duration::Duration;
 use gardener_kube_apiserver::flags::line::log_level;
-use gardener_kube_apiserver::flags::{CallerFlags, EtcdFlags, FlagError, Program, ServingFlags, Switch};
+use gardener_kube_apiserver::flags::{AuditFlags, CallerFlags, EtcdFlags, FlagError, Program, ServingFlags, Switch};
 
 use super::others::OTHERS;
 use crate::admission::{GardenAdmissionFlags, KNOWN};
@@ -27,6 +27,9 @@ pub struct Flags {
     /// Which admission plugins run.
     #[command(flatten)]
     pub admission: GardenAdmissionFlags,
+    /// What is told of requests, and where.
+    #[command(flatten)]
+    pub audit: AuditFlags,
     /// The kube-apiserver that tells whose bearer tokens are, and whose certificates are believed [default: the one of the cluster in which this runs].
     #[arg(long, value_name = "FILE")]
     pub authentication_kubeconfig: Option<PathBuf>,
@@ -118,6 +121,7 @@ impl Flags {
         let mut errors = self.etcd.errors();
         errors.extend(self.serving.errors());
         errors.extend(self.callers.errors());
+        errors.extend(self.audit.errors());
         errors.extend(self.admission.plugins.errors(&KNOWN));
         errors.extend(self.garden.errors());
         let mut require = |holds: bool, message: &str| {

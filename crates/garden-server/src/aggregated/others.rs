@@ -13,9 +13,7 @@ pub(super) const OTHERS: Others = Others {
 
 const SWITCHES: [&str; 2] = ["alsologtostderr", "logtostderr"];
 
-const VALUES: [&str; 6] = [
-    "audit-log-path",
-    "audit-policy-file",
+const VALUES: [&str; 4] = [
     "audit-webhook-batch-initial-backoff",
     "audit-webhook-config-file",
     "default-watch-cache-size",

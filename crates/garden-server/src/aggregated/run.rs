@@ -14,6 +14,7 @@ use gardener_apiserver::kubernetes::{EtcdLayout, RecordedError};
 use gardener_apiserver::openapi::Documents;
 use gardener_apiserver::{ClusterConfig, ResourceSet, Server, Shared};
 use gardener_garden_apiserver::{PUBLISHER, definitions, openapi_documents};
+use gardener_kube_apiserver::audit_log::{self, AuditError};
 use gardener_kube_apiserver::running::Running;
 use gardener_kube_apiserver::serving::{self, Serving, ServingError};
 use gardener_kube_apiserver::storage::{self, StorageError};
@@ -79,6 +80,9 @@ pub enum RunError {
     /// There is no store.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// Requests cannot be told of.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
     /// The recordings in the program are damaged.
     #[error(transparent)]
     Recorded(#[from] RecordedError),
@@ -153,6 +157,7 @@ pub(super) fn config(
         elsewhere: Some(elsewhere),
         watch_timeout: flags.serving.ending.watch_timeout(),
         node_ports: gardener_apiserver::cluster::NODE_PORTS,
+        audit: None,
     })
 }
 
@@ -166,6 +171,7 @@ pub async fn run(flags: Flags, without_effect: Vec<String>, stop: CancellationTo
     }
     let (clock, chance) = (Clock::system(), Chance::from_system());
     let clients = Clients::of(&flags).await?;
+    let audit = audit_log::open(&flags.audit, &clock)?;
     // a port that is taken should be told before anything is waited for
     let (listener, address) = serving::bind(&flags.serving).await?;
     let trust = Trust::of(&flags.callers);
@@ -190,7 +196,8 @@ pub async fn run(flags: Flags, without_effect: Vec<String>, stop: CancellationTo
         chance,
     });
     let elsewhere = Arc::new(elsewhere(clients.kubernetes.clone())?);
-    let config = config(&flags, &clients, Arc::clone(&elsewhere), trust.front_proxies())?;
+    let mut config = config(&flags, &clients, Arc::clone(&elsewhere), trust.front_proxies())?;
+    config.audit = audit;
     let authenticator = Arc::clone(&config.authenticator);
     let cluster = server.open(CLUSTER, config);
     let running = Running::new(server, cluster, store);

@@ -138,6 +138,7 @@ impl World {
                 elsewhere: None,
                 watch_timeout: gardener_apiserver::cluster::WATCH_TIMEOUT,
                 node_ports: gardener_apiserver::cluster::NODE_PORTS,
+                audit: None,
             };
             let cluster = server.open(name, config);
             kubernetes::bootstrap(&cluster).await.unwrap();

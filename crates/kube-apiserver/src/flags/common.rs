@@ -1,10 +1,8 @@
 //! Flags of k8s.io/apiserver's option structs that no server here does anything with.
 
 /// True or false.
-pub const SWITCHES: [&str; 17] = [
+pub const SWITCHES: [&str; 15] = [
     "audit-log-batch-throttle-enable",
-    "audit-log-compress",
-    "audit-log-truncate-enabled",
     "audit-webhook-batch-throttle-enable",
     "audit-webhook-truncate-enabled",
     "contention-profiling",
@@ -22,22 +20,14 @@ pub const SWITCHES: [&str; 17] = [
 ];
 
 /// With a value.
-pub const VALUES: [&str; 47] = [
+pub const VALUES: [&str; 39] = [
     "allow-metric-labels",
     "allow-metric-labels-manifest",
-    "audit-log-batch-buffer-size",
     "audit-log-batch-max-size",
     "audit-log-batch-max-wait",
     "audit-log-batch-throttle-burst",
     "audit-log-batch-throttle-qps",
-    "audit-log-format",
-    "audit-log-maxage",
-    "audit-log-maxbackup",
-    "audit-log-maxsize",
-    "audit-log-mode",
     "audit-log-truncate-max-batch-size",
-    "audit-log-truncate-max-event-size",
-    "audit-log-version",
     "audit-webhook-batch-buffer-size",
     "audit-webhook-batch-max-size",
     "audit-webhook-batch-max-wait",

@@ -48,10 +48,8 @@ const VALUES: [&str; 24] = [
 ];
 
 /// Not supported: what they ask for, clients or administrators would miss.
-const REFUSED: [&str; 15] = [
+const REFUSED: [&str; 13] = [
     "admission-control-config-file",
-    "audit-log-path",
-    "audit-policy-file",
     "audit-webhook-config-file",
     "authentication-config",
     "authentication-token-webhook-config-file",

@@ -46,11 +46,10 @@ pub(super) fn follow_address(spec: &mut Map<String, Value>, old: Option<&Value>)
         spec.insert("clusterIP".to_owned(), before.into());
     }
     let own = text_of(spec, "clusterIP").to_owned();
-    if texts(spec, "clusterIPs").is_empty()
-        && (keeps_addresses || own == before)
-        && let Some(list) = old.get("clusterIPs")
-    {
-        spec.insert("clusterIPs".to_owned(), list.clone());
+    if texts(spec, "clusterIPs").is_empty() && (keeps_addresses || own == before) && !before.is_empty() {
+        // a service that was written before there was the list has none
+        let list = old.get("clusterIPs").cloned();
+        spec.insert("clusterIPs".to_owned(), list.unwrap_or_else(|| json!([before])));
     }
     if own != before && texts(spec, "clusterIPs") == texts(old, "clusterIPs") {
         match own.as_str() {

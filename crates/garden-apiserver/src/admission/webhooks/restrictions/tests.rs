@@ -127,6 +127,7 @@ impl World {
             context: &context,
             options: &Value::Null,
             empties: Arc::default(),
+            audited: gardener_apiserver::audit::Audited::default(),
             with_collection: false,
             warnings: Warnings::default(),
             reinvocation: Reinvocation::default(),

@@ -276,7 +276,7 @@ impl Rule {
         if !self.namespaces.is_empty() || !self.resources.is_empty() {
             return attributes.is_resource
                 && open_to(&self.namespaces, attributes.namespace)
-                && (self.resources.is_empty() || self.resources.iter().any(|own| own.match_(attributes)));
+                && (self.resources.is_empty() || self.resources.iter().any(|own| own.covers(attributes)));
         }
         if !self.non_resource_urls.is_empty() {
             let urls = &mut self.non_resource_urls.iter();
@@ -292,7 +292,7 @@ fn covers(pattern: &str, path: &str) -> bool {
 }
 
 impl GroupResources {
-    fn match_(&self, attributes: &Attributes<'_>) -> bool {
+    fn covers(&self, attributes: &Attributes<'_>) -> bool {
         if self.group != attributes.group && self.group != "*" {
             return false;
         }

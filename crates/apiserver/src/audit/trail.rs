@@ -14,7 +14,8 @@ use http::{Response, StatusCode};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::event::{ObjectRef, Received, ResponseStatus};
 use super::policy::{Level, Stage, Told};
@@ -412,14 +413,45 @@ impl Audited {
         if self.0.is_none() {
             return;
         }
-        let told = json!({"configuration": configuration, "webhook": webhook, "mutated": patch.is_some()});
-        self.annotate(format!("mutation.{place}"), told.to_string());
-        if let Some(patch) = patch {
-            self.annotate_object(&format!("patch.{place}"), || {
-                json!({"configuration": configuration, "webhook": webhook, "patch": patch, "patchType": "JSONPatch"})
-                    .to_string()
-            });
+        let told = |patch| Mutation {
+            configuration,
+            webhook,
+            mutated: None,
+            patch,
+            patch_type: None,
+        };
+        let mutation = Mutation {
+            mutated: Some(patch.is_some()),
+            ..told(None)
+        };
+        self.annotate(format!("mutation.{place}"), mutation.text());
+        if patch.is_some() {
+            let patched = Mutation {
+                patch_type: Some("JSONPatch"),
+                ..told(patch)
+            };
+            self.annotate_object(&format!("patch.{place}"), || patched.text());
         }
+    }
+}
+
+/// What a webhook did, in the order of upstream's members: whoever looks at it compares text.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Mutation<'a> {
+    configuration: &'a str,
+    webhook: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mutated: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch_type: Option<&'static str>,
+}
+
+impl Mutation<'_> {
+    fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
     }
 }
 
@@ -436,5 +468,59 @@ impl ObjectRef {
                 meta::text(object, pointer).clone_into(own);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_webhooks_did_is_told_in_upstreams_order() {
+        let patch = json!([{"op": "add", "path": "/data", "value": {"a": "b"}}]);
+        let mutation = Mutation {
+            configuration: "c",
+            webhook: "w",
+            mutated: Some(true),
+            patch: None,
+            patch_type: None,
+        };
+        assert_eq!(mutation.text(), r#"{"configuration":"c","webhook":"w","mutated":true}"#);
+        let patched = Mutation {
+            mutated: None,
+            patch: Some(&patch),
+            patch_type: Some("JSONPatch"),
+            ..mutation
+        };
+        let expected = r#"{"configuration":"c","webhook":"w","patch":[{"op":"add","path":"/data","value":{"a":"b"}}],"patchType":"JSONPatch"}"#;
+        assert_eq!(patched.text(), expected);
+    }
+
+    #[test]
+    fn proxies_come_before_the_connection_and_nobody_twice() {
+        let from: IpAddr = "::ffff:10.0.0.9".parse().unwrap();
+        let headers = |all: &[(&'static str, &str)]| -> HeaderMap {
+            let all = all.iter();
+            all.map(|(name, value)| (http::HeaderName::from_static(name), value.parse().unwrap()))
+                .collect()
+        };
+        for (given, expected) in [
+            (headers(&[]), vec!["10.0.0.9"]),
+            (
+                headers(&[("x-forwarded-for", "192.0.2.1, nonsense,fd00::1")]),
+                vec!["192.0.2.1", "fd00::1", "10.0.0.9"],
+            ),
+            (
+                headers(&[("x-forwarded-for", "192.0.2.1"), ("x-real-ip", "192.0.2.1")]),
+                vec!["192.0.2.1", "10.0.0.9"],
+            ),
+            (headers(&[("x-real-ip", "10.0.0.9")]), vec!["10.0.0.9"]),
+        ] {
+            assert_eq!(source_ips(&given, Some(from)), expected);
+        }
+        let long = headers(&[("user-agent", &"ä".repeat(1000))]);
+        assert!(agent(&long).ends_with("ää...TRUNCATED"));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusCause;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::params::{Parameters, occasions};
@@ -19,6 +20,20 @@ use crate::intercept::request;
 
 /// Refuses what policies do not allow, or warns of it.
 pub struct ValidatingAdmissionPolicy;
+
+/// Under what the audit log tells that a policy did not hold.
+const FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
+
+/// What the audit log tells of a policy that did not hold, in the order of upstream's members.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Failure<'a> {
+    message: &'a str,
+    policy: &'a str,
+    binding: &'a str,
+    expression_index: usize,
+    validation_actions: &'a [Action],
+}
 
 #[async_trait]
 impl Admission for ValidatingAdmissionPolicy {
@@ -160,14 +175,17 @@ impl Round<'_> {
                         "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}",
                         policy.name, binding.name, denial.message
                     )]),
-                    Action::Audit => self.attributes.audited.annotate(
-                        "validation.policy.admission.k8s.io/validation_failure",
-                        json!([{
-                            "message": denial.message, "policy": policy.name, "binding": binding.name,
-                            "expressionIndex": denial.index, "validationActions": binding.actions,
-                        }])
-                        .to_string(),
-                    ),
+                    Action::Audit => {
+                        let failure = Failure {
+                            message: &denial.message,
+                            policy: &policy.name,
+                            binding: &binding.name,
+                            expression_index: denial.index,
+                            validation_actions: &binding.actions,
+                        };
+                        let told = serde_json::to_string(&[failure]).unwrap_or_default();
+                        self.attributes.audited.annotate(FAILURE, told);
+                    }
                 }
             }
         }

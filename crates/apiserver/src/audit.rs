@@ -8,11 +8,13 @@ use std::sync::Arc;
 mod event;
 mod policy;
 mod trail;
+mod webhook;
 
 pub use event::Event;
 pub use policy::{Level, Policy, PolicyError, Stage};
 pub use trail::Audited;
 pub(crate) use trail::{Begun, Trail};
+pub use webhook::{Batching, Delivery, webhook};
 
 /// Where events go.
 pub trait Sink: Send + Sync + 'static {
@@ -23,12 +25,21 @@ pub trait Sink: Send + Sync + 'static {
 /// What is told of a cluster's requests, and to whom.
 pub struct Audit {
     policy: Policy,
-    sink: Arc<dyn Sink>,
+    sinks: Vec<Arc<dyn Sink>>,
 }
 
 impl Audit {
-    /// Tells `sink` what `policy` wants.
-    pub fn new(policy: Policy, sink: Arc<dyn Sink>) -> Self {
-        Self { policy, sink }
+    /// Tells all sinks what `policy` wants.
+    pub fn new(policy: Policy, sinks: Vec<Arc<dyn Sink>>) -> Self {
+        Self { policy, sinks }
+    }
+
+    /// Whether no sink wants the request to fail.
+    fn tell(&self, event: &Event) -> bool {
+        let mut all = true;
+        for sink in &self.sinks {
+            all &= sink.take(event);
+        }
+        all
     }
 }

@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 pub use crate::intercept::reinvocation::Reinvocation;
 pub use admission::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
 pub use call::{Answer, Authorization, Credentials, Endpoint, ServiceReference, Transport};
-pub(crate) use call::{Unanswered, ask};
+pub(crate) use call::{Unanswered, ask, post};
 pub use conversion::ConversionWebhook;
 pub use http::HttpTransport;
 pub use kubeconfig::KubeconfigError;

@@ -1,15 +1,15 @@
 //! kube-apiserver: one Kubernetes cluster on an etcd of its own, with upstream's flags; what envtest starts, or a Deployment of the real one.
 //!
 //! The API machinery is in `apiserver`, the store in `store`; here is what makes them a server that stands alone: flags ([`flags`]), certificates
-//! ([`serving`]), the way to etcd ([`storage`]), who may come in ([`access`]), who says what they may do (`authorization`), what is told of requests ([`audit_log`]), what upstream's server keeps up by itself (`upkeep`),
+//! ([`serving`]), the way to etcd ([`storage`]), who may come in ([`access`]), who says what they may do (`authorization`), what is told of requests ([`audit`]), what upstream's server keeps up by itself (`upkeep`),
 //! and the order in which all of it ends ([`running`]). No controllers.
 //!
-//! [`audit_log`], [`flags::groups`], [`flags::line`], [`running`], [`serving`] and [`storage`] are for every server that stands alone: `garden-server` is made of them, too.
+//! [`audit`], [`flags::groups`], [`flags::line`], [`running`], [`serving`] and [`storage`] are for every server that stands alone: `garden-server` is made of them, too.
 #![forbid(unsafe_code)]
 
 pub mod access;
 mod announced;
-pub mod audit_log;
+pub mod audit;
 mod authorization;
 pub mod flags;
 mod identity_lease;

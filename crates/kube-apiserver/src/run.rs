@@ -16,14 +16,14 @@ use gardener_store::{Provider, Scope, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{self, FileError};
-use crate::audit_log::AuditError;
+use crate::audit::{AuditError, Auditing};
 use crate::authorization::{Authorization, AuthorizationError};
 use crate::flags::Flags;
 use crate::identity_lease::IdentityLease;
 use crate::running::Running;
 use crate::serving::{self, Bundles, Serving, ServingError};
 use crate::storage::{self, StorageError};
-use crate::{CLUSTER, VERSION, audit_log, upkeep};
+use crate::{CLUSTER, VERSION, upkeep};
 
 /// Host names of a serving certificate that is made here.
 const HOSTS: [&str; 4] = [
@@ -72,7 +72,7 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     let serving = Serving::open(CLUSTER, &flags.serving, move || Bundles::read(&callers))?;
     let settings = access::settings(&flags)?;
     let authorization = Authorization::open(&flags.authorization)?;
-    let audit = audit_log::open(&flags.audit, &clock)?;
+    let auditing = Auditing::open(&flags.audit, &clock)?;
     // a port that is taken should be told before anything is written
     let (listener, address) = serving::bind(&flags.serving).await?;
     let kubernetes = EmbeddedKubernetes::load()?;
@@ -86,7 +86,7 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     let mut config = with_flags(kubernetes.config(VERSION, settings), &flags);
     narrow(&mut config, &flags);
     config.authorizer = authorization.authorizer();
-    config.audit = audit;
+    config.audit = auditing.audit();
     let cluster = server.open(CLUSTER, config);
     cluster.announce(flags.serving.external_address());
     kubernetes::complete(&cluster).await?;
@@ -105,12 +105,14 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     let upkeep = Arc::new(upkeep::Upkeep::new(own.clone(), store, &flags, clock));
     upkeep.once().await;
     let (follower, keeper) = (Arc::clone(&cluster), Arc::clone(&upkeep));
+    let audited = Arc::clone(&cluster);
     running.aside(async move { follower.follow_custom_resources().await });
     running.aside(aggregation::run(cluster, own, running.background()));
     running.aside(async move { keeper.keep().await });
     let living = Arc::clone(&identity);
     running.aside(async move { living.keep().await });
     running.aside(authorization.follow());
+    running.to_the_end(|stop| auditing.deliver(audited, stop));
     tracing::info!(%address, version = VERSION, "serving");
     let ending = &flags.serving.ending;
     let leave = async {

@@ -48,6 +48,14 @@ impl Running {
         });
     }
 
+    /// Goes on with `work` until the server ends, and then until it has ended by itself: it is told by a token, and should not take long.
+    pub fn to_the_end<F>(&self, work: impl FnOnce(CancellationToken) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.tasks.spawn(work(self.background()));
+    }
+
     /// Answers on `listener` until `stop` is cancelled, then ends in order. It says that it is about to end and does `leave`, and goes on answering for
     /// a time in which clients turn away. Then it takes no more connections or requests, lets requests that run and watches end, ends its own work, and
     /// closes the store.

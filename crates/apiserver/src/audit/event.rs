@@ -148,8 +148,26 @@ impl Event {
         }
     }
 
-    /// Removes what may be long, and says so. Who bounds the length of events does that.
-    pub fn truncate(&mut self) {
+    /// The event as JSON.
+    pub fn json(&self) -> String {
+        // text keys and values of JSON are all there is
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// The event as `write` writes it; without objects if it would be longer than `longest`, and not at all if it still is.
+    pub fn bounded(&self, longest: Option<usize>, write: impl Fn(&Self) -> String) -> Option<String> {
+        let fits = |text: &String| longest.is_none_or(|longest| text.len() <= longest);
+        let whole = write(self);
+        if fits(&whole) {
+            return Some(whole);
+        }
+        let mut shorter = self.clone();
+        shorter.truncate();
+        Some(write(&shorter)).filter(fits)
+    }
+
+    /// Removes what may be long, and says so.
+    fn truncate(&mut self) {
         self.request_object = None;
         self.response_object = None;
         let annotation = ("audit.k8s.io/truncated".to_owned(), "true".to_owned());

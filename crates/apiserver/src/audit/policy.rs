@@ -238,7 +238,8 @@ impl WrittenRule {
         }
         let mut omit_stages = stages(&self.omit_stages, &at.child("omitStages"), errors);
         omit_stages.extend(everywhere);
-        if !self.non_resource_urls.is_empty() && !(self.resources.is_empty() && self.namespaces.is_empty()) {
+        let is_of_resources = !self.resources.is_empty() || !self.namespaces.is_empty();
+        if is_of_resources && !self.non_resource_urls.is_empty() {
             let why = "rules cannot apply to both regular resources and non-resource URLs";
             errors.push(Error::invalid(&urls, Value::from(self.non_resource_urls.clone()), why));
         }

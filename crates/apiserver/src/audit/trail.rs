@@ -141,7 +141,7 @@ impl Trail {
         if stage != Stage::RequestReceived {
             event.stage_timestamp = self.clock.micro_time();
         }
-        self.audit.sink.take(event)
+        self.audit.tell(event)
     }
 
     /// Tells the last stage.

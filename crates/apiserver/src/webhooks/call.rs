@@ -195,18 +195,29 @@ pub(crate) async fn ask(
     timeout: Duration,
     review: &Value,
 ) -> Result<Value, Unanswered> {
+    read(&post(cluster, endpoint, timeout, Bytes::from(review.to_string())).await?)
+}
+
+/// Posts JSON, and waits no longer than `timeout` for whatever is answered.
+///
+/// # Errors
+/// [`Unanswered`].
+pub(crate) async fn post(
+    cluster: &LogicalCluster,
+    endpoint: &Endpoint,
+    timeout: Duration,
+    body: Bytes,
+) -> Result<Answer, Unanswered> {
     let transport = cluster.webhooks().transport();
-    let body = Bytes::from(review.to_string());
     let posted = transport.post(cluster, endpoint, timeout, body);
     let answered = match tokio::time::timeout(timeout, posted).await {
         Ok(answered) => answered,
         Err(_) => Err("context deadline exceeded".to_owned()),
     };
-    let answer = answered.map_err(|why| Unanswered {
+    answered.map_err(|why| Unanswered {
         passing: why.contains("connection reset"),
         why: format!("Post {}: {why}", go_quote(&endpoint.shown(timeout))),
-    })?;
-    read(&answer)
+    })
 }
 
 fn read(answer: &Answer) -> Result<Value, Unanswered> {

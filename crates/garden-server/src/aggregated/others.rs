@@ -13,9 +13,8 @@ pub(super) const OTHERS: Others = Others {
 
 const SWITCHES: [&str; 2] = ["alsologtostderr", "logtostderr"];
 
-const VALUES: [&str; 4] = [
+const VALUES: [&str; 3] = [
     "audit-webhook-batch-initial-backoff",
-    "audit-webhook-config-file",
     "default-watch-cache-size",
     "emulated-version",
 ];

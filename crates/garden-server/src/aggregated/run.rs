@@ -14,7 +14,7 @@ use gardener_apiserver::kubernetes::{EtcdLayout, RecordedError};
 use gardener_apiserver::openapi::Documents;
 use gardener_apiserver::{ClusterConfig, ResourceSet, Server, Shared};
 use gardener_garden_apiserver::{PUBLISHER, definitions, openapi_documents};
-use gardener_kube_apiserver::audit_log::{self, AuditError};
+use gardener_kube_apiserver::audit::{AuditError, Auditing};
 use gardener_kube_apiserver::running::Running;
 use gardener_kube_apiserver::serving::{self, Serving, ServingError};
 use gardener_kube_apiserver::storage::{self, StorageError};
@@ -171,7 +171,7 @@ pub async fn run(flags: Flags, without_effect: Vec<String>, stop: CancellationTo
     }
     let (clock, chance) = (Clock::system(), Chance::from_system());
     let clients = Clients::of(&flags).await?;
-    let audit = audit_log::open(&flags.audit, &clock)?;
+    let auditing = Auditing::open(&flags.audit, &clock)?;
     // a port that is taken should be told before anything is waited for
     let (listener, address) = serving::bind(&flags.serving).await?;
     let trust = Trust::of(&flags.callers);
@@ -197,10 +197,11 @@ pub async fn run(flags: Flags, without_effect: Vec<String>, stop: CancellationTo
     });
     let elsewhere = Arc::new(elsewhere(clients.kubernetes.clone())?);
     let mut config = config(&flags, &clients, Arc::clone(&elsewhere), trust.front_proxies())?;
-    config.audit = audit;
+    config.audit = auditing.audit();
     let authenticator = Arc::clone(&config.authenticator);
     let cluster = server.open(CLUSTER, config);
-    let running = Running::new(server, cluster, store);
+    let running = Running::new(server, Arc::clone(&cluster), store);
+    running.to_the_end(|stop| auditing.deliver(cluster, stop));
     running.aside(async move { elsewhere.follow().await });
     if follows_trust {
         running.aside(trust.follow(clients.authentication, authenticator, serving.changes()));

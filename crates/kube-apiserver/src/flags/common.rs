@@ -1,10 +1,9 @@
 //! Flags of k8s.io/apiserver's option structs that no server here does anything with.
 
 /// True or false.
-pub const SWITCHES: [&str; 15] = [
+pub const SWITCHES: [&str; 14] = [
     "audit-log-batch-throttle-enable",
     "audit-webhook-batch-throttle-enable",
-    "audit-webhook-truncate-enabled",
     "contention-profiling",
     "disable-http2-serving",
     "emulation-forward-compatible",
@@ -20,7 +19,7 @@ pub const SWITCHES: [&str; 15] = [
 ];
 
 /// With a value.
-pub const VALUES: [&str; 39] = [
+pub const VALUES: [&str; 32] = [
     "allow-metric-labels",
     "allow-metric-labels-manifest",
     "audit-log-batch-max-size",
@@ -28,16 +27,9 @@ pub const VALUES: [&str; 39] = [
     "audit-log-batch-throttle-burst",
     "audit-log-batch-throttle-qps",
     "audit-log-truncate-max-batch-size",
-    "audit-webhook-batch-buffer-size",
-    "audit-webhook-batch-max-size",
-    "audit-webhook-batch-max-wait",
     "audit-webhook-batch-throttle-burst",
     "audit-webhook-batch-throttle-qps",
-    "audit-webhook-initial-backoff",
-    "audit-webhook-mode",
     "audit-webhook-truncate-max-batch-size",
-    "audit-webhook-truncate-max-event-size",
-    "audit-webhook-version",
     "debug-socket-path",
     "delete-collection-workers",
     "disabled-metrics",

@@ -48,9 +48,8 @@ const VALUES: [&str; 24] = [
 ];
 
 /// Not supported: what they ask for, clients or administrators would miss.
-const REFUSED: [&str; 13] = [
+const REFUSED: [&str; 12] = [
     "admission-control-config-file",
-    "audit-webhook-config-file",
     "authentication-config",
     "authentication-token-webhook-config-file",
     "authorization-policy-file",

@@ -1,75 +1,22 @@
-//! The audit log: events of requests in a file, or on the standard output.
-//!
-//! What is told of which requests is known to `gardener_apiserver::audit`; how files follow each other, to [`rotation`].
+//! The audit log: events of requests in a file, or on the standard output. How files follow each other is known to [`rotation`](super::rotation).
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
 use gardener_apimachinery::clock::Clock;
-use gardener_apiserver::audit::{Audit, Event, Policy, PolicyError, Sink};
+use gardener_apiserver::audit::{Event, Sink};
+use parking_lot::Mutex;
 
-use crate::access::{FileError, read};
+use super::rotation::{Limits, RotatingFile};
+use super::{AuditError, counted};
 use crate::flags::AuditFlags;
 
-mod rotation;
-
-use rotation::{Limits, RotatingFile};
-
-const POLICY_FLAG: &str = "audit-policy-file";
 const MEGABYTE: u64 = 1024 * 1024;
 
-/// Why there is no audit log where one is wanted.
-#[derive(Debug, thiserror::Error)]
-pub enum AuditError {
-    /// The policy cannot be read.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The policy cannot be used.
-    #[error("loading audit policy file: {reason}: from file {}", path.display())]
-    Policy {
-        /// The policy's file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: PolicyError,
-    },
-    /// The log cannot be written.
-    #[error("--audit-log-path: {}: {source}", path.display())]
-    Unwritable {
-        /// The log's file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-}
-
-/// What is told of requests as flags want it, if anything.
-///
-/// # Errors
-/// [`AuditError`].
-pub fn open(flags: &AuditFlags, clock: &Clock) -> Result<Option<Arc<Audit>>, AuditError> {
-    let Some(path) = &flags.audit_policy_file else {
-        if !flags.audit_log_path.is_empty() {
-            tracing::warn!("there is an --audit-log-path, but nothing is told there without an --{POLICY_FLAG}");
-        }
-        return Ok(None);
-    };
-    let policy = Policy::parse(&read(POLICY_FLAG, path)?).map_err(|reason| AuditError::Policy {
-        path: path.clone(),
-        reason,
-    })?;
-    if flags.audit_log_path.is_empty() {
-        tracing::warn!("there is an --{POLICY_FLAG}, but nothing is told without an --audit-log-path");
-        return Ok(None);
-    }
-    let log = AuditLog::open(flags, clock)?;
-    Ok(Some(Arc::new(Audit::new(policy, Arc::new(log)))))
-}
-
 /// Writes events.
-struct AuditLog {
+pub(super) struct Log {
     writing: Writing,
     as_json: bool,
     /// Whether a request fails that cannot be told.
@@ -81,7 +28,7 @@ struct AuditLog {
 /// Who writes.
 enum Writing {
     /// Whoever tells of a request.
-    Now(parking_lot::Mutex<Output>),
+    Now(Mutex<Output>),
     /// A thread, for those who do not wait. Both are there until the end.
     Later(Option<SyncSender<String>>, Option<JoinHandle<()>>),
 }
@@ -101,13 +48,8 @@ impl Output {
     }
 }
 
-/// A number that was found not to be negative.
-fn counted(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or_default()
-}
-
-impl AuditLog {
-    fn open(flags: &AuditFlags, clock: &Clock) -> Result<Self, AuditError> {
+impl Log {
+    pub(super) fn open(flags: &AuditFlags, clock: &Clock) -> Result<Self, AuditError> {
         let path = PathBuf::from(&flags.audit_log_path);
         let unwritable = |source| AuditError::Unwritable {
             path: path.clone(),
@@ -117,8 +59,8 @@ impl AuditLog {
             "-" => Output::Stdout,
             _ => {
                 let limits = Limits {
-                    bytes: counted(flags.audit_log_maxsize) * MEGABYTE,
-                    files: usize::try_from(flags.audit_log_maxbackup).unwrap_or_default(),
+                    bytes: counted(flags.audit_log_maxsize) as u64 * MEGABYTE,
+                    files: counted(flags.audit_log_maxbackup),
                     days: flags.audit_log_maxage,
                     compress: flags.audit_log_compress,
                 };
@@ -127,12 +69,12 @@ impl AuditLog {
         };
         let writing = match &*flags.audit_log_mode {
             "batch" => {
-                let most = usize::try_from(flags.audit_log_batch_buffer_size).unwrap_or_default();
+                let most = counted(flags.audit_log_batch_buffer_size);
                 Writing::aside(output, most).map_err(unwritable)?
             }
-            _ => Writing::Now(parking_lot::Mutex::new(output)),
+            _ => Writing::Now(Mutex::new(output)),
         };
-        let longest = usize::try_from(flags.audit_log_truncate_max_event_size).unwrap_or(usize::MAX);
+        let longest = counted(flags.audit_log_truncate_max_event_size);
         Ok(Self {
             writing,
             as_json: flags.audit_log_format == "json",
@@ -141,27 +83,13 @@ impl AuditLog {
         })
     }
 
-    fn line(&self, event: &Event) -> Result<String, serde_json::Error> {
+    fn line(&self, event: &Event) -> String {
         let mut line = match self.as_json {
-            true => serde_json::to_string(event)?,
+            true => event.json(),
             false => event.line(),
         };
         line.push('\n');
-        Ok(line)
-    }
-
-    /// The event as it is written; none of one that is too long however little it tells.
-    fn bounded(&self, event: &Event) -> Result<Option<String>, serde_json::Error> {
-        let line = self.line(event)?;
-        match self.longest {
-            Some(longest) if line.len() > longest => {
-                let mut shorter = event.clone();
-                shorter.truncate();
-                let line = self.line(&shorter)?;
-                Ok((line.len() <= longest).then_some(line))
-            }
-            _ => Ok(Some(line)),
-        }
+        line
     }
 }
 
@@ -192,12 +120,11 @@ impl Writing {
     }
 }
 
-impl Sink for AuditLog {
+impl Sink for Log {
     fn take(&self, event: &Event) -> bool {
-        let written = match self.bounded(event) {
-            Ok(Some(line)) => self.writing.write(line),
-            Ok(None) => Err("it is too long, even without objects".to_owned()),
-            Err(error) => Err(error.to_string()),
+        let written = match event.bounded(self.longest, |event| self.line(event)) {
+            Some(line) => self.writing.write(line),
+            None => Err("it is too long, even without objects".to_owned()),
         };
         match written {
             Ok(()) => true,
@@ -219,6 +146,3 @@ impl Drop for Writing {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,17 +1,23 @@
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use bytes::Bytes;
 use clap::Parser;
 use futures::StreamExt;
 use gardener_apimachinery::chance::Chance;
 use gardener_apiserver::authn::Settings;
 use gardener_apiserver::handle::Caller;
+use gardener_apiserver::webhooks::{Answer, Endpoint, Transport};
 use gardener_apiserver::{Server, Shared, UserInfo, object};
 use gardener_landscape::embedded::EmbeddedKubernetes;
 use gardener_store::{MemoryStore, Options};
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::*;
@@ -50,6 +56,7 @@ fn flags(folder: &Path, more: &[&str]) -> AuditFlags {
 /// A cluster whose requests are told.
 struct Told {
     server: Server,
+    auditing: Mutex<Option<Auditing>>,
     folder: tempfile::TempDir,
 }
 
@@ -65,10 +72,16 @@ impl Told {
         let server = Server::new(shared);
         let kubernetes = EmbeddedKubernetes::load().unwrap();
         let mut config = kubernetes.config("v1.36.3", Settings::default());
-        config.audit = open(&flags(folder.path(), more), &clock).unwrap();
+        let auditing = Auditing::open(&flags(folder.path(), more), &clock).unwrap();
+        config.audit = auditing.audit();
         assert!(config.audit.is_some());
+        let auditing = Mutex::new(Some(auditing));
         server.open("c", config);
-        let told = Self { server, folder };
+        let told = Self {
+            server,
+            auditing,
+            folder,
+        };
         let default = json!({"metadata": {"name": "default"}});
         let headers = [("Content-Type", "application/json")];
         told.ask("admin", Method::POST, "/api/v1/namespaces", &headers, &default)
@@ -264,7 +277,7 @@ async fn a_watch_is_told_when_it_begins_and_when_it_ends() {
         ..Caller::default()
     };
     let path = "/api/v1/configmaps?watch=true&timeoutSeconds=5";
-    let request = Request::get(path).body(Full::<bytes::Bytes>::default()).unwrap();
+    let request = Request::get(path).body(Full::<Bytes>::default()).unwrap();
     let response = told.server.serve(caller, request, None).await;
     let stages = || {
         told.events()
@@ -321,19 +334,93 @@ async fn long_events_lose_their_objects_and_lines_can_be_text() {
     let told = Told::new(&["--audit-log-format=legacy", "--audit-log-mode=batch"]).await;
     told.ask("jane", Method::GET, path, &[("User-Agent", "t")], &Value::Null)
         .await;
-    let Told { server, folder } = told;
-    drop(server);
+    let Told {
+        server,
+        auditing,
+        folder,
+    } = told;
+    drop((server, auditing));
     let text = std::fs::read_to_string(folder.path().join("audit.log")).unwrap();
     assert!(text.starts_with("2026-01-01T00:00:00Z AUDIT: id=\""), "{text}");
     let rest = r#" stage="ResponseComplete" ip="10.1.2.3" method="list" user="jane" groups="\"people\",\"system:authenticated\"" as="<self>" asgroups="<lookup>" user-agent="t" namespace="default" uri="/api/v1/namespaces/default/configmaps" response="403""#;
     assert!(text.trim_end().ends_with(rest), "{text}");
 }
 
+/// A server that takes events, after it has failed some times.
+#[derive(Default)]
+struct Receiver {
+    failures: AtomicUsize,
+    lists: Mutex<Vec<Value>>,
+}
+
+#[async_trait]
+impl Transport for Receiver {
+    async fn post(&self, _: &LogicalCluster, _: &Endpoint, _: Duration, body: Bytes) -> Result<Answer, String> {
+        let fails = |left: usize| left.checked_sub(1);
+        if self.failures.fetch_update(SeqCst, SeqCst, fails).is_ok() {
+            return Err("connection refused".to_owned());
+        }
+        self.lists.lock().push(serde_json::from_slice(&body).unwrap());
+        let status = 200;
+        Ok(Answer {
+            status,
+            ..Answer::default()
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_are_sent_in_batches_and_what_is_left_at_the_end() {
+    const KUBECONFIG: &str = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c}}]\nclusters: [{name: c, cluster: {server: 'https://log.example.com/events'}}]\n";
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, KUBECONFIG).unwrap();
+    let flag = format!("--audit-webhook-config-file={}", kubeconfig.display());
+    let told = Told::new(&[&flag, "--audit-webhook-batch-max-size=3"]).await;
+    let (cluster, _) = told.server.cluster("c").unwrap();
+    let receiver = Arc::new(Receiver::default());
+    receiver.failures.store(2, SeqCst);
+    cluster
+        .webhooks()
+        .use_transport(Arc::clone(&receiver) as Arc<dyn Transport>);
+    let stop = CancellationToken::new();
+    let delivery = told.auditing.lock().take().unwrap().deliver(cluster, stop.clone());
+    let delivery = tokio::spawn(delivery);
+    // making the namespace was told in two events
+    let path = "/api/v1/namespaces/default/configmaps";
+    let counts = || {
+        let lists = receiver.lists.lock();
+        let counts = lists.iter().map(|list| list["items"].as_array().unwrap().len());
+        counts.collect::<Vec<_>>()
+    };
+    for _ in 0..2 {
+        told.ask("admin", Method::GET, path, &[], &Value::Null).await;
+    }
+    tokio::time::sleep(Duration::from_secs(24)).await;
+    assert_eq!(counts(), [0; 0], "it is sent again after 10 and another 15 seconds");
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(counts(), [3], "a batch is full");
+    tokio::time::sleep(Duration::from_secs(31)).await;
+    assert_eq!(counts(), [3, 1], "a batch has waited long enough");
+    told.ask("admin", Method::GET, path, &[], &Value::Null).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    stop.cancel();
+    delivery.await.unwrap();
+    assert_eq!(counts(), [3, 1, 1], "nothing is lost when the server ends");
+    let lists = receiver.lists.lock();
+    let kinds = (
+        &lists[0]["kind"],
+        &lists[0]["apiVersion"],
+        &lists[0]["items"][2]["verb"],
+    );
+    assert_eq!(kinds, (&json!("EventList"), &json!("audit.k8s.io/v1"), &json!("list")));
+}
+
 #[test]
 fn what_cannot_be_told_is_said_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let clock = || Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
-    let told = |flags: &AuditFlags| open(flags, &clock()).err().map(|error| error.to_string());
+    let told = |flags: &AuditFlags| Auditing::open(flags, &clock()).err().map(|error| error.to_string());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let _guard = runtime.enter();
     let good = flags(folder.path(), &[]);
@@ -348,6 +435,9 @@ fn what_cannot_be_told_is_said_at_the_start() {
         why.starts_with("loading audit policy file: loaded illegal policy with 0 rules: from file "),
         "{why}"
     );
+    std::fs::write(folder.path().join("policy.yaml"), POLICY).unwrap();
+    let nowhere = flags(folder.path(), &["--audit-webhook-config-file=/nowhere"]);
+    assert!(told(&nowhere).is_some_and(|why| why.starts_with("--audit-webhook-config-file: /nowhere: ")));
     let missing = flags(folder.path(), &["--audit-policy-file=/nowhere"]);
     assert!(told(&missing).is_some_and(|why| why.starts_with("--audit-policy-file: /nowhere cannot be read")));
     let errors: BTreeMap<&str, &str> = [
@@ -365,7 +455,7 @@ fn what_cannot_be_told_is_said_at_the_start() {
     ]
     .into();
     for (flag, expected) in errors {
-        let errors = flags(folder.path(), &[flag]).errors();
+        let errors = flags(folder.path(), &flag.split(' ').collect::<Vec<_>>()).errors();
         assert!(
             matches!(&errors[..], [one] if one.starts_with(expected)),
             "{flag}: {errors:?}"

@@ -2,12 +2,12 @@
 //!
 //! This API server opens no connection to a kubelet or a pod: what an embedded cluster runs is simulated. All that kube-apiserver finds out
 //! before it connects is found out here too, in its order and in its words: a client that names a wrong container, or a pod that waits for a
-//! node, is told so.
+//! node, is told so. Before that admission judges the call, as it judges writes.
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
 use gardener_schema::openapi::Access;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::definition::{Context, Definition, Lister};
 use crate::handle::Call;
@@ -121,8 +121,38 @@ impl Connect {
         }
     }
 
-    /// Why a call is not connected.
-    pub(crate) fn refuse(&self, call: &Call, scope: &Scope, verb: &str) -> ApiError {
+    /// The options of a call, as an object of their kind: what admission sees of it.
+    fn options_of(&self, call: &Call, scope: &Scope, beyond: &str) -> Value {
+        let mut options = Map::new();
+        options.insert("kind".to_owned(), self.kind.into());
+        options.insert("apiVersion".to_owned(), scope.version.as_str().into());
+        let list = |all: Vec<Value>| (!all.is_empty()).then_some(Value::Array(all));
+        for (name, of) in self.options {
+            let all = call.query.all(name);
+            let value = match (*name, *of) {
+                // who asks for no command is told so
+                ("command", _) => Some(list(all.map(Value::from).collect()).unwrap_or_default()),
+                ("ports", _) => {
+                    let ports = all.flat_map(|ports| ports.split(','));
+                    list(
+                        ports
+                            .filter_map(|port| Some(port.parse::<i32>().ok()?.into()))
+                            .collect(),
+                    )
+                }
+                ("path", _) => Some(path_beneath(call, beyond))
+                    .filter(|path| !path.is_empty())
+                    .map(Value::from),
+                (_, "boolean") => call.query.flag(name).then_some(Value::Bool(true)),
+                _ => call.query.get(name).filter(|text| !text.is_empty()).map(Value::from),
+            };
+            options.extend(value.map(|value| ((*name).to_owned(), value)));
+        }
+        options.into()
+    }
+
+    /// Why a call is not connected; `beyond` is the path on the server that a proxy connects to.
+    pub(crate) async fn refuse(&self, call: &Call, scope: &Scope, verb: &str, beyond: &str) -> ApiError {
         if !self.verbs().contains(&verb) {
             return ApiError::method_not_allowed();
         }
@@ -130,6 +160,10 @@ impl Connect {
             return ApiError::bad_request("dryRun is not supported");
         }
         let context = scope.context(call.cluster.clock().now(), false);
+        let options = self.options_of(call, scope, beyond);
+        if let Err(refused) = scope.admit_connection(&context, options).await {
+            return refused;
+        }
         let found = match self.to {
             Connection::Container => container(&context, scope, call.query.get("container").unwrap_or_default()),
             Connection::Ports => pod(&context, &scope.namespace, &scope.name).and_then(|pod| {
@@ -151,6 +185,19 @@ impl Connect {
             )),
         }
     }
+}
+
+/// The path on the server that a proxy connects to: with a slash in front of it, and behind it if the request's ends so.
+fn path_beneath(call: &Call, beyond: &str) -> String {
+    let asked = call.uri.split('?').next().unwrap_or_default();
+    let mut path = match beyond.trim_matches('/') {
+        "" => String::new(),
+        beyond => format!("/{beyond}"),
+    };
+    if asked.ends_with('/') {
+        path.push('/');
+    }
+    path
 }
 
 fn pod(context: &Context<'_>, namespace: &str, name: &str) -> Result<std::sync::Arc<Value>, ApiError> {

@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use crate::audit::Audited;
 use crate::cluster::LogicalCluster;
+use crate::connect;
 pub use crate::draft::Draft;
 pub use crate::object::Kept;
 pub use subresource::{Effect, Removal, Subresource};
@@ -795,6 +796,9 @@ impl Attributes<'_> {
         }
         if let Some(subresource) = self.definition.subresources.get(self.subresource) {
             return owned(subresource.kind());
+        }
+        if let Some(connect) = connect::find(self.definition, self.subresource) {
+            return owned((&self.definition.group, self.version, connect.kind));
         }
         let kind = self.definition.version(self.version);
         let kind = kind.map_or("", |version| version.kind.as_str());

@@ -596,7 +596,7 @@ impl Call {
             "watch" => self.watch(scope, path),
             "list" => self.list(&scope).await,
             _ if !scope.subresource.is_empty() && scope.subresource != "status" && !scope.is_view() => {
-                self.subresource(&scope, verb).await
+                self.subresource(&scope, verb, &path.beyond).await
             }
             _ if scope.is_view() && !scope.definition.strategy.view_verbs().contains(&verb) => {
                 Err(ApiError::method_not_allowed())
@@ -898,11 +898,11 @@ impl Call {
         Ok(response)
     }
 
-    async fn subresource(&self, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
+    async fn subresource(&self, scope: &Scope, verb: &str, beyond: &str) -> Result<Response<Body>, ApiError> {
         if scope.subresource == "scale" && scope.spec()?.scale.is_some() {
             return scale::call(self, scope, verb).await;
         }
-        subresource::call(self, scope, verb).await
+        subresource::call(self, scope, verb, beyond).await
     }
 }
 

@@ -500,6 +500,19 @@ impl Scope {
         Ok(body.await?.map(Draft::into_json).unwrap_or_default())
     }
 
+    /// Runs all plugins on a call that connects to something, with its options.
+    pub(crate) async fn admit_connection(&self, context: &Context<'_>, options: Value) -> Result<(), ApiError> {
+        let (operation, none, mut warnings) = (Operation::Connect, Value::Null, Vec::new());
+        let mut options = Some(Draft::from(options));
+        self.admit(context, operation, &none, &mut options, None, &mut warnings)
+            .await?;
+        self.admit_final(context, operation, &none, options, None, &mut warnings)
+            .await?;
+        // what connects answers by itself
+        self.refused_with.extend(warnings);
+        Ok(())
+    }
+
     async fn admit_final(
         &self,
         context: &Context<'_>,

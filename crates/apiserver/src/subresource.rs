@@ -19,8 +19,18 @@ use crate::{connect, meta, object};
 /// How often it is tried to write what others write, too.
 const RETRIES: usize = 20;
 
-/// Serves a call to a subresource.
-pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Response<Body>, ApiError> {
+/// Serves a call to a subresource; `beyond` is what follows it in the path.
+pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str, beyond: &str) -> Result<Response<Body>, ApiError> {
+    if let Some(connect) = connect::find(&scope.definition, &scope.subresource) {
+        // clients that upgrade a GET do what others do by POST
+        if verb == "get"
+            && connect.does_one_thing()
+            && let Some(reason) = scope.creation_refused(&call.user).await?
+        {
+            return Err(scope.forbidden(&reason));
+        }
+        return Err(connect.refuse(call, scope, verb, beyond).await);
+    }
     let mut noted = Vec::new();
     let answered = serve(call, scope, verb, &mut noted).await;
     // what is to say of the body is said in any case
@@ -30,16 +40,6 @@ pub(crate) async fn call(call: &Call, scope: &Scope, verb: &str) -> Result<Respo
 /// Serves a call; `noted` takes what is to say of the body.
 async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) -> Result<Response<Body>, ApiError> {
     let name = scope.subresource.as_str();
-    if let Some(connect) = connect::find(&scope.definition, name) {
-        // clients that upgrade a GET do what others do by POST
-        if verb == "get"
-            && connect.does_one_thing()
-            && let Some(reason) = scope.creation_refused(&call.user).await?
-        {
-            return Err(scope.forbidden(&reason));
-        }
-        return Err(connect.refuse(call, scope, verb));
-    }
     let subresource = scope.definition.subresources.get(name).cloned();
     let subresource = subresource.ok_or_else(ApiError::no_such_path)?;
     if !subresource.verbs().contains(&verb) {

@@ -22,7 +22,7 @@ macro_rules! suite {
             $({
                 let etcd = Etcd::start(&programs.join("etcd")).await.unwrap();
                 let options = contract::options(stringify!($name));
-                let store = etcd.store(contract::stamp, options).await.unwrap();
+                let store = etcd.store(contract::FORM, options).await.unwrap();
                 contract::$name(Arc::new(store)).await;
             })*
         }

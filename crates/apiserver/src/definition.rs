@@ -182,6 +182,11 @@ impl Definition {
         Ok(())
     }
 
+    /// Whether the objects are kept as those of another API, and shown in a form of their own.
+    pub(crate) fn shows_anothers(&self) -> bool {
+        self.topic != Topic::new(&self.group, &self.plural)
+    }
+
     /// Refuses to convert a custom resource that is stored in a version which the definition does not have any more.
     ///
     /// # Errors

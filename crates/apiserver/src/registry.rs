@@ -31,7 +31,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, go_quote};
-use gardener_store::{Change, CommitError, Committed, Entry, Expect, Key, Topic};
+use gardener_store::{Change, CommitError, Committed, Entry, Expect, Key};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
@@ -588,16 +588,11 @@ impl Scope {
 
     /// Turns an object of an API that shows another one's objects (`events.k8s.io`) into the form of the other one, or back.
     fn turn(&self, object: &mut Value) -> Result<(), ApiError> {
-        if !self.shows_anothers() {
+        if !self.definition.shows_anothers() {
             return Ok(());
         }
         let version = &self.stored()?.name;
         self.definition.strategy.convert(object, version, version)
-    }
-
-    /// Whether the objects are kept as those of another API.
-    fn shows_anothers(&self) -> bool {
-        self.definition.topic != Topic::new(&self.definition.group, &self.definition.plural)
     }
 
     /// Stores an object under a name, for the first time or in place of `old`.
@@ -610,7 +605,7 @@ impl Scope {
         old: Option<&Value>,
     ) -> Result<Committed, CommitError> {
         let mut turned = Cow::Borrowed(object);
-        if self.shows_anothers() {
+        if self.definition.shows_anothers() {
             self.turn(turned.to_mut()).map_err(|error| CommitError::Refused {
                 reason: error.message().into(),
             })?;

@@ -52,6 +52,16 @@ impl Form {
     ) -> Result<Value, ApiError> {
         if is_main_kind(attributes) {
             let own = attributes.definition;
+            let definition = invocation.definition(attributes);
+            if definition.group != own.group {
+                // as upstream, which would do it for webhooks
+                let kind = known(definition, &invocation.version).map_or("", |version| version.kind.as_str());
+                return Err(ApiError::unclassified(format!(
+                    "{}.{kind} is not suitable for converting to {} in scheme \"pkg/runtime/scheme.go:111\"",
+                    invocation.version,
+                    go_quote(&own.api_version(attributes.version)),
+                )));
+            }
             conversion::convert(cluster, own, &mut [&mut object], &invocation.version, stored(own)).await?;
         }
         Ok(object)
@@ -106,6 +116,19 @@ pub(crate) fn is_main_kind(attributes: &Attributes<'_>) -> bool {
     own.is_some_and(|version| version.kind == kind) && group == attributes.definition.group
 }
 
+/// Brings an object that two groups show, each in a form of its own, from the form of one group into that of the other.
+///
+/// # Errors
+/// It cannot be converted.
+pub(crate) fn regroup(from: &Definition, to: &Definition, object: &mut Value) -> Result<(), ApiError> {
+    if from.group == to.group {
+        return Ok(());
+    }
+    let showing = if from.shows_anothers() { from } else { to };
+    let version = stored(showing);
+    showing.strategy.convert(object, version, version)
+}
+
 async fn in_form(
     cluster: &LogicalCluster,
     attributes: &Attributes<'_>,
@@ -117,6 +140,7 @@ async fn in_form(
         return Ok(object);
     }
     let definition = invocation.definition(attributes);
+    regroup(attributes.definition, definition, &mut object)?;
     let from = stored(attributes.definition);
     conversion::convert(cluster, definition, &mut [&mut object], from, &invocation.version).await?;
     // Go's encoder writes members that are always there

@@ -181,15 +181,17 @@ impl Round<'_, '_> {
         let mut last = None;
         for act in acts {
             if self.one(act, namespace.as_ref())? {
-                last = Some(&act.invocation);
+                last = Some(act);
             }
         }
-        if let Some(invocation) = last
-            && let Some(object) = self.forms.object_mut(invocation).and_then(Option::take)
+        if let Some(act) = last
+            && let Some(object) = self.forms.object_mut(&act.invocation).and_then(Option::take)
         {
             self.attributes.reinvocation.changed(Who::Policies);
-            let stored = Form::to_stored(self.cluster, self.attributes, invocation, object).await;
-            self.attributes.object = Some(stored.map_err(ApiError::internal)?.into());
+            match Form::to_stored(self.cluster, self.attributes, &act.invocation, object).await {
+                Ok(stored) => self.attributes.object = Some(stored.into()),
+                Err(error) => self.failed(act, error.message().to_owned()),
+            }
         }
         self.attributes
             .reinvocation

@@ -14,7 +14,7 @@ use crate::cluster::LogicalCluster;
 use crate::decode::{self, Format};
 use crate::definition::{Admission, Attributes};
 use crate::intercept::conditions;
-use crate::intercept::form::{Form, Forms, is_main_kind, known, shape, stored};
+use crate::intercept::form::{Form, Forms, is_main_kind, known, regroup, shape, stored};
 use crate::intercept::matching::{self, Invocation};
 use crate::intercept::reinvocation::Who;
 use crate::intercept::request;
@@ -259,6 +259,7 @@ async fn mutate(
         }
         let changed = completed != before;
         let own = attributes.definition;
+        regroup(definition, own, &mut patched).map_err(refused)?;
         conversion::convert(cluster, own, &mut [&mut patched], &invocation.version, &stored)
             .await
             .map_err(refused)?;

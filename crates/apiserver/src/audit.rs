@@ -11,7 +11,7 @@ mod trail;
 mod webhook;
 
 pub use event::Event;
-pub use policy::{Level, Policy, PolicyError, Stage};
+pub use policy::{Document as PolicyDocument, Level, Policy, PolicyError, Stage};
 pub use trail::Audited;
 pub(crate) use trail::{Begun, Trail};
 pub use webhook::{Batching, Delivery, webhook};

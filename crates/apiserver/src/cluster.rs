@@ -321,9 +321,13 @@ impl LogicalCluster {
 
     /// Whether the group has resources that no CustomResourceDefinition defines.
     pub(crate) fn is_built_in(&self, group: &str) -> bool {
-        let own = self.config.resources.iter();
-        let mut own = own.filter(|definition| definition.group == group);
+        let mut own = self.built_in(group);
         own.any(|definition| definition.versions.iter().any(|version| version.served))
+    }
+
+    /// The resources of a group that no CustomResourceDefinition defines.
+    fn built_in<'a>(&'a self, group: &'a str) -> impl Iterator<Item = &'a Arc<Definition>> {
+        self.config.resources.iter().filter(move |own| own.group == group)
     }
 
     /// Names of all groups that are served.
@@ -428,11 +432,8 @@ impl LogicalCluster {
             .into_iter()
             .filter_map(|definition| definition.downcast().ok());
         // who serves a version of a built-in group does not look for others' resources there
-        let built_in = |group: &str, version: &str| {
-            let mut of_group = self.config.resources.iter().filter(|own| own.group == group);
-            of_group.any(|own| own.version(version).is_some())
-        };
-        let custom = ResourceSet::new(custom).only(|group, version, _| !built_in(group, version));
+        let is_free = |group: &str, version: &str| self.built_in(group).all(|own| own.version(version).is_none());
+        let custom = ResourceSet::new(custom).only(|group, version, _| is_free(group, version));
         let custom = Arc::new(custom);
         self.custom.store(Arc::clone(&custom));
         self.shapes.renew(custom.iter());

@@ -192,6 +192,9 @@ where
     let tells_flow = caller.outside && !time_limit::is_lasting(&target);
     let question = || Question::of(&parts.method, &target, &query);
     let begin = |user: &UserInfo| {
+        let Some(audit) = &cluster.config().audit else {
+            return Ok(None);
+        };
         let question = question();
         let told = known.audit_id.as_ref().and_then(|told| told.to_str().ok());
         let begun = Begun {
@@ -201,7 +204,7 @@ where
             from: caller.from,
             lasts: time_limit::is_lasting(&target) || question.verb == "watch",
         };
-        Trail::begin(&cluster, begun, &question.by(user))
+        Trail::begin(audit, cluster.clock(), begun, &question.by(user))
     };
     let user = match caller.user {
         Some(user) => user,

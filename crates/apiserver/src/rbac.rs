@@ -204,19 +204,19 @@ pub(crate) fn has(list: &[String], value: &str) -> bool {
     list.iter().any(|own| own == "*" || own == value)
 }
 
+/// Whether a path that is no resource's, or a pattern of some, is meant by another pattern: it may end in `*`, which stands for whatever follows.
+pub(crate) fn url_covers(pattern: &str, path: &str) -> bool {
+    pattern == path || pattern.strip_suffix('*').is_some_and(|stem| path.starts_with(stem))
+}
+
 /// Whether one rule allows what is asked.
 pub fn rule_allows(rule: &PolicyRule, attributes: &Attributes<'_>) -> bool {
     if !has(&rule.verbs, attributes.verb) {
         return false;
     }
     if !attributes.is_resource {
-        return rule.non_resource_urls.iter().flatten().any(|url| {
-            url == "*"
-                || url == attributes.path
-                || url
-                    .strip_suffix('*')
-                    .is_some_and(|stem| attributes.path.starts_with(stem))
-        });
+        let mut urls = rule.non_resource_urls.iter().flatten();
+        return urls.any(|url| url_covers(url, attributes.path));
     }
     let groups = rule.api_groups.as_deref().unwrap_or_default();
     let names = rule.resource_names.as_deref().unwrap_or_default();

@@ -10,11 +10,22 @@ const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Asks until there is an answer, or a failure that will not pass, or patience has ended; gives the last of it.
-pub(crate) async fn repeated<T, E, F>(mut attempt: impl FnMut() -> F, passes: impl Fn(&E) -> bool) -> Result<T, E>
+pub(crate) async fn repeated<T, E, F>(attempt: impl FnMut() -> F, passes: impl Fn(&E) -> bool) -> Result<T, E>
 where
     F: Future<Output = Result<T, E>>,
 {
-    let mut pause = PAUSE;
+    repeated_after(PAUSE, attempt, passes).await
+}
+
+/// As [`repeated`], with another pause until it is asked for the second time.
+pub(crate) async fn repeated_after<T, E, F>(
+    mut pause: Duration,
+    mut attempt: impl FnMut() -> F,
+    passes: impl Fn(&E) -> bool,
+) -> Result<T, E>
+where
+    F: Future<Output = Result<T, E>>,
+{
     for _ in 1..ATTEMPTS {
         match attempt().await {
             Err(error) if passes(&error) => {}

@@ -6,7 +6,7 @@ use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::selector::{FieldSelector, LabelSelector};
 use http::{Method, Response, StatusCode};
 use k8s_openapi::api::rbac::v1::PolicyRule;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::authz::{self, Attributes, Decision, Undecided};
 use crate::cluster::LogicalCluster;
@@ -121,7 +121,7 @@ pub(crate) async fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Re
             // what was sent is not repeated
             let now = meta::rfc3339(call.cluster.clock().now());
             body = json!({"metadata": {"creationTimestamp": now}});
-            json!({"userInfo": user_value(&call.user)})
+            json!({"userInfo": *call.user})
         }
         "tokenreviews" if meta::text(&body, "/spec/token").is_empty() => {
             return Err(ApiError::bad_request(
@@ -219,19 +219,6 @@ fn requirement(own: &Value, which: &str) -> Option<String> {
     }
 }
 
-fn user_value(user: &UserInfo) -> Value {
-    let mut value = Map::new();
-    value.insert("username".into(), user.name.clone().into());
-    if !user.uid.is_empty() {
-        value.insert("uid".into(), user.uid.clone().into());
-    }
-    value.insert("groups".into(), json!(user.groups));
-    if !user.extra.is_empty() {
-        value.insert("extra".into(), json!(user.extra));
-    }
-    Value::Object(value)
-}
-
 fn token_review(call: &Call, body: &Value) -> Value {
     let audiences: Vec<String> =
         serde_json::from_value(body.at("/spec/audiences").cloned().unwrap_or_else(|| json!([]))).unwrap_or_default();
@@ -241,7 +228,7 @@ fn token_review(call: &Call, body: &Value) -> Value {
         .authenticator
         .token_user(&call.cluster, meta::text(body, "/spec/token"), &audiences)
     {
-        Ok((user, audiences)) => json!({"authenticated": true, "user": user_value(&user), "audiences": audiences}),
+        Ok((user, audiences)) => json!({"authenticated": true, "user": user, "audiences": audiences}),
         Err(rejected) => json!({"user": {}, "error": rejected.for_review()}),
     }
 }

@@ -1,16 +1,13 @@
 //! Trials: whether an object could be created, asked by an admission plugin while it looks at another one. What is asked is what a client asks with
 //! `dryRun=All`: admission, webhooks included, and validation have their say, and nothing is stored.
 
-use std::sync::Arc;
-
 use gardener_apimachinery::ApiError;
 use serde_json::Value;
 
-use crate::audit::Audited;
 use crate::cluster::LogicalCluster;
+use crate::crd::server_scope;
 use crate::decode::Source;
 use crate::registry::{Scope, WriteOptions};
-use crate::user::UserInfo;
 
 impl LogicalCluster {
     /// Why an object could not be created in a namespace; none if it could. It needs a `generateName`, as nothing is to be in its way.
@@ -32,22 +29,12 @@ impl LogicalCluster {
         }
         let definition = self.find(group, resource);
         let definition = definition.ok_or_else(|| told(ApiError::no_such_path()))?;
-        let version = definition.stored_version().map(|version| version.name.clone());
+        // a cluster that is not opened serves no requests, so no plugin of it is asked
+        let cluster = self.itself().ok_or("the cluster is closed")?;
+        let scope = server_scope(&cluster, definition, "").ok_or_else(|| told(ApiError::no_such_path()))?;
         let scope = Scope {
-            // a cluster that is not opened serves no requests, so no plugin of it is asked
-            cluster: self.itself().ok_or("the cluster is closed")?,
-            version: version.unwrap_or_default(),
-            definition,
-            namespace: namespace.to_owned(),
-            name: String::new(),
-            subresource: String::new(),
-            user: Arc::new(UserInfo::apiserver()),
             admitted: false,
-            with_collection: false,
-            refused_with: Arc::default(),
-            empties: Arc::default(),
-            audited: Audited::default(),
-            stored_as: None,
+            ..scope.at(namespace, "")
         };
         let options = WriteOptions {
             dry_run: true,

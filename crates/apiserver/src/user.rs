@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 /// The user who presented no credentials.
 pub const ANONYMOUS: &str = "system:anonymous";
 /// The group of everybody who presented valid credentials.
@@ -15,16 +17,20 @@ const APISERVER: &str = "system:apiserver";
 /// The program that [`APISERVER`] is; what it writes is owned by that.
 pub(crate) const KUBE_APISERVER: &str = "kube-apiserver";
 
-/// A user as Kubernetes knows one: a name, groups, and extra facts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// A user as Kubernetes knows one: a name, groups, and extra facts. Serializes as `UserInfo` of `authentication.k8s.io/v1`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UserInfo {
     /// Unique name, e.g. `system:serviceaccount:kube-system:default`.
+    #[serde(rename = "username", skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// Unique id; may be empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
     /// Groups, `system:authenticated` included.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
     /// More facts, e.g. the pod a token is bound to.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, Vec<String>>,
 }
 

@@ -24,9 +24,9 @@ pub struct Event {
     #[serde(rename = "requestURI")]
     request_uri: String,
     verb: String,
-    user: User,
+    user: UserInfo,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) impersonated_user: Option<User>,
+    pub(super) impersonated_user: Option<UserInfo>,
     #[serde(rename = "sourceIPs", skip_serializing_if = "Vec::is_empty")]
     source_ips: Vec<String>,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -43,30 +43,6 @@ pub struct Event {
     pub(super) stage_timestamp: MicroTime,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) annotations: BTreeMap<String, String>,
-}
-
-/// A user.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct User {
-    #[serde(skip_serializing_if = "String::is_empty")]
-    username: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    uid: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    groups: Vec<String>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    extra: BTreeMap<String, Vec<String>>,
-}
-
-impl From<&UserInfo> for User {
-    fn from(user: &UserInfo) -> Self {
-        Self {
-            username: user.name.clone(),
-            uid: user.uid.clone(),
-            groups: user.groups.clone(),
-            extra: user.extra.clone(),
-        }
-    }
 }
 
 /// What a request is about.
@@ -134,7 +110,7 @@ impl Event {
             stage: Stage::RequestReceived,
             request_uri: received.uri,
             verb: attributes.verb.to_owned(),
-            user: attributes.user.into(),
+            user: attributes.user.clone(),
             impersonated_user: None,
             source_ips: received.source_ips,
             user_agent: received.user_agent,
@@ -178,14 +154,14 @@ impl Event {
     pub fn line(&self) -> String {
         let list = |names: &[String]| names.iter().map(|name| go_quote(name)).collect::<Vec<_>>().join(",");
         let (user, groups) = match &self.user {
-            user if user.username.is_empty() => ("<none>", "<none>".to_owned()),
-            user if user.groups.is_empty() => (&*user.username, "<none>".to_owned()),
-            user => (&*user.username, list(&user.groups)),
+            user if user.name.is_empty() => ("<none>", "<none>".to_owned()),
+            user if user.groups.is_empty() => (&*user.name, "<none>".to_owned()),
+            user => (&*user.name, list(&user.groups)),
         };
         let (as_user, as_groups) = match &self.impersonated_user {
             None => ("<self>", "<lookup>".to_owned()),
-            Some(user) if user.groups.is_empty() => (&*user.username, "<lookup>".to_owned()),
-            Some(user) => (&*user.username, list(&user.groups)),
+            Some(user) if user.groups.is_empty() => (&*user.name, "<lookup>".to_owned()),
+            Some(user) => (&*user.name, list(&user.groups)),
         };
         let object_ref = self.object_ref.as_ref();
         let namespace = object_ref.map(|own| &*own.namespace).filter(|own| !own.is_empty());

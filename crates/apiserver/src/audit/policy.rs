@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::authz::Attributes;
 use crate::decode::{self, Format};
-use crate::meta;
+use crate::{meta, rbac};
 
 const API_VERSION: &str = "audit.k8s.io/v1";
 const KIND: &str = "Policy";
@@ -30,10 +30,9 @@ pub enum Level {
 }
 
 /// When something is told of a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
     /// It came in.
-    #[default]
     RequestReceived,
     /// The answer begins, of one that lasts.
     ResponseStarted,
@@ -75,15 +74,17 @@ pub enum PolicyError {
 }
 
 /// What is told of requests: by the first rule that a request matches.
-#[derive(Clone, Debug)]
-pub struct Policy {
-    rules: Vec<Rule>,
-    omit_stages: Vec<Stage>,
-    omit_managed_fields: bool,
+#[derive(Debug)]
+pub struct Policy(Vec<Rule>);
+
+#[derive(Debug)]
+struct Rule {
+    concerns: Concerns,
+    told: Told,
 }
 
 /// What is told of one request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Told {
     pub(super) level: Level,
     pub(super) omit_stages: Vec<Stage>,
@@ -93,20 +94,20 @@ pub(super) struct Told {
 /// A policy as it is written.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Written {
-    rules: Vec<WrittenRule>,
+pub struct Document {
+    rules: Vec<Concerns>,
     omit_stages: Vec<String>,
-    omit_managed_fields: bool,
+    omit_managed_fields: Option<bool>,
 }
 
 /// A rule as it is written.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct WrittenRule {
+struct Concerns {
     level: String,
-    users: Vec<String>,
-    user_groups: Vec<String>,
-    verbs: Vec<String>,
+    users: Option<Vec<String>>,
+    user_groups: Option<Vec<String>>,
+    verbs: Option<Vec<String>>,
     resources: Vec<GroupResources>,
     namespaces: Vec<String>,
     #[serde(rename = "nonResourceURLs")]
@@ -116,7 +117,7 @@ struct WrittenRule {
 }
 
 /// Resources of a group.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct GroupResources {
     group: String,
@@ -124,34 +125,35 @@ struct GroupResources {
     resource_names: Vec<String>,
 }
 
-#[derive(Clone, Debug)]
-struct Rule {
-    users: Vec<String>,
-    user_groups: Vec<String>,
-    verbs: Vec<String>,
-    resources: Vec<GroupResources>,
-    namespaces: Vec<String>,
-    non_resource_urls: Vec<String>,
-    told: Told,
-}
-
 /// A name of an enumeration; none of one that is not there.
 fn named<T: for<'a> Deserialize<'a>>(name: &str) -> Option<T> {
     serde_json::from_value(Value::from(name)).ok()
 }
 
-fn stages(names: &[String], at: &Path, errors: &mut ErrorList) -> Vec<Stage> {
-    let mut stages = Vec::new();
+fn stages(names: &[String]) -> impl Iterator<Item = Stage> {
+    names.iter().filter_map(|name| named(name))
+}
+
+fn validate_stages(names: &[String], at: &Path, errors: &mut ErrorList) {
     for (index, name) in names.iter().enumerate() {
-        match named(name) {
-            Some(stage) => stages.push(stage),
-            None => {
-                let why = format!("allowed stages are {}", STAGES.join(","));
-                errors.push(Error::invalid(&at.index(index), name.as_str(), why));
-            }
+        if !STAGES.contains(&name.as_str()) {
+            let why = format!("allowed stages are {}", STAGES.join(","));
+            errors.push(Error::invalid(&at.index(index), name.as_str(), why));
         }
     }
-    stages
+}
+
+impl Document {
+    /// All that is wrong with it, in kube-apiserver's words.
+    pub fn validate(&self) -> ErrorList {
+        let mut errors = ErrorList::new();
+        validate_stages(&self.omit_stages, &Path::new("omitStages"), &mut errors);
+        let at = Path::new("rules");
+        for (index, rule) in self.rules.iter().enumerate() {
+            rule.validate(&at.index(index), &mut errors);
+        }
+        errors
+    }
 }
 
 impl Policy {
@@ -169,45 +171,38 @@ impl Policy {
             let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
             return Err(PolicyError::Foreign { api_version, kind });
         }
-        let written: Written = serde_json::from_value(document).map_err(|error| malformed(&error))?;
-        let mut errors = ErrorList::new();
-        let omit_stages = stages(&written.omit_stages, &Path::new("omitStages"), &mut errors);
-        let at = Path::new("rules");
-        let rules = written.rules.into_iter().enumerate();
-        let rules: Vec<_> = rules
-            .map(|(index, rule)| rule.read(&at.index(index), &omit_stages, written.omit_managed_fields, &mut errors))
-            .collect();
-        match (errors.is_empty(), rules.is_empty()) {
-            (false, _) => Err(PolicyError::Invalid(errors)),
-            (true, true) => Err(PolicyError::Empty),
-            (true, false) => Ok(Self {
-                rules,
-                omit_stages,
-                omit_managed_fields: written.omit_managed_fields,
-            }),
+        let document: Document = serde_json::from_value(document).map_err(|error| malformed(&error))?;
+        let errors = document.validate();
+        if !errors.is_empty() {
+            return Err(PolicyError::Invalid(errors));
         }
+        if document.rules.is_empty() {
+            return Err(PolicyError::Empty);
+        }
+        let (everywhere, omit_managed_fields) = (document.omit_stages, document.omit_managed_fields);
+        let rules = document.rules.into_iter().map(|concerns| Rule {
+            told: Told {
+                level: named(&concerns.level).unwrap_or_default(),
+                omit_stages: stages(&concerns.omit_stages).chain(stages(&everywhere)).collect(),
+                omit_managed_fields: concerns.omit_managed_fields.or(omit_managed_fields) == Some(true),
+            },
+            concerns,
+        });
+        Ok(Self(rules.collect()))
     }
 
-    /// What is told of a request.
-    pub(super) fn told(&self, attributes: &Attributes<'_>) -> Told {
-        let rule = self.rules.iter().find(|rule| rule.matches(attributes));
-        rule.map_or_else(
-            || Told {
-                level: Level::None,
-                omit_stages: self.omit_stages.clone(),
-                omit_managed_fields: self.omit_managed_fields,
-            },
-            |rule| rule.told.clone(),
-        )
+    /// What is told of a request; none, if nothing is.
+    pub(super) fn told(&self, attributes: &Attributes<'_>) -> Option<&Told> {
+        let rule = self.0.iter().find(|rule| rule.concerns.matches(attributes))?;
+        Some(&rule.told).filter(|told| told.level > Level::None)
     }
 }
 
-impl WrittenRule {
-    fn read(self, at: &Path, everywhere: &[Stage], omit_managed_fields: bool, errors: &mut ErrorList) -> Rule {
-        let level = named(&self.level);
+impl Concerns {
+    fn validate(&self, at: &Path, errors: &mut ErrorList) {
         match self.level.as_str() {
-            _ if level.is_some() => {}
             "" => errors.push(Error::required(&at.child("level"), "")),
+            known if LEVELS.contains(&known) => {}
             other => errors.push(Error::not_supported(&at.child("level"), other, &LEVELS)),
         }
         let urls = at.child("nonResourceURLs");
@@ -216,10 +211,11 @@ impl WrittenRule {
             if !url.starts_with('/') {
                 wrong("non-resource URL rules must begin with a '/' character");
             }
-            if url.find('*').is_some_and(|at| at + 1 < url.len()) {
+            if url.strip_suffix('*').unwrap_or(url).contains('*') {
                 wrong("non-resource URL wildcards '*' must be the final character of the rule");
             }
         }
+        // it is not told which of them it is
         let resources = at.child("resources");
         for own in &self.resources {
             let wrong = match own.group.as_str() {
@@ -236,41 +232,20 @@ impl WrittenRule {
                 errors.push(Error::invalid(&resources.child("resourceNames"), names, why));
             }
         }
-        let mut omit_stages = stages(&self.omit_stages, &at.child("omitStages"), errors);
-        omit_stages.extend(everywhere);
+        validate_stages(&self.omit_stages, &at.child("omitStages"), errors);
         let is_of_resources = !self.resources.is_empty() || !self.namespaces.is_empty();
         if is_of_resources && !self.non_resource_urls.is_empty() {
             let why = "rules cannot apply to both regular resources and non-resource URLs";
             errors.push(Error::invalid(&urls, Value::from(self.non_resource_urls.clone()), why));
         }
-        Rule {
-            users: self.users,
-            user_groups: self.user_groups,
-            verbs: self.verbs,
-            resources: self.resources,
-            namespaces: self.namespaces,
-            non_resource_urls: self.non_resource_urls,
-            told: Told {
-                level: level.unwrap_or_default(),
-                omit_stages,
-                omit_managed_fields: self.omit_managed_fields.unwrap_or(omit_managed_fields),
-            },
-        }
     }
-}
 
-/// Whether a list that names something, or is empty and means everything, has a name.
-fn open_to(list: &[String], name: &str) -> bool {
-    list.is_empty() || list.iter().any(|own| own == name)
-}
-
-impl Rule {
     fn matches(&self, attributes: &Attributes<'_>) -> bool {
         let user = attributes.user;
-        let of_groups = || user.groups.iter().any(|group| self.user_groups.contains(group));
-        if !open_to(&self.users, &user.name)
-            || !(self.user_groups.is_empty() || of_groups())
-            || !open_to(&self.verbs, attributes.verb)
+        let groups = listed(&self.user_groups);
+        if !open_to(listed(&self.users), &user.name)
+            || !(groups.is_empty() || user.groups.iter().any(|group| groups.contains(group)))
+            || !open_to(listed(&self.verbs), attributes.verb)
         {
             return false;
         }
@@ -281,15 +256,20 @@ impl Rule {
         }
         if !self.non_resource_urls.is_empty() {
             let urls = &mut self.non_resource_urls.iter();
-            return !attributes.is_resource && urls.any(|url| covers(url, attributes.path));
+            return !attributes.is_resource && urls.any(|url| rbac::url_covers(url, attributes.path));
         }
         true
     }
 }
 
-/// Whether a path is meant by a pattern, which may end with an asterisk.
-fn covers(pattern: &str, path: &str) -> bool {
-    pattern == path || pattern.ends_with('*') && path.starts_with(pattern.trim_end_matches('*'))
+/// A list that may be left out, which says the same as an empty one.
+fn listed(list: &Option<Vec<String>>) -> &[String] {
+    list.as_deref().unwrap_or_default()
+}
+
+/// Whether a list that names something, or is empty and means everything, has a name.
+fn open_to(list: &[String], name: &str) -> bool {
+    list.is_empty() || list.iter().any(|own| own == name)
 }
 
 impl GroupResources {
@@ -327,7 +307,8 @@ mod tests {
 
     fn level(policy: &Policy, user: &UserInfo, method: &http::Method, path: &str) -> Level {
         let (target, query) = (target(path), Query::parse(""));
-        policy.told(&Question::of(method, &target, &query).by(user)).level
+        let question = Question::of(method, &target, &query);
+        policy.told(&question.by(user)).map_or(Level::None, |told| told.level)
     }
 
     #[test]
@@ -385,7 +366,7 @@ mod tests {
             let (target, query) = (target("/api/v1/pods"), Query::parse(""));
             let mut attributes = Question::of(&http::Method::GET, &target, &query);
             attributes.verb = std::borrow::Cow::Borrowed(verb);
-            policy.told(&attributes.by(&user))
+            policy.told(&attributes.by(&user)).cloned().unwrap()
         };
         let expected = Told {
             level: Level::Request,

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::clock::Clock;
 use gardener_apimachinery::pointer::Pointed;
+use gardener_apimachinery::skim;
 use http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
 use http::{Response, StatusCode};
 use http_body::{Body as _, Frame, SizeHint};
@@ -25,7 +26,7 @@ use crate::cluster::LogicalCluster;
 use crate::decode::{self, Format};
 use crate::respond::{self, Body};
 use crate::user::UserInfo;
-use crate::{meta, protobuf};
+use crate::{media_type, meta, protobuf};
 
 /// No more of a client's name for itself is told.
 const LONGEST_AGENT: usize = 1024;
@@ -92,17 +93,14 @@ impl Trail {
     /// # Errors
     /// When it cannot be told, and must be.
     pub(crate) fn begin(
-        cluster: &LogicalCluster,
+        audit: &Arc<Audit>,
+        clock: &Clock,
         request: Begun<'_>,
         attributes: &Attributes<'_>,
     ) -> Result<Option<Arc<Self>>, ApiError> {
-        let Some(audit) = &cluster.config().audit else {
+        let Some(told) = audit.policy.told(attributes).cloned() else {
             return Ok(None);
         };
-        let told = audit.policy.told(attributes);
-        if told.level == Level::None {
-            return Ok(None);
-        }
         let received = Received {
             audit_id: request.audit_id,
             uri: request
@@ -112,12 +110,12 @@ impl Trail {
                 .unwrap_or_default(),
             source_ips: source_ips(request.headers, request.from),
             user_agent: agent(request.headers),
-            at: cluster.clock().micro_time(),
+            at: clock.micro_time(),
         };
         let trail = Self {
             audit: Arc::clone(audit),
             lasts: request.lasts,
-            clock: cluster.clock().clone(),
+            clock: clock.clone(),
             event: Mutex::new(Some(Event::new(told.level, received, attributes))),
             told,
         };
@@ -172,14 +170,15 @@ impl Trail {
             return response.map(|body| Ending { body, trail: self }.boxed_unsync());
         }
         let size = response.body().size_hint().exact();
-        let may_be_status = size.is_some_and(|size| size <= LONGEST_STATUS);
-        let response = if self.wants(Level::RequestResponse) || may_be_status {
+        let tells_object = self.wants(Level::RequestResponse);
+        let response = if tells_object || size.is_some_and(|size| size <= LONGEST_STATUS) {
             let (parts, body) = response.into_parts();
             let Ok(collected) = body.collect().await else {
                 return Response::from_parts(parts, respond::full(Bytes::new()));
             };
             let bytes = collected.to_bytes();
-            self.answers(parts.status, read(&parts.headers, &bytes));
+            let object = (tells_object || may_be_status(&bytes)).then(|| read(&parts.headers, &bytes));
+            self.answers(parts.status, object.flatten());
             Response::from_parts(parts, respond::full(bytes))
         } else {
             self.answers(response.status(), None);
@@ -284,30 +283,29 @@ impl http_body::Body for Ending {
     }
 }
 
+/// Whether bytes are a `Status`, or no JSON that would tell its kind: most answers need not be read.
+fn may_be_status(bytes: &[u8]) -> bool {
+    !bytes.starts_with(b"{") || skim::member(bytes, "kind") == Some(b"\"Status\"")
+}
+
 /// A body as JSON; none if it is nothing of that kind.
 fn read(headers: &HeaderMap, bytes: &Bytes) -> Option<Value> {
     let content_type = headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
+        .unwrap_or("application/json");
     let decoded = |format| decode::decode(bytes, format).ok().map(|decoded| decoded.value);
-    match essence {
-        "application/vnd.kubernetes.protobuf" => protobuf::decode(bytes).ok(),
-        "" => decoded(Format::Json),
-        essence if essence.ends_with("yaml") => decoded(Format::Yaml),
-        essence if essence.ends_with("json") => decoded(Format::Json),
+    match media_type::parse(content_type)?.as_ref() {
+        protobuf::CONTENT_TYPE => protobuf::decode(bytes).ok(),
+        own if own.ends_with("yaml") => decoded(Format::Yaml),
+        own if own.ends_with("json") => decoded(Format::Json),
         _ => None,
     }
 }
 
 /// Drops the managed fields of an object, of a list's elements and of a table's.
 fn without_managed_fields(object: &mut Value) {
-    let strip = |object: &mut Value| {
-        if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-            metadata.remove("managedFields");
-        }
-    };
+    let strip = |object: &mut Value| drop(meta::take_managed_fields(object));
     strip(object);
     if let Some(Value::Array(items)) = object.get_mut("items") {
         items.iter_mut().for_each(strip);
@@ -336,17 +334,10 @@ impl Audited {
         });
     }
 
-    /// As [`annotate`](Self::annotate), where only those who may see the request's object may see the fact.
-    pub(crate) fn annotate_object(&self, key: &str, value: impl FnOnce() -> String) {
-        if self.0.as_ref().is_some_and(|trail| trail.wants(Level::Request)) {
-            self.annotate(key, value());
-        }
-    }
-
     /// Tells for whom the caller stands.
     pub(crate) fn impersonates(&self, user: &UserInfo) {
         if let Some(trail) = &self.0 {
-            trail.change(|event| event.impersonated_user = Some(user.into()));
+            trail.change(|event| event.impersonated_user = Some(user.clone()));
         }
     }
 
@@ -409,28 +400,25 @@ impl Audited {
 
     /// Tells what a webhook did to the object, in the round and at the place in it in which it was asked.
     pub(crate) fn mutated(&self, at: (usize, usize), configuration: &str, webhook: &str, patch: Option<&Value>) {
+        let Some(trail) = &self.0 else { return };
         let place = format!("webhook.admission.k8s.io/round_{}_index_{}", at.0, at.1);
-        if self.0.is_none() {
-            return;
-        }
-        let told = |patch| Mutation {
+        let mutation = Mutation {
             configuration,
             webhook,
-            mutated: None,
-            patch,
+            mutated: Some(patch.is_some()),
+            patch: None,
             patch_type: None,
         };
-        let mutation = Mutation {
-            mutated: Some(patch.is_some()),
-            ..told(None)
-        };
         self.annotate(format!("mutation.{place}"), mutation.text());
-        if patch.is_some() {
+        // only those who may see the request's object may see what was changed of it
+        if patch.is_some() && trail.wants(Level::Request) {
             let patched = Mutation {
+                mutated: None,
+                patch,
                 patch_type: Some("JSONPatch"),
-                ..told(patch)
+                ..mutation
             };
-            self.annotate_object(&format!("patch.{place}"), || patched.text());
+            self.annotate(format!("patch.{place}"), patched.text());
         }
     }
 }

@@ -6,17 +6,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout_at};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{Event, Sink};
 use crate::cluster::LogicalCluster;
+use crate::retry;
 use crate::webhooks::{self, Endpoint, KubeconfigError};
 
 /// How long one batch may take to be sent.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often a batch is sent at most.
-const ATTEMPTS: u32 = 5;
 /// How long the last batch may take, when the server ends.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -94,36 +93,28 @@ impl Delivery {
 
     /// The first event, with those that come soon after it.
     async fn batch(&mut self, first: String, stop: &CancellationToken) -> Vec<String> {
-        let end = tokio::time::Instant::now() + self.batching.wait;
         let mut batch = vec![first];
-        while batch.len() < self.batching.size {
-            match stop.run_until_cancelled(timeout_at(end, self.events.recv())).await {
-                Some(Ok(Some(event))) => batch.push(event),
-                _ => break,
+        let filled = async {
+            while batch.len() < self.batching.size
+                && let Some(event) = self.events.recv().await
+            {
+                batch.push(event);
             }
-        }
+        };
+        // whatever ends it, there is a batch
+        let _ = stop.run_until_cancelled(timeout(self.batching.wait, filled)).await;
         batch
     }
 
     async fn send(&self, cluster: &LogicalCluster, batch: &[String]) {
-        let mut pause = self.batching.backoff;
-        for attempt in 1..=ATTEMPTS {
-            match self.post(cluster, batch, PATIENCE).await {
-                Ok(()) => return,
-                Err(why) if attempt == ATTEMPTS => {
-                    tracing::error!(events = batch.len(), why, "audit events could not be sent and are lost");
-                }
-                Err(why) => {
-                    tracing::warn!(
-                        events = batch.len(),
-                        why,
-                        "audit events could not be sent and are sent again"
-                    );
-                    sleep(pause).await;
-                    pause = pause * 3 / 2;
-                }
-            }
-        }
+        let attempt = || self.post(cluster, batch, PATIENCE);
+        let again = |why: &String| {
+            let events = batch.len();
+            tracing::warn!(events, why, "audit events could not be sent and are sent again");
+            true
+        };
+        let sent = retry::repeated_after(self.batching.backoff, attempt, again).await;
+        lost(batch, sent);
     }
 
     /// Sends what is left, before the server ends.
@@ -131,11 +122,8 @@ impl Delivery {
         while let Ok(event) = self.events.try_recv() {
             batch.push(event);
         }
-        if batch.is_empty() {
-            return;
-        }
-        if let Err(why) = self.post(cluster, &batch, LAST_PATIENCE).await {
-            tracing::error!(events = batch.len(), why, "audit events could not be sent and are lost");
+        if !batch.is_empty() {
+            lost(&batch, self.post(cluster, &batch, LAST_PATIENCE).await);
         }
     }
 
@@ -150,5 +138,12 @@ impl Delivery {
             200..=299 => Ok(()),
             status => Err(format!("it answered with status code {status}")),
         }
+    }
+}
+
+/// Tells the log if a batch was not sent.
+fn lost(batch: &[String], sent: Result<(), String>) {
+    if let Err(why) = sent {
+        tracing::error!(events = batch.len(), why, "audit events could not be sent and are lost");
     }
 }

@@ -52,16 +52,7 @@ impl Form {
     ) -> Result<Value, ApiError> {
         if is_main_kind(attributes) {
             let own = attributes.definition;
-            let definition = invocation.definition(attributes);
-            if definition.group != own.group {
-                // as upstream, which would do it for webhooks
-                let kind = known(definition, &invocation.version).map_or("", |version| version.kind.as_str());
-                return Err(ApiError::unclassified(format!(
-                    "{}.{kind} is not suitable for converting to {} in scheme \"pkg/runtime/scheme.go:111\"",
-                    invocation.version,
-                    go_quote(&own.api_version(attributes.version)),
-                )));
-            }
+            regroup(invocation.definition(attributes), own, &mut object)?;
             conversion::convert(cluster, own, &mut [&mut object], &invocation.version, stored(own)).await?;
         }
         Ok(object)
@@ -120,7 +111,7 @@ pub(crate) fn is_main_kind(attributes: &Attributes<'_>) -> bool {
 ///
 /// # Errors
 /// It cannot be converted.
-pub(crate) fn regroup(from: &Definition, to: &Definition, object: &mut Value) -> Result<(), ApiError> {
+fn regroup(from: &Definition, to: &Definition, object: &mut Value) -> Result<(), ApiError> {
     if from.group == to.group {
         return Ok(());
     }

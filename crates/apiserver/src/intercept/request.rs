@@ -46,25 +46,8 @@ pub(crate) fn of(attributes: &Attributes<'_>, invocation: &Invocation) -> Map<St
         }
     }
     put("operation", matching::word(attributes.operation).into());
-    put("userInfo", user(attributes));
+    put("userInfo", json!(attributes.context.user));
     put("dryRun", attributes.context.dry_run.into());
     put("options", attributes.options.clone());
     request
-}
-
-fn user(attributes: &Attributes<'_>) -> Value {
-    let user = attributes.context.user;
-    let mut info = json!({"username": user.name});
-    if let Value::Object(info) = &mut info {
-        if !user.uid.is_empty() {
-            info.insert("uid".into(), user.uid.clone().into());
-        }
-        if !user.groups.is_empty() {
-            info.insert("groups".into(), user.groups.clone().into());
-        }
-        if !user.extra.is_empty() {
-            info.insert("extra".into(), json!(user.extra));
-        }
-    }
-    info
 }

@@ -122,6 +122,19 @@ fn refusal(attributes: &Attributes<'_>, failures: Vec<Failure>) -> ApiError {
         .with_reason(403, reason)
 }
 
+/// Why upstream does not take in what a policy made of an object in another group's form, which it does for webhooks.
+fn unsuitable(attributes: &Attributes<'_>, invocation: &Invocation) -> Option<String> {
+    let (definition, own) = (invocation.definition(attributes), attributes.definition);
+    let kind = known(definition, &invocation.version).map_or("", |version| version.kind.as_str());
+    (definition.group != own.group).then(|| {
+        format!(
+            "{}.{kind} is not suitable for converting to {} in scheme \"pkg/runtime/scheme.go:111\"",
+            invocation.version,
+            go_quote(&own.api_version(attributes.version)),
+        )
+    })
+}
+
 /// One request on its way through all policies.
 struct Round<'r, 'a> {
     cluster: &'r LogicalCluster,
@@ -188,9 +201,16 @@ impl Round<'_, '_> {
             && let Some(object) = self.forms.object_mut(&act.invocation).and_then(Option::take)
         {
             self.attributes.reinvocation.changed(Who::Policies);
-            match Form::to_stored(self.cluster, self.attributes, &act.invocation, object).await {
+            let unsuitable = unsuitable(self.attributes, &act.invocation);
+            let stored = match unsuitable {
+                Some(why) => Err(why),
+                None => Form::to_stored(self.cluster, self.attributes, &act.invocation, object)
+                    .await
+                    .map_err(|error| error.message().to_owned()),
+            };
+            match stored {
                 Ok(stored) => self.attributes.object = Some(stored.into()),
-                Err(error) => self.failed(act, error.message().to_owned()),
+                Err(why) => self.failed(act, why),
             }
         }
         self.attributes

@@ -7,7 +7,7 @@ use gardener_apimachinery::field::{aggregate, go_quote};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::Value;
 
-use super::GROUP;
+use super::{GROUP, url_covers};
 use crate::definition::Context;
 use crate::meta;
 
@@ -198,7 +198,7 @@ fn covers(own: &PolicyRule, wanted: &PolicyRule) -> bool {
     };
     let url_is_covered = |wanted: &String| {
         let mut urls = own.non_resource_urls.iter().flatten();
-        urls.any(|own| own == wanted || own.strip_suffix('*').is_some_and(|stem| wanted.starts_with(stem)))
+        urls.any(|own| url_covers(own, wanted))
     };
     let names_are_covered = match &wanted.resource_names {
         _ if names.is_empty() => true,

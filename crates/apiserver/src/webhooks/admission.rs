@@ -7,14 +7,14 @@ use gardener_apimachinery::field::go_quote;
 use gardener_merge::JsonPatch;
 use serde_json::Value;
 
+use super::call;
 use super::registered::Hook;
 use super::review::{self, Unusable, Verdict};
-use super::{call, conversion};
 use crate::cluster::LogicalCluster;
 use crate::decode::{self, Format};
 use crate::definition::{Admission, Attributes};
 use crate::intercept::conditions;
-use crate::intercept::form::{Form, Forms, is_main_kind, known, regroup, shape, stored};
+use crate::intercept::form::{Form, Forms, is_main_kind, known, shape};
 use crate::intercept::matching::{self, Invocation};
 use crate::intercept::reinvocation::Who;
 use crate::intercept::request;
@@ -250,7 +250,6 @@ async fn mutate(
     if is_main_kind(attributes) {
         let definition = invocation.definition(attributes);
         shape(definition, invocation, attributes, &mut patched).map_err(|why| Failed::Refused(why.into()))?;
-        let stored = stored(attributes.definition).to_owned();
         let mut completed = patched.clone();
         if let Some(version) = known(definition, &invocation.version).filter(|version| version.completes)
             && let Some(schema) = &version.schema
@@ -258,12 +257,8 @@ async fn mutate(
             schema.complete(&mut completed);
         }
         let changed = completed != before;
-        let own = attributes.definition;
-        regroup(definition, own, &mut patched).map_err(refused)?;
-        conversion::convert(cluster, own, &mut [&mut patched], &invocation.version, &stored)
-            .await
-            .map_err(refused)?;
-        attributes.object = Some(patched.into());
+        let stored = Form::to_stored(cluster, attributes, invocation, patched).await;
+        attributes.object = Some(stored.map_err(refused)?.into());
         return Ok(changed.then_some(decoded.value));
     }
     let changed = patched != before;

@@ -1,15 +1,15 @@
 //! The ConfigMaps that a shoot's kube-apiserver is configured with hold what they should, [ADM-73]: when a shoot names them, and when they change
-//! while one does. What the configurations say is checked in [`policy`], [`authentication`] and [`authorization`].
+//! while one does. What the configurations say is checked in [`PolicyDocument`], [`authentication`] and [`authorization`].
 
 mod authentication;
 mod authorization;
-mod policy;
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{self, ErrorList};
 use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::core::v1beta1::{KubeAPIServerConfig, Shoot};
+use gardener_apiserver::audit::PolicyDocument;
 use gardener_apiserver::authz::configuration::Document;
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
 use serde::de::DeserializeOwned;
@@ -193,8 +193,8 @@ impl Configuration for AuditPolicies {
     }
 
     fn check(text: &str, _: &[Shoot]) -> Result<(), String> {
-        let policy = decoded(text, Self::PURPOSE, "audit.k8s.io", &["v1"], "Policy")?;
-        invalid(Self::PURPOSE, policy::validate(&policy))
+        let policy: PolicyDocument = decoded(text, Self::PURPOSE, "audit.k8s.io", &["v1"], "Policy")?;
+        invalid(Self::PURPOSE, policy.validate())
     }
 }
 
@@ -267,3 +267,46 @@ impl Configuration for Authorization {
 }
 
 plugin!(Authorization);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adm_73_what_a_policy_may_say() {
+        let check = |text: &str| -> Vec<String> {
+            let policy: PolicyDocument = serde_saphyr::from_str(text).unwrap();
+            policy.validate().iter().map(ToString::to_string).collect()
+        };
+        let good = "omitStages: [RequestReceived]\nrules:\n- level: None\n  nonResourceURLs: ['*', /healthz*]\n- level: Metadata\n  resources: [{group: '', resources: [secrets], resourceNames: [a]}, {group: '*'}]\n";
+        assert!(check(good).is_empty(), "{:?}", check(good));
+        for (text, why) in [
+            (
+                "omitStages: [x]",
+                "omitStages[0]: Invalid value: \"x\": allowed stages are RequestReceived,",
+            ),
+            ("rules: [{}]", "rules[0].level: Required value"),
+            ("rules: [{level: Most}]", "rules[0].level: Unsupported value: \"Most\""),
+            ("rules: [{level: None, nonResourceURLs: [x]}]", "must begin with a '/'"),
+            (
+                "rules: [{level: None, nonResourceURLs: [/a*b]}]",
+                "must be the final character",
+            ),
+            (
+                "rules: [{level: None, resources: [{group: a/v1}]}]",
+                "rules[0].resources.group: Invalid value",
+            ),
+            (
+                "rules: [{level: None, resources: [{resourceNames: [a]}]}]",
+                "requires at least one resource",
+            ),
+            (
+                "rules: [{level: None, namespaces: [a], nonResourceURLs: [/a]}]",
+                "rules cannot apply to both regular resources and non-resource URLs",
+            ),
+        ] {
+            let found = check(text);
+            assert!(found.len() == 1 && found[0].contains(why), "{text}: {found:?}");
+        }
+    }
+}

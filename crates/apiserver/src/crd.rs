@@ -16,7 +16,6 @@ use gardener_schema::Schema;
 use gardener_store::Topic;
 use serde_json::{Value, json};
 
-use crate::audit::Audited;
 use crate::cluster::LogicalCluster;
 use crate::definition::{Column, Columns, Context, Definition, Draft, PathColumn, Scale, Strategy, Version};
 use crate::json_path;
@@ -134,19 +133,10 @@ pub(crate) fn server_scope(
 ) -> Option<Scope> {
     let version = definition.stored_version()?.name.clone();
     Some(Scope {
-        cluster: Arc::clone(cluster),
-        definition,
-        version,
-        namespace: String::new(),
-        name: String::new(),
         subresource: subresource.to_owned(),
         user: Arc::new(UserInfo::apiserver()),
         admitted: true,
-        with_collection: false,
-        refused_with: Arc::default(),
-        empties: Arc::default(),
-        audited: Audited::default(),
-        stored_as: None,
+        ..Scope::of_all(cluster, definition, &version)
     })
 }
 

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::accept::{Accept, Offer, Wanted};
 use crate::aggregation::{self, Backend};
+use crate::bindings;
 use crate::cluster::LogicalCluster;
 use crate::connect;
 use crate::definition::{Definition, Version};
@@ -227,10 +228,10 @@ fn groups(cluster: &LogicalCluster) -> BTreeMap<String, Vec<String>> {
             }
         }
     }
-    for (group, version, _) in reviews::of(cluster) {
-        let versions = groups.entry((*group).to_owned()).or_default();
-        if !versions.iter().any(|own| own == version) {
-            versions.push((*version).to_owned());
+    for review in reviews::of(cluster) {
+        let versions = groups.entry(review.group.to_owned()).or_default();
+        if !versions.iter().any(|own| own == review.version) {
+            versions.push(review.version.to_owned());
         }
     }
     for versions in groups.values_mut() {
@@ -384,13 +385,13 @@ fn aggregated_list(cluster: &LogicalCluster, core: bool) -> Value {
                         resource
                     })
                     .collect();
-                for (_, _, review) in reviews::of(cluster).iter().filter(|(own_group, own_version, _)| *own_group == group && own_version == version) {
+                for review in reviews::of(cluster).iter().filter(|own| own.group == group && own.version == version) {
                     resources.push(json!({
                         "resource": review.plural, "responseKind": response_kind(true, (&group, version), review.kind),
                         "scope": if review.namespaced { "Namespaced" } else { "Cluster" }, "singularResource": review.kind.to_lowercase(), "verbs": ["create"],
                     }));
                 }
-                if group.is_empty() && has_bindings(cluster) {
+                if group.is_empty() && bindings::are_served(cluster) {
                     resources.push(json!({
                         "resource": "bindings", "responseKind": response_kind(true, (&group, version), "Binding"),
                         "scope": "Namespaced", "singularResource": "binding", "verbs": ["create"],
@@ -414,11 +415,6 @@ fn aggregated_list(cluster: &LogicalCluster, core: bool) -> Value {
 fn response_kind(is_understood: bool, (group, version): (&str, &str), kind: &str) -> Value {
     let (group, version) = if is_understood { ("", "") } else { (group, version) };
     json!({"group": group, "version": version, "kind": kind})
-}
-
-/// Whether what binds a pod may be posted beside the pods, too.
-pub(crate) fn has_bindings(cluster: &LogicalCluster) -> bool {
-    cluster.find("", "pods").is_some()
 }
 
 /// A version that another server serves, as it told last.
@@ -485,9 +481,9 @@ fn resource_list(cluster: &LogicalCluster, group: &str, version: &str) -> Result
         ..Resource::default()
     };
     let reviews = reviews::of(cluster).iter();
-    let of_version = reviews.filter(|(own_group, own_version, _)| *own_group == group && *own_version == version);
-    resources.extend(of_version.map(|(_, _, review)| created(review.plural, review.kind, review.namespaced)));
-    if group.is_empty() && !resources.is_empty() && has_bindings(cluster) {
+    let of_version = reviews.filter(|own| own.group == group && own.version == version);
+    resources.extend(of_version.map(|review| created(review.plural, review.kind, review.namespaced)));
+    if group.is_empty() && !resources.is_empty() && bindings::are_served(cluster) {
         resources.push(created("bindings", "Binding", true));
     }
     resources.sort_by_cached_key(|entry| entry.name.split('/').next().unwrap_or_default().to_owned());

@@ -34,8 +34,8 @@ use crate::table::{self, Include, PARTIAL};
 use crate::user::UserInfo;
 use crate::webhooks::conversion;
 use crate::{
-    connect, discovery, health, object, oidc, openapi, protobuf, reviews, route, scale, subresource, time_limit, watch,
-    watch_end,
+    bindings, connect, discovery, health, object, oidc, openapi, protobuf, reviews, route, scale, subresource,
+    time_limit, watch, watch_end,
 };
 
 /// By what a request is found again in audit logs.
@@ -388,7 +388,7 @@ impl Call {
     /// Serves a request for a resource, and counts it.
     async fn counted(&self, path: ResourcePath) -> Result<Response<Body>, ApiError> {
         let definition = self.cluster.find(&path.group, &path.resource);
-        if definition.is_none() {
+        if definition.is_none() && reviews::find(&self.cluster, &path).is_none() {
             return self.resource(path, None).await;
         }
         let asked = Asked::of(&self.method, &path, &self.query, &self.content_type());
@@ -456,11 +456,11 @@ impl Call {
             return Err(ApiError::no_such_path());
         }
         let definition = definition.filter(|definition| definition.version(&path.version).is_some());
+        let (path, definition, posted_to) = match bindings::asked(self, &path)? {
+            Some(asked) => (asked.path, Some(asked.pods), Some(asked.bindings)),
+            None => (path, definition, None),
+        };
         let Some(definition) = definition else {
-            if let Some(bound) = self.bound_by_list(&path)? {
-                let pods = self.cluster.find("", "pods");
-                return Box::pin(self.resource(bound, pods)).await;
-            }
             return match self.cluster.is_built_in(&path.group) {
                 true => Err(ApiError::no_such_path()),
                 false => Ok(respond::page_not_found()),
@@ -531,19 +531,13 @@ impl Call {
             false => String::new(),
         };
         let scope = Scope {
-            cluster: self.cluster.clone(),
-            definition,
-            version: path.version.clone(),
             namespace,
             name: path.name.clone(),
             subresource: path.subresource.clone(),
             user: self.user.clone(),
-            admitted: false,
-            with_collection: false,
-            refused_with: Arc::default(),
-            empties: Arc::default(),
             audited: self.audited.clone(),
-            stored_as: None,
+            posted_to,
+            ..Scope::of_all(&self.cluster, definition, &path.version)
         };
         let scope = match verb {
             "get" | "list" | "watch" => scope,
@@ -658,23 +652,6 @@ impl Call {
                 "not yet ready to handle request",
             )
         })
-    }
-
-    /// The pod's `binding` that a binding is about which is posted to the collection of all: upstream's oldest way to bind.
-    fn bound_by_list(&self, path: &ResourcePath) -> Result<Option<ResourcePath>, ApiError> {
-        let is_core = path.group.is_empty() && path.version == "v1" && self.cluster.find("", "pods").is_some();
-        if !is_core || path.resource != "bindings" || !path.name.is_empty() || path.namespace.is_empty() {
-            return Ok(None);
-        }
-        if self.method != Method::POST {
-            return Err(ApiError::method_not_allowed());
-        }
-        Ok(Some(ResourcePath {
-            resource: "pods".to_owned(),
-            name: crate::meta::name(&self.decoded_as("v1", "Binding")?.value).to_owned(),
-            subresource: "binding".to_owned(),
-            ..path.clone()
-        }))
     }
 
     async fn get(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {

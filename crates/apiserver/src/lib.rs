@@ -10,6 +10,7 @@ pub mod aggregation;
 pub mod audit;
 pub mod authn;
 pub mod authz;
+mod bindings;
 mod blocking;
 mod body;
 pub mod cluster;

@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use crate::accept;
+use crate::bindings;
 use crate::cluster::LogicalCluster;
 use crate::definition::{Definition, Version};
 use crate::discovery;
@@ -359,7 +360,7 @@ fn served_paths(cluster: &LogicalCluster) -> Vec<String> {
         .collect();
     let documents = &cluster.config().openapi.recorded;
     let reviews = reviews::of(cluster).iter();
-    let reviews = reviews.map(|(group, version, _)| group_path(group, version));
+    let reviews = reviews.map(|review| group_path(review.group, review.version));
     paths.extend(reviews.filter(|path| documents.contains_key(path)));
     let built_in: Vec<String> = paths
         .iter()
@@ -435,10 +436,9 @@ fn resources(cluster: &LogicalCluster, path: &str) -> Vec<Resource> {
         .iter()
         .filter_map(|(definition, version)| Some(resource(definition, definition.version(&version.name)?)));
     let reviews = reviews::of(cluster).iter();
-    let reviews = reviews.filter(|(group, version, _)| group_path(group, version) == path);
-    let reviews =
-        reviews.map(|(group, version, review)| posted(group, version, review.kind, review.plural, review.namespaced));
-    let has_bindings = path == "api/v1" && discovery::has_bindings(cluster);
+    let reviews = reviews.filter(|review| group_path(review.group, review.version) == path);
+    let reviews = reviews.map(|own| posted(own.group, own.version, own.kind, own.plural, own.namespaced));
+    let has_bindings = path == "api/v1" && bindings::are_served(cluster);
     let bindings = has_bindings.then(|| posted("", "v1", "Binding", "bindings", true));
     stored.chain(reviews).chain(bindings).collect()
 }

@@ -1,15 +1,17 @@
 //! Objects that are posted, answered and never stored: reviews, and bodies of subresources such as TokenRequests. How they are read, and who
 //! is noted as their author.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use gardener_apimachinery::ApiError;
 use gardener_merge::fieldset::Set;
 use gardener_schema::{Definitions, Schema};
+use gardener_store::Topic;
 use serde_json::Value;
 
 use crate::decode::Decoded;
-use crate::definition::Subresource;
+use crate::definition::{Columns, Definition, PlainStrategy, Subresource, Version};
 use crate::handle::Call;
 use crate::kubernetes;
 use crate::meta;
@@ -64,6 +66,36 @@ impl From<&dyn Subresource> for Posted {
 }
 
 impl Posted {
+    /// The kind as a resource of which objects are only posted: as admission sees it.
+    pub(crate) fn definition(&self, plural: &str, namespaced: bool) -> Definition {
+        let version = Version {
+            name: self.version.to_owned(),
+            kind: self.kind.to_owned(),
+            list_kind: format!("{}List", self.kind),
+            schema: self.schema(),
+            prunes: true,
+            completes: true,
+            served: true,
+            stored: true,
+            status: false,
+            scale: None,
+            columns: Columns::Row(Vec::new()),
+        };
+        Definition {
+            group: self.group.to_owned(),
+            plural: plural.to_owned(),
+            singular: self.kind.to_lowercase(),
+            short_names: Vec::new(),
+            categories: Vec::new(),
+            namespaced,
+            topic: Topic::new(self.group, plural),
+            versions: vec![version],
+            verbs: vec!["create"],
+            strategy: Arc::new(PlainStrategy),
+            subresources: BTreeMap::new(),
+        }
+    }
+
     /// What is known of the kind.
     pub(crate) fn schema(&self) -> Option<Arc<Schema>> {
         let known = || DEFINITIONS.as_ref()?.for_kind(self.group, self.version, self.kind);

@@ -136,6 +136,8 @@ pub struct Scope {
     pub audited: Audited,
     /// The version in which objects are stored, where it is another than the definition says: see [`Scope::in_requested`].
     pub(crate) stored_as: Option<String>,
+    /// The resource that what is posted to the subresource was posted to in its place, which is the one that admission sees.
+    pub(crate) posted_to: Option<Arc<Definition>>,
 }
 
 /// The outcome of a write.
@@ -210,6 +212,26 @@ impl Scope {
         self.definition.stored_version().ok_or_else(ApiError::no_such_path)
     }
 
+    /// All objects of a resource, for one whom plugins look at and who has no name.
+    pub(crate) fn of_all(cluster: &Arc<LogicalCluster>, definition: Arc<Definition>, version: &str) -> Self {
+        Self {
+            cluster: Arc::clone(cluster),
+            definition,
+            version: version.to_owned(),
+            namespace: String::new(),
+            name: String::new(),
+            subresource: String::new(),
+            user: Arc::default(),
+            admitted: false,
+            with_collection: false,
+            refused_with: Arc::default(),
+            empties: Arc::default(),
+            audited: Audited::default(),
+            stored_as: None,
+            posted_to: None,
+        }
+    }
+
     /// The same resource, one object of it.
     #[must_use]
     pub fn at(&self, namespace: &str, name: &str) -> Self {
@@ -222,6 +244,14 @@ impl Scope {
 
     pub(crate) fn key(&self, name: &str) -> Key {
         self.cluster.key(&self.definition, &self.namespace, name)
+    }
+
+    /// The subresource that was asked for.
+    pub(crate) fn posted_subresource(&self) -> &str {
+        match self.posted_to {
+            Some(_) => "",
+            None => &self.subresource,
+        }
     }
 
     /// Whether this is the object itself under another name.
@@ -567,11 +597,12 @@ impl Scope {
         object: Option<Draft>,
         old: Option<&'c Draft>,
     ) -> Attributes<'c> {
+        let definition = self.posted_to.as_ref().unwrap_or(&self.definition);
         Attributes {
             operation,
-            definition: &self.definition,
+            definition,
             version: &self.version,
-            subresource: &self.subresource,
+            subresource: self.posted_subresource(),
             namespace: &self.namespace,
             name: &self.name,
             object,
@@ -634,19 +665,9 @@ impl Scope {
     fn of_kind(cluster: Arc<LogicalCluster>, group: &str, resource: &str) -> Self {
         let definition = cluster.find(group, resource).unwrap();
         Self {
-            cluster,
-            definition,
-            version: "v1".into(),
             namespace: "default".into(),
-            name: String::new(),
-            subresource: String::new(),
-            user: Arc::new(UserInfo::default()),
             admitted: true,
-            with_collection: false,
-            refused_with: Arc::default(),
-            empties: Arc::default(),
-            audited: Audited::default(),
-            stored_as: None,
+            ..Self::of_all(&cluster, definition, "v1")
         }
     }
 }

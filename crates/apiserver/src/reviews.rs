@@ -1,4 +1,8 @@
 //! Review APIs: questions that are posted and answered, and never stored. Who am I, may I, may they, whose token is this.
+//!
+//! Admission sees them as it sees objects that are created; only policies do not judge them, and quotas do not count them.
+
+use std::sync::{Arc, LazyLock};
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field;
@@ -10,9 +14,11 @@ use serde_json::{Value, json};
 
 use crate::authz::{self, Attributes, Decision, Undecided};
 use crate::cluster::LogicalCluster;
+use crate::definition::Definition;
 use crate::handle::Call;
 use crate::meta;
 use crate::posted::Posted;
+use crate::registry::Scope;
 use crate::request::ResourcePath;
 use crate::respond::{self, Body};
 use crate::user::UserInfo;
@@ -23,142 +29,178 @@ use validation::Asks;
 
 /// A review resource.
 pub(crate) struct Review {
+    pub(crate) group: &'static str,
+    pub(crate) version: &'static str,
     pub(crate) plural: &'static str,
     pub(crate) kind: &'static str,
     pub(crate) namespaced: bool,
 }
 
-const fn review(plural: &'static str, kind: &'static str, namespaced: bool) -> Review {
+const fn review(group: &'static str, plural: &'static str, kind: &'static str) -> Review {
     Review {
+        group,
+        version: "v1",
         plural,
         kind,
-        namespaced,
+        namespaced: false,
     }
 }
 
-/// Group, version and resource of all reviews.
-const RESOURCES: &[(&str, &str, Review)] = &[
-    (
-        "authentication.k8s.io",
-        "v1",
-        review("selfsubjectreviews", "SelfSubjectReview", false),
-    ),
-    (
-        "authentication.k8s.io",
-        "v1",
-        review("tokenreviews", "TokenReview", false),
-    ),
-    (
-        "authorization.k8s.io",
-        "v1",
-        review("localsubjectaccessreviews", "LocalSubjectAccessReview", true),
-    ),
-    (
-        "authorization.k8s.io",
-        "v1",
-        review("selfsubjectaccessreviews", "SelfSubjectAccessReview", false),
-    ),
-    (
-        "authorization.k8s.io",
-        "v1",
-        review("selfsubjectrulesreviews", "SelfSubjectRulesReview", false),
-    ),
-    (
-        "authorization.k8s.io",
-        "v1",
-        review("subjectaccessreviews", "SubjectAccessReview", false),
-    ),
+const AUTHENTICATION: &str = "authentication.k8s.io";
+const AUTHORIZATION: &str = "authorization.k8s.io";
+
+/// All reviews.
+const RESOURCES: &[Review] = &[
+    review(AUTHENTICATION, "selfsubjectreviews", "SelfSubjectReview"),
+    review(AUTHENTICATION, "tokenreviews", "TokenReview"),
+    Review {
+        namespaced: true,
+        ..review(AUTHORIZATION, "localsubjectaccessreviews", "LocalSubjectAccessReview")
+    },
+    review(AUTHORIZATION, "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
+    review(AUTHORIZATION, "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
+    review(AUTHORIZATION, "subjectaccessreviews", "SubjectAccessReview"),
 ];
 
 /// The reviews that a cluster answers: all, or none behind an aggregator.
-pub(crate) fn of(cluster: &LogicalCluster) -> &'static [(&'static str, &'static str, Review)] {
+pub(crate) fn of(cluster: &LogicalCluster) -> &'static [Review] {
     match cluster.config().elsewhere {
         None => RESOURCES,
         Some(_) => &[],
     }
 }
 
+/// The reviews as admission sees them, in the order of [`RESOURCES`]. They are made when the first is asked, as most clusters of a landscape
+/// are asked none.
+static DEFINITIONS: LazyLock<Vec<Arc<Definition>>> = LazyLock::new(|| {
+    let definition = |review: &Review| review.posted().definition(review.plural, review.namespaced);
+    RESOURCES.iter().map(definition).map(Arc::new).collect()
+});
+
+/// Whether a resource is a review.
+pub(crate) fn is_one(definition: &Definition) -> bool {
+    let mut all = RESOURCES.iter();
+    all.any(|own| own.group == definition.group && own.plural == definition.plural)
+}
+
+/// The review of a path, if it is one that the cluster answers.
+pub(crate) fn find(cluster: &LogicalCluster, path: &ResourcePath) -> Option<&'static Review> {
+    let mut all = of(cluster).iter();
+    all.find(|own| own.group == path.group && own.version == path.version && own.plural == path.resource)
+}
+
 /// Answers a review, when the path is one. Whether the caller may ask is decided before.
 pub(crate) async fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Response<Body>>, ApiError> {
-    let Some((group, version, review)) = of(&call.cluster).iter().find(|(group, version, review)| {
-        *group == path.group && *version == path.version && review.plural == path.resource
-    }) else {
+    let Some(review) = find(&call.cluster, path) else {
         return Ok(None);
     };
-    if !path.name.is_empty() {
+    if !path.name.is_empty() || review.namespaced == path.namespace.is_empty() {
         return Err(ApiError::no_such_path());
     }
     if call.method != Method::POST {
         return Err(ApiError::method_not_allowed());
     }
-    let (options, accept) = (call.write_options()?, call.accept_one_shape()?);
-    let decoded = call.decoded_as(&format!("{group}/{version}"), review.kind)?;
-    let kind = meta::text(&decoded.value, "/kind");
-    if !decoded.value.is_object() || (!kind.is_empty() && kind != review.kind) {
-        return Err(ApiError::bad_request(format!(
-            "expected a {}, got a {kind:?}",
-            review.kind
-        )));
-    }
-    let posted = Posted::from((*group, *version, review.kind));
-    let mut warnings = Vec::new();
-    let mut body = posted.read(decoded, &options, &mut warnings)?;
-    meta::metadata_mut(&mut body);
-    for key in ["uid", "creationTimestamp", "deletionTimestamp"] {
-        meta::set(&mut body, key, None);
-    }
-    let own_namespace = meta::namespace(&body);
-    if review.namespaced && !own_namespace.is_empty() && own_namespace != path.namespace {
-        return Err(ApiError::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
-    }
-    let namespace = review.namespaced.then(|| path.namespace.clone().into());
-    meta::set(&mut body, "namespace", namespace);
-    posted.note_author(call, &options, "", &mut body);
-    let status = match review.plural {
-        "selfsubjectreviews" => {
-            // what was sent is not repeated
-            let now = meta::rfc3339(call.cluster.clock().now());
-            body = json!({"metadata": {"creationTimestamp": now}});
-            json!({"userInfo": *call.user})
-        }
-        "tokenreviews" if meta::text(&body, "/spec/token").is_empty() => {
-            return Err(ApiError::bad_request(
-                "token is required for TokenReview in authentication",
-            ));
-        }
-        "tokenreviews" => token_review(call, &body),
-        "selfsubjectaccessreviews" => {
-            validation::check(&body, Asks::Oneself)?;
-            access_review(call, &body, &call.user).await?
-        }
-        "localsubjectaccessreviews" => {
-            validation::check(&body, Asks::OthersHere)?;
-            access_review(call, &body, &subject(&body)).await?
-        }
-        "subjectaccessreviews" => {
-            validation::check(&body, Asks::Others)?;
-            access_review(call, &body, &subject(&body)).await?
-        }
-        _ => match meta::text(&body, "/spec/namespace") {
-            "" => return Err(ApiError::bad_request("no namespace on request")),
-            namespace => rules_review(call, namespace),
-        },
+    let mut definitions = DEFINITIONS.iter();
+    let definition = definitions.find(|own| own.group == review.group && own.plural == review.plural);
+    let definition = Arc::clone(definition.ok_or_else(ApiError::no_such_path)?);
+    let mut scope = Scope {
+        user: Arc::clone(&call.user),
+        audited: call.audited.clone(),
+        ..Scope::of_all(&call.cluster, definition, review.version)
     };
-    if let Value::Object(members) = &mut body {
-        members.insert("apiVersion".into(), format!("{group}/{version}").into());
-        members.insert("kind".into(), review.kind.into());
-        members.insert("status".into(), status);
-        if review.plural == "selfsubjectrulesreviews" {
-            // upstream does not repeat what was asked
-            members.insert("spec".into(), json!({}));
-            members.insert("metadata".into(), json!({}));
+    if review.namespaced {
+        scope.namespace.clone_from(&path.namespace);
+    }
+    let mut warnings = Vec::new();
+    let answered = match review.answered(call, &mut scope, &mut warnings).await {
+        Ok(answer) => {
+            let mut response = respond::value(StatusCode::CREATED, &answer, call.accept_one_shape()?);
+            respond::warn(&mut response, &warnings);
+            response
+        }
+        Err(error) => {
+            scope.refused_with.extend_if_none(warnings);
+            let mut response = respond::error(&error, &call.wanted);
+            respond::warn(&mut response, &scope.refused_with.take());
+            response
+        }
+    };
+    Ok(Some(answered))
+}
+
+impl Review {
+    /// The review that was sent, with its answer.
+    async fn answered(&self, call: &Call, scope: &mut Scope, warnings: &mut Vec<String>) -> Result<Value, ApiError> {
+        call.accept_one_shape()?;
+        let (decoded, options) = call.decoded_object(scope)?;
+        let now = call.cluster.clock().now();
+        let mut review = decoded.value;
+        let read = scope.accept(
+            &scope.context(now, options.dry_run),
+            &mut review,
+            &options,
+            &decoded.source,
+            warnings,
+        );
+        read?;
+        scope.check_posted_namespace(&review)?;
+        meta::metadata_mut(&mut review);
+        for key in ["uid", "creationTimestamp", "deletionTimestamp"] {
+            meta::set(&mut review, key, None);
+        }
+        let namespace = self.namespaced.then(|| scope.namespace.clone().into());
+        meta::set(&mut review, "namespace", namespace);
+        self.posted().note_author(call, &options, "", &mut review);
+        meta::name(&review).clone_into(&mut scope.name);
+        let context = scope.context(now, options.dry_run);
+        let check = |review: &mut Value| self.check(review);
+        let admitted = scope.admit_body(&context, &options, review, None, check, warnings);
+        let mut review = admitted.await?;
+        let status = match self.plural {
+            "selfsubjectreviews" => json!({"userInfo": *call.user}),
+            "tokenreviews" => token_review(call, &review),
+            "selfsubjectrulesreviews" => rules_review(call, meta::text(&review, "/spec/namespace")),
+            "selfsubjectaccessreviews" => access_review(call, &review, &call.user).await?,
+            _ => access_review(call, &review, &subject(&review)).await?,
+        };
+        if let Value::Object(members) = &mut review {
+            // of some upstream does not repeat what was asked
+            match self.plural {
+                "selfsubjectreviews" => {
+                    members.retain(|key, _| matches!(key.as_str(), "apiVersion" | "kind"));
+                    members.insert("metadata".into(), json!({"creationTimestamp": meta::rfc3339(now)}));
+                }
+                "selfsubjectrulesreviews" => {
+                    members.insert("spec".into(), json!({}));
+                    members.insert("metadata".into(), json!({}));
+                }
+                _ => {}
+            }
+            members.insert("status".into(), status);
+        }
+        Ok(review)
+    }
+
+    fn posted(&self) -> Posted {
+        (self.group, self.version, self.kind).into()
+    }
+
+    /// Refuses a question that cannot be answered.
+    fn check(&self, review: &Value) -> Result<(), ApiError> {
+        let is_empty = |pointer: &str| meta::text(review, pointer).is_empty();
+        match self.plural {
+            "tokenreviews" if is_empty("/spec/token") => Err(ApiError::bad_request(
+                "token is required for TokenReview in authentication",
+            )),
+            "selfsubjectrulesreviews" if is_empty("/spec/namespace") => {
+                Err(ApiError::bad_request("no namespace on request"))
+            }
+            "selfsubjectaccessreviews" => validation::check(review, Asks::Oneself),
+            "localsubjectaccessreviews" => validation::check(review, Asks::OthersHere),
+            "subjectaccessreviews" => validation::check(review, Asks::Others),
+            _ => Ok(()),
         }
     }
-    let mut response = respond::value(StatusCode::CREATED, &body, accept);
-    respond::warn(&mut response, &warnings);
-    Ok(Some(response))
 }
 
 /// A selector of a question.

@@ -85,7 +85,7 @@ async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) 
         let received = |mut body: Value| {
             subresource.receive(&scope.namespace, &mut body);
             if subresource.notes_author() {
-                Posted::from(&*subresource).note_author(call, &options, &scope.subresource, &mut body);
+                Posted::from(&*subresource).note_author(call, &options, scope.posted_subresource(), &mut body);
             }
             body
         };

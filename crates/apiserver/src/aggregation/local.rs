@@ -87,7 +87,7 @@ fn wanted(cluster: &LogicalCluster) -> BTreeMap<String, APIService> {
     let mut wanted = BTreeMap::new();
     let reviews = crate::reviews::of(cluster)
         .iter()
-        .map(|(group, version, _)| (*group, *version, false));
+        .map(|review| (review.group, review.version, false));
     let definitions = cluster.definitions();
     let served = definitions.iter().flat_map(|definition| {
         let custom = definition.strategy.validates_schema();

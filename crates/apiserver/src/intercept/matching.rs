@@ -14,6 +14,7 @@ use crate::cluster::LogicalCluster;
 use crate::definition::{Attributes, Definition, Lister, Operation};
 use crate::meta;
 use crate::object::Head;
+use crate::reviews;
 
 /// The group of webhooks' configurations, policies and bindings.
 pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
@@ -108,10 +109,11 @@ pub(crate) fn is_exempt(attributes: &Attributes<'_>) -> bool {
     attributes.definition.group == GROUP && EXEMPT.contains(&attributes.definition.plural.as_str())
 }
 
-/// Whether policies do not judge a resource: policies and their bindings.
-pub(crate) fn is_policy(attributes: &Attributes<'_>) -> bool {
+/// Whether policies do not judge a resource: policies and their bindings; and reviews, as a cluster in which nobody may ask what he may do
+/// could not be repaired.
+pub(crate) fn is_beyond_policies(attributes: &Attributes<'_>) -> bool {
     let plural = attributes.definition.plural.as_str();
-    is_exempt(attributes) && !plural.ends_with("webhookconfigurations")
+    is_exempt(attributes) && !plural.ends_with("webhookconfigurations") || reviews::is_one(attributes.definition)
 }
 
 /// Whether a request is concerned, and in which form.

@@ -33,12 +33,26 @@ const PLAIN: [&str; 5] = [
     "services",
 ];
 
+/// Kinds whose number no quota limits: of most there are no objects.
+const UNCOUNTED: [(&str, &str); 10] = [
+    ("", "bindings"),
+    ("", "componentstatuses"),
+    ("", "events"),
+    ("authentication.k8s.io", "selfsubjectreviews"),
+    ("authentication.k8s.io", "tokenreviews"),
+    ("authorization.k8s.io", "localsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectrulesreviews"),
+    ("authorization.k8s.io", "subjectaccessreviews"),
+    ("events.k8s.io", "events"),
+];
+
 /// Of which kind (group and plural name) an entry of a quota limits the number, such as `count/shoots.core.gardener.cloud` or `secrets`.
 pub fn counted(entry: &str) -> Option<(&str, &str)> {
     match entry.strip_prefix("count/") {
         Some(resource) => {
             let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
-            Some((group, plural))
+            Some((group, plural)).filter(|kind| !UNCOUNTED.contains(kind))
         }
         None => PLAIN.contains(&entry).then_some(("", entry)),
     }
@@ -161,6 +175,9 @@ impl Admission for ResourceQuota {
             return Ok(());
         }
         let (group, resource) = (definition.group.as_str(), definition.plural.as_str());
+        if UNCOUNTED.contains(&(group, resource)) {
+            return Ok(());
+        }
         let quotas = context.lister.list("", "resourcequotas", Some(namespace));
         let limits: Vec<_> = quotas.iter().map(|quota| limits(quota, group, resource)).collect();
         if let Some(why) = self.uncovered(group, resource, &limits) {

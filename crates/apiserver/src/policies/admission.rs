@@ -47,7 +47,7 @@ impl Admission for ValidatingAdmissionPolicy {
         };
         // without bindings no policy acts
         let bindings = cluster.policies().bindings(cluster);
-        if bindings.is_empty() || matching::is_policy(attributes) {
+        if bindings.is_empty() || matching::is_beyond_policies(attributes) {
             return Ok(());
         }
         let policies = cluster.policies().policies(cluster);

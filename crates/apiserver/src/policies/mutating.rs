@@ -35,7 +35,8 @@ impl Admission for MutatingAdmissionPolicy {
         };
         // without bindings no policy acts, and what is deleted is not changed
         let bindings = cluster.policies().mutating_bindings(cluster);
-        if bindings.is_empty() || attributes.operation == Operation::Delete || matching::is_policy(attributes) {
+        if bindings.is_empty() || attributes.operation == Operation::Delete || matching::is_beyond_policies(attributes)
+        {
             return Ok(());
         }
         let policies = cluster.policies().mutating(cluster);

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{FieldValidation, Scope, WriteOptions, numbers};
 use crate::decode::{self, Source, Unknown};
 use crate::definition::{Context, Version, go_package};
-use crate::meta;
+use crate::{meta, reviews};
 
 /// Kinds of older versions that upstream still reads, though it does not serve those versions.
 const NOT_SERVED: [(&str, &[&str]); 15] = [
@@ -395,6 +395,9 @@ impl Scope {
             let mut versions = definition.versions.iter();
             versions.any(|own| own.name == version && own.kind == kind)
         });
+        let is_review = reviews::of(&self.cluster)
+            .iter()
+            .any(|own| (own.group, own.version, own.kind) == (group, version, told));
         let same_kind = self.spec().is_ok_and(|own| own.kind == kind);
         let moved = group == "extensions" && matches!(self.definition.group.as_str(), "apps" | "networking.k8s.io");
         let is_shared = UNVERSIONED.contains(&told)
@@ -406,7 +409,10 @@ impl Scope {
                     .resources
                     .iter()
                     .any(|definition| definition.group == group && definition.version(version).is_some());
-        is_served || is_shared || same_kind && is_older(group, version) && (group == self.definition.group || moved)
+        is_served
+            || is_review
+            || is_shared
+            || same_kind && is_older(group, version) && (group == self.definition.group || moved)
     }
 
     fn fill_defaults(&self, context: &Context<'_>, object: &mut Value, source: &Source) -> Result<(), ApiError> {

@@ -7,6 +7,7 @@
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
 use gardener_schema::openapi::Access;
+use http::Method;
 use serde_json::{Map, Value};
 
 use crate::definition::{Context, Definition, Lister};
@@ -113,6 +114,11 @@ impl Connect {
         matches!(self.to, Connection::Container | Connection::Ports)
     }
 
+    /// Whether a request asks the server behind a proxy what may be asked of it.
+    pub(crate) fn is_asked_options(&self, method: &Method) -> bool {
+        method == Method::OPTIONS && !self.does_one_thing()
+    }
+
     /// How it is reached: with the options of its kind, and beneath it where a server behind it has paths.
     pub(crate) fn access(&self) -> Access {
         Access::Connection {
@@ -153,7 +159,7 @@ impl Connect {
 
     /// Why a call is not connected; `beyond` is the path on the server that a proxy connects to.
     pub(crate) async fn refuse(&self, call: &Call, scope: &Scope, verb: &str, beyond: &str) -> ApiError {
-        if !self.verbs().contains(&verb) {
+        if !self.verbs().contains(&verb) && !self.is_asked_options(&call.method) {
             return ApiError::method_not_allowed();
         }
         if call.query.has("dryRun") {

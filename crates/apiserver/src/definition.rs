@@ -8,6 +8,7 @@ mod subresource;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
@@ -17,12 +18,14 @@ use gardener_store::Topic;
 use k8s_openapi::api::rbac::v1::{PolicyRule, RoleRef};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::audit::Audited;
 use crate::cluster::LogicalCluster;
 use crate::connect;
 pub use crate::draft::Draft;
 pub use crate::object::Kept;
+use crate::time_limit;
 pub use subresource::{Effect, Removal, Subresource};
 
 use crate::registry::Empties;
@@ -708,7 +711,7 @@ pub trait Strategy: Send + Sync + 'static {
     }
 
     /// How long objects live after they were last written; `None`: until deleted.
-    fn time_to_live(&self) -> Option<std::time::Duration> {
+    fn time_to_live(&self) -> Option<Duration> {
         None
     }
 }
@@ -744,6 +747,8 @@ pub struct Attributes<'a> {
     pub empties: Arc<Empties>,
     /// What is told of the request.
     pub audited: Audited,
+    /// Until when the caller waits for the answer.
+    pub until: Option<Instant>,
     /// Whether the object is deleted with its collection: then the request names none.
     pub with_collection: bool,
     /// Sentences for `Warning` headers.
@@ -785,6 +790,20 @@ impl Attributes<'_> {
     /// Whether the write goes to this group and resource (any subresource).
     pub fn is(&self, group: &str, resource: &str) -> bool {
         self.definition.group == group && self.definition.plural == resource
+    }
+
+    /// How long somebody who is asked may take, who may take `most` by himself: in whole seconds, the last of them begun, as he is told it.
+    ///
+    /// # Errors
+    /// 504 when the caller does not wait any more.
+    pub fn patience(&self, most: Duration) -> Result<Duration, ApiError> {
+        let Some(until) = self.until else { return Ok(most) };
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ApiError::new(504, "Timeout", time_limit::EXCEEDED));
+        }
+        let left = Duration::from_secs(left.as_secs() + u64::from(left.subsec_nanos() > 0));
+        Ok(left.min(most))
     }
 
     /// Whether the write creates an object of this group and resource, and nothing below one.

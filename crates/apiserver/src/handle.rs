@@ -63,6 +63,8 @@ pub struct Caller {
     pub outside: bool,
     /// The other end of the connection.
     pub from: Option<IpAddr>,
+    /// Until when the caller waits for an answer; none: however long it takes.
+    pub until: Option<Instant>,
 }
 
 /// What becomes known of a request while it is served.
@@ -89,6 +91,8 @@ pub(crate) struct Call {
     pub(crate) wanted: Wanted,
     pub(crate) body: Bytes,
     pub(crate) audited: Audited,
+    /// Until when the caller waits for the answer.
+    pub(crate) until: Option<Instant>,
 }
 
 pub(crate) async fn handle<B>(server: &Server, caller: Caller, request: Request<B>) -> Response<Body>
@@ -257,6 +261,7 @@ where
         wanted,
         body,
         audited,
+        until: caller.until,
     };
     match target {
         Target::Other(path) => call.other(&path).await,
@@ -482,8 +487,10 @@ impl Call {
             "status" => !matches!(verb, "get" | "list" | "update" | "patch"),
             _ => false,
         };
-        let is_head = self.method == Method::HEAD && connect::find(&definition, &path.subresource).is_none();
-        if !is_custom && (verb.is_empty() || is_unheard || is_head) {
+        let connect = connect::find(&definition, &path.subresource);
+        let is_head = self.method == Method::HEAD && connect.is_none();
+        let is_options = connect.is_some_and(|connect| connect.is_asked_options(&self.method));
+        if !is_custom && (verb.is_empty() && !is_options || is_unheard || is_head) {
             return Err(ApiError::method_not_allowed());
         }
         // a binding may be posted without saying in the path what is bound
@@ -536,6 +543,7 @@ impl Call {
             subresource: path.subresource.clone(),
             user: self.user.clone(),
             audited: self.audited.clone(),
+            until: self.until,
             posted_to,
             ..Scope::of_all(&self.cluster, definition, &path.version)
         };

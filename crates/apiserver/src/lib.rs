@@ -60,6 +60,8 @@ mod scale;
 pub mod server;
 mod subresource;
 pub mod table;
+#[cfg(test)]
+mod testing;
 mod time_limit;
 mod tls;
 pub mod tokens;

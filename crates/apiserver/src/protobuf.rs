@@ -92,6 +92,25 @@ pub fn decode(bytes: &[u8]) -> Result<Value, Unreadable> {
 /// # Errors
 /// As [`decode`].
 pub(crate) fn decode_as(bytes: &[u8], wanted: (&str, &str)) -> Result<Value, Unreadable> {
+    decode_in(bytes, wanted, |_, _, _| None)
+}
+
+/// As [`decode`] of what is stored: `form` tells, by group, version and kind, of which other version's form it is, if it is.
+///
+/// # Errors
+/// As [`decode`].
+pub(crate) fn decode_stored(
+    bytes: &[u8],
+    form: impl Fn(&str, &str, &str) -> Option<String>,
+) -> Result<Value, Unreadable> {
+    decode_in(bytes, ("", ""), form)
+}
+
+fn decode_in(
+    bytes: &[u8],
+    wanted: (&str, &str),
+    form: impl Fn(&str, &str, &str) -> Option<String>,
+) -> Result<Value, Unreadable> {
     let no_body = |why: &str| Unreadable::NoBody(why.to_owned());
     if bytes.is_empty() {
         return Err(no_body("empty data"));
@@ -132,7 +151,8 @@ pub(crate) fn decode_as(bytes: &[u8], wanted: (&str, &str)) -> Result<Value, Unr
         return Err(Unreadable::NoKind);
     }
     let (group, version) = split(&api_version);
-    let Some(message) = messages::of_kind(group, version, &kind) else {
+    let written = form(group, version, &kind);
+    let Some(message) = messages::of_kind(group, written.as_deref().unwrap_or(version), &kind) else {
         return Err(Unreadable::NoSuchKind { api_version, kind });
     };
     let mut object = match read::message(message, raw, 0) {

@@ -31,9 +31,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, go_quote};
+use gardener_apimachinery::pointer::Pointed;
 use gardener_store::{Change, CommitError, Committed, Entry, Expect, Key};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::accept::{Accept, Encoding, Shape};
 use crate::audit::Audited;
@@ -134,6 +136,8 @@ pub struct Scope {
     pub empties: Arc<Empties>,
     /// What is told of the request.
     pub audited: Audited,
+    /// Until when the caller waits for the answer.
+    pub until: Option<Instant>,
     /// The version in which objects are stored, where it is another than the definition says: see [`Scope::in_requested`].
     pub(crate) stored_as: Option<String>,
     /// The resource that what is posted to the subresource was posted to in its place, which is the one that admission sees.
@@ -227,6 +231,7 @@ impl Scope {
             refused_with: Arc::default(),
             empties: Arc::default(),
             audited: Audited::default(),
+            until: None,
             stored_as: None,
             posted_to: None,
         }
@@ -486,10 +491,21 @@ impl Scope {
         if self.admitted {
             return Ok(());
         }
+        // only rules that people write may leave an object in a form that it must not have
+        let changed_by_rules = object.is_some() && self.cluster.mutates_by_rules();
+        let managed = object.as_deref().filter(|_| changed_by_rules);
+        let managed = managed.and_then(|object| object.at("/metadata/managedFields").cloned());
         let mut attributes = self.attributes(context, operation, options, object.take(), old);
         let admitted = self.admit_rounds(&mut attributes).await;
         *object = attributes.object.take();
         warnings.extend(attributes.warnings.into_vec());
+        if changed_by_rules
+            && admitted.is_ok()
+            && let Some(object) = object
+        {
+            warnings.extend(ownership::mended(object, managed));
+            warnings.extend(accept::single_owners(object, " after mutating admission happens"));
+        }
         admitted.inspect_err(|_| self.refused_with.extend(warnings.drain(..)))
     }
 
@@ -611,6 +627,7 @@ impl Scope {
             options,
             empties: Arc::clone(&self.empties),
             audited: self.audited.clone(),
+            until: self.until,
             with_collection: self.with_collection,
             warnings: Warnings::default(),
             reinvocation: Reinvocation::default(),

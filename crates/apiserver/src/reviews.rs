@@ -106,6 +106,7 @@ pub(crate) async fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Re
     let mut scope = Scope {
         user: Arc::clone(&call.user),
         audited: call.audited.clone(),
+        until: call.until,
         ..Scope::of_all(&call.cluster, definition, review.version)
     };
     if review.namespaced {
@@ -143,7 +144,9 @@ impl Review {
             warnings,
         );
         read?;
-        scope.check_posted_namespace(&review)?;
+        if self.namespaced {
+            scope.check_posted_namespace(&review)?;
+        }
         meta::metadata_mut(&mut review);
         for key in ["uid", "creationTimestamp", "deletionTimestamp"] {
             meta::set(&mut review, key, None);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use gardener_apimachinery::ApiError;
 use parking_lot::RwLock;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::accept::Wanted;
@@ -15,6 +16,7 @@ use crate::authn::certificate_user;
 use crate::cluster::{ClusterConfig, LogicalCluster, Shared};
 use crate::handle::{self, Caller};
 use crate::respond::{self, Body};
+use crate::time_limit;
 use crate::user::UserInfo;
 
 /// The name that stands for all clusters at once in lists and watches.
@@ -159,12 +161,16 @@ impl Server {
         let Some(limit) = limit else {
             return handle_apart(self.clone(), caller, request).await;
         };
-        let wanted = Wanted::of(request.headers(), request.uri().query().unwrap_or_default());
+        let until = Instant::now() + limit;
+        let caller = Caller {
+            until: Some(until),
+            ..caller
+        };
         let served = handle_apart(self.clone(), caller, request);
-        tokio::time::timeout(limit, served).await.unwrap_or_else(|_| {
-            let why = "Timeout: request did not complete within the allotted timeout";
-            respond::error(&ApiError::new(504, "Timeout", why), &wanted)
-        })
+        match tokio::time::timeout_at(until, served).await {
+            Ok(response) if Instant::now() < until => response,
+            _ => time_limit::exceeded(),
+        }
     }
 }
 

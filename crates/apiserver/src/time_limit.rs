@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::duration::Duration as GoDuration;
-use http::{Method, Request};
+use http::{Method, Request, Response, StatusCode};
 
 use crate::question;
 use crate::request::{self, Query, ResourcePath, Target};
+use crate::respond::{self, Body};
 
 /// Refuses a `timeout` that is no duration, but of watches: they last as long as `timeoutSeconds` says.
 pub(crate) fn check(method: &Method, target: &Target, query: &Query) -> Result<(), ApiError> {
@@ -23,6 +24,18 @@ pub(crate) fn check(method: &Method, target: &Target, query: &Query) -> Result<(
     parsed
         .map(drop)
         .map_err(|why| ApiError::bad_request(format!("invalid timeout specified in the request URL - {why}")))
+}
+
+/// What is said of a request that took too long.
+pub(crate) const EXCEEDED: &str = "Timeout: request did not complete within the allotted timeout";
+
+/// The answer to a request that took too long. As upstream's it is a `Status` in plain text, whatever the client would accept.
+pub(crate) fn exceeded() -> Response<Body> {
+    let status = serde_json::json!({
+        "metadata": {}, "status": "Failure", "message": EXCEEDED,
+        "reason": "Timeout", "details": {}, "code": 504,
+    });
+    respond::text(StatusCode::GATEWAY_TIMEOUT, format!("{status}\n"))
 }
 
 /// Subresources whose requests last as long as what they are about.

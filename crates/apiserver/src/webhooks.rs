@@ -14,6 +14,8 @@ mod kubeconfig;
 mod registered;
 mod review;
 pub(crate) mod service;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusCause;
 use serde_json::{Value, json};
 
 use super::default_classes::{DefaultIngressClass, DefaultStorageClass};
+use super::in_use_protection::StorageObjectInUseProtection;
 use super::node_restriction::NodeRestriction;
 use super::pods::annotations::is_mirror;
 use super::runtime_class::{RuntimeClass, unaskable};
@@ -32,6 +33,7 @@ pub fn plugins(accounts: ServiceAccountPlugin, tolerations: DefaultTolerationSec
         Arc::new(Priority),
         Arc::new(tolerations),
         Arc::new(DefaultStorageClass),
+        Arc::new(StorageObjectInUseProtection),
         Arc::new(PersistentVolumeClaimResize),
         Arc::new(RuntimeClass),
         Arc::new(CertificateApproval),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::checks::{self, amount, annotation, list, map, one_of, spec_of, syntax, text};
 use super::strategy::Kind;
 use super::volumes::{self, MODES};
-use super::{defaults, internal, resource_names, storage};
+use super::{defaults, internal, resource_names};
 use crate::meta;
 
 /// How claims named their class before they had a field for it.
@@ -272,7 +272,6 @@ pub(super) fn claims(mut kind: Kind) -> Kind {
     kind.validate_update = validate_update;
     kind.validate_status = |claim, _| validate_status(claim);
     kind.prepare_create = |_, claim| {
-        storage::add_finalizer(claim, "kubernetes.io/pvc-protection");
         agree_on_sources(claim, None);
         if let Some(members) = claim.as_object_mut() {
             members.insert("status".into(), json!({"phase": "Pending"}));

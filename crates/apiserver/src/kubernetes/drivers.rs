@@ -313,10 +313,6 @@ pub(super) fn attachments(mut kind: Kind) -> Kind {
 
 /// Classes of attributes of volumes.
 pub(super) fn attributes(mut kind: Kind) -> Kind {
-    kind.prepare_create = |_, class| {
-        storage::add_finalizer(class, "kubernetes.io/vac-protection");
-        Ok(())
-    };
     kind.validate = |class| {
         let mut errors = ErrorList::new();
         storage::provisioner(class, "driverName", &mut errors);

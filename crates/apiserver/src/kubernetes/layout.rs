@@ -16,6 +16,8 @@ use crate::cluster::ResourceSet;
 use crate::definition::{Definition, Draft};
 use crate::{meta, object, protobuf};
 
+use super::older;
+
 /// Built-in resources that are not kept under their own name.
 const NAMES_OF_OLD: [(&str, &str, &str); 5] = [
     ("", "replicationcontrollers", "controllers"),
@@ -132,22 +134,31 @@ impl Layout for EtcdLayout {
     }
 
     fn read(&self, key: &Key, value: &Bytes) -> Result<Bytes, String> {
-        if value.starts_with(protobuf::MAGIC) {
-            let mut decoded = protobuf::decode(value).map_err(|error| error.to_string())?;
-            if let Some(definition) = self.definition(key) {
-                as_stored(definition, &mut decoded)?;
+        let definition = self.definition(key);
+        let mut object = if value.starts_with(protobuf::MAGIC) {
+            let form = |group: &str, version: &str, kind: &str| {
+                let stored = definition
+                    .filter(|_| older::is_same_form(group, version, kind))?
+                    .stored_version();
+                stored.map(|stored| stored.name.clone())
+            };
+            protobuf::decode_stored(value, form).map_err(|error| error.to_string())?
+        } else {
+            let value = value.slice(..value.trim_ascii_end().len());
+            if object::is_encoded(&value)
+                && definition.is_none_or(|definition| is_of_stored_version(definition, &value))
+            {
+                return Ok(value);
             }
-            return Ok(object::encode(&decoded));
-        }
-        let value = value.slice(..value.trim_ascii_end().len());
-        if object::is_encoded(&value) {
-            return Ok(value);
-        }
-        let parsed: Value = serde_json::from_slice(&value).map_err(|error| error.to_string())?;
-        if !parsed.is_object() {
+            serde_json::from_slice(&value).map_err(|error| error.to_string())?
+        };
+        if !object.is_object() {
             return Err("it is no object".to_owned());
         }
-        Ok(object::encode(&parsed))
+        if let Some(definition) = definition {
+            as_stored(definition, &mut object)?;
+        }
+        Ok(object::encode(&object))
     }
 
     fn time_to_live(&self, key: &Key) -> Option<Duration> {
@@ -159,7 +170,17 @@ impl Layout for EtcdLayout {
     }
 }
 
-/// Brings a built-in object from its protobuf form into the form in which we store it.
+/// Whether JSON that begins as we write it is of the version that is stored today.
+fn is_of_stored_version(definition: &Definition, value: &[u8]) -> bool {
+    let stored = definition
+        .stored_version()
+        .map(|stored| definition.api_version(&stored.name));
+    let told = value.strip_prefix(b"{\"apiVersion\":\"");
+    let told = stored.and_then(|stored| told?.strip_prefix(stored.as_bytes()));
+    told.is_some_and(|rest| rest.starts_with(b"\""))
+}
+
+/// Brings a built-in object that another server wrote into the form in which we store it.
 fn as_stored(definition: &Definition, value: &mut Value) -> Result<(), String> {
     let Some(stored) = definition.stored_version() else {
         return Ok(());
@@ -168,13 +189,14 @@ fn as_stored(definition: &Definition, value: &mut Value) -> Result<(), String> {
     let own = meta::text(value, "/apiVersion").to_owned();
     if own != wanted {
         let version = own.rsplit('/').next().unwrap_or_default();
-        let known = definition.versions.iter().any(|one| one.name == version);
-        if !known || definition.api_version(version) != own {
-            return Err(format!("it is of version {own}, which is not served any more"));
+        let is_of_group = definition.api_version(version) == own;
+        if !is_of_group || !older::is_same_form(&definition.group, version, meta::text(value, "/kind")) {
+            if !is_of_group || definition.versions.iter().all(|one| one.name != version) {
+                return Err(format!("it is of version {own}, which is not known any more"));
+            }
+            let converted = definition.strategy.convert(value, version, &stored.name);
+            converted.map_err(|error| error.message().to_owned())?;
         }
-        let strategy = &definition.strategy;
-        let converted = strategy.convert(value, version, &stored.name);
-        converted.map_err(|error| error.message().to_owned())?;
         if let Some(members) = value.as_object_mut() {
             members.insert("apiVersion".into(), wanted.into());
         }
@@ -279,5 +301,58 @@ mod tests {
         );
         assert!(read("nonsense").is_err());
         assert!(read("[]").is_err());
+    }
+
+    #[test]
+    fn objects_of_older_versions_become_those_of_today() {
+        let read = |group: &str, plural: &str, value: Vec<u8>| {
+            let key = Key::new(Topic::new(group, plural), "main/n/x");
+            let read = layout().read(&key, &Bytes::from(value));
+            read.map(|value| serde_json::from_slice::<Value>(&value).unwrap())
+        };
+        let written = |api_version: &str, kind: &str, spec: Value| {
+            let metadata = serde_json::json!({"name": "x", "namespace": "n"});
+            serde_json::json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
+        };
+        let budget = |api_version| {
+            written(
+                api_version,
+                "PodDisruptionBudget",
+                serde_json::json!({"minAvailable": 1}),
+            )
+        };
+        let today = format!(" {}", budget("policy/v1"));
+        let today = read("policy", "poddisruptionbudgets", today.into()).unwrap();
+        // as we write JSON, and as others do
+        let ours = object::encode(&budget("policy/v1beta1")).to_vec();
+        let theirs = format!(" {}", budget("policy/v1beta1")).into_bytes();
+        // the name of the version is by five letters longer, and so are the two messages around it
+        let kind = protobuf::Kind::of("policy/v1", "PodDisruptionBudget").unwrap();
+        let mut binary = kind.encode(today.to_string().as_bytes()).unwrap().to_vec();
+        let name = binary.windows(9).position(|own| own == b"policy/v1").unwrap();
+        binary.splice(name + 9..name + 9, *b"beta1");
+        binary[name - 1] += 5;
+        binary[name - 3] += 5;
+        for value in [ours, theirs, binary] {
+            let told = String::from_utf8_lossy(&value).into_owned();
+            assert_eq!(
+                read("policy", "poddisruptionbudgets", value).as_ref(),
+                Ok(&today),
+                "{told}"
+            );
+        }
+        let scaler = written(
+            "autoscaling/v1",
+            "HorizontalPodAutoscaler",
+            serde_json::json!({"scaleTargetRef": {"kind": "Deployment", "name": "d"}, "maxReplicas": 3, "targetCPUUtilizationPercentage": 50}),
+        );
+        let read_scaler = read("autoscaling", "horizontalpodautoscalers", scaler.to_string().into()).unwrap();
+        assert_eq!(read_scaler["apiVersion"], "autoscaling/v2");
+        assert_eq!(
+            read_scaler["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"],
+            50
+        );
+        let ingress = written("networking.k8s.io/v1beta1", "Ingress", serde_json::json!({}));
+        assert!(read("networking.k8s.io", "ingresses", ingress.to_string().into()).is_err());
     }
 }

@@ -150,15 +150,6 @@ fn immutable(object: &Value, old: &Value, members: &[&str]) -> ErrorList {
     errors
 }
 
-/// Adds a finalizer that is not there yet.
-pub(super) fn add_finalizer(object: &mut Value, finalizer: &str) {
-    let mut finalizers = meta::finalizers(object);
-    if !finalizers.iter().any(|own| own == finalizer) {
-        finalizers.push(finalizer.to_owned());
-        meta::set(object, "finalizers", Some(json!(finalizers)));
-    }
-}
-
 /// The name of who makes volumes: upstream shows it in small letters.
 pub(super) fn provisioner(class: &Value, key: &str, errors: &mut ErrorList) {
     let at = Path::new(key);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::checks::{amount, annotation, list, one_of, spec_of, syntax, text};
 use super::strategy::Kind;
-use super::{internal, pods, storage};
+use super::{internal, pods};
 use crate::meta;
 
 /// How claims and volumes may be used.
@@ -239,7 +239,6 @@ pub(super) fn volumes(mut kind: Kind) -> Kind {
         }
     };
     kind.prepare_create = |context, volume| {
-        storage::add_finalizer(volume, "kubernetes.io/pv-protection");
         if let Some(members) = volume.as_object_mut() {
             members.insert(
                 "status".into(),

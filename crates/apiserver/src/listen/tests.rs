@@ -368,6 +368,7 @@ async fn requests_have_a_time() {
     *request.uri_mut() = "https://localhost/api/v1/namespaces?timeout=20ms".parse().unwrap();
     let late = sender.send_request(request).await.unwrap();
     assert_eq!(late.status(), StatusCode::GATEWAY_TIMEOUT);
+    assert_eq!(late.headers()["content-type"], "text/plain; charset=utf-8");
     let told: serde_json::Value = serde_json::from_str(&text(late).await).unwrap();
     assert_eq!(
         told["message"],

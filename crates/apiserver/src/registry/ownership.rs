@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use gardener_apimachinery::field::go_quote;
 use gardener_apimachinery::pointer::Pointed;
 use gardener_merge::Across;
 use gardener_merge::fieldset::Set;
@@ -216,4 +217,55 @@ impl Scope {
         };
         Set::of_fields(&[of_all, strategy.left_alone(&self.subresource)].concat())
     }
+}
+
+/// Gives an object back the entries of managedFields that it had before plugins changed it, if nobody can read those that it has now. The
+/// sentence for a `Warning` header, if so.
+pub(super) fn mended(object: &mut Value, before: Option<Value>) -> Option<String> {
+    let entries = meta::elements(object, "/metadata/managedFields");
+    let why = entries
+        .iter()
+        .enumerate()
+        .find_map(|(at, entry)| unreadable(at, entry))?;
+    meta::set(object, "managedFields", before);
+    Some(format!(
+        ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: {why}"
+    ))
+}
+
+/// Why an entry of managedFields cannot be read, in upstream's words.
+fn unreadable(at: usize, entry: &Value) -> Option<String> {
+    let text = |pointer: &str| meta::text(entry, pointer);
+    if !matches!(text("/operation"), "Apply" | "Update") {
+        return Some("operation must be `Apply` or `Update`".to_owned());
+    }
+    if text("/apiVersion").is_empty() {
+        return Some("apiVersion must not be empty".to_owned());
+    }
+    match text("/fieldsType") {
+        "FieldsV1" => {}
+        "" => return Some(format!("missing fieldsType in managed fields entry {at}")),
+        other => {
+            return Some(format!(
+                "invalid fieldsType {} in managed fields entry {at}",
+                go_quote(other)
+            ));
+        }
+    }
+    let fields = entry.get("fieldsV1").filter(|fields| !fields.is_null())?;
+    let why = Set::from_fields_v1(fields).err()?;
+    let time = match text("/time") {
+        "" => "<nil>".to_owned(),
+        time => time.replace('T', " ").replace('Z', " +0000 UTC"),
+    };
+    let told = format!(
+        "{{{} {} {} {time} FieldsV1 {fields} {}}}",
+        text("/manager"),
+        text("/operation"),
+        text("/apiVersion"),
+        text("/subresource")
+    );
+    Some(format!(
+        "error decoding versioned set from {told}: error decoding set: {why}"
+    ))
 }

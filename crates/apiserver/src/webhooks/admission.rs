@@ -198,9 +198,15 @@ async fn ask(
         form.old.as_ref(),
     );
     let failed = |why: String| Failed::Call(format!("failed to call webhook: {why}"));
-    let answer = call::ask(cluster, &hook.endpoint, hook.timeout, &asked)
-        .await
-        .map_err(|unanswered| failed(unanswered.why))?;
+    let timeout = attributes.patience(hook.timeout).map_err(Failed::Refused)?;
+    let answer = match call::ask(cluster, &hook.endpoint, timeout, &asked).await {
+        Ok(answer) => answer,
+        Err(unanswered) => {
+            // nobody waits any more, whatever the webhook says of failures
+            attributes.patience(hook.timeout).map_err(Failed::Refused)?;
+            return Err(failed(unanswered.why));
+        }
+    };
     let verdict = review::verdict(version, &uid, mutating, answer).map_err(|unusable| match unusable {
         Unusable::Undecodable(why) => failed(why),
         Unusable::Invalid(why) => Failed::Call(format!("received invalid webhook response: {why}")),

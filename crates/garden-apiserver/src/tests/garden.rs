@@ -306,6 +306,7 @@ fn attributes<'a>(
         options: &Value::Null,
         empties: Arc::default(),
         audited: gardener_apiserver::audit::Audited::default(),
+        until: None,
         with_collection: false,
         warnings: Warnings::default(),
         reinvocation: Reinvocation::default(),

@@ -128,6 +128,7 @@ impl World {
             options: &Value::Null,
             empties: Arc::default(),
             audited: gardener_apiserver::audit::Audited::default(),
+            until: None,
             with_collection: false,
             warnings: Warnings::default(),
             reinvocation: Reinvocation::default(),

@@ -10,6 +10,7 @@ mod admission;
 mod call;
 pub(crate) mod conversion;
 mod http;
+mod identities;
 mod kubeconfig;
 mod registered;
 mod review;
@@ -27,6 +28,7 @@ pub use call::{Answer, Authorization, Credentials, Endpoint, ServiceReference, T
 pub(crate) use call::{Unanswered, ask, post};
 pub use conversion::ConversionWebhook;
 pub use http::HttpTransport;
+pub use identities::Identities;
 pub use kubeconfig::KubeconfigError;
 pub(crate) use review::check_kind;
 pub use review::refusal;
@@ -40,14 +42,27 @@ use registered::Hook;
 #[derive(Default)]
 pub struct Webhooks {
     transport: Mutex<Option<Arc<dyn Transport>>>,
-    mutating: Mutex<Followed<Vec<Hook>>>,
-    validating: Mutex<Followed<Vec<Hook>>>,
+    mutating: Mutex<Registered>,
+    validating: Mutex<Registered>,
+}
+
+/// The webhooks of one kind of configurations, and who asks them.
+#[derive(Default)]
+struct Registered {
+    hooks: Followed<Vec<Hook>>,
+    identities: Identities,
 }
 
 impl Webhooks {
     /// Asks webhooks in another way than by HTTP to the endpoints that the cluster's Services have.
     pub fn use_transport(&self, transport: Arc<dyn Transport>) {
         *self.transport.lock() = Some(transport);
+    }
+
+    /// Shows admission webhooks who asks; those that change objects, and those that judge them. Only before the first is asked.
+    pub fn use_identities(&self, mutating: Identities, validating: Identities) {
+        self.mutating.lock().identities = mutating;
+        self.validating.lock().identities = validating;
     }
 
     /// The way to webhooks.

@@ -3,42 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::Args;
 use gardener_apiserver::definition::Admission;
 use gardener_garden_apiserver::Features;
 use gardener_garden_apiserver::admission::{Configuration, ConfigurationError, OFF_BY_DEFAULT};
-use gardener_kube_apiserver::access::{FileError, read};
+use gardener_kube_apiserver::admission_configuration::{AdmissionConfigurationError, WebhookIdentities, documents};
 use gardener_kube_apiserver::flags::AdmissionFlags;
 use gardener_landscape::garden;
-use serde::Deserialize;
-use serde_json::Value;
-
-/// Which plugins run, and with what.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Flags")]
-pub struct GardenAdmissionFlags {
-    /// Which of them.
-    #[command(flatten)]
-    pub plugins: AdmissionFlags,
-    /// What plugins are configured with: an AdmissionConfiguration of apiserver.config.k8s.io/v1.
-    #[arg(long, value_name = "FILE")]
-    pub admission_control_config_file: Option<PathBuf>,
-}
 
 /// Why plugins cannot be configured.
 #[derive(Debug, thiserror::Error)]
 pub enum AdmissionError {
-    /// A file cannot be read.
+    /// A file cannot be used.
     #[error(transparent)]
-    File(#[from] FileError),
-    /// A file is no YAML, or has another shape.
-    #[error("--admission-control-config-file: {}: {why}", path.display())]
-    Shape {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
+    File(#[from] AdmissionConfigurationError),
     /// A plugin's own document is not understood.
     #[error("--admission-control-config-file: {}: {source}", path.display())]
     Plugin {
@@ -49,70 +26,17 @@ pub enum AdmissionError {
     },
 }
 
-/// `AdmissionConfiguration`.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct File {
-    api_version: String,
-    kind: String,
-    #[serde(default)]
-    plugins: Vec<Plugin>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Plugin {
-    name: String,
-    /// Where the document is; from the file's own folder on.
-    #[serde(default)]
-    path: String,
-    /// The document itself.
-    configuration: Option<Value>,
-}
-
-const FLAG: &str = "admission-control-config-file";
-const VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1"];
-/// Kubernetes' own plugins that upstream can configure, and we cannot.
-const WITHOUT_EFFECT: [&str; 2] = ["MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"];
-
-/// Reads the configuration of all plugins.
-fn configuration(path: &Path) -> Result<Configuration, AdmissionError> {
-    let shape = |path: &Path, why: String| AdmissionError::Shape {
-        path: path.to_owned(),
-        why,
-    };
-    let text = read(FLAG, path)?;
-    let file: File = serde_saphyr::from_str(&text).map_err(|error| shape(path, error.to_string()))?;
-    if !VERSIONS.contains(&file.api_version.as_str()) || file.kind != "AdmissionConfiguration" {
-        let why = format!(
-            "expected kind \"AdmissionConfiguration\" of {:?}, but it is kind {:?} of {:?}",
-            VERSIONS[0], file.kind, file.api_version
-        );
-        return Err(shape(path, why));
-    }
-    let mut configuration = Configuration::default();
-    for plugin in file.plugins {
-        let (document, from) = match (plugin.configuration, plugin.path.as_str()) {
-            (Some(document), _) => (document, path.to_owned()),
-            (None, "") => continue,
-            (None, own) => {
-                let own = path.parent().unwrap_or(Path::new("")).join(own);
-                let text = read(FLAG, &own)?;
-                let document = serde_saphyr::from_str(&text).map_err(|error| shape(&own, error.to_string()))?;
-                (document, own)
-            }
-        };
-        if WITHOUT_EFFECT.contains(&plugin.name.as_str()) {
-            tracing::warn!(
-                plugin = plugin.name,
-                "--{FLAG}: the configuration of this plugin has no effect"
-            );
+/// Reads the configuration of all plugins, and what those that ask webhooks show them.
+fn configuration(path: &Path) -> Result<(Configuration, WebhookIdentities), AdmissionError> {
+    let (mut configuration, mut identities) = (Configuration::default(), WebhookIdentities::default());
+    for own in documents(path)? {
+        if identities.take(&own)? {
             continue;
         }
-        let taken = configuration.take(&plugin.name, &document);
-        taken.map_err(|source| AdmissionError::Plugin { path: from, source })?;
+        let taken = configuration.take(&own.plugin, &own.document);
+        taken.map_err(|source| AdmissionError::Plugin { path: own.path, source })?;
     }
-    Ok(configuration)
+    Ok((configuration, identities))
 }
 
 /// The plugins that upstream knows, in their order, Kubernetes' own behind Gardener's [ADM-1].
@@ -161,17 +85,16 @@ fn wanted(flags: &AdmissionFlags, plugin: &str) -> bool {
     (by_default || named(&flags.enable_admission_plugins, plugin)) && !named(&flags.disable_admission_plugins, plugin)
 }
 
-/// The plugins that flags leave, in their order. What upstream has besides is told in the log.
+/// The plugins that flags leave, in their order, and what those that ask webhooks show them. What upstream has besides is told in the log.
 ///
 /// # Errors
 /// [`AdmissionError`].
 pub(crate) fn left(
-    flags: &GardenAdmissionFlags,
+    flags: &AdmissionFlags,
     features: &Features,
-) -> Result<Vec<Arc<dyn Admission>>, AdmissionError> {
+) -> Result<(Vec<Arc<dyn Admission>>, WebhookIdentities), AdmissionError> {
     let file = flags.admission_control_config_file.as_deref();
-    let configuration = file.map(configuration).transpose()?.unwrap_or_default();
-    let flags = &flags.plugins;
+    let (configuration, identities) = file.map(configuration).transpose()?.unwrap_or_default();
     let mut plugins = garden::admission_plugins(&configuration, features);
     for plugin in KNOWN.into_iter().filter(|plugin| wanted(flags, plugin)) {
         if !plugins.iter().any(|own| own.name() == plugin) {
@@ -182,7 +105,7 @@ pub(crate) fn left(
         }
     }
     plugins.retain(|plugin| wanted(flags, plugin.name()));
-    Ok(plugins)
+    Ok((plugins, identities))
 }
 
 #[cfg(test)]
@@ -198,18 +121,13 @@ mod tests {
                     .map(str::to_owned)
                     .collect()
             };
-            let flags = GardenAdmissionFlags {
-                plugins: AdmissionFlags {
-                    enable_admission_plugins: list(enabled),
-                    disable_admission_plugins: list(disabled),
-                },
+            let flags = AdmissionFlags {
                 admission_control_config_file: None,
+                enable_admission_plugins: list(enabled),
+                disable_admission_plugins: list(disabled),
             };
-            left(&flags, &Features::default())
-                .unwrap()
-                .iter()
-                .map(|plugin| plugin.name())
-                .collect()
+            let (plugins, _) = left(&flags, &Features::default()).unwrap();
+            plugins.iter().map(|plugin| plugin.name()).collect()
         };
         let all = names("", "");
         assert!(all.contains(&"ShootValidator") && all.contains(&"ValidatingAdmissionWebhook"));

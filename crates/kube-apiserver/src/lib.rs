@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod admission_configuration;
 mod announced;
 pub mod audit;
 mod authorization;

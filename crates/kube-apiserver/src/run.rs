@@ -16,6 +16,7 @@ use gardener_store::{Provider, Scope, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{self, FileError};
+use crate::admission_configuration::{AdmissionConfigurationError, WebhookIdentities};
 use crate::audit::{AuditError, Auditing};
 use crate::authorization::{Authorization, AuthorizationError};
 use crate::flags::Flags;
@@ -48,6 +49,9 @@ pub enum RunError {
     /// Nobody can say what is allowed.
     #[error(transparent)]
     Authorization(#[from] AuthorizationError),
+    /// Plugins cannot be configured.
+    #[error(transparent)]
+    Admission(#[from] AdmissionConfigurationError),
     /// Requests cannot be told of.
     #[error(transparent)]
     Audit(#[from] AuditError),
@@ -73,6 +77,7 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     let settings = access::settings(&flags)?;
     let authorization = Authorization::open(&flags.authorization)?;
     let auditing = Auditing::open(&flags.audit, &clock)?;
+    let identities = WebhookIdentities::of_file(flags.admission.admission_control_config_file.as_deref())?;
     // a port that is taken should be told before anything is written
     let (listener, address) = serving::bind(&flags.serving).await?;
     let kubernetes = EmbeddedKubernetes::load()?;
@@ -88,6 +93,7 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     config.authorizer = authorization.authorizer();
     config.audit = auditing.audit();
     let cluster = server.open(CLUSTER, config);
+    identities.show(&cluster);
     cluster.announce(flags.serving.external_address());
     kubernetes::complete(&cluster).await?;
     let running = Running::new(server.clone(), Arc::clone(&cluster), store.clone());

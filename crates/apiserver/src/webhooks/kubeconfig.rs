@@ -96,7 +96,8 @@ fn authorities(cluster: &Cluster) -> Result<Vec<u8>, KubeconfigError> {
     Ok(bundle.unwrap_or_default())
 }
 
-fn credentials(cluster: &Cluster, user: AuthInfo) -> Result<Credentials, KubeconfigError> {
+/// What a user of a kubeconfig shows, and how closely he looks at a cluster.
+pub(super) fn credentials(cluster: &Cluster, user: AuthInfo) -> Result<Credentials, KubeconfigError> {
     let given = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
     let impersonates = given(&user.impersonate) || given(&user.impersonate_uid) || user.impersonate_groups.is_some();
     for (given, what) in [

@@ -10,9 +10,9 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 
+use super::Registered;
 use super::call::Endpoint;
 use crate::cluster::LogicalCluster;
-use crate::followed::Followed;
 use crate::intercept::conditions;
 use crate::intercept::expressions::Expression;
 use crate::intercept::matching::{Constraints, selector};
@@ -60,11 +60,16 @@ pub(crate) struct Hook {
 }
 
 /// The newest webhooks of a kind of configurations, by name of their configuration.
-pub(super) fn current(followed: &mut Followed<Vec<Hook>>, cluster: &LogicalCluster, kind: Kind) -> Arc<Vec<Hook>> {
+pub(super) fn current(registered: &mut Registered, cluster: &LogicalCluster, kind: Kind) -> Arc<Vec<Hook>> {
     let configurations = ("admissionregistration.k8s.io", kind.plural());
-    followed.current(cluster, configurations, |entries| {
+    let Registered { hooks, identities } = registered;
+    hooks.current(cluster, configurations, |entries| {
         // entries come by path, which ends in the name
-        entries.iter().flat_map(|entry| hooks(entry, kind)).collect()
+        let mut all: Vec<Hook> = entries.iter().flat_map(|entry| self::hooks(entry, kind)).collect();
+        for hook in &mut all {
+            hook.endpoint.credentials = identities.shown_to(&hook.endpoint);
+        }
+        all
     })
 }
 

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use clap::{Args, Command};
 use gardener_apimachinery::duration::Duration;
 use gardener_kube_apiserver::flags::line::log_level;
-use gardener_kube_apiserver::flags::{AuditFlags, CallerFlags, EtcdFlags, FlagError, Program, ServingFlags, Switch};
+use gardener_kube_apiserver::flags::{
+    AdmissionFlags, AuditFlags, CallerFlags, EtcdFlags, FlagError, Program, ServingFlags, Switch,
+};
 
 use super::others::OTHERS;
-use crate::admission::{GardenAdmissionFlags, KNOWN};
+use crate::admission::KNOWN;
 use crate::garden::GardenFlags;
 
 /// The flags that do something.
@@ -26,7 +28,7 @@ pub struct Flags {
     pub callers: CallerFlags,
     /// Which admission plugins run.
     #[command(flatten)]
-    pub admission: GardenAdmissionFlags,
+    pub admission: AdmissionFlags,
     /// What is told of requests, and where.
     #[command(flatten)]
     pub audit: AuditFlags,
@@ -122,7 +124,7 @@ impl Flags {
         errors.extend(self.serving.errors());
         errors.extend(self.callers.errors());
         errors.extend(self.audit.errors());
-        errors.extend(self.admission.plugins.errors(&KNOWN));
+        errors.extend(self.admission.errors(&KNOWN));
         errors.extend(self.garden.errors());
         let mut require = |holds: bool, message: &str| {
             if !holds {

@@ -14,6 +14,7 @@ use gardener_apiserver::kubernetes::{EtcdLayout, RecordedError};
 use gardener_apiserver::openapi::Documents;
 use gardener_apiserver::{ClusterConfig, ResourceSet, Server, Shared};
 use gardener_garden_apiserver::{PUBLISHER, definitions, openapi_documents};
+use gardener_kube_apiserver::admission_configuration::WebhookIdentities;
 use gardener_kube_apiserver::audit::{AuditError, Auditing};
 use gardener_kube_apiserver::running::Running;
 use gardener_kube_apiserver::serving::{self, Serving, ServingError};
@@ -131,13 +132,13 @@ impl Clients {
     }
 }
 
-/// The setup of the one cluster.
+/// The setup of the one cluster, and who asks its webhooks.
 pub(super) fn config(
     flags: &Flags,
     clients: &Clients,
     elsewhere: Arc<Elsewhere>,
     front_proxies: Option<FrontProxies>,
-) -> Result<ClusterConfig, RunError> {
+) -> Result<(ClusterConfig, WebhookIdentities), RunError> {
     let keep = flags.authentication_token_webhook_cache_ttl.to_std();
     let authenticator = Arc::new(Authenticator::new(Settings {
         anonymous: true,
@@ -146,10 +147,11 @@ pub(super) fn config(
         ..Settings::default()
     }));
     let options = flags.garden.options();
-    Ok(ClusterConfig {
+    let (admission, identities) = admission::left(&flags.admission, &options.features)?;
+    let config = ClusterConfig {
         resources: Arc::new(ResourceSet::new(definitions(&options)?)),
         custom_resources: false,
-        admission: admission::left(&flags.admission, &options.features)?,
+        admission,
         authenticator,
         authorizer: authorizer(flags, clients.authorization.clone()),
         git_version: gardener_apis::constants::VERSION.to_owned(),
@@ -158,7 +160,8 @@ pub(super) fn config(
         watch_timeout: flags.serving.ending.watch_timeout(),
         node_ports: gardener_apiserver::cluster::NODE_PORTS,
         audit: None,
-    })
+    };
+    Ok((config, identities))
 }
 
 /// Serves until `stop` is cancelled, then ends in order. `without_effect` are flags that were given, and do nothing.
@@ -196,10 +199,11 @@ pub async fn run(flags: Flags, without_effect: Vec<String>, stop: CancellationTo
         chance,
     });
     let elsewhere = Arc::new(elsewhere(clients.kubernetes.clone())?);
-    let mut config = config(&flags, &clients, Arc::clone(&elsewhere), trust.front_proxies())?;
+    let (mut config, identities) = config(&flags, &clients, Arc::clone(&elsewhere), trust.front_proxies())?;
     config.audit = auditing.audit();
     let authenticator = Arc::clone(&config.authenticator);
     let cluster = server.open(CLUSTER, config);
+    identities.show(&cluster);
     let running = Running::new(server, Arc::clone(&cluster), store);
     running.to_the_end(|stop| auditing.deliver(cluster, stop));
     running.aside(async move { elsewhere.follow().await });

@@ -87,7 +87,7 @@ impl Pair {
             groups: vec!["X-Remote-Group".into()],
             ..FrontProxies::default()
         };
-        let config = config(flags, &clients, Arc::clone(&elsewhere), Some(front_proxies)).unwrap();
+        let (config, _) = config(flags, &clients, Arc::clone(&elsewhere), Some(front_proxies)).unwrap();
         let garden = Server::new(shared());
         garden.open(super::CLUSTER, config);
         Self {

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use clap::{Args, Command};
 use gardener_apimachinery::duration::Duration;
 use gardener_kube_apiserver::flags::line::{Others, log_level};
-use gardener_kube_apiserver::flags::{CallerFlags, EndingFlags, EtcdFlags, FlagError, Program};
+use gardener_kube_apiserver::flags::{AdmissionFlags, CallerFlags, EndingFlags, EtcdFlags, FlagError, Program};
 use gardener_landscape::garden;
 
-use crate::admission::{GardenAdmissionFlags, KNOWN};
+use crate::admission::KNOWN;
 use crate::garden::GardenFlags;
 
 /// The flags.
@@ -48,7 +48,7 @@ pub struct Flags {
     pub callers: CallerFlags,
     /// Which admission plugins run.
     #[command(flatten)]
-    pub admission: GardenAdmissionFlags,
+    pub admission: AdmissionFlags,
     /// The identity of the garden; written to kube-system/cluster-identity unless there is one.
     #[arg(long, default_value = garden::IDENTITY, value_name = "STRING")]
     pub cluster_identity: String,
@@ -111,7 +111,7 @@ impl Flags {
         }
         errors.extend(self.ending.errors());
         errors.extend(self.callers.errors());
-        errors.extend(self.admission.plugins.errors(&KNOWN));
+        errors.extend(self.admission.errors(&KNOWN));
         errors.extend(self.garden.errors());
         errors
     }

@@ -109,8 +109,10 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     settings.front_proxies = access::front_proxies(&flags.callers);
     let options = flags.garden.options();
     let mut config = garden::config(&embedded, settings, &options)?;
-    config.admission = crate::admission::left(&flags.admission, &options.features)?;
+    let (plugins, identities) = crate::admission::left(&flags.admission, &options.features)?;
+    config.admission = plugins;
     let cluster = server.open(GARDEN, config);
+    identities.show(&cluster);
     kubernetes::complete(&cluster).await?;
     let running = Running::new(server.clone(), Arc::clone(&cluster), store);
     running.aside(async move { cluster.follow_custom_resources().await });

@@ -209,10 +209,13 @@ pub struct CallerFlags {
     pub requestheader_username_headers: Vec<String>,
 }
 
-/// Which admission plugins run.
+/// Which admission plugins run, and with what.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Flags")]
 pub struct AdmissionFlags {
+    /// What plugins are configured with: an AdmissionConfiguration of apiserver.config.k8s.io/v1.
+    #[arg(long, value_name = "FILE")]
+    pub admission_control_config_file: Option<PathBuf>,
     /// Admission plugins to leave out.
     #[arg(long, value_delimiter = ',', value_name = "STRINGS")]
     pub disable_admission_plugins: Vec<String>,

@@ -48,8 +48,7 @@ const VALUES: [&str; 24] = [
 ];
 
 /// Not supported: what they ask for, clients or administrators would miss.
-const REFUSED: [&str; 12] = [
-    "admission-control-config-file",
+const REFUSED: [&str; 11] = [
     "authentication-config",
     "authentication-token-webhook-config-file",
     "authorization-policy-file",

@@ -52,7 +52,7 @@ fn flags_are_read_as_upstream_reads_them() {
         flags.authorization_always_allow_paths,
         ["/healthz", "/readyz", "/livez"]
     );
-    assert_eq!(flags.admission.plugins.disable_admission_plugins.len(), 2);
+    assert_eq!(flags.admission.disable_admission_plugins.len(), 2);
     assert!(without_effect.is_empty());
 }
 

@@ -237,7 +237,7 @@ where
     let user = match impersonated(&cluster, &user, &parts.headers, question).await? {
         Some(impersonated) => {
             audited.impersonates(&impersonated);
-            impersonated
+            impersonated.user
         }
         None => user,
     };

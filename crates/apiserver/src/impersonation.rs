@@ -320,13 +320,21 @@ fn refusal(attributes: &Attributes<'_>, reason: &str) -> ApiError {
     )
 }
 
+/// Whom a request is made as.
+pub(crate) struct Impersonated {
+    /// The user.
+    pub(crate) user: UserInfo,
+    /// The verb that was allowed, if it was that of a narrow way.
+    pub(crate) constraint: Option<String>,
+}
+
 /// Applies impersonation headers, if the user may impersonate where `question` is asked. It is made only where there are such headers.
 pub(crate) async fn impersonated<'a>(
     cluster: &LogicalCluster,
     user: &UserInfo,
     headers: &HeaderMap,
     question: impl FnOnce() -> Question<'a>,
-) -> Result<Option<UserInfo>, ApiError> {
+) -> Result<Option<Impersonated>, ApiError> {
     match wanted(headers)? {
         Some(wanted) => acting_as(cluster, &*cluster.config().authorizer, user, &wanted, &question())
             .await
@@ -342,7 +350,7 @@ async fn acting_as(
     user: &UserInfo,
     wanted: &UserInfo,
     question: &Question<'_>,
-) -> Result<UserInfo, ApiError> {
+) -> Result<Impersonated, ApiError> {
     let last = cluster.last_modes().of(&user.name);
     let others = Mode::ALL.into_iter().filter(|mode| Some(*mode) != last);
     let mut refused = None;
@@ -363,7 +371,11 @@ async fn acting_as(
                 if last != Some(mode) {
                     cluster.last_modes().keep(&user.name, mode);
                 }
-                return Ok(impersonated);
+                let constraint = mode.is_constrained().then(|| mode.verb());
+                return Ok(Impersonated {
+                    user: impersonated,
+                    constraint,
+                });
             }
             Err(error) => refused = refused.or(Some(error)),
         }
@@ -414,7 +426,7 @@ mod tests {
         for wanted in wanted {
             let acting = acting_as(&cluster, &Lines(lines), requestor, wanted, &question).await;
             found.push(match acting {
-                Ok(user) => user.groups.join(" "),
+                Ok(impersonated) => impersonated.user.groups.join(" "),
                 Err(error) => error.message().to_owned(),
             });
         }

@@ -27,6 +27,8 @@ pub struct Event {
     user: UserInfo,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) impersonated_user: Option<UserInfo>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) authentication_metadata: Option<AuthenticationMetadata>,
     #[serde(rename = "sourceIPs", skip_serializing_if = "Vec::is_empty")]
     source_ips: Vec<String>,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -43,6 +45,14 @@ pub struct Event {
     pub(super) stage_timestamp: MicroTime,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) annotations: BTreeMap<String, String>,
+}
+
+/// How a request was authenticated.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AuthenticationMetadata {
+    /// The verb that allowed the caller to stand for somebody, if it was that of a narrow way.
+    pub(super) impersonation_constraint: String,
 }
 
 /// What a request is about.
@@ -112,6 +122,7 @@ impl Event {
             verb: attributes.verb.to_owned(),
             user: attributes.user.clone(),
             impersonated_user: None,
+            authentication_metadata: None,
             source_ips: received.source_ips,
             user_agent: received.user_agent,
             object_ref,

@@ -18,14 +18,14 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::event::{ObjectRef, Received, ResponseStatus};
+use super::event::{AuthenticationMetadata, ObjectRef, Received, ResponseStatus};
 use super::policy::{Level, Stage, Told};
 use super::{Audit, Event};
 use crate::authz::{self, Attributes, Decision};
 use crate::cluster::LogicalCluster;
 use crate::decode::{self, Format};
+use crate::impersonation::Impersonated;
 use crate::respond::{self, Body};
-use crate::user::UserInfo;
 use crate::{media_type, meta, protobuf};
 
 /// No more of a client's name for itself is told.
@@ -335,9 +335,15 @@ impl Audited {
     }
 
     /// Tells for whom the caller stands.
-    pub(crate) fn impersonates(&self, user: &UserInfo) {
+    pub(crate) fn impersonates(&self, impersonated: &Impersonated) {
         if let Some(trail) = &self.0 {
-            trail.change(|event| event.impersonated_user = Some(user.clone()));
+            trail.change(|event| {
+                event.impersonated_user = Some(impersonated.user.clone());
+                let constraint = impersonated.constraint.clone();
+                event.authentication_metadata = constraint.map(|impersonation_constraint| AuthenticationMetadata {
+                    impersonation_constraint,
+                });
+            });
         }
     }
 

@@ -313,6 +313,8 @@ async fn whom_nobody_believes_is_told_once_and_who_stands_for_another_is_told() 
     assert_eq!(event["user"]["username"], "system:apiserver");
     let groups = json!(["people", "system:authenticated"]);
     assert_eq!(event["impersonatedUser"], json!({"username": "jane", "groups": groups}));
+    let narrow = json!({"impersonationConstraint": "impersonate:user-info"});
+    assert_eq!(event["authenticationMetadata"], narrow);
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,6 +16,7 @@ use gardener_conformance::reference::{self, Reference};
 
 use crate::Figure;
 use crate::load::{self, Outcome, Server};
+use crate::restart;
 use crate::running::Gardener;
 use fanout::Lag;
 use verbs::Verb;
@@ -55,10 +56,13 @@ struct Measured {
 
 /// Measures ours, then the other.
 pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec<Figure>> {
-    let mut gardener = Gardener::apiserver(binary, None)?;
+    let folder = tempfile::tempdir()?;
+    let mut gardener = Gardener::apiserver(binary, Some(folder.path()))?;
     gardener.client().await?;
     let config = gardener.config().await?;
     let ours = on_server(&Server::new(config, vec![gardener.pid()?]), arguments).await?;
+    gardener.stop().await?;
+    let (mut gardener, restarts) = restart::measure(binary, folder.path()).await?;
     gardener.kill().await?;
     let theirs = match arguments.alone {
         true => None,
@@ -70,7 +74,9 @@ pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec
             Some(on_server(&server, arguments).await?)
         }
     };
-    Ok(figures(&ours, theirs.as_ref()))
+    let mut figures = figures(&ours, theirs.as_ref());
+    figures.extend(restarts);
+    Ok(figures)
 }
 
 async fn on_server(server: &Server, arguments: &Arguments) -> anyhow::Result<Measured> {

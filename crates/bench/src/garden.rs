@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use crate::Figure;
 use crate::landscape::{shoot, until};
 use crate::load::{self, LISTS, Outcome, Server, answer, post, send, write};
+use crate::restart;
 use crate::running::Gardener;
 
 /// How large the garden is.
@@ -138,19 +139,8 @@ pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec
         format!("{:.0} MiB", server.memory()?),
     ));
     garden.stop().await?;
-    let mut again = Gardener::apiserver(binary, Some(folder.path()))?;
-    again.client().await?;
-    let restart = again.started.elapsed();
-    again.kill().await?;
-    let mut again = Gardener::apiserver(binary, Some(folder.path()))?;
-    again.client().await?;
-    let repaired = again.started.elapsed();
-    for (how, took) in [("a stop", restart), ("kill -9", repaired)] {
-        figures.push(Figure::new(
-            format!("restart with all of it after {how}, until /readyz answers 200"),
-            format!("{} ms", took.as_millis()),
-        ));
-    }
+    let (mut again, took) = restart::measure(binary, folder.path()).await?;
+    figures.extend(took);
     let memory = Server::new(again.config().await?, vec![again.pid()?]).memory()?;
     figures.push(Figure::new(
         "resident memory after the restart",

@@ -19,6 +19,7 @@ mod many;
 mod noop;
 mod process;
 mod ready;
+mod restart;
 mod running;
 mod startup;
 

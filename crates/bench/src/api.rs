@@ -62,7 +62,7 @@ pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec
     let config = gardener.config().await?;
     let ours = on_server(&Server::new(config, vec![gardener.pid()?]), arguments).await?;
     gardener.stop().await?;
-    let (mut gardener, restarts) = restart::measure(binary, folder.path()).await?;
+    let (gardener, restarts) = restart::measure(binary, folder.path()).await?;
     gardener.kill().await?;
     let theirs = match arguments.alone {
         true => None,

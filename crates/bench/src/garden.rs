@@ -139,7 +139,7 @@ pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec
         format!("{:.0} MiB", server.memory()?),
     ));
     garden.stop().await?;
-    let (mut again, took) = restart::measure(binary, folder.path()).await?;
+    let (again, took) = restart::measure(binary, folder.path()).await?;
     figures.extend(took);
     let memory = Server::new(again.config().await?, vec![again.pid()?]).memory()?;
     figures.push(Figure::new(

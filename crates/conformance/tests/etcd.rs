@@ -188,9 +188,13 @@ fn definition() -> Value {
         "spec": {
             "group": "example.com", "scope": "Namespaced",
             "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                "type": "object", "properties": {"data": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}
-            }}}],
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {
+                    "type": "object", "properties": {"data": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}
+                }},
+                "additionalPrinterColumns": [{"name": "X", "type": "integer", "jsonPath": ".data.metadata.x"}],
+            }],
         },
     })
 }
@@ -228,6 +232,17 @@ async fn an_etcd_goes_from_kube_apiserver_to_us_and_back() {
             assert_eq!(one, other, "{path}");
         }
     }
+    // which kube-apiserver stores in a version that it does not serve any more
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.com";
+    assert_eq!(read(&theirs.client, path).await, read(&ours.client, path).await);
+    let wrong = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "wrong"}, "data": "none"});
+    let things = format!("/apis/example.com/v1/{NAMESPACED}/things");
+    let refused = async |client: &Client| {
+        let request = http::Request::post(&things).header("content-type", "application/json");
+        let request = request.body(serde_json::to_vec(&wrong).unwrap()).unwrap();
+        client.request::<Value>(request).await.unwrap_err().to_string()
+    };
+    assert_eq!(refused(&theirs.client).await, refused(&ours.client).await);
     // what one deletes is gone for the other
     for (collection, _) in objects("") {
         let delete = |name: &str| {

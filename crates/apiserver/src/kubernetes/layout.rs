@@ -155,7 +155,9 @@ impl Layout for EtcdLayout {
         if !object.is_object() {
             return Err("it is no object".to_owned());
         }
-        if let Some(definition) = definition {
+        // JSON of today's version says all that it has to: what it leaves out was left out by who wrote it
+        let is_binary = value.starts_with(protobuf::MAGIC);
+        if let Some(definition) = definition.filter(|definition| is_binary || !is_of_today(definition, &object)) {
             as_stored(definition, &mut object)?;
         }
         Ok(object::encode(&object))
@@ -180,6 +182,14 @@ fn is_of_stored_version(definition: &Definition, value: &[u8]) -> bool {
     told.is_some_and(|rest| rest.starts_with(b"\""))
 }
 
+/// Whether an object is of the version that is stored today.
+fn is_of_today(definition: &Definition, object: &Value) -> bool {
+    let stored = definition
+        .stored_version()
+        .map(|stored| definition.api_version(&stored.name));
+    stored.is_some_and(|stored| meta::text(object, "/apiVersion") == stored)
+}
+
 /// Brings a built-in object that another server wrote into the form in which we store it.
 fn as_stored(definition: &Definition, value: &mut Value) -> Result<(), String> {
     let Some(stored) = definition.stored_version() else {
@@ -190,12 +200,16 @@ fn as_stored(definition: &Definition, value: &mut Value) -> Result<(), String> {
     if own != wanted {
         let version = own.rsplit('/').next().unwrap_or_default();
         let is_of_group = definition.api_version(version) == own;
-        if !is_of_group || !older::is_same_form(&definition.group, version, meta::text(value, "/kind")) {
-            if !is_of_group || definition.versions.iter().all(|one| one.name != version) {
-                return Err(format!("it is of version {own}, which is not known any more"));
+        let is_served = definition.versions.iter().any(|one| one.name == version);
+        match (definition.group.as_str(), version) {
+            _ if !is_of_group => return Err(unknown(&own)),
+            ("apiextensions.k8s.io", "v1beta1") => older::definition_of_v1beta1(value),
+            (group, version) if older::is_same_form(group, version, meta::text(value, "/kind")) => {}
+            _ if is_served => {
+                let converted = definition.strategy.convert(value, version, &stored.name);
+                converted.map_err(|error| error.message().to_owned())?;
             }
-            let converted = definition.strategy.convert(value, version, &stored.name);
-            converted.map_err(|error| error.message().to_owned())?;
+            _ => return Err(unknown(&own)),
         }
         if let Some(members) = value.as_object_mut() {
             members.insert("apiVersion".into(), wanted.into());
@@ -210,6 +224,10 @@ fn as_stored(definition: &Definition, value: &mut Value) -> Result<(), String> {
         schema.complete(value);
     }
     Ok(())
+}
+
+fn unknown(api_version: &str) -> String {
+    format!("it is of version {api_version}, which is not known any more")
 }
 
 #[cfg(test)]
@@ -321,14 +339,16 @@ mod tests {
                 serde_json::json!({"minAvailable": 1}),
             )
         };
-        let today = format!(" {}", budget("policy/v1"));
-        let today = read("policy", "poddisruptionbudgets", today.into()).unwrap();
         // as we write JSON, and as others do
         let ours = object::encode(&budget("policy/v1beta1")).to_vec();
         let theirs = format!(" {}", budget("policy/v1beta1")).into_bytes();
         // the name of the version is by five letters longer, and so are the two messages around it
         let kind = protobuf::Kind::of("policy/v1", "PodDisruptionBudget").unwrap();
-        let mut binary = kind.encode(today.to_string().as_bytes()).unwrap().to_vec();
+        let mut binary = kind
+            .encode(budget("policy/v1").to_string().as_bytes())
+            .unwrap()
+            .to_vec();
+        let today = read("policy", "poddisruptionbudgets", binary.clone()).unwrap();
         let name = binary.windows(9).position(|own| own == b"policy/v1").unwrap();
         binary.splice(name + 9..name + 9, *b"beta1");
         binary[name - 1] += 5;

@@ -107,6 +107,7 @@ impl LogicalCluster {
             now,
             chance: self.chance().number(),
             dry_run: false,
+            verb: "",
             lister: self,
         };
         definition.strategy.default(&context, object);

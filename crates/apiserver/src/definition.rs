@@ -298,6 +298,8 @@ pub struct Context<'a> {
     pub chance: u64,
     /// Whether nothing will be stored.
     pub dry_run: bool,
+    /// What the request asks for, as authorization names it; empty for what the server does by itself.
+    pub verb: &'a str,
     /// Other objects of the same cluster.
     pub lister: &'a dyn Lister,
 }

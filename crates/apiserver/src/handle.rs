@@ -541,6 +541,7 @@ impl Call {
             namespace,
             name: path.name.clone(),
             subresource: path.subresource.clone(),
+            verb,
             user: self.user.clone(),
             audited: self.audited.clone(),
             until: self.until,

@@ -124,6 +124,8 @@ pub struct Scope {
     pub name: String,
     /// Subresource; empty for the object itself.
     pub subresource: String,
+    /// What the request asks for, as authorization names it; empty for what the server does by itself.
+    pub verb: &'static str,
     /// The caller.
     pub user: Arc<UserInfo>,
     /// Whether plugins do not look at what is done: it is part of something that they looked at.
@@ -225,6 +227,7 @@ impl Scope {
             namespace: String::new(),
             name: String::new(),
             subresource: String::new(),
+            verb: "",
             user: Arc::default(),
             admitted: false,
             with_collection: false,
@@ -296,6 +299,7 @@ impl Scope {
             now,
             chance: self.cluster.chance().number(),
             dry_run,
+            verb: self.verb,
             lister: self.cluster.as_ref(),
         }
     }

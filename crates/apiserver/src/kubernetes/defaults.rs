@@ -878,6 +878,7 @@ mod tests {
                 now: k8s_openapi::jiff::Timestamp::UNIX_EPOCH,
                 chance: 0,
                 dry_run: false,
+                verb: "",
                 lister: &Nothing,
             };
             let schema = definition.version(version).unwrap().schema.clone().unwrap();

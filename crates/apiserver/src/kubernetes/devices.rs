@@ -1,5 +1,6 @@
 //! `resource.k8s.io`: devices, who offers them and who claims them.
 
+mod authorization;
 mod validation;
 
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
@@ -24,6 +25,8 @@ pub(super) fn claims(mut kind: Kind) -> Kind {
     kind.whole_first = true;
     kind.validate_create = validation::claim;
     kind.validate_update = |claim, old| same_spec(claim, old, "resource.ResourceClaimSpec");
+    kind.prepare_status = |_, claim, old| validation::drop_given_back(claim, old);
+    kind.authorize_status = authorization::of_status;
     kind.validate_status = validation::status;
     kind.before_metadata = |context, claim| validation::as_administrator("/spec/devices/requests", context, claim);
     kind

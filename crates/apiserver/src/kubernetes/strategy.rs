@@ -121,6 +121,8 @@ pub(super) struct Kind {
     pub(super) validate_create: fn(&Value) -> ErrorList,
     pub(super) validate_update: fn(&Value, &Value) -> ErrorList,
     pub(super) validate_status: fn(&Value, &Value) -> ErrorList,
+    /// What of a change of the status the caller may not make.
+    pub(super) authorize_status: fn(&Context<'_>, &Value, &Value) -> ErrorList,
     /// What a change of the status is made besides what the client says, such as what it keeps of the old one.
     pub(super) prepare_status: fn(&Context<'_>, &mut Value, &Value),
     /// Subresources that are the object itself.
@@ -217,6 +219,7 @@ impl Kind {
             validate_create: |_| Vec::new(),
             validate_update: |_, _| Vec::new(),
             validate_status: |_, _| Vec::new(),
+            authorize_status: |_, _, _| Vec::new(),
             prepare_status: |_, _, _| {},
             views: &[],
             view_verbs: &["get", "patch", "update"],
@@ -415,7 +418,8 @@ impl Strategy for Kind {
 
     fn update_status(&self, context: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<ErrorList, ApiError> {
         (self.prepare_status)(context, object, old);
-        let mut errors = self.part_changed(object, old);
+        let mut errors = (self.authorize_status)(context, object, old);
+        errors.extend(self.part_changed(object, old));
         errors.extend((self.validate_status)(object, old));
         Ok(errors)
     }

@@ -145,6 +145,7 @@ impl Garden {
             now: self.now.parse().unwrap(),
             chance: 7,
             dry_run: false,
+            verb: "",
             lister: self,
         }
     }

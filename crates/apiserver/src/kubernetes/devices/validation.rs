@@ -144,20 +144,80 @@ pub(super) fn template(template: &Value) -> ErrorList {
 
 /// Who asks for a device that others use needs a namespace for that.
 pub(super) fn as_administrator(requests: &str, context: &Context<'_>, object: &Value) -> ErrorList {
-    const LABEL: &str = "resource.kubernetes.io/admin-access";
     let asks = |request: &Value| request.get("exactly").is_some_and(|own| is_true(own, "adminAccess"));
     let requests = meta::elements(object, requests);
-    let Some(index) = requests.iter().position(asks) else {
-        return ErrorList::new();
-    };
-    let namespace = context.lister.namespace(meta::namespace(object));
-    let labels = namespace.and_then(|namespace| namespace.at("/metadata/labels").cloned());
-    if labels.is_some_and(|labels| text(&labels, LABEL) == "true") {
-        return ErrorList::new();
+    match requests.iter().position(asks) {
+        Some(index) if !is_for_administrators(context, object) => {
+            let requests = Path::new("spec").child("devices").child("requests");
+            vec![no_administrator(&requests.index(index))]
+        }
+        _ => ErrorList::new(),
     }
-    let at = Path::new("spec").child("devices").child("requests").index(index);
-    let why = format!("admin access to devices requires the `{LABEL}: true` label on the containing namespace");
-    vec![Error::forbidden(&at.child("adminAccess"), why)]
+}
+
+/// Refuses devices that are given as to an administrator, in namespaces that are not for administrators.
+pub(super) fn result_as_administrator(context: &Context<'_>, claim: &Value, old: &Value) -> ErrorList {
+    let given = |claim: &Value| {
+        let results = meta::elements(claim, "/status/allocation/devices/results");
+        results.iter().position(|result| is_true(result, "adminAccess"))
+    };
+    match given(claim).filter(|_| given(old).is_none()) {
+        Some(index) if !is_for_administrators(context, claim) => {
+            let results = Path::new("status")
+                .child("allocation")
+                .child("devices")
+                .child("results");
+            vec![no_administrator(&results.index(index))]
+        }
+        _ => ErrorList::new(),
+    }
+}
+
+/// The label of namespaces whose claims may be an administrator's.
+const ADMINISTRATION: &str = "resource.kubernetes.io/admin-access";
+
+fn is_for_administrators(context: &Context<'_>, claim: &Value) -> bool {
+    let namespace = context.lister.namespace(meta::namespace(claim));
+    let labels = namespace.and_then(|namespace| namespace.at("/metadata/labels").cloned());
+    labels.is_some_and(|labels| text(&labels, ADMINISTRATION) == "true")
+}
+
+fn no_administrator(of: &Path) -> Error {
+    let why =
+        format!("admin access to devices requires the `{ADMINISTRATION}: true` label on the containing namespace");
+    Error::forbidden(&of.child("adminAccess"), why)
+}
+
+/// Takes from a claim's status what drivers say of devices that the claim gives back.
+pub(super) fn drop_given_back(claim: &mut Value, old: &Value) {
+    let given = |claim: &Value| -> BTreeSet<Device> {
+        let results = meta::elements(claim, "/status/allocation/devices/results");
+        results.iter().map(Device::of).collect()
+    };
+    let (now, before) = (given(claim), given(old));
+    let Some(Value::Object(status)) = claim.get_mut("status") else {
+        return;
+    };
+    if let Some(Value::Array(devices)) = status.get_mut("devices") {
+        devices.retain(|device| {
+            let device = Device::of(device);
+            now.contains(&device) || !before.contains(&device)
+        });
+        if devices.is_empty() {
+            status.remove("devices");
+        }
+    }
+}
+
+/// What tells a device of a claim apart from others.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Device([String; 4]);
+
+impl Device {
+    /// The device that a result or a driver's word is about.
+    pub(super) fn of(told: &Value) -> Self {
+        Self(DEVICE.map(|key| text(told, key).to_owned()))
+    }
 }
 
 /// Names of requests, and of their alternatives.

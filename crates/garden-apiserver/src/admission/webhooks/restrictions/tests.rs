@@ -104,6 +104,7 @@ impl World {
             now: "2026-05-01T10:00:00Z".parse().unwrap(),
             chance: 7,
             dry_run: false,
+            verb: "",
             lister: &self.garden,
         };
         let mut object = object;

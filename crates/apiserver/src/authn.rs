@@ -35,6 +35,8 @@ pub struct Settings {
     pub accepted_keys: Vec<VerifyingKey>,
     /// Issuer of new tokens.
     pub issuer: String,
+    /// Where others find the keys of tokens, if elsewhere than on this server; empty: here.
+    pub keys_uri: String,
     /// Audiences: a token must be for one of them; new ones are for all of them unless they ask otherwise.
     pub audiences: Vec<String>,
     /// How long new tokens live.

@@ -20,7 +20,7 @@ use crate::{meta, request};
 /// The group of resources that stand for what is impersonated.
 const GROUP: &str = "authentication.k8s.io";
 /// The node that a service account's token is bound to, among what is known of the account.
-const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
+pub(crate) const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 /// Which facts are known of an account that acts as its own node; which ones they are is no matter of who may do so.
 const NODE_KEYS: &str = "authentication.kubernetes.io/associated-node-keys";
 /// From how many groups or extra values on it is asked whether all of them are allowed.

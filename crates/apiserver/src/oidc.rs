@@ -44,15 +44,16 @@ pub(crate) fn is_served(settings: &Settings) -> bool {
 }
 
 fn configuration(settings: &Settings, address: &str) -> Value {
-    let place = match address {
-        "" => settings.issuer.trim_end_matches('/').to_owned(),
-        address => format!("https://{address}"),
+    let keys_uri = match (settings.keys_uri.as_str(), address) {
+        ("", "") => format!("{}{KEYS}", settings.issuer.trim_end_matches('/')),
+        ("", address) => format!("https://{address}{KEYS}"),
+        (told, _) => told.to_owned(),
     };
     let keys = keys(settings);
     let algorithms: BTreeSet<&str> = keys.iter().filter_map(|key| key.get("alg")?.as_str()).collect();
     json!({
         "issuer": settings.issuer,
-        "jwks_uri": format!("{place}{KEYS}"),
+        "jwks_uri": keys_uri,
         "response_types_supported": ["id_token"],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": algorithms,
@@ -97,6 +98,12 @@ mod tests {
         assert_eq!(found["jwks_uri"], "https://10.0.0.1:6443/openid/v1/jwks");
         let found = read(&settings, CONFIGURATION, "").await;
         assert_eq!(found["jwks_uri"], "https://issuer.example.com/openid/v1/jwks");
+        let elsewhere = Settings {
+            keys_uri: "https://keys.example.com/all".into(),
+            ..settings.clone()
+        };
+        let found = read(&elsewhere, CONFIGURATION, "10.0.0.1:6443").await;
+        assert_eq!(found["jwks_uri"], "https://keys.example.com/all");
         assert_eq!(found["id_token_signing_alg_values_supported"], json!(["ES256"]));
         let keys = read(&settings, KEYS, "").await;
         assert_eq!(keys["keys"].as_array().unwrap().len(), 2);

@@ -126,6 +126,7 @@ pub fn settings(flags: &Flags) -> Result<Settings, FileError> {
         signer,
         accepted_keys,
         issuer: issuers.first().cloned().unwrap_or_default(),
+        keys_uri: flags.service_account_jwks_uri.clone(),
         accepted_issuers: issuers.into_iter().skip(1).collect(),
         audiences,
         lifetimes: Lifetimes {

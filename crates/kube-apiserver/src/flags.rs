@@ -81,6 +81,9 @@ pub struct Flags {
     /// Issuer of service account tokens. More of them are issuers whose tokens are accepted, too.
     #[arg(long, value_name = "STRING")]
     pub service_account_issuer: Vec<String>,
+    /// Where others find the keys of service account tokens, if elsewhere than on this server.
+    #[arg(long, default_value = "", value_name = "STRING")]
+    pub service_account_jwks_uri: String,
     /// Keys (PEM) of service account tokens that are accepted: public or private ones, or certificates. May be repeated.
     #[arg(long, value_name = "FILE")]
     pub service_account_key_file: Vec<PathBuf>,
@@ -188,6 +191,10 @@ impl Flags {
         require(
             self.service_account_issuer.iter().any(|issuer| !issuer.is_empty()),
             "service-account-issuer is a required flag",
+        );
+        require(
+            self.service_account_jwks_uri.is_empty() || self.service_account_jwks_uri.starts_with("https://"),
+            "--service-account-jwks-uri requires the https scheme",
         );
         require(
             !self.service_account_key_file.is_empty(),

@@ -48,7 +48,7 @@ const VALUES: [&str; 24] = [
 ];
 
 /// Not supported: what they ask for, clients or administrators would miss.
-const REFUSED: [&str; 11] = [
+const REFUSED: [&str; 10] = [
     "authentication-config",
     "authentication-token-webhook-config-file",
     "authorization-policy-file",
@@ -58,6 +58,5 @@ const REFUSED: [&str; 11] = [
     "oidc-issuer-url",
     "oidc-client-id",
     "service-account-signing-endpoint",
-    "service-account-jwks-uri",
     "admission-control",
 ];

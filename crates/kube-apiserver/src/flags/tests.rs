@@ -61,6 +61,10 @@ fn what_is_wrong_is_told() {
             "does not pin to start/end of host",
         ),
         (
+            format!("{NEEDED} --service-account-jwks-uri=http://keys"),
+            "--service-account-jwks-uri requires the https scheme",
+        ),
+        (
             format!("{NEEDED} --service-node-port-range=5-4"),
             "end port cannot be less than start port",
         ),

@@ -11,12 +11,11 @@ use serde_json::Value;
 use super::validation::{self, Device};
 use crate::authz::{self, Attributes, Decision};
 use crate::definition::Context;
+use crate::impersonation::NODE_NAME;
 use crate::meta;
 use crate::user::{UserInfo, account_of};
 
 const GROUP: &str = "resource.k8s.io";
-/// The node that a service account's token is bound to.
-const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
 /// What the caller may not change of a claim's status.
 pub(super) fn of_status(context: &Context<'_>, claim: &Value, old: &Value) -> ErrorList {

@@ -222,6 +222,10 @@ impl Scope {
 /// Gives an object back the entries of managedFields that it had before plugins changed it, if nobody can read those that it has now. The
 /// sentence for a `Warning` header, if so.
 pub(super) fn mended(object: &mut Value, before: Option<Value>) -> Option<String> {
+    // what the server wrote can be read
+    if object.at("/metadata/managedFields") == before.as_ref() {
+        return None;
+    }
     let entries = meta::elements(object, "/metadata/managedFields");
     let why = entries
         .iter()

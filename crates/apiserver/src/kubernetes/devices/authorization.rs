@@ -91,13 +91,9 @@ fn refused(context: &Context<'_>, verb: &str, resource: &str, namespace: &str, n
 fn changed_drivers<'c>(claim: &'c Value, old: &'c Value) -> BTreeSet<&'c str> {
     let told = |claim: &'c Value| meta::elements(claim, "/status/devices");
     let (now, before) = (told(claim), told(old));
-    let says_same = |all: &[Value], one: &Value| {
-        all.iter()
-            .any(|other| Device::of(other) == Device::of(one) && other == one)
-    };
-    let is_told = |all: &[Value], one: &Value| all.iter().any(|other| Device::of(other) == Device::of(one));
-    let changed = now.iter().filter(|one| !says_same(before, one));
-    let gone = before.iter().filter(|one| !is_told(now, one));
+    let of_same = |all: &'c [Value], one: &Value| all.iter().find(|other| Device::of(other) == Device::of(one));
+    let changed = now.iter().filter(|one| of_same(before, one) != Some(*one));
+    let gone = before.iter().filter(|one| of_same(now, one).is_none());
     changed.chain(gone).map(|one| meta::text(one, "/driver")).collect()
 }
 

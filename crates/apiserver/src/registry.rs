@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::{Error, ErrorList, go_quote};
+use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use gardener_apimachinery::pointer::Pointed;
 use gardener_store::{Change, CommitError, Committed, Entry, Expect, Key};
 use k8s_openapi::jiff::Timestamp;
@@ -459,27 +459,36 @@ impl Scope {
         }
     }
 
-    /// What a schema finds wrong; `warnings` takes what was wrong before and may stay.
-    fn validate_schema(&self, object: &Value, old: Option<&Value>, warnings: &mut Vec<String>) -> ErrorList {
+    /// What was found wrong before, and what a schema finds wrong then; `warnings` takes what was wrong before and may stay.
+    fn validate_schema(
+        &self,
+        before: ErrorList,
+        (object, old): (&Value, Option<&Value>),
+        warnings: &mut Vec<String>,
+    ) -> ErrorList {
         let version = self.spec().ok().filter(|_| self.definition.strategy.validates_schema());
         let Some((version, schema)) = version.and_then(|version| Some((version, version.schema.as_ref()?))) else {
-            return Vec::new();
+            return before;
         };
-        let root = gardener_apimachinery::field::Path::root();
-        let embedded = || crate::crd::embedded::validate(schema, object);
-        let found = match self.subresource.as_str() {
-            "status" => schema.validate_status(object, old),
-            _ => schema.validate_with(object, old, &root, embedded),
+        let is_status = self.subresource == "status";
+        let of_scale = || {
+            let scale = version.scale.as_ref();
+            scale.map_or_else(Vec::new, |scale| crate::crd::scale::validate(object, scale, !is_status))
+        };
+        let found = match is_status {
+            true => {
+                let mut found = schema.validate_status(before, (object, old), of_scale);
+                found.errors.iter_mut().for_each(by_status);
+                found
+            }
+            false => schema.validate_with(before, (object, old), &Path::root(), || {
+                let mut errors = of_scale();
+                errors.extend(crate::crd::embedded::validate(schema, object));
+                errors
+            }),
         };
         warnings.extend(found.still_broken.iter().map(ToString::to_string));
-        let mut errors = found.errors;
-        if self.subresource == "status" {
-            errors.iter_mut().for_each(by_status);
-        }
-        if let Some(scale) = &version.scale {
-            errors.extend(crate::crd::scale::validate(object, scale, self.subresource != "status"));
-        }
-        errors
+        found.errors
     }
 
     /// Runs every plugin's `admit`, and once more when a webhook changed the object after plugins had seen it.

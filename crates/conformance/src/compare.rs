@@ -17,17 +17,26 @@ pub fn differences(sequence: &Sequence, recorded: &Recording, ours: &Recording) 
     }
     let pairs = recorded.answers.iter().zip(&ours.answers).zip(&sequence.steps);
     for (number, ((recorded, ours), step)) in (1..).zip(pairs) {
-        let mut of_step = Vec::new();
-        answer(recorded, ours, &mut of_step);
-        if step.differs.is_some() {
-            of_step = match of_step.is_empty() {
-                true => vec!["no longer differs: take away its `differs`".to_owned()],
-                false => Vec::new(),
-            };
-        }
+        let of_step = match (of_answers(recorded, ours), &step.differs) {
+            (of_step, None) => of_step,
+            (of_step, Some(_)) if of_step.is_empty() => vec!["no longer differs: take away its `differs`".to_owned()],
+            (_, Some(_)) => Vec::new(),
+        };
         found.extend(of_step.into_iter().map(|line| format!("step {number} {line}")));
     }
     found
+}
+
+/// How two servers' answers to a sequence that was never recorded differ, but for steps that are excused in the one it was made from.
+pub fn between(sequence: &Sequence, one: &Recording, other: &Recording) -> Vec<String> {
+    let pairs = one.answers.iter().zip(&other.answers).zip(&sequence.steps);
+    let compared = (1..).zip(pairs).filter(|(_, (_, step))| step.differs.is_none());
+    compared
+        .flat_map(|(number, ((one, other), _))| {
+            let of_step = of_answers(one, other).into_iter();
+            of_step.map(move |line| format!("step {number} {line}"))
+        })
+        .collect()
 }
 
 /// How our answers differ where a step excuses it: what is left to mend, a line per place.
@@ -36,15 +45,14 @@ pub fn excused(sequence: &Sequence, recorded: &Recording, ours: &Recording) -> V
     let excused = (1..).zip(pairs).filter(|(_, (_, step))| step.differs.is_some());
     excused
         .flat_map(|(number, ((recorded, ours), step))| {
-            let mut of_step = Vec::new();
-            answer(recorded, ours, &mut of_step);
-            let of_step = of_step.into_iter();
+            let of_step = of_answers(recorded, ours).into_iter();
             of_step.map(move |line| format!("step {number} ({}) {line}", step.request))
         })
         .collect()
 }
 
-fn answer(recorded: &Answer, ours: &Answer, found: &mut Vec<String>) {
+fn of_answers(recorded: &Answer, ours: &Answer) -> Vec<String> {
+    let mut found = Vec::new();
     let pairs = [
         ("status", Value::from(recorded.status), Value::from(ours.status)),
         (
@@ -68,7 +76,7 @@ fn answer(recorded: &Answer, ours: &Answer, found: &mut Vec<String>) {
         " asked",
         &recorded.asked.clone().into(),
         &ours.asked.clone().into(),
-        found,
+        &mut found,
     );
     // an object instead of a refusal has nothing in common with it
     if recorded.status != ours.status {
@@ -76,9 +84,10 @@ fn answer(recorded: &Answer, ours: &Answer, found: &mut Vec<String>) {
             let message = answer.body.get("message").unwrap_or(&Value::Null);
             found.push(format!("{what}: {message}"));
         }
-        return;
+        return found;
     }
-    value("", &recorded.body, &ours.body, found);
+    value("", &recorded.body, &ours.body, &mut found);
+    found
 }
 
 fn value(path: &str, recorded: &Value, ours: &Value, found: &mut Vec<String>) {

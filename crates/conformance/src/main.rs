@@ -1,12 +1,19 @@
 //! `conformance record`: asks the real kube-apiserver what the sequences ask, and writes down what it answers.
 #![forbid(unsafe_code)]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
+use gardener_apimachinery::chance::Chance;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_conformance::reference::{self, Reference};
+use gardener_conformance::sequence::{self, Sequence, Topic};
+use gardener_conformance::vary::{self, Variation};
 use gardener_conformance::webhook::Webhook;
-use gardener_conformance::{player, sequence};
+use gardener_conformance::{compare, player};
+use http::Request;
+use kube::Client;
+use kube::client::Body;
 
 /// Compares API servers with kube-apiserver.
 #[derive(Parser)]
@@ -26,21 +33,61 @@ enum Command {
         #[arg(long)]
         programs: Option<PathBuf>,
     },
+    /// Plays variations of the sequences to kube-apiserver and to another server, and tells where the answers differ.
+    Vary {
+        /// A folder with an `etcd` and the other server, as `kube-apiserver`: links will do.
+        other: PathBuf,
+        /// Only these topics.
+        topics: Vec<String>,
+        /// Where etcd and kube-apiserver are, or are built to [default: a folder of this user's cache].
+        #[arg(long)]
+        programs: Option<PathBuf>,
+        /// How many variations.
+        #[arg(long, default_value_t = 1000)]
+        number: u64,
+        /// What chance begins with: the same number makes the same variations.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let Command::Record { topics, programs } = Cli::parse().command;
+    match Cli::parse().command {
+        Command::Record { topics, programs } => record(&topics, programs).await,
+        Command::Vary {
+            other,
+            topics,
+            programs,
+            number,
+            seed,
+        } => {
+            let both = Both::start(&other, programs).await?;
+            both.compare(&topics, number, &Chance::seeded(seed)).await
+        }
+    }
+}
+
+/// The real servers, built if they are not there.
+async fn real(programs: Option<PathBuf>) -> anyhow::Result<Reference> {
     let programs = programs.unwrap_or_else(reference::default_folder);
     reference::build(&programs).await?;
-    let reference = Reference::start(&programs).await?;
+    Reference::start(&programs).await
+}
+
+/// The topics with these names, or all.
+fn chosen(topics: &[String]) -> anyhow::Result<Vec<Topic>> {
+    let mut all = sequence::topics()?;
+    all.retain(|topic| topics.is_empty() || topics.contains(&topic.name));
+    Ok(all)
+}
+
+async fn record(topics: &[String], programs: Option<PathBuf>) -> anyhow::Result<()> {
+    let reference = real(programs).await?;
     let webhook = Webhook::serve().await?;
     // one sequence that cannot be played does not keep others from being recorded
     let mut failed = Vec::new();
-    for topic in sequence::topics()? {
-        if !topics.is_empty() && !topics.contains(&topic.name) {
-            continue;
-        }
+    for topic in chosen(topics)? {
         let mut recordings = Vec::with_capacity(topic.sequences.len());
         for (number, sequence) in topic.sequences.iter().enumerate() {
             let namespace = format!("{}-{number}", topic.name);
@@ -53,5 +100,88 @@ async fn main() -> anyhow::Result<()> {
         println!("{}: {} sequences", topic.name, recordings.len());
     }
     anyhow::ensure!(failed.is_empty(), "not recorded:\n{}", failed.join("\n"));
+    Ok(())
+}
+
+/// kube-apiserver and the server that it is compared with.
+struct Both {
+    real: Reference,
+    other: Reference,
+    webhook: Webhook,
+}
+
+impl Both {
+    async fn start(other: &Path, programs: Option<PathBuf>) -> anyhow::Result<Self> {
+        Ok(Self {
+            real: real(programs).await?,
+            other: Reference::start(other).await?,
+            webhook: Webhook::serve().await?,
+        })
+    }
+
+    /// Plays so many variations to both servers, and prints those that they answer differently.
+    async fn compare(&self, topics: &[String], number: u64, chance: &Chance) -> anyhow::Result<()> {
+        let topics = chosen(topics)?;
+        let sequences: Vec<(&str, &Sequence)> = topics
+            .iter()
+            .flat_map(|topic| topic.sequences.iter().map(|sequence| (topic.name.as_str(), sequence)))
+            .collect();
+        let (mut played, mut differ) = (0, 0);
+        for number in 0..number {
+            let Some((topic, sequence)) = vary::pick(&sequences, chance) else {
+                break;
+            };
+            let Some(Variation { sequence, changes }) = vary::vary(sequence, chance) else {
+                continue;
+            };
+            let namespace = format!("vary-{number}");
+            let (real, other) = tokio::join!(
+                player::play(&self.real.client, &self.webhook, &sequence, &namespace),
+                player::play(&self.other.client, &self.webhook, &sequence, &namespace),
+            );
+            played += 1;
+            if played % 100 == 0 {
+                eprintln!("{played} variations played");
+            }
+            let found = match (real, other) {
+                (Ok(real), Ok(other)) => compare::between(&sequence, &real, &other),
+                // what none of the two can be asked tells nothing
+                (Err(_), Err(_)) => continue,
+                (Err(error), Ok(_)) => vec![format!("kube-apiserver: {error:#}")],
+                (Ok(_), Err(error)) => vec![format!("the other: {error:#}")],
+            };
+            for server in [&self.real, &self.other] {
+                tidy(&server.client, &sequence, &namespace).await?;
+            }
+            if !found.is_empty() {
+                differ += 1;
+                let (changes, found) = (changes.join("\n  "), found.join("\n    "));
+                println!("{number} {topic}: {}\n  {changes}\n    {found}", sequence.name);
+            }
+        }
+        println!("{played} variations, {differ} answered differently");
+        Ok(())
+    }
+}
+
+/// Deletes what a variation has made outside its namespace, for the next one to find nothing there.
+async fn tidy(client: &Client, sequence: &Sequence, namespace: &str) -> anyhow::Result<()> {
+    for step in &sequence.steps {
+        let path = step
+            .request
+            .strip_prefix("POST ")
+            .map(|path| path.replace("${ns}", namespace));
+        let name = step.body.as_ref().and_then(|body| body.at("/metadata/name")?.as_str());
+        if let (Some(path), Some(name)) = (path, name)
+            && !path.contains("/namespaces/")
+            && !path.contains('?')
+        {
+            let name = name.replace("${ns}", namespace);
+            let request = Request::delete(format!("{path}/{name}")).body(Body::empty());
+            // of names that are none, and what is not there, nothing is to be deleted
+            let Ok(request) = request else { continue };
+            client.send(request).await?;
+        }
+    }
     Ok(())
 }

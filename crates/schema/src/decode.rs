@@ -218,24 +218,26 @@ impl Schema {
         }
     }
 
-    /// Checks the metadata of the objects that the schema says are inside an object.
+    /// Reads the metadata of the objects that the schema says are inside an object, as upstream does by way of its Go type: what is empty is left out.
     ///
     /// # Errors
     /// Where it does not fit, what was found, and why.
-    pub fn decode_embedded(&self, object: &Value) -> Result<(), String> {
-        self.decode_below(object, "", true)
+    pub fn read_embedded(&self, object: &mut Value) -> Result<(), String> {
+        self.read_below(object, "", true)
     }
 
-    fn decode_below(&self, value: &Value, path: &str, is_root: bool) -> Result<(), String> {
+    fn read_below(&self, value: &mut Value, path: &str, is_root: bool) -> Result<(), String> {
         match value {
             Value::Object(members) => {
                 let metadata = members
-                    .get("metadata")
+                    .get_mut("metadata")
                     .filter(|_| self.is_embedded_resource() && !is_root);
                 if let Some(metadata) = metadata {
-                    crate::meta::object_meta()
+                    let schema = crate::meta::object_meta();
+                    schema
                         .decode(metadata, "ObjectMeta")
                         .map_err(|why| format!("{path}.metadata: Invalid value: {metadata}: {why}"))?;
+                    schema.drop_empty(metadata);
                 }
                 for (name, value) in members {
                     if let Some(child) = self.child(name) {
@@ -244,15 +246,15 @@ impl Schema {
                             (_, "") => name.clone(),
                             (_, path) => format!("{path}.{name}"),
                         };
-                        child.decode_below(value, &at, false)?;
+                        child.read_below(value, &at, false)?;
                     }
                 }
                 Ok(())
             }
             Value::Array(elements) => {
                 let Some(items) = self.items() else { return Ok(()) };
-                let mut elements = elements.iter().enumerate();
-                elements.try_for_each(|(index, value)| items.decode_below(value, &format!("{path}[{index}]"), false))
+                let mut elements = elements.iter_mut().enumerate();
+                elements.try_for_each(|(index, value)| items.read_below(value, &format!("{path}[{index}]"), false))
             }
             _ => Ok(()),
         }

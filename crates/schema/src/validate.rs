@@ -18,41 +18,43 @@ impl Schema {
     /// `old` is the value before an update. Findings about a part that the update did not change are left out
     /// (ratcheting).
     pub fn validate(&self, value: &Value, old: Option<&Value>, path: &Path) -> ErrorList {
-        self.validate_with(value, old, path, Vec::new).errors
+        self.validate_with(Vec::new(), (value, old), path, Vec::new).errors
     }
 
-    /// As [`Schema::validate`], with what else is found wrong before the rules are looked at.
+    /// As [`Schema::validate`], after what was found wrong before and with `more`: rules are looked at only where nothing of it stands in their way.
     pub fn validate_with(
         &self,
-        value: &Value,
-        old: Option<&Value>,
-        path: &Path,
-        more: impl FnOnce() -> ErrorList,
-    ) -> Findings {
-        let errors = self.structure(value, old, path);
-        self.judged(errors, (value, old), path, more)
-    }
-
-    /// As [`Schema::validate_with`] where only the status may have changed: what else the object lacks is not looked at, but for rules.
-    pub fn validate_status(&self, value: &Value, old: Option<&Value>) -> Findings {
-        const STATUS: &str = "status";
-        let mut errors = ErrorList::new();
-        if let (Some(schema), Some(status)) = (self.child(STATUS), value.get(STATUS)) {
-            let old = old.and_then(|old| old.get(STATUS));
-            schema.check(status, old, &Path::new(STATUS), &mut errors);
-        }
-        self.judged(errors, (value, old), &Path::root(), Vec::new)
-    }
-
-    /// What is wrong, with what is wrong by rules, too.
-    fn judged(
-        &self,
-        mut errors: ErrorList,
+        before: ErrorList,
         (value, old): (&Value, Option<&Value>),
         path: &Path,
         more: impl FnOnce() -> ErrorList,
     ) -> Findings {
+        let mut errors = before;
+        // an object as a whole is never as it was, not even where nothing changes
+        self.check_changed(value, old, path, &mut errors);
         errors.extend(more());
+        self.judged(errors, (value, old), path)
+    }
+
+    /// As [`Schema::validate_with`] where only the status may have changed: what else the object lacks is not looked at, but for rules.
+    pub fn validate_status(
+        &self,
+        before: ErrorList,
+        (value, old): (&Value, Option<&Value>),
+        more: impl FnOnce() -> ErrorList,
+    ) -> Findings {
+        const STATUS: &str = "status";
+        let mut errors = before;
+        if let (Some(schema), Some(status)) = (self.child(STATUS), value.get(STATUS)) {
+            let old = old.and_then(|old| old.get(STATUS));
+            schema.check(status, old, &Path::new(STATUS), &mut errors);
+        }
+        errors.extend(more());
+        self.judged(errors, (value, old), &Path::root())
+    }
+
+    /// What is wrong, with what is wrong by rules, too.
+    fn judged(&self, mut errors: ErrorList, (value, old): (&Value, Option<&Value>), path: &Path) -> Findings {
         let lists = |value: &Value| {
             let mut errors = ErrorList::new();
             self.check_lists(value, path, &mut errors);
@@ -78,10 +80,9 @@ impl Schema {
     }
 
     /// All but the rules.
-    fn structure(&self, value: &Value, old: Option<&Value>, path: &Path) -> ErrorList {
+    fn structure(&self, value: &Value, path: &Path) -> ErrorList {
         let mut errors = ErrorList::new();
-        // an object as a whole is never as it was, not even where nothing changes
-        self.check_changed(value, old, path, &mut errors);
+        self.check_changed(value, None, path, &mut errors);
         errors
     }
 
@@ -377,7 +378,7 @@ impl Constraints {
         if self
             .not
             .as_ref()
-            .is_some_and(|branch| branch.structure(value, None, path).is_empty())
+            .is_some_and(|branch| branch.structure(value, path).is_empty())
         {
             errors.push(composite("must not validate the schema (not)"));
         }

@@ -202,7 +202,7 @@ impl Scope {
                 why,
             })?;
             if !self.definition.is_go_type() {
-                schema.decode_embedded(object).map_err(|why| self.misfit(why))?;
+                schema.read_embedded(object).map_err(|why| self.misfit(why))?;
                 schema.drop_empty_metadata(object);
             }
             let looked = options.field_validation != FieldValidation::Ignore;
@@ -272,6 +272,38 @@ impl Scope {
         subject(kind, &self.version, kind)
     }
 
+    /// As [`Scope::judge_as_told`], of a custom resource: unless it says that it is of the resource's kind, only its metadata is read.
+    fn judge_custom_as_told(
+        &self,
+        object: &Value,
+        (api_version, kind): (&str, &str),
+        (options, source): (&WriteOptions, &Source),
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Misfit> {
+        let own = self.spec()?;
+        let (group, told) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        let Some(schema) = own.schema.as_ref() else {
+            return Ok(());
+        };
+        let misfit = |why| Misfit::Fields {
+            subject: subject(kind, told, &own.kind),
+            why,
+        };
+        let mut metadata = json!({"metadata": object.get("metadata").cloned().unwrap_or_default()});
+        schema.canonicalize_metadata(&mut metadata);
+        let decoded = schema.decode_metadata(&metadata, &own.kind);
+        decoded.map_err(|error| misfit(error.to_string()))?;
+        let is_own = group == self.definition.group && kind == own.kind;
+        let as_told = self.definition.version(told).filter(|_| is_own);
+        let unknown = match as_told.and_then(|version| version.schema.as_ref()) {
+            _ if options.field_validation == FieldValidation::Ignore => Vec::new(),
+            Some(schema) => schema.unknown_fields_of_resource(object),
+            None => schema.unknown_fields_of_resource(&metadata),
+        };
+        let judged = source.judge(Unknown::Afterwards(unknown), options.field_validation, warnings);
+        judged.map_err(misfit)
+    }
+
     /// Refuses a body that names another kind or version.
     fn check_kind(
         &self,
@@ -295,10 +327,11 @@ impl Scope {
                 "the API version in the data ({api_version}) does not match the expected API version ({expected})"
             ))
         };
-        if !self.definition.is_go_type() && api_version != expected {
-            return Err(other_version().into());
-        }
         if !self.definition.is_go_type() {
+            self.judge_custom_as_told(object, (&api_version, &kind), sent, warnings)?;
+            if api_version != expected {
+                return Err(other_version().into());
+            }
             // what replaces an object must tell its revision first
             if !self.name.is_empty() && meta::resource_version(object).is_empty() {
                 return Ok(());

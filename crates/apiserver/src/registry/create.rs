@@ -135,7 +135,7 @@ impl Scope {
         if !strategy.judges_metadata_last() {
             errors.extend(meta::validate_of_kind(object, &**strategy));
         }
-        errors.extend(self.validate_schema(object, None, warnings));
+        let mut errors = self.validate_schema(errors, (object, None), warnings);
         errors.extend(strategy.validate(context, object));
         // whatever a kind says of metadata and names, a name must fit into a path
         let is_unsure = strategy.judges_metadata_last() || !meta::path_segment(meta::name(object)).is_empty();

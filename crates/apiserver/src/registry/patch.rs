@@ -526,9 +526,13 @@ fn given_twice(source: &Source, options: &WriteOptions, warnings: &mut Vec<Strin
     Ok(())
 }
 
-/// The body is of another type than the path's.
+/// The body is of another type than the path's; as upstream tells it, of none if its version cannot be read.
 pub(crate) fn not_of_this_type(api_version: &str, kind: &str) -> ApiError {
-    ApiError::bad_request(format!("invalid object type: {}", go_kind(api_version, kind)))
+    let told = match api_version.matches('/').count() {
+        0 | 1 => go_kind(api_version, kind),
+        _ => go_kind("", ""),
+    };
+    ApiError::bad_request(format!("invalid object type: {told}"))
 }
 
 /// Changes an object by a client's JSON patch.

@@ -250,10 +250,8 @@ impl Scope {
                 bump_generation(&mut object, old, has_status, false);
             }
         }
-        let mut errors = checked.unwrap_or_else(|| of_metadata(&object));
-        if strategy.validates_schema() {
-            errors.extend(self.validate_schema(&object, Some(old), warnings));
-        }
+        let of_metadata = checked.unwrap_or_else(|| of_metadata(&object));
+        let mut errors = self.validate_schema(of_metadata, (&object, Some(old)), warnings);
         errors.extend(if status_update || is_view {
             of_part
         } else {

@@ -141,7 +141,7 @@ impl Call {
     }
 }
 
-fn delete_options_of(body: Value) -> Result<DeleteOptions, ApiError> {
+fn delete_options_of(mut body: Value) -> Result<DeleteOptions, ApiError> {
     if body.is_null() {
         return Ok(DeleteOptions::default());
     }
@@ -187,6 +187,11 @@ fn delete_options_of(body: Value) -> Result<DeleteOptions, ApiError> {
             }
             _ => {}
         }
+    }
+    // an element that is null is Go's zero value
+    let dry_run = body.get_mut("dryRun").and_then(Value::as_array_mut);
+    for element in dry_run.into_iter().flatten().filter(|element| element.is_null()) {
+        *element = json!("");
     }
     serde_json::from_value(body).map_err(|error| ApiError::bad_request(error.to_string()))
 }

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
+use futures::{StreamExt, TryStreamExt};
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::pointer::Pointed;
 use gardener_conformance::reference::{self, Reference};
@@ -14,6 +15,9 @@ use gardener_conformance::{compare, player};
 use http::Request;
 use kube::Client;
 use kube::client::Body;
+
+/// How many variations are played at a time: most steps wait.
+const AT_ONCE: usize = 8;
 
 /// Compares API servers with kube-apiserver.
 #[derive(Parser)]
@@ -126,41 +130,51 @@ impl Both {
             .iter()
             .flat_map(|topic| topic.sequences.iter().map(|sequence| (topic.name.as_str(), sequence)))
             .collect();
-        let (mut played, mut differ) = (0, 0);
-        for number in 0..number {
-            let Some((topic, sequence)) = vary::pick(&sequences, chance) else {
-                break;
-            };
-            let Some(Variation { sequence, changes }) = vary::vary(sequence, chance) else {
-                continue;
-            };
-            let namespace = format!("vary-{number}");
-            let (real, other) = tokio::join!(
-                player::play(&self.real.client, &self.webhook, &sequence, &namespace),
-                player::play(&self.other.client, &self.webhook, &sequence, &namespace),
-            );
-            played += 1;
-            if played % 100 == 0 {
-                eprintln!("{played} variations played");
-            }
-            let found = match (real, other) {
-                (Ok(real), Ok(other)) => compare::between(&sequence, &real, &other),
-                // what none of the two can be asked tells nothing
-                (Err(_), Err(_)) => continue,
-                (Err(error), Ok(_)) => vec![format!("kube-apiserver: {error:#}")],
-                (Ok(_), Err(error)) => vec![format!("the other: {error:#}")],
-            };
-            for server in [&self.real, &self.other] {
-                tidy(&server.client, &sequence, &namespace).await?;
-            }
+        // made one after the other, so that chance makes the same ones however they are played
+        let variations: Vec<(u64, &str, Variation)> = (0..number)
+            .filter_map(|number| {
+                let (topic, sequence) = vary::pick(&sequences, chance)?;
+                Some((number, *topic, vary::vary(sequence, chance)?))
+            })
+            .collect();
+        let mut compared = futures::stream::iter(&variations)
+            .map(|(number, topic, variation)| async move {
+                let found = self.differences(&format!("vary-{number}"), &variation.sequence).await?;
+                anyhow::Ok((number, topic, variation, found))
+            })
+            .buffer_unordered(AT_ONCE);
+        let mut differ = 0;
+        while let Some((number, topic, variation, found)) = compared.try_next().await? {
             if !found.is_empty() {
                 differ += 1;
-                let (changes, found) = (changes.join("\n  "), found.join("\n    "));
-                println!("{number} {topic}: {}\n  {changes}\n    {found}", sequence.name);
+                let (changes, found) = (variation.changes.join("\n  "), found.join("\n    "));
+                println!(
+                    "{number} {topic}: {}\n  {changes}\n    {found}",
+                    variation.sequence.name
+                );
             }
         }
-        println!("{played} variations, {differ} answered differently");
+        println!("{} variations, {differ} answered differently", variations.len());
         Ok(())
+    }
+
+    /// Plays a sequence to both servers and tells where they differ.
+    async fn differences(&self, namespace: &str, sequence: &Sequence) -> anyhow::Result<Vec<String>> {
+        let (real, other) = tokio::join!(
+            player::play(&self.real.client, &self.webhook, sequence, namespace),
+            player::play(&self.other.client, &self.webhook, sequence, namespace),
+        );
+        let found = match (real, other) {
+            (Ok(real), Ok(other)) => compare::between(sequence, &real, &other),
+            // what none of the two can be asked tells nothing
+            (Err(_), Err(_)) => Vec::new(),
+            (Err(error), Ok(_)) => vec![format!("kube-apiserver: {error:#}")],
+            (Ok(_), Err(error)) => vec![format!("the other: {error:#}")],
+        };
+        for server in [&self.real, &self.other] {
+            tidy(&server.client, sequence, namespace).await?;
+        }
+        Ok(found)
     }
 }
 

@@ -83,7 +83,10 @@ fn merge_map(mut original: Object, patch: &Object, schema: Option<&Schema>) -> R
         if let Some(field) = name.strip_prefix(DELETE_FROM_LIST) {
             match (original.get_mut(field), change) {
                 (_, Value::Null) => drop(original.remove(field)),
-                (Some(Value::Array(list)), Value::Array(gone)) => list.retain(|value| !gone.contains(value)),
+                (Some(Value::Array(list)), Value::Array(gone)) => {
+                    check_types(list, gone)?;
+                    list.retain(|value| !gone.contains(value));
+                }
                 // what is no list has nothing to delete from
                 _ => {}
             }
@@ -194,22 +197,29 @@ fn key_of(value: &Value, key: &str) -> Result<Value, PatchError> {
     })
 }
 
+/// Elements that are to be merged, or deleted, must be of one type, which is no list.
+fn check_types(live: &[Value], change: &[Value]) -> Result<(), PatchError> {
+    let mut types = live.iter().chain(change).map(go_type);
+    let Some(first) = types.next() else { return Ok(()) };
+    if first == go_type(&Value::Array(Vec::new())) {
+        return Err(PatchError::DoesNotApply("lists of lists are not supported".into()));
+    }
+    if types.all(|own| own == first) {
+        return Ok(());
+    }
+    let shown = go_map(&Value::from(vec![Value::from(live), Value::from(change)]));
+    Err(PatchError::Directive(format!(
+        "list element types are not identical: {shown}"
+    )))
+}
+
 /// Merges a list by the field's strategy; the patch's elements come in its order.
 fn merge_list(live: &[Value], change: &[Value], field: Option<&Schema>) -> Result<Vec<Value>, PatchError> {
     if !field.is_some_and(|field| field.has_patch_strategy("merge")) {
         return Ok(change.to_vec());
     }
-    let of_objects = live.iter().chain(change).next().is_some_and(Value::is_object);
-    if live.iter().chain(change).next().is_some_and(Value::is_array) {
-        return Err(PatchError::DoesNotApply("lists of lists are not supported".into()));
-    }
-    if live.iter().chain(change).any(|value| value.is_object() != of_objects) {
-        let shown = go_map(&Value::from(vec![Value::from(live), Value::from(change)]));
-        return Err(PatchError::Directive(format!(
-            "list element types are not identical: {shown}"
-        )));
-    }
-    if !of_objects {
+    check_types(live, change)?;
+    if !live.iter().chain(change).next().is_some_and(Value::is_object) {
         let mut merged = Vec::with_capacity(live.len() + change.len());
         for value in live.iter().chain(change) {
             if !merged.contains(value) {

@@ -34,5 +34,6 @@ pub use definitions::Definitions;
 pub use empty::Empty;
 pub use meta::{list_meta, object_meta};
 pub use parse::ParseError;
+pub use prune::RESOURCE_FIELDS;
 pub use rules::Findings;
 pub use schema::{Constraints, Kind, ListType, MapType, Schema};

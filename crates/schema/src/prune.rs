@@ -12,7 +12,7 @@ use crate::formats;
 use crate::schema::{Kind, Schema};
 
 /// Members of every API object, which embedded resources keep.
-const RESOURCE_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+pub const RESOURCE_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Of what lies where the schema expects something else, nothing is known.
 static NOTHING: LazyLock<Schema> = LazyLock::new(Schema::default);

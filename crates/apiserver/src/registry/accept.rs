@@ -5,7 +5,7 @@ use gardener_apimachinery::field::{Error, Path, go_quote};
 use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::type_meta::unreadable;
 use gardener_schema::json::is_empty;
-use gardener_schema::{Empty, Schema};
+use gardener_schema::{Empty, RESOURCE_FIELDS, Schema};
 use serde_json::{Map, Value, json};
 
 use super::{FieldValidation, Scope, WriteOptions, numbers};
@@ -285,23 +285,34 @@ impl Scope {
         let Some(schema) = own.schema.as_ref() else {
             return Ok(());
         };
-        let misfit = |why| Misfit::Fields {
-            subject: subject(kind, told, &own.kind),
+        let misfit = |expected, why| Misfit::Fields {
+            subject: subject(kind, told, expected),
             why,
         };
         let mut metadata = json!({"metadata": object.get("metadata").cloned().unwrap_or_default()});
         schema.canonicalize_metadata(&mut metadata);
         let decoded = schema.decode_metadata(&metadata, &own.kind);
-        decoded.map_err(|error| misfit(error.to_string()))?;
+        decoded.map_err(|error| misfit(&own.kind, error.to_string()))?;
         let is_own = group == self.definition.group && kind == own.kind;
-        let as_told = self.definition.version(told).filter(|_| is_own);
-        let unknown = match as_told.and_then(|version| version.schema.as_ref()) {
+        let as_told = self
+            .definition
+            .version(told)
+            .and_then(|version| version.schema.as_ref());
+        let unknown = match as_told {
             _ if options.field_validation == FieldValidation::Ignore => Vec::new(),
-            Some(schema) => schema.unknown_fields_of_resource(object),
-            None => schema.unknown_fields_of_resource(&metadata),
+            Some(schema) if is_own => schema.unknown_fields_of_resource(object),
+            None if is_own => {
+                // of a version that there is not, nothing else is known either
+                let others = object.as_object().into_iter().flat_map(Map::keys);
+                let others = others.filter(|name| !RESOURCE_FIELDS.contains(&name.as_str()));
+                let of_metadata = schema.unknown_fields_of_resource(&metadata).into_iter();
+                of_metadata.chain(others.cloned()).collect()
+            }
+            _ => schema.unknown_fields_of_resource(&metadata),
         };
         let judged = source.judge(Unknown::Afterwards(unknown), options.field_validation, warnings);
-        judged.map_err(misfit)
+        // what was read is what upstream expected it to be
+        judged.map_err(|why| misfit(kind, why))
     }
 
     /// Refuses a body that names another kind or version.

@@ -40,7 +40,9 @@ impl Scope {
         let now = self.cluster.clock().now();
         let context = self.context(now, options.dry_run);
         let mut warnings = Vec::new();
-        self.accept(&context, &mut object, options, source, &mut warnings)?;
+        let accepted = self.accept(&context, &mut object, options, source, &mut warnings);
+        // what is to say of the body is said in any case
+        accepted.inspect_err(|_| self.refused_with.extend_if_none(warnings.clone()))?;
         // what is put or applied keeps them, as with upstream, and goes with its first change if nothing holds it
         for key in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
             meta::set(&mut object, key, None);
@@ -52,7 +54,6 @@ impl Scope {
             self.create_accepted(object, &context, options, warnings, AskedBy::Create)
                 .await
         };
-        // what is to say of the body is said in any case
         created.await.inspect_err(|_| self.refused_with.extend_if_none(of_body))
     }
 

@@ -354,7 +354,8 @@ impl Scope {
             let (group, own_version) = own.0.rsplit_once('/').unwrap_or(("", own.0));
             let known =
                 group == self.definition.group && self.definition.versions.iter().any(|v| v.name == own_version);
-            if !known && self.definition.is_go_type() {
+            let is_unreadable = own.0.matches('/').count() > 1;
+            if is_unreadable || !known && self.definition.is_go_type() {
                 return Err(not_of_this_type(own.0, own.1));
             }
             return Err(ApiError::bad_request(format!(

@@ -48,13 +48,14 @@ impl Scope {
             Some(Beside { found, sent_back }) => (Some(found), sent_back),
             None => (None, Map::new()),
         };
-        self.accept(&context, &mut body, options, source, &mut warnings)?;
+        let accepted = self.accept(&context, &mut body, options, source, &mut warnings);
+        // what is to say of the body is said in any case
+        accepted.inspect_err(|_| self.refused_with.extend_if_none(warnings.clone()))?;
         if let Value::Object(members) = &mut body {
             members.extend(sent_back);
         }
         let of_body = warnings.clone();
         let updated = self.update_accepted(body, found, &context, options, warnings);
-        // what is to say of the body is said in any case
         updated.await.inspect_err(|_| self.refused_with.extend_if_none(of_body))
     }
 

@@ -138,7 +138,7 @@ pub fn settings(flags: &Flags) -> Result<Settings, FileError> {
         static_tokens,
         bootstrap_tokens: flags.enable_bootstrap_token_auth,
         front_proxies: front_proxies(&flags.callers),
-        reviewer: None,
+        ..Settings::default()
     })
 }
 

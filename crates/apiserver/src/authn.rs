@@ -1,4 +1,11 @@
 //! Authentication: from a client certificate or a bearer token to a user.
+//!
+//! Certificates, tokens of the cluster's own and who comes without either are here; tokens of other issuers are in [`jwt`], which a [`configuration`]
+//! describes, and those that only a webhook can read in [`webhook`].
+
+pub mod configuration;
+pub mod jwt;
+pub mod webhook;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,6 +13,7 @@ use std::sync::Arc;
 use base64::Engine;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{aggregate, go_quote};
+use gardener_apimachinery::metrics::Text;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use k8s_openapi::jiff::Timestamp;
@@ -19,7 +27,9 @@ use crate::handle::Caller;
 use crate::legacy_tokens::{self, LegacyClaims};
 use crate::meta;
 use crate::tokens::{self, Claims, LEEWAY, SigningKey, TokenError, VerifyingKey};
-use crate::user::{ANONYMOUS, AUTHENTICATED, UserInfo};
+use crate::user::UserInfo;
+use jwt::Issuers;
+use webhook::TokenWebhook;
 
 /// How callers from outside prove who they are, and how tokens for service accounts are made.
 pub struct Authenticator {
@@ -43,6 +53,8 @@ pub struct Settings {
     pub lifetimes: tokens::Lifetimes,
     /// Whether requests without credentials are let through as `system:anonymous`.
     pub anonymous: bool,
+    /// The only paths of such requests, if there are any.
+    pub anonymous_paths: Vec<String>,
     /// Tokens that are known as they are, with whom they stand for.
     pub static_tokens: BTreeMap<String, UserInfo>,
     /// Whether bootstrap tokens in Secrets of `kube-system` are accepted.
@@ -51,6 +63,10 @@ pub struct Settings {
     pub accepted_issuers: Vec<String>,
     /// What front proxies tell of their callers; without it they are not believed.
     pub front_proxies: Option<FrontProxies>,
+    /// Other issuers whose tokens are accepted.
+    pub issuers: Option<Arc<Issuers>>,
+    /// A webhook that is asked about tokens that nobody else knows.
+    pub webhook: Option<Arc<TokenWebhook>>,
     /// Another server that tells whose a bearer token is; with it none is read here.
     pub reviewer: Option<Arc<TokenReviewer>>,
 }
@@ -89,9 +105,7 @@ impl FrontProxies {
             groups: all(&self.groups),
             ..UserInfo::default()
         };
-        if user.name != ANONYMOUS && !user.is_in(AUTHENTICATED) {
-            user.groups.push(AUTHENTICATED.to_owned());
-        }
+        user.admit();
         for (name, value) in headers {
             let name = name.as_str();
             let prefix = |prefix: &&String| name.len() > prefix.len() && name.starts_with(&prefix.to_ascii_lowercase());
@@ -124,7 +138,20 @@ impl Authenticator {
         self.settings.read().clone()
     }
 
-    /// Who sent a request, by the certificates that TLS has verified and by what its headers say.
+    /// Tells what was counted of other issuers' tokens.
+    pub(crate) fn tell(&self, out: &mut Text) {
+        let issuers = self.settings.read().issuers.clone();
+        if let Some(issuers) = issuers {
+            issuers.tell(out);
+        }
+    }
+
+    /// Whether it is told on which paths requests come without credentials.
+    pub(crate) fn limits_anonymous(&self) -> bool {
+        !self.settings.read().anonymous_paths.is_empty()
+    }
+
+    /// Who sent a request for a path, by the certificates that TLS has verified and by what its headers say.
     ///
     /// # Errors
     /// 401 for credentials that are wrong, and for none where anonymous access is off.
@@ -132,6 +159,7 @@ impl Authenticator {
         &self,
         cluster: &LogicalCluster,
         caller: &Caller,
+        path: &str,
         headers: &HeaderMap,
     ) -> Result<UserInfo, ApiError> {
         let (anonymous, reviewer) = {
@@ -142,7 +170,9 @@ impl Authenticator {
             {
                 return Ok(user);
             }
-            (settings.anonymous, settings.reviewer.clone())
+            let paths = &settings.anonymous_paths;
+            let anonymous = settings.anonymous && (paths.is_empty() || paths.iter().any(|own| own == path));
+            (anonymous, settings.reviewer.clone())
         };
         if let Some(user) = &caller.certificate {
             return Ok(user.clone());
@@ -152,7 +182,7 @@ impl Authenticator {
             return match reviewer {
                 Some(reviewer) => reviewer.user(token).await,
                 None => {
-                    let found = self.token_user(cluster, token, &[]);
+                    let found = self.token_user(cluster, token, &[]).await;
                     found.map(|(user, _)| user).map_err(|_| ApiError::unauthorized())
                 }
             };
@@ -168,67 +198,110 @@ impl Authenticator {
     ///
     /// # Errors
     /// Why it stands for nobody.
-    pub fn token_user(
+    pub async fn token_user(
         &self,
         cluster: &LogicalCluster,
         token: &str,
         audiences: &[String],
     ) -> Result<(UserInfo, Vec<String>), Rejected> {
         let settings = self.settings();
-        let wanted = if audiences.is_empty() {
-            settings.audiences.clone()
-        } else {
-            audiences.to_vec()
+        let mut refusals = Vec::new();
+        match own_user(&settings, cluster, token, audiences) {
+            Ok(found) => return Ok(found),
+            Err(Rejected::Unknown) => {}
+            Err(Rejected::Because(whys)) => refusals = whys,
+        }
+        let wanted = match audiences.is_empty() {
+            true => &*settings.audiences,
+            false => audiences,
         };
-        let common = |audiences: &[String]| -> Vec<String> {
-            let common = audiences.iter().filter(|audience| wanted.contains(audience));
-            common.cloned().collect()
-        };
-        // tokens that name no audience are for the cluster itself
-        let for_cluster = common(&settings.audiences);
-        if !for_cluster.is_empty() || wanted.is_empty() {
-            if let Some(user) = settings.static_tokens.get(token) {
-                return Ok((user.clone(), for_cluster));
-            }
-            if settings.bootstrap_tokens
-                && let Some(user) = bootstrap_user(cluster, token)
-            {
-                return Ok((user, for_cluster));
+        if let Some(issuers) = &settings.issuers {
+            // tokens of other issuers are for the cluster itself, whatever their audiences are
+            let for_cluster = common(&settings.audiences, wanted);
+            if !for_cluster.is_empty() || wanted.is_empty() {
+                match issuers.user(token, cluster.clock().now()).await {
+                    Some(Ok(user)) => return Ok((user, for_cluster)),
+                    Some(Err(why)) => refusals.push(why),
+                    None => {}
+                }
             }
         }
-        let mut keys = settings.accepted_keys.clone();
-        keys.extend(settings.signer.iter().map(|signer| signer.public.clone()));
-        let misses = |token_audiences: &[String]| {
-            let shown = |audiences: &[String]| {
-                let quoted: Vec<String> = audiences.iter().map(|own| go_quote(own)).collect();
-                format!("[{}]", quoted.join(" "))
-            };
-            Rejected::Because(format!(
-                "token audiences {} is invalid for the target audiences {}",
-                shown(token_audiences),
-                shown(&wanted)
-            ))
-        };
-        let issuer = tokens::issuer(token);
-        if issuer.as_deref() == Some(legacy_tokens::ISSUER) {
-            let claims: LegacyClaims = tokens::signed(token, &keys)?;
-            if for_cluster.is_empty() && !settings.audiences.is_empty() {
-                return Err(misses(&settings.audiences));
+        if let Some(webhook) = &settings.webhook {
+            match webhook.user(cluster, token, wanted, &settings.audiences).await {
+                Ok(Some(found)) => return Ok(found),
+                Ok(None) => {}
+                Err(why) => refusals.push(why),
             }
-            return legacy_tokens::user(cluster, token, &claims).map(|user| (user, for_cluster));
         }
-        let issuers = || std::iter::once(&settings.issuer).chain(&settings.accepted_issuers);
-        let is_known = |issuer: &str| issuers().all(|own| own.is_empty()) || issuers().any(|own| own == issuer);
-        if !issuer.is_some_and(|issuer| is_known(&issuer)) {
-            return Err(Rejected::Unknown);
-        }
-        let claims = tokens::verify(token, &keys, cluster.clock().now())?;
-        let good_for = common(&claims.aud);
-        if good_for.is_empty() && !wanted.is_empty() {
-            return Err(misses(&claims.aud));
-        }
-        service_account_user(cluster, &claims).map(|user| (user, good_for))
+        Err(match refusals.is_empty() {
+            true => Rejected::Unknown,
+            false => Rejected::Because(refusals),
+        })
     }
+}
+
+/// Those audiences that are wanted, too.
+fn common(audiences: &[String], wanted: &[String]) -> Vec<String> {
+    let common = audiences.iter().filter(|audience| wanted.contains(audience));
+    common.cloned().collect()
+}
+
+/// Whom a token stands for that the cluster itself issued, or knows as it is.
+fn own_user(
+    settings: &Settings,
+    cluster: &LogicalCluster,
+    token: &str,
+    audiences: &[String],
+) -> Result<(UserInfo, Vec<String>), Rejected> {
+    let wanted = if audiences.is_empty() {
+        settings.audiences.clone()
+    } else {
+        audiences.to_vec()
+    };
+    // tokens that name no audience are for the cluster itself
+    let for_cluster = common(&settings.audiences, &wanted);
+    if !for_cluster.is_empty() || wanted.is_empty() {
+        if let Some(user) = settings.static_tokens.get(token) {
+            return Ok((user.clone(), for_cluster));
+        }
+        if settings.bootstrap_tokens
+            && let Some(user) = bootstrap_user(cluster, token)
+        {
+            return Ok((user, for_cluster));
+        }
+    }
+    let mut keys = settings.accepted_keys.clone();
+    keys.extend(settings.signer.iter().map(|signer| signer.public.clone()));
+    let misses = |token_audiences: &[String]| {
+        let shown = |audiences: &[String]| {
+            let quoted: Vec<String> = audiences.iter().map(|own| go_quote(own)).collect();
+            format!("[{}]", quoted.join(" "))
+        };
+        Rejected::because(format!(
+            "token audiences {} is invalid for the target audiences {}",
+            shown(token_audiences),
+            shown(&wanted)
+        ))
+    };
+    let issuer = tokens::issuer(token);
+    if issuer.as_deref() == Some(legacy_tokens::ISSUER) {
+        let claims: LegacyClaims = tokens::signed(token, &keys)?;
+        if for_cluster.is_empty() && !settings.audiences.is_empty() {
+            return Err(misses(&settings.audiences));
+        }
+        return legacy_tokens::user(cluster, token, &claims).map(|user| (user, for_cluster));
+    }
+    let issuers = || std::iter::once(&settings.issuer).chain(&settings.accepted_issuers);
+    let is_known = |issuer: &str| issuers().all(|own| own.is_empty()) || issuers().any(|own| own == issuer);
+    if !issuer.is_some_and(|issuer| is_known(&issuer)) {
+        return Err(Rejected::Unknown);
+    }
+    let claims = tokens::verify(token, &keys, cluster.clock().now())?;
+    let good_for = common(&claims.aud, &wanted);
+    if good_for.is_empty() && !wanted.is_empty() {
+        return Err(misses(&claims.aud));
+    }
+    service_account_user(cluster, &claims).map(|user| (user, good_for))
 }
 
 /// The token in an `Authorization` header. One of another kind, or without a token, says nothing of who asks.
@@ -245,15 +318,24 @@ pub enum Rejected {
     /// Nobody knows it.
     #[error("invalid bearer token")]
     Unknown,
-    /// It is one of the cluster's, but is not good any more, or not for this.
-    #[error("{0}")]
-    Because(String),
+    /// Somebody knows it, but it is not good any more, or not for this: what each of them says.
+    #[error("{}", aggregate(.0))]
+    Because(Vec<String>),
 }
 
 impl Rejected {
+    /// Refused by one that knows it.
+    pub(crate) fn because(why: String) -> Self {
+        Self::Because(vec![why])
+    }
+
     /// As a TokenReview tells it: whoever looks for static tokens has something to say, too.
     pub fn for_review(&self) -> String {
-        aggregate(&[Self::Unknown.to_string(), self.to_string()])
+        let mut whys = vec![Self::Unknown.to_string()];
+        if let Self::Because(more) = self {
+            whys.extend_from_slice(more);
+        }
+        aggregate(&whys)
     }
 }
 
@@ -261,9 +343,9 @@ impl From<TokenError> for Rejected {
     fn from(error: TokenError) -> Self {
         match error {
             TokenError::Malformed => Self::Unknown,
-            TokenError::Signature => Self::Because("go-jose/go-jose: error in cryptographic primitive".to_owned()),
-            TokenError::Expired => Self::Because("service account token has expired".to_owned()),
-            TokenError::NotYet => Self::Because("service account token is not valid yet".to_owned()),
+            TokenError::Signature => Self::because("go-jose/go-jose: error in cryptographic primitive".to_owned()),
+            TokenError::Expired => Self::because("service account token has expired".to_owned()),
+            TokenError::NotYet => Self::because("service account token is not valid yet".to_owned()),
         }
     }
 }
@@ -283,7 +365,7 @@ pub fn certificate_user(der: &[u8]) -> Option<UserInfo> {
 /// The service account of a token, while it and what the token is bound to are there.
 fn service_account_user(cluster: &LogicalCluster, claims: &Claims) -> Result<UserInfo, Rejected> {
     let own = &claims.kubernetes;
-    let because = |why: String| Err(Rejected::Because(why));
+    let because = |why: String| Err(Rejected::because(why));
     let (namespace, name) = (own.namespace.as_str(), own.serviceaccount.name.as_str());
     let is_gone = |object: &Value| {
         let deleted: Option<Timestamp> = meta::text(object, "/metadata/deletionTimestamp").parse().ok();

@@ -216,11 +216,13 @@ where
             let authenticated = cluster
                 .config()
                 .authenticator
-                .authenticate(&cluster, &caller, &parts.headers)
+                .authenticate(&cluster, &caller, &path, &parts.headers)
                 .await;
             match authenticated {
-                // probes come without credentials
-                Err(_) if health::is_public(&path) => UserInfo::anonymous(),
+                // probes come without credentials, unless it is told who may
+                Err(_) if health::is_public(&path) && !cluster.config().authenticator.limits_anonymous() => {
+                    UserInfo::anonymous()
+                }
                 Err(error) => {
                     if let Some(trail) = begin(&UserInfo::default())? {
                         trail.refused(&error);

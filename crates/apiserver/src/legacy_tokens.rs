@@ -89,7 +89,7 @@ impl LegacyClaims {
 /// # Errors
 /// Why the token is not good any more.
 pub(crate) fn user(cluster: &LogicalCluster, token: &str, claims: &LegacyClaims) -> Result<UserInfo, Rejected> {
-    let because = |why: String| Err(Rejected::Because(why));
+    let because = |why: String| Err(Rejected::because(why));
     if let Some(wrong) = claims.wrong() {
         return because(wrong.to_owned());
     }

@@ -14,6 +14,7 @@ mod bindings;
 mod blocking;
 mod body;
 pub mod cluster;
+mod config_file;
 mod connect;
 mod copies;
 pub mod cors;

@@ -328,6 +328,7 @@ impl Metrics {
             };
             out.sample("apiserver_storage_objects", &format!("resource=\"{full}\""), number);
         }
+        cluster.config().authenticator.tell(&mut out);
         cluster.config().authorizer.tell(&mut out);
         out.family("kubernetes_build_info", "gauge", "The version that is served.");
         let version = &cluster.config().git_version;

@@ -161,7 +161,7 @@ impl Review {
         let mut review = admitted.await?;
         let status = match self.plural {
             "selfsubjectreviews" => json!({"userInfo": *call.user}),
-            "tokenreviews" => token_review(call, &review),
+            "tokenreviews" => token_review(call, &review).await,
             "selfsubjectrulesreviews" => rules_review(call, meta::text(&review, "/spec/namespace")),
             "selfsubjectaccessreviews" => access_review(call, &review, &call.user).await?,
             _ => access_review(call, &review, &subject(&review)).await?,
@@ -264,15 +264,12 @@ fn requirement(own: &Value, which: &str) -> Option<String> {
     }
 }
 
-fn token_review(call: &Call, body: &Value) -> Value {
+async fn token_review(call: &Call, body: &Value) -> Value {
     let audiences: Vec<String> =
         serde_json::from_value(body.at("/spec/audiences").cloned().unwrap_or_else(|| json!([]))).unwrap_or_default();
-    match call
-        .cluster
-        .config()
-        .authenticator
-        .token_user(&call.cluster, meta::text(body, "/spec/token"), &audiences)
-    {
+    let authenticator = &call.cluster.config().authenticator;
+    let found = authenticator.token_user(&call.cluster, meta::text(body, "/spec/token"), &audiences);
+    match found.await {
         Ok((user, audiences)) => json!({"authenticated": true, "user": user, "audiences": audiences}),
         Err(rejected) => json!({"user": {}, "error": rejected.for_review()}),
     }

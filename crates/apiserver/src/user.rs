@@ -62,6 +62,13 @@ impl UserInfo {
         }
     }
 
+    /// Puts a user whose credentials are good into the group of all of those, unless it says of itself that it is in that of the others.
+    pub(crate) fn admit(&mut self) {
+        if self.name != ANONYMOUS && !self.is_in(AUTHENTICATED) && !self.is_in(UNAUTHENTICATED) {
+            self.groups.push(AUTHENTICATED.to_owned());
+        }
+    }
+
     /// The caller without credentials.
     pub fn anonymous() -> Self {
         Self {

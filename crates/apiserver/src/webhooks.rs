@@ -9,6 +9,7 @@
 mod admission;
 mod call;
 pub(crate) mod conversion;
+mod fetch;
 mod http;
 mod identities;
 mod kubeconfig;
@@ -27,6 +28,7 @@ pub use admission::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
 pub use call::{Answer, Authorization, Credentials, Endpoint, ServiceReference, Transport};
 pub(crate) use call::{Unanswered, ask, post};
 pub use conversion::ConversionWebhook;
+pub(crate) use fetch::{Fetched, Fetcher};
 pub use http::HttpTransport;
 pub use identities::Identities;
 pub use kubeconfig::KubeconfigError;

@@ -110,9 +110,11 @@ impl Estimator<'_> {
         let text = Arc::new(Declared::new(Shape::Text).at_most(Some(0)));
         for step in steps {
             at = match (step.as_str(), &at.shape) {
-                (ITEMS | VALUES, Shape::List { items: values, .. } | Shape::Map(values)) => values,
+                (ITEMS | VALUES, Shape::List { items: values, .. } | Shape::Map(values) | Shape::Named(values)) => {
+                    values
+                }
                 // keys have no bound, which counts as none at all
-                (KEYS, Shape::Map(_)) => &text,
+                (KEYS, Shape::Map(_) | Shape::Named(_)) => &text,
                 (name, Shape::Object { fields, .. }) => &fields.get(name)?.declared,
                 _ => return None,
             };

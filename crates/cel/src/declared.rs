@@ -54,6 +54,9 @@ pub enum Shape {
     },
     /// An object with any keys.
     Map(Arc<Declared>),
+    /// An object with any keys, which expressions may also write as they write names of fields: `claims.a__dot__b` is `claims["a.b"]`. Where
+    /// its values are anything, that goes for objects in them, too.
+    Named(Arc<Declared>),
     /// An object with known fields.
     Object {
         /// What messages call it.
@@ -94,7 +97,7 @@ impl Declared {
             Shape::Timestamp => (32, 21),
             Shape::Duration => (32, 3),
             Shape::List { items, .. } => ((REQUEST_SIZE - 2) / (items.min_size + 1), 2),
-            Shape::Map(values) => ((REQUEST_SIZE - 2) / (values.min_size + 6), 2),
+            Shape::Map(values) | Shape::Named(values) => ((REQUEST_SIZE - 2) / (values.min_size + 6), 2),
             Shape::Object { .. } => (0, 2),
             Shape::Authorizer | Shape::ResourceCheck | Shape::Optional(_) => (0, 1),
         };
@@ -187,4 +190,61 @@ pub fn escape(property: &str) -> Option<String> {
     }
     let begins = out.chars().next()?;
     (!begins.is_ascii_digit()).then_some(out)
+}
+
+/// The property that a name in an expression stands for; none for a name that is only itself, or is no escaped one.
+pub(crate) fn unescape(name: &str) -> Option<String> {
+    let (mut out, mut rest, mut found) = (String::with_capacity(name.len()), name, false);
+    while let Some(at) = rest.find("__") {
+        let (before, marked) = rest.split_at(at);
+        let inner = marked.get(2..).unwrap_or_default();
+        let length = inner.find('_').unwrap_or(inner.len());
+        let (word, after) = inner.split_at(length);
+        let Some(after) = after.strip_prefix("__").filter(|_| !word.is_empty()) else {
+            // the marks begin one character later at the earliest
+            let (kept, later) = rest.split_at(at + 1);
+            out.push_str(kept);
+            rest = later;
+            continue;
+        };
+        out.push_str(before);
+        match word {
+            "underscores" => out.push_str("__"),
+            "dot" => out.push('.'),
+            "dash" => out.push('-'),
+            "slash" => out.push('/'),
+            word if name.len() == word.len() + 4 && (WORDS.contains(&word) || RESERVED.contains(&word)) => {
+                out.push_str(word);
+            }
+            _ => return None,
+        }
+        (rest, found) = (after, true);
+    }
+    out.push_str(rest);
+    found.then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_escaped() {
+        for property in [
+            "a.b",
+            "a-b/c.d",
+            "a__b",
+            "namespace",
+            "x_y.z",
+            "true",
+            "example.com/role",
+        ] {
+            let escaped = escape(property).unwrap();
+            assert_eq!(unescape(&escaped).as_deref(), Some(property), "{escaped}");
+        }
+        for name in ["a", "a_b", "a__b", "a__other__b", "a__true__", "__", "____", "a___b"] {
+            assert_eq!(unescape(name), None, "{name}");
+        }
+        assert_eq!(unescape("a___dot__").as_deref(), Some("a_."));
+    }
 }

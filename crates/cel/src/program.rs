@@ -124,6 +124,10 @@ impl Environment {
     }
 }
 
+fn is_variable(node: &Node, variable: &str) -> bool {
+    matches!(node, Node::Ident(name) if name == variable)
+}
+
 impl Program {
     /// The expression.
     pub fn source(&self) -> &str {
@@ -137,10 +141,27 @@ impl Program {
 
     /// Whether a variable stands in the expression.
     pub fn uses(&self, variable: &str) -> bool {
+        self.has(|node| is_variable(node, variable))
+    }
+
+    /// Whether a field of a variable is asked for by its name: `variable.field`, `variable.?field` or `has(variable.field)`.
+    pub fn selects(&self, variable: &str, field: &str) -> bool {
+        self.has(|node| match node {
+            Node::Select {
+                operand, field: own, ..
+            }
+            | Node::Has { operand, field: own } => own == field && is_variable(&operand.node, variable),
+            _ => false,
+        })
+    }
+
+    fn has(&self, wanted: impl Fn(&Node) -> bool) -> bool {
         let mut open: Vec<&Expr> = vec![&self.expr];
         while let Some(expr) = open.pop() {
+            if wanted(&expr.node) {
+                return true;
+            }
             match &expr.node {
-                Node::Ident(name) if name == variable => return true,
                 Node::Literal(_) | Node::Ident(_) => {}
                 Node::Struct { fields, .. } => open.extend(fields.iter().map(|field| &field.value)),
                 Node::Select { operand, .. } | Node::Has { operand, .. } => open.push(operand),
@@ -681,6 +702,58 @@ mod tests {
             ),
         ] {
             assert_eq!(run(source), Err(expected.to_owned()), "{source}");
+        }
+    }
+
+    #[test]
+    fn members_with_any_names_are_fields_too() {
+        let any = || Arc::new(Declared::new(Shape::Dyn));
+        let claims = Arc::new(Declared::new(Shape::Named(any())));
+        let environment = Environment::new([("claims", Arc::clone(&claims))]);
+        let json = json!({"a.b": [{"c/d": 1, "x__dot__y": 2}], "e": {"f-g": "h"}, "n": 1.0});
+        for (source, expected) in [
+            (
+                "claims.a__dot__b[0].c__slash__d == 1 && claims['a.b'][0]['c/d'] == 1",
+                Ok("true"),
+            ),
+            ("claims['a__dot__b'].exists(own, own.c__slash__d == 1)", Ok("true")),
+            (
+                "has(claims.e.f__dash__g) && claims.?e.?f__dash__g.orValue('') == 'h'",
+                Ok("true"),
+            ),
+            ("claims.a__dot__b[0].x__dot__y == 2", Err("no such key: x__dot__y")),
+            ("claims.missing", Err("no such key: missing")),
+            (
+                "size(claims) == 3 && 'e' in claims && !('a__dot__c' in claims)",
+                Ok("true"),
+            ),
+            ("claims.n + 1.0 == 2.0", Ok("true")),
+        ] {
+            let program = environment.compile(source).unwrap();
+            let found = program.run(
+                vec![("claims", Value::of_json(&json, Some(&claims)))],
+                None,
+                crate::CALL_LIMIT,
+            );
+            match (found.value, expected) {
+                (Ok(value), Ok(expected)) => assert_eq!(crate::functions::shown(&value).unwrap(), expected, "{source}"),
+                (Err(error), Err(expected)) => assert_eq!(error.to_string(), expected, "{source}"),
+                (found, _) => panic!("{source}: {found:?}"),
+            }
+        }
+        for (source, selects) in [
+            ("claims.e", true),
+            ("claims.?e.orValue('')", true),
+            ("[1].all(x, has(claims.e))", true),
+            ("claims.e.f__dash__g == 'x' ? 1 : 2", true),
+            ("claims['e']", false),
+            ("claims.x.e", false),
+        ] {
+            assert_eq!(
+                environment.compile(source).unwrap().selects("claims", "e"),
+                selects,
+                "{source}"
+            );
         }
     }
 

@@ -69,7 +69,7 @@ impl Type {
             Shape::ResourceCheck => Self::Abstract("kubernetes.authorization.ResourceCheck"),
             Shape::Optional(inner) => Self::Optional(Box::new(Self::of(inner))),
             Shape::List { items, .. } => Self::List(Box::new(Self::of(items))),
-            Shape::Map(values) => Self::Map(Box::new(STRING), Box::new(Self::of(values))),
+            Shape::Map(values) | Shape::Named(values) => Self::Map(Box::new(STRING), Box::new(Self::of(values))),
             Shape::Object { .. } => Self::Object(Arc::clone(declared)),
         }
     }

@@ -10,7 +10,7 @@ use gardener_apimachinery::quantity::Amount;
 use ipnet::IpNet;
 use serde_json::Value as Json;
 
-use crate::declared::{Declared, Elements, Shape};
+use crate::declared::{Declared, Elements, Shape, unescape};
 use crate::eval::Check;
 use crate::functions;
 use crate::instant::Instant;
@@ -209,6 +209,8 @@ impl<'a> Value<'a> {
             Self::Json(Json::Array(list), declared) => {
                 let items = declared.and_then(|declared| match &declared.shape {
                     Shape::List { items, .. } => Some(&**items),
+                    // in a value that may be anything
+                    Shape::Named(_) => Some(declared),
                     _ => None,
                 });
                 list.get(at).map(|json| Self::of_json(json, items))
@@ -249,6 +251,18 @@ impl<'a> Value<'a> {
                         // a field that is null is as absent
                         let json = members.get(&field.property).filter(|json| !json.is_null())?;
                         Some(Self::of_json(json, Some(&field.declared)))
+                    }
+                    Some((Shape::Named(values), own)) => {
+                        let inner = if matches!(values.shape, Shape::Dyn) {
+                            own
+                        } else {
+                            values
+                        };
+                        let json = match unescape(name) {
+                            Some(name) => members.get(&name),
+                            None => members.get(name),
+                        };
+                        json.map(|json| Self::of_json(json, Some(inner)))
                     }
                     Some((Shape::Map(values), _)) => members.get(name).map(|json| Self::of_json(json, Some(values))),
                     _ => members.get(name).map(|json| Self::of_json(json, None)),

@@ -78,7 +78,7 @@ pub fn read_optional(flag: &'static str, path: Option<&PathBuf>) -> Result<Optio
     path.map(|path| read(flag, path)).transpose()
 }
 
-/// How callers prove who they are.
+/// How callers prove who they are, but for what [`crate::authentication`] adds.
 ///
 /// # Errors
 /// [`FileError`].
@@ -133,12 +133,10 @@ pub fn settings(flags: &Flags) -> Result<Settings, FileError> {
             longest: Some(flags.service_account_max_token_expiration.as_secs()),
             extends: flags.service_account_extend_token_expiration,
         },
-        // who may do everything should not be nobody
-        anonymous: flags.anonymous_auth && !flags.authorization.always_allow(),
         static_tokens,
         bootstrap_tokens: flags.enable_bootstrap_token_auth,
         front_proxies: front_proxies(&flags.callers),
-        reviewer: None,
+        ..Settings::default()
     })
 }
 

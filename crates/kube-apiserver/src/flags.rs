@@ -2,6 +2,7 @@
 //! sees, and those that are refused because ignoring them would.
 
 mod audit;
+mod authentication;
 mod authorization;
 pub mod common;
 pub mod groups;
@@ -17,6 +18,7 @@ use gardener_apimachinery::duration::Duration;
 use ipnet::IpNet;
 
 pub use audit::AuditFlags;
+pub use authentication::AuthenticationFlags;
 pub use authorization::AuthorizationFlags;
 pub use groups::{AdmissionFlags, CallerFlags, EndingFlags, EtcdFlags, NamedCertificate, ServingFlags};
 pub use line::{FlagError, Program, Switch};
@@ -39,9 +41,6 @@ pub struct Flags {
     /// Which admission plugins run.
     #[command(flatten)]
     pub admission: AdmissionFlags,
-    /// Whether requests without credentials are those of system:anonymous.
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "true", action = clap::ArgAction::Set, value_name = "BOOL", value_parser = Switch)]
-    pub anonymous_auth: bool,
     /// Audiences of service account tokens [default: the issuers].
     #[arg(long, value_delimiter = ',', value_name = "STRINGS")]
     pub api_audiences: Vec<String>,
@@ -54,6 +53,9 @@ pub struct Flags {
     /// What is told of requests, and where.
     #[command(flatten)]
     pub audit: AuditFlags,
+    /// Whose tokens are accepted besides the cluster's own, and who comes without any.
+    #[command(flatten)]
+    pub authentication: AuthenticationFlags,
     /// Who says what is allowed.
     #[command(flatten)]
     pub authorization: AuthorizationFlags,
@@ -222,6 +224,7 @@ impl Flags {
             ));
         }
         errors.extend(self.audit.errors());
+        errors.extend(self.authentication.errors());
         errors.extend(self.authorization.errors());
         errors.extend(self.admission.errors(&ADMISSION_PLUGINS));
         errors.extend(self.callers.errors());

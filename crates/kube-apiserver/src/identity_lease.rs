@@ -152,7 +152,7 @@ impl IdentityLease {
 }
 
 /// The name that the server of a machine has: the same one in each of its lives.
-fn name(host: &str) -> String {
+pub(crate) fn name(host: &str) -> String {
     let mut hash = Sha256::new();
     for part in [host, SERVER] {
         hash.update(u16::try_from(part.len()).unwrap_or(u16::MAX).to_be_bytes());

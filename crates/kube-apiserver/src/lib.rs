@@ -1,7 +1,7 @@
 //! kube-apiserver: one Kubernetes cluster on an etcd of its own, with upstream's flags; what envtest starts, or a Deployment of the real one.
 //!
 //! The API machinery is in `apiserver`, the store in `store`; here is what makes them a server that stands alone: flags ([`flags`]), certificates
-//! ([`serving`]), the way to etcd ([`storage`]), who may come in ([`access`]), who says what they may do (`authorization`), what is told of requests ([`audit`]), what upstream's server keeps up by itself (`upkeep`),
+//! ([`serving`]), the way to etcd ([`storage`]), who may come in ([`access`], `authentication`), who says what they may do (`authorization`), what is told of requests ([`audit`]), what upstream's server keeps up by itself (`upkeep`),
 //! and the order in which all of it ends ([`running`]). No controllers.
 //!
 //! [`audit`], [`flags::groups`], [`flags::line`], [`running`], [`serving`] and [`storage`] are for every server that stands alone: `garden-server` is made of them, too.
@@ -11,6 +11,7 @@ pub mod access;
 pub mod admission_configuration;
 mod announced;
 pub mod audit;
+mod authentication;
 mod authorization;
 pub mod flags;
 mod identity_lease;

@@ -18,13 +18,14 @@ use tokio_util::sync::CancellationToken;
 use crate::access::{self, FileError};
 use crate::admission_configuration::{AdmissionConfigurationError, WebhookIdentities};
 use crate::audit::{AuditError, Auditing};
+use crate::authentication::{Authentication, AuthenticationError};
 use crate::authorization::{Authorization, AuthorizationError};
 use crate::flags::Flags;
 use crate::identity_lease::IdentityLease;
 use crate::running::Running;
 use crate::serving::{self, Bundles, Serving, ServingError};
 use crate::storage::{self, StorageError};
-use crate::{CLUSTER, VERSION, upkeep};
+use crate::{CLUSTER, VERSION, identity_lease, upkeep};
 
 /// Host names of a serving certificate that is made here.
 const HOSTS: [&str; 4] = [
@@ -46,6 +47,9 @@ pub enum RunError {
     /// There is no store.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// Nobody can say whose tokens are accepted.
+    #[error(transparent)]
+    Authentication(#[from] AuthenticationError),
     /// Nobody can say what is allowed.
     #[error(transparent)]
     Authorization(#[from] AuthorizationError),
@@ -74,7 +78,9 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     serving::provide(&flags.serving, &HOSTS, service, &clock)?;
     let callers = flags.callers.clone();
     let serving = Serving::open(CLUSTER, &flags.serving, move || Bundles::read(&callers))?;
-    let settings = access::settings(&flags)?;
+    let host = hostname::get().unwrap_or_default().to_string_lossy().into_owned();
+    let mut settings = access::settings(&flags)?;
+    let authentication = Authentication::open(&flags, &mut settings, &identity_lease::name(&host), &clock)?;
     let authorization = Authorization::open(&flags.authorization)?;
     let auditing = Auditing::open(&flags.audit, &clock)?;
     let identities = WebhookIdentities::of_file(flags.admission.admission_control_config_file.as_deref())?;
@@ -104,7 +110,7 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     let identity = IdentityLease::new(
         own.clone(),
         clock.clone(),
-        hostname::get().unwrap_or_default().to_string_lossy().into_owned(),
+        host,
         &chance.uid(),
         SocketAddr::new(flags.serving.advertised(), flags.serving.port()).to_string(),
     );
@@ -117,6 +123,7 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     running.aside(async move { keeper.keep().await });
     let living = Arc::clone(&identity);
     running.aside(async move { living.keep().await });
+    running.aside(authentication.follow());
     running.aside(authorization.follow());
     running.to_the_end(|stop| auditing.deliver(audited, stop));
     tracing::info!(%address, version = VERSION, "serving");

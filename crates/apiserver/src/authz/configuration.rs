@@ -6,18 +6,15 @@ use std::collections::BTreeSet;
 use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
 
-use bytes::Bytes;
 use gardener_apimachinery::duration::Duration as GoDuration;
-use gardener_apimachinery::field::{self, Error, ErrorList, Path, go_quote};
+use gardener_apimachinery::field::{self, Error, ErrorList, Path};
 use gardener_apimachinery::names;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::conditions::Condition;
-use crate::decode::{self, Format, Unknown};
+use crate::config_file::{self, Known};
 
-const GROUP: &str = "apiserver.config.k8s.io";
-const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 const KIND: &str = "AuthorizationConfiguration";
 
 /// The types of authorizers, in the order in which messages list them.
@@ -237,16 +234,6 @@ impl Document {
     }
 }
 
-/// The members that objects of the document have.
-enum Known {
-    /// Nothing that is looked into.
-    Value,
-    /// An object with these members.
-    Object(&'static [(&'static str, Known)]),
-    /// A list of such objects.
-    List(&'static Known),
-}
-
 const DOCUMENT: Known = Known::Object(&[
     ("apiVersion", Known::Value),
     ("kind", Known::Value),
@@ -271,27 +258,6 @@ const WEBHOOK: Known = Known::Object(&[
         Known::List(&Known::Object(&[("expression", Known::Value)])),
     ),
 ]);
-
-/// The paths of members that nobody knows.
-fn unknown(value: &Value, known: &Known, path: &Path, found: &mut Vec<String>) {
-    match (value, known) {
-        (Value::Object(members), Known::Object(names)) => {
-            for (name, value) in members {
-                let path = path.child(name);
-                match names.iter().find(|(own, _)| own == name) {
-                    Some((_, known)) => unknown(value, known, &path, found),
-                    None => found.push(path.as_str().to_owned()),
-                }
-            }
-        }
-        (Value::Array(elements), Known::List(known)) => {
-            for (number, element) in elements.iter().enumerate() {
-                unknown(element, known, &path.index(number), found);
-            }
-        }
-        _ => {}
-    }
-}
 
 /// Reads a configuration (YAML or JSON). Looks whether the kubeconfigs that it names are files.
 ///
@@ -333,38 +299,10 @@ pub fn parse(text: &str) -> Result<Configuration, ConfigurationError> {
 }
 
 fn document(text: &str) -> Result<Document, String> {
-    if text.is_empty() {
-        return Ok(Document::default());
+    match text.is_empty() {
+        true => Ok(Document::default()),
+        false => config_file::read(text, KIND, &DOCUMENT),
     }
-    let body = Bytes::copy_from_slice(text.as_bytes());
-    let decoded = decode::decode(&body, Format::Yaml).map_err(|error| error.message().to_owned())?;
-    let member = |name: &str| decoded.value.get(name).and_then(Value::as_str).unwrap_or_default();
-    let (api_version, kind) = (member("apiVersion"), member("kind"));
-    for (member, name) in [(kind, "Kind"), (api_version, "apiVersion")] {
-        if member.is_empty() {
-            return Err(format!("Object '{name}' is missing in '{}'", decoded.value));
-        }
-    }
-    let known = VERSIONS
-        .iter()
-        .any(|version| api_version == format!("{GROUP}/{version}"));
-    if !known || kind != KIND {
-        return Err(format!(
-            "no kind {} is registered for version {}: expected {KIND} of {GROUP}/{}",
-            go_quote(kind),
-            go_quote(api_version),
-            VERSIONS.join(", ")
-        ));
-    }
-    let mut found = Vec::new();
-    unknown(&decoded.value, &DOCUMENT, &Path::root(), &mut found);
-    if !found.is_empty() || decoded.source.has_findings() {
-        return Err(format!(
-            "strict decoding error: {}",
-            decoded.source.refusal(Unknown::OnTheWay(found))
-        ));
-    }
-    Document::deserialize(&decoded.value).map_err(|error| error.to_string())
 }
 
 fn configured(own: Webhook, path: &Path) -> Result<WebhookConfiguration, ConfigurationError> {
@@ -560,7 +498,7 @@ mod tests {
     fn authorizers_come_in_order_with_defaults() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let kubeconfig = file.path().display();
-        for version in VERSIONS {
+        for version in ["v1", "v1beta1", "v1alpha1"] {
             let text = document(
                 version,
                 &format!(

@@ -9,6 +9,19 @@ use tokio::time::Instant;
 /// How many answers are kept; as upstream.
 const LIMIT: usize = 8192;
 
+/// The key of a question that is not to stay in memory itself: no two lists of texts have the same.
+pub(crate) fn digest<'t>(texts: impl IntoIterator<Item = &'t str>) -> [u8; 32] {
+    let mut context = ring::digest::Context::new(&ring::digest::SHA256);
+    for text in texts {
+        context.update(&text.len().to_be_bytes());
+        context.update(text.as_bytes());
+    }
+    let mut key = [0; 32];
+    // it has as many bytes
+    key.copy_from_slice(context.finish().as_ref());
+    key
+}
+
 /// What was answered, by question.
 pub(crate) struct Cache<K, V> {
     answers: Mutex<BTreeMap<K, (Instant, V)>>,

@@ -6,7 +6,7 @@ use gardener_apimachinery::ApiError;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
 use kube::Client;
 
-use super::cache::Cache;
+use super::cache::{Cache, digest};
 use super::review;
 use crate::user::UserInfo;
 
@@ -14,7 +14,7 @@ use crate::user::UserInfo;
 pub struct TokenReviewer {
     client: Client,
     keep: Duration,
-    /// By the token's hash: tokens do not stay in memory. None for those that nobody has.
+    /// By the token's digest: tokens do not stay in memory. None for those that nobody has.
     answers: Cache<[u8; 32], Option<UserInfo>>,
 }
 
@@ -33,9 +33,7 @@ impl TokenReviewer {
     /// # Errors
     /// 401 if it is nobody's, or if the other server does not tell.
     pub async fn user(&self, token: &str) -> Result<UserInfo, ApiError> {
-        let digest = ring::digest::digest(&ring::digest::SHA256, token.as_bytes());
-        let mut hash = [0; 32];
-        hash.copy_from_slice(digest.as_ref());
+        let hash = digest([token]);
         if let Some(known) = self.answers.get(&hash) {
             return known.ok_or_else(ApiError::unauthorized);
         }

@@ -34,7 +34,7 @@ const IDLE_CONNECTIONS: usize = 8;
 /// How many authorities' configurations are kept.
 const CONFIGURATIONS: usize = 200;
 
-type Sender = SendRequest<Full<Bytes>>;
+pub(super) type Sender = SendRequest<Full<Bytes>>;
 /// The authorities of a webhook, and what is shown to it.
 type Shown = (Vec<u8>, Credentials);
 
@@ -110,23 +110,34 @@ impl HttpTransport {
             None if host.contains(':') => format!("[{host}]:{port}"),
             None => format!("{host}:{port}"),
         };
-        let stream = TcpStream::connect(&address)
-            .await
-            .map_err(|error| dial_error(&address, &error))?;
-        // a call is one small write; a failure to set this costs only time
-        let _ = stream.set_nodelay(true);
         if endpoint.is_plain() {
-            return speak(stream).await;
+            return dial(&address, None).await;
         }
         let config = self.configuration(endpoint).await?;
         let host = match endpoint.credentials.server_name.as_str() {
             "" => host,
             other => other,
         };
-        let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
-        let stream = TlsConnector::from(config).connect(name, stream).await;
-        speak(stream.map_err(|error| tls_error(host, &error))?).await
+        dial(&address, Some((&config, host))).await
     }
+}
+
+/// Opens a connection to an address; by TLS with this configuration, to a server of this name, if there is one.
+///
+/// # Errors
+/// Why there is no connection, in the words of Go's client.
+pub(super) async fn dial(address: &str, tls: Option<(&Arc<ClientConfig>, &str)>) -> Result<Sender, String> {
+    let stream = TcpStream::connect(address)
+        .await
+        .map_err(|error| dial_error(address, &error))?;
+    // a call is one small write; a failure to set this costs only time
+    let _ = stream.set_nodelay(true);
+    let Some((config, host)) = tls else {
+        return speak(stream).await;
+    };
+    let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
+    let stream = TlsConnector::from(Arc::clone(config)).connect(name, stream).await;
+    speak(stream.map_err(|error| tls_error(host, &error))?).await
 }
 
 /// Begins to speak HTTP on a stream.
@@ -143,7 +154,7 @@ where
 }
 
 /// Why a call failed.
-fn told(error: hyper::Error) -> String {
+pub(super) fn told(error: hyper::Error) -> String {
     let cause = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<io::Error>());
     match cause {
         Some(cause) if cause.kind() == io::ErrorKind::ConnectionReset => "read: connection reset by peer".to_owned(),

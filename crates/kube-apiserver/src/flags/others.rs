@@ -20,9 +20,7 @@ const SWITCHES: [&str; 5] = [
 ];
 
 /// Accepted without effect: with a value.
-const VALUES: [&str; 24] = [
-    "authentication-token-webhook-cache-ttl",
-    "authentication-token-webhook-version",
+const VALUES: [&str; 15] = [
     "coordinated-leadership-lease-duration",
     "coordinated-leadership-renew-deadline",
     "coordinated-leadership-retry-period",
@@ -34,13 +32,6 @@ const VALUES: [&str; 24] = [
     "kubelet-timeout",
     "kubernetes-service-node-port",
     "max-connection-bytes-per-sec",
-    "oidc-ca-file",
-    "oidc-groups-claim",
-    "oidc-groups-prefix",
-    "oidc-required-claim",
-    "oidc-signing-algs",
-    "oidc-username-claim",
-    "oidc-username-prefix",
     "peer-advertise-ip",
     "peer-advertise-port",
     "peer-ca-file",
@@ -48,15 +39,11 @@ const VALUES: [&str; 24] = [
 ];
 
 /// Not supported: what they ask for, clients or administrators would miss.
-const REFUSED: [&str; 10] = [
-    "authentication-config",
-    "authentication-token-webhook-config-file",
+const REFUSED: [&str; 6] = [
     "authorization-policy-file",
     "egress-selector-config-file",
     "emulated-version",
     "etcd-servers-overrides",
-    "oidc-issuer-url",
-    "oidc-client-id",
     "service-account-signing-endpoint",
     "admission-control",
 ];

@@ -12,11 +12,11 @@ fn flags_are_read_as_upstream_reads_them() {
         "{NEEDED} --secure-port 7443 --anonymous-auth --allow-privileged=true --enable-bootstrap-token-auth=T --authorization-mode=Node,RBAC \
          --service_cluster_ip_range=10.1.0.0/16,fd00::/108 --etcd-compaction-interval 1m -v=4 --service-account-issuer=https://b  \
          --secure-port=8443 --disable-admission-plugins ServiceAccount --tls-min-version=VersionTLS12 --proxy-client-cert-file=x \
-         --requestheader-username-headers=X-Remote-User --requestheader-username-headers=X-User --oidc-issuer-url="
+         --requestheader-username-headers=X-Remote-User --requestheader-username-headers=X-User --egress-selector-config-file="
     ))
     .unwrap();
     assert_eq!(flags.serving.secure_port, 8443);
-    assert!(flags.anonymous_auth && flags.enable_bootstrap_token_auth);
+    assert!(flags.authentication.anonymous_auth == Some(true) && flags.enable_bootstrap_token_auth);
     assert_eq!(flags.authorization.authorization_mode, ["Node", "RBAC"]);
     assert_eq!(flags.service_cluster_ip_range.len(), 2);
     assert_eq!(flags.etcd.etcd_compaction_interval, Duration::from_secs(60));
@@ -35,11 +35,8 @@ fn flags_are_read_as_upstream_reads_them() {
         told.unwrap().serving.transport_security().unwrap(),
         "max-age=31536000; includeSubDomains; preload"
     );
-    assert!(
-        !read(&format!("{NEEDED} --anonymous-auth=false"))
-            .unwrap()
-            .anonymous_auth
-    );
+    let refuses = read(&format!("{NEEDED} --anonymous-auth=false")).unwrap();
+    assert_eq!(refuses.authentication.anonymous_auth, Some(false));
 }
 
 #[test]
@@ -69,8 +66,8 @@ fn what_is_wrong_is_told() {
             "end port cannot be less than start port",
         ),
         (
-            format!("{NEEDED} --oidc-issuer-url=https://x"),
-            "--oidc-issuer-url is not supported yet",
+            format!("{NEEDED} --egress-selector-config-file=x"),
+            "--egress-selector-config-file is not supported yet",
         ),
         (
             format!("{NEEDED} --enable-admission-plugins=Nonsense"),

@@ -1,8 +1,10 @@
 //! The ConfigMaps that a shoot's kube-apiserver is configured with hold what they should, [ADM-73]: when a shoot names them, and when they change
-//! while one does. What the configurations say is checked in [`PolicyDocument`], [`authentication`] and [`authorization`].
+//! while one does. What the configurations say is checked in [`PolicyDocument`], [`AuthenticationDocument`] and [`authorization`].
 
 mod authentication;
 mod authorization;
+
+use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
@@ -10,6 +12,7 @@ use gardener_apimachinery::field::{self, ErrorList};
 use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::core::v1beta1::{KubeAPIServerConfig, Shoot};
 use gardener_apiserver::audit::PolicyDocument;
+use gardener_apiserver::authn::configuration::Configuration as AuthenticationDocument;
 use gardener_apiserver::authz::configuration::Document;
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
 use serde::de::DeserializeOwned;
@@ -217,9 +220,11 @@ impl Configuration for Authentication {
     fn check(text: &str, shoots: &[Shoot]) -> Result<(), String> {
         let versions = ["v1", "v1beta1", "v1alpha1"];
         let kind = "AuthenticationConfiguration";
-        let configuration = decoded(text, Self::PURPOSE, "apiserver.config.k8s.io", &versions, kind)?;
-        let issuers = shoots.iter().flat_map(authentication::issuers).collect();
-        invalid(Self::PURPOSE, authentication::validate(&configuration, &issuers))?;
+        let configuration: AuthenticationDocument =
+            decoded(text, Self::PURPOSE, "apiserver.config.k8s.io", &versions, kind)?;
+        let issuers: BTreeSet<String> = shoots.iter().flat_map(authentication::issuers).collect();
+        let issuers: Vec<String> = issuers.into_iter().collect();
+        invalid(Self::PURPOSE, configuration.errors(&issuers))?;
         let conflicting = shoots.iter().filter(|shoot| authentication::sets_anonymous(shoot));
         let conflicting: Vec<&str> = conflicting.map(Shoot::own_name).collect();
         match configuration.anonymous.is_some() && !conflicting.is_empty() {

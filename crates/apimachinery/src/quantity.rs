@@ -8,7 +8,10 @@ use std::str::FromStr;
 
 /// Billionths in one unit: the smallest amount that is told apart.
 const NANO: i128 = 1_000_000_000;
-const MAX: i128 = i64::MAX as i128 * NANO;
+/// The largest amount: Go knows none, but nobody has as much.
+const MAX: i128 = 10i128.pow(37);
+/// The largest amount in binary units: Go caps them.
+const MAX_BINARY: i128 = i64::MAX as i128 * NANO;
 
 /// How a quantity is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,7 +216,10 @@ impl FromStr for Amount {
             Scale::Two(power) => shifted(mantissa.saturating_mul(1i128 << power), 9 - places),
             Scale::Ten(power) => shifted(mantissa, 9 + power - places),
         };
-        let nanos = nanos.min(MAX);
+        let nanos = nanos.min(match format {
+            Format::BinarySi => MAX_BINARY,
+            Format::DecimalSi | Format::DecimalExponent => MAX,
+        });
         Ok(Self {
             nanos: if negative { -nanos } else { nanos },
             format,
@@ -261,16 +267,13 @@ impl fmt::Display for Amount {
         }
         let mut number = self.nanos;
         let mut power = -9;
-        while number % 1000 == 0 && power < 18 {
+        while number % 1000 == 0 {
             number /= 1000;
             power += 3;
         }
-        if self.format == Format::DecimalExponent {
-            return if power == 0 {
-                write!(formatter, "{number}")
-            } else {
-                write!(formatter, "{number}e{power}")
-            };
+        // there is no suffix for more, which Go forgets
+        if power > 18 || self.format == Format::DecimalExponent && power != 0 {
+            return write!(formatter, "{number}e{power}");
         }
         let suffix = match power {
             -9 => "n",
@@ -377,6 +380,12 @@ mod tests {
         for (text, expected) in [
             ("0", "0"),
             ("1", "1"),
+            ("100E", "100E"),
+            ("1000E", "1e21"),
+            ("1e20", "100e18"),
+            ("30000000000000000000", "30E"),
+            ("30000000000000000001", "30000000000000000001"),
+            ("30Ei", "9223372036854775807"),
             ("1000m", "1"),
             ("1500m", "1500m"),
             ("1.5", "1500m"),

@@ -47,8 +47,8 @@ impl Check<'_> {
     /// All pools, one after the other.
     pub(super) fn pools(&self) -> ErrorList {
         let version = self.shoot.spec.kubernetes_version();
-        if versions::parse(version).is_none() {
-            let why = "cannot parse the kubernetes version: invalid semantic version";
+        if let Err(why) = versions::read(version) {
+            let why = format!("cannot parse the kubernetes version: {why}");
             return vec![Error::invalid(&Path::new("spec.kubernetes.version"), version, why)];
         }
         let mut errors = ErrorList::new();

@@ -42,16 +42,15 @@ pub fn validate_machine_images(
 ) -> ErrorList {
     let mut errors = ErrorList::new();
     let bad = images.iter().find_map(|image| {
-        let mut versions = image.versions.iter();
-        let bad = versions.find(|version| versions::parse(&version.version).is_none())?;
-        Some((&image.name, &bad.version))
+        let mut versions = image.versions.iter().map(|own| &own.version);
+        versions.find_map(|version| Some((&image.name, version, versions::read(version).err()?)))
     });
-    if let Some((name, version)) = bad {
+    if let Some((name, version, why)) = bad {
         errors.push(Error::invalid(
             path,
             Value::Null,
             format!(
-                "failed to determine latest machine image version for image '{name}': error while parsing expirable version '{version}': invalid semantic version"
+                "failed to determine latest machine image version for image '{name}': error while parsing expirable version '{version}': {why}"
             ),
         ));
     }

@@ -377,7 +377,7 @@ impl LogicalCluster {
         };
         let prefix = self.path("", "");
         loop {
-            let start = self.store().revision();
+            let start = self.store().revision_of(&definition.topic);
             self.reload_custom_resources();
             // a revision of just now is always there to watch from
             let Ok(mut watch) = self.store().watch(&definition.topic, &prefix, start) else {

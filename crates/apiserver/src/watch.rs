@@ -67,7 +67,7 @@ pub fn start(
     let listing_wanted = initial_events.unwrap_or_else(|| wanted.unwrap_or(0) == 0);
     let accept = accept?;
     let prefix = scope.cluster.path(&scope.namespace, "");
-    let store = scope.cluster.store();
+    let (store, topic) = (scope.cluster.store(), &scope.definition.topic);
     let (initial, start) = if listing_wanted {
         let page = scope.list(&ListQuery {
             limit: None,
@@ -82,12 +82,12 @@ pub fn start(
             Vec::new(),
             wanted
                 .filter(|revision| *revision > 0)
-                .unwrap_or_else(|| store.revision()),
+                .unwrap_or_else(|| store.revision_of(topic)),
         )
     };
     // a revision that is not there yet is waited for
     let watch = store
-        .watch(&scope.definition.topic, &prefix, start.min(store.revision()))
+        .watch(topic, &prefix, start.min(store.revision_of(topic)))
         .map_err(read_error)?;
     let timeout = match query
         .number::<i64>("timeoutSeconds")?

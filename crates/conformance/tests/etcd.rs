@@ -269,3 +269,74 @@ async fn an_etcd_goes_from_kube_apiserver_to_us_and_back() {
     }
     ours.end().await;
 }
+
+/// Both servers keep the same resources apart, and read and watch there what either of them wrote.
+#[tokio::test(flavor = "multi_thread")]
+async fn resources_have_an_etcd_of_their_own() {
+    let Some(programs) = reference::built() else { return };
+    let (etcd, apart) = (
+        Etcd::start(&programs.join("etcd")).await.unwrap(),
+        Etcd::start(&programs.join("etcd")).await.unwrap(),
+    );
+    let flag = format!(
+        "--etcd-servers-overrides=/events#{0},coordination.k8s.io/leases#{0}",
+        apart.url
+    );
+    let theirs = Reference::start_with(&programs, &etcd.url, std::slice::from_ref(&flag))
+        .await
+        .unwrap();
+    let ours = Ours::start_with(&etcd, &[flag]).await;
+    let (events, leases) = (
+        format!("/api/v1/{NAMESPACED}/events"),
+        format!("/apis/coordination.k8s.io/v1/{NAMESPACED}/leases"),
+    );
+    let about = json!({"kind": "Pod", "namespace": "default", "name": "p"});
+    for (client, name) in [(&theirs.client, "theirs"), (&ours.client, "ours")] {
+        let event = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": name}, "involvedObject": about});
+        let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}});
+        let first = create(client, &events, &event).await;
+        create(client, &leases, &lease).await;
+        let revision: u64 = first["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
+        let key = format!("/registry/events/default/{name}");
+        assert_eq!(etcd.get_bytes(&key).await, b"", "{name}");
+        assert_ne!(apart.get_bytes(&key).await, b"", "{name}");
+        // each etcd counts by itself
+        let pods = read(client, &format!("/api/v1/{NAMESPACED}/pods")).await;
+        let of_pods: u64 = pods["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
+        assert!(of_pods > revision, "{name}: {of_pods} {revision}");
+    }
+    for path in [
+        events.clone(),
+        format!("/apis/events.k8s.io/v1/{NAMESPACED}/events/theirs"),
+        format!("{leases}/ours"),
+    ] {
+        let (mut one, mut other) = (read(&theirs.client, &path).await, read(&ours.client, &path).await);
+        for list in [&mut one, &mut other] {
+            // which server leases are renewed meanwhile
+            list["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+        }
+        assert_eq!(one, other, "{path}");
+    }
+    let listed = read(&ours.client, &events).await;
+    assert_eq!(listed["items"].as_array().unwrap().len(), 2);
+    let from = listed["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+    let event = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "later"}, "involvedObject": about});
+    create(&theirs.client, &events, &event).await;
+    let watch = format!("{events}?watch=true&timeoutSeconds=2&resourceVersion={from}");
+    let seen = ours.client.request_text(get(&watch)).await.unwrap();
+    assert!(
+        seen.starts_with("{\"type\":\"ADDED\"") && seen.contains("\"later\""),
+        "{seen}"
+    );
+    let again: Value = ours
+        .client
+        .request(
+            http::Request::delete(format!("{events}/later"))
+                .body(Vec::new())
+                .unwrap(),
+        )
+        .await
+        .unwrap();
+    assert_eq!(again["status"], "Success");
+    ours.end().await;
+}

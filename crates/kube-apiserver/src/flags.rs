@@ -5,6 +5,7 @@ mod audit;
 mod authentication;
 mod authorization;
 pub mod common;
+pub mod etcd_overrides;
 pub mod groups;
 pub mod line;
 mod others;

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use gardener_apiserver::encryption::{self, EncryptionConfigError};
 use gardener_apiserver::object;
-use gardener_store::{Encryption, EtcdConfig, EtcdError, EtcdStore, Layout, Store};
+use gardener_store::{DividedStore, Encryption, EtcdConfig, EtcdError, EtcdStore, Layout, Store};
 use tokio::time::{Instant, sleep};
 
 use crate::access::{FileError, read_optional};
 use crate::flags::EtcdFlags;
+use crate::flags::etcd_overrides::{self, EtcdOverride};
 
 /// How long until etcd is looked for again at the start.
 const RETRY: Duration = Duration::from_millis(500);
@@ -51,7 +52,7 @@ pub fn encryption(flags: &EtcdFlags) -> Result<Option<Encryption>, StorageError>
     Ok(Some(encryption))
 }
 
-/// Opens the store, as soon as etcd answers.
+/// Opens the store, as soon as etcd answers, and those of resources that have an etcd of their own.
 ///
 /// # Errors
 /// [`StorageError`].
@@ -60,10 +61,30 @@ pub async fn open(
     layout: Arc<dyn Layout>,
     encryption: Encryption,
 ) -> Result<Arc<dyn Store>, StorageError> {
+    let open = |servers| open_at(servers, flags, &layout, &encryption);
+    let main = open(flags.etcd_servers.clone()).await?;
+    // what is wrong with the flag was told when flags were read
+    let overrides = etcd_overrides::read(&flags.etcd_servers_overrides).unwrap_or_default();
+    if overrides.is_empty() {
+        return Ok(main);
+    }
+    let mut apart = Vec::with_capacity(overrides.len());
+    for EtcdOverride { topics, servers } in overrides {
+        apart.push((topics, open(servers).await?));
+    }
+    Ok(Arc::new(DividedStore::new(main, apart)))
+}
+
+async fn open_at(
+    endpoints: Vec<String>,
+    flags: &EtcdFlags,
+    layout: &Arc<dyn Layout>,
+    encryption: &Encryption,
+) -> Result<Arc<dyn Store>, StorageError> {
     let text = |flag, path: &Option<PathBuf>| read_optional(flag, path.as_ref());
     let compaction = flags.etcd_compaction_interval.to_std();
     let config = EtcdConfig {
-        endpoints: flags.etcd_servers.clone(),
+        endpoints,
         authorities: text("etcd-cafile", &flags.etcd_cafile)?,
         certificate: text("etcd-certfile", &flags.etcd_certfile)?,
         key: text("etcd-keyfile", &flags.etcd_keyfile)?,

@@ -1,10 +1,11 @@
-//! A revisioned key-value store: one trait, a memory, a disk and an etcd backend, one contract suite.
+//! A revisioned key-value store: one trait, a memory, a disk and an etcd backend, several stores as one, one contract suite.
 //!
 //! Every change gets the next number of one counter, the *revision*. Readers see an in-memory index; watchers follow a bounded
 //! window of events per topic. Nothing is visible before it is durable. Knows nothing of Kubernetes objects: values are bytes.
 #![forbid(unsafe_code)]
 
 mod disk;
+mod divided;
 mod encryption;
 mod entry;
 mod etcd;
@@ -37,6 +38,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use disk::{DiskStore, OpenError, SnapshotError};
+pub use divided::DividedStore;
 pub use encryption::{CipherError, Encryption, KeyError, Provider, Scope, SecretKey};
 pub use entry::Entry;
 pub use etcd::{EtcdConfig, EtcdError, EtcdStore, Layout};
@@ -94,6 +96,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// The newest visible revision.
     fn revision(&self) -> Revision;
+
+    /// The newest visible revision by which a topic is read and watched: of a store that is divided, not all topics count by the same.
+    fn revision_of(&self, _topic: &Topic) -> Revision {
+        self.revision()
+    }
 
     /// Every event of a topic under `prefix` with a revision above `after`, in order, each once.
     ///

@@ -97,7 +97,7 @@ impl Changes {
         let prefix = cluster.path("", "");
         let watches = SEEN.iter().filter_map(|(group, plural)| {
             let definition = cluster.find(group, plural)?;
-            let revision = cluster.store().revision();
+            let revision = cluster.store().revision_of(&definition.topic);
             cluster.store().watch(&definition.topic, &prefix, revision).ok()
         });
         Self(watches.collect())

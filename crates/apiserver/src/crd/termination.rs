@@ -189,7 +189,7 @@ async fn delete_objects(cluster: &Arc<LogicalCluster>, crd: &Value) -> Result<To
     let prefix = cluster.path("", "");
     let store = cluster.store();
     loop {
-        let start = store.revision();
+        let start = store.revision_of(&definition.topic);
         for entry in cluster.entries(&definition, "") {
             let object = object::value_of(&entry);
             if meta::is_deleting(&object) {

@@ -297,7 +297,7 @@ impl Scope {
                     && options.after.is_none()
                     && !(self.definition.namespaced && self.namespace.is_empty()) =>
             {
-                let revision = self.cluster.store().revision();
+                let revision = self.cluster.store().revision_of(&self.definition.topic);
                 let entries = self.cluster.store().get(&self.key(name)).into_iter().collect();
                 gardener_store::Listing {
                     entries,
@@ -358,7 +358,7 @@ impl Scope {
 
     /// Refuses revisions that the store has not reached.
     pub(crate) fn not_before(&self, revision: Revision) -> Result<(), ApiError> {
-        let current = self.cluster.store().revision();
+        let current = self.cluster.store().revision_of(&self.definition.topic);
         if revision <= current {
             return Ok(());
         }

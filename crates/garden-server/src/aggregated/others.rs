@@ -19,4 +19,4 @@ const VALUES: [&str; 3] = [
     "emulated-version",
 ];
 
-const REFUSED: [&str; 2] = ["egress-selector-config-file", "etcd-servers-overrides"];
+const REFUSED: [&str; 1] = ["egress-selector-config-file"];

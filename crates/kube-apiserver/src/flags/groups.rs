@@ -10,6 +10,7 @@ use gardener_apiserver::cors::{Origins, PatternError};
 use gardener_apiserver::listen::{Protocols, UnknownProtocol};
 use http::HeaderValue;
 
+use super::etcd_overrides;
 use super::line::Switch;
 
 /// Where and how the server is reached.
@@ -174,6 +175,9 @@ pub struct EtcdFlags {
     /// Client URLs of etcd.
     #[arg(long, value_delimiter = ',', value_name = "STRINGS")]
     pub etcd_servers: Vec<String>,
+    /// Resources that are kept in an etcd of their own, group/resource#URL;URL such as /events#https://events:2379.
+    #[arg(long, value_delimiter = ',', value_name = "STRINGS")]
+    pub etcd_servers_overrides: Vec<String>,
     /// Where objects are kept.
     #[arg(long, default_value = "etcd3", value_name = "STRING", value_parser = ["etcd3"])]
     pub storage_backend: String,
@@ -325,6 +329,9 @@ impl EtcdFlags {
         let mut errors = Vec::new();
         if self.etcd_servers.is_empty() {
             errors.push("--etcd-servers must be specified".to_owned());
+        }
+        if let Err(error) = etcd_overrides::read(&self.etcd_servers_overrides) {
+            errors.push(error.to_owned());
         }
         if self.encryption_provider_config_automatic_reload {
             errors.push(

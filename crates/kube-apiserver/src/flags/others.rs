@@ -39,11 +39,10 @@ const VALUES: [&str; 15] = [
 ];
 
 /// Not supported: what they ask for, clients or administrators would miss.
-const REFUSED: [&str; 6] = [
+const REFUSED: [&str; 5] = [
     "authorization-policy-file",
     "egress-selector-config-file",
     "emulated-version",
-    "etcd-servers-overrides",
     "service-account-signing-endpoint",
     "admission-control",
 ];

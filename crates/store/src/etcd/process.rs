@@ -236,14 +236,14 @@ impl Etcd {
         String::from_utf8(self.get_bytes(key).await).unwrap()
     }
 
-    /// What stands at a key, of any form.
+    /// What stands at a key, of any form; empty if there is nothing.
     pub async fn get_bytes(&self, key: &str) -> Vec<u8> {
         let request = wire::RangeRequest {
             key: key.as_bytes().to_vec(),
             ..wire::RangeRequest::default()
         };
         let found = self.client().range(request).await.unwrap();
-        found.kvs[0].value.to_vec()
+        found.kvs.first().map(|own| own.value.to_vec()).unwrap_or_default()
     }
 
     /// A way to it that can be closed.

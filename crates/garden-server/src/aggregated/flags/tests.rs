@@ -89,8 +89,8 @@ fn what_is_wrong_is_told() {
             "application/json",
         ),
         (
-            format!("{NEEDED} --etcd-servers-overrides=/events#https://x"),
-            "--etcd-servers-overrides is not supported yet",
+            format!("{NEEDED} --etcd-servers-overrides=events#https://x"),
+            "--etcd-servers-overrides invalid, must be of format",
         ),
         (
             format!("{NEEDED} --service-cluster-ip-range=10.0.0.0/24"),

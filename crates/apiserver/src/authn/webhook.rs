@@ -146,35 +146,8 @@ fn judged(status: TokenReviewStatus, wanted: &[String], own: &[String]) -> Resul
 mod tests {
     use std::sync::Arc;
 
-    use async_trait::async_trait;
-    use bytes::Bytes;
-    use parking_lot::Mutex;
-
     use super::*;
-    use crate::webhooks::{Answer, Transport};
-
-    /// Answers from a list, the last one for ever, and keeps what it was asked.
-    struct Answering {
-        answers: Mutex<Vec<(u16, Value)>>,
-        asked: Mutex<Vec<Value>>,
-    }
-
-    #[async_trait]
-    impl Transport for Answering {
-        async fn post(&self, _: &LogicalCluster, _: &Endpoint, _: Duration, body: Bytes) -> Result<Answer, String> {
-            self.asked.lock().push(serde_json::from_slice(&body).unwrap());
-            let mut answers = self.answers.lock();
-            let (status, answer) = match answers.len() {
-                1 => answers[0].clone(),
-                _ => answers.remove(0),
-            };
-            Ok(Answer {
-                status,
-                content_type: "application/json".into(),
-                body: answer.to_string().into(),
-            })
-        }
-    }
+    use crate::testing::Answering;
 
     struct Case {
         cluster: Arc<LogicalCluster>,
@@ -186,21 +159,13 @@ mod tests {
         fn of(version: ReviewVersion, statuses: &[Value]) -> Self {
             let cluster = LogicalCluster::in_memory();
             let answers = statuses.iter().map(|status| match status.get("kind") {
-                Some(_) => (500, status.clone()),
+                Some(_) => Ok((500, status.clone())),
                 None => {
                     let api_version = format!("{GROUP}/{}", version.name());
-                    (200, json!({"apiVersion": api_version, "kind": KIND, "status": status}))
+                    Ok((200, json!({"apiVersion": api_version, "kind": KIND, "status": status})))
                 }
             });
-            let transport = Arc::new(Answering {
-                answers: Mutex::new(answers.collect()),
-                asked: Mutex::default(),
-            });
-            cluster.webhooks().use_transport(transport.clone());
-            let file = tempfile::NamedTempFile::new().unwrap();
-            let kubeconfig = "{kind: Config, apiVersion: v1, current-context: x, contexts: [{name: x, context: {cluster: c}}], \
-                clusters: [{name: c, cluster: {server: 'https://h/review'}}]}";
-            std::fs::write(file.path(), kubeconfig).unwrap();
+            let (transport, file) = Answering::of(&cluster, answers.collect());
             Self {
                 cluster,
                 transport,
@@ -216,7 +181,7 @@ mod tests {
         }
 
         fn asked(&self) -> usize {
-            self.transport.asked.lock().len()
+            self.transport.asked().len()
         }
     }
 
@@ -239,7 +204,7 @@ mod tests {
                 );
             }
             assert_eq!(case.asked(), 1);
-            let asked = case.transport.asked.lock()[0].clone();
+            let asked = case.transport.asked()[0].1.clone();
             let expected = json!({
                 "apiVersion": format!("authentication.k8s.io/{}", version.name()), "kind": "TokenReview", "metadata": {},
                 "spec": {"token": "t", "audiences": ["x", "api"]}, "status": {"user": {}},

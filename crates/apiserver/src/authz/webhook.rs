@@ -142,44 +142,12 @@ fn read(version: ReviewVersion, answer: &Value) -> Result<SubjectAccessReviewSta
 mod tests {
     use std::sync::Arc;
 
-    use bytes::Bytes;
-    use parking_lot::Mutex;
     use tokio::time::Instant;
 
     use super::super::Union;
     use super::super::chain::Always;
     use super::*;
-    use crate::webhooks::{Answer, Transport};
-
-    /// Answers from a list, the last one for ever, and keeps what it was asked.
-    struct Answering {
-        answers: Mutex<Vec<Result<(u16, Value), String>>>,
-        asked: Mutex<Vec<(String, Value)>>,
-    }
-
-    #[async_trait]
-    impl Transport for Answering {
-        async fn post(
-            &self,
-            _: &LogicalCluster,
-            endpoint: &Endpoint,
-            _: Duration,
-            body: Bytes,
-        ) -> Result<Answer, String> {
-            let asked = serde_json::from_slice(&body).unwrap();
-            self.asked.lock().push((endpoint.url.clone().unwrap(), asked));
-            let mut answers = self.answers.lock();
-            let answer = match answers.len() {
-                1 => answers[0].clone(),
-                _ => answers.remove(0),
-            };
-            answer.map(|(status, body)| Answer {
-                status,
-                content_type: "application/json".into(),
-                body: body.to_string().into(),
-            })
-        }
-    }
+    use crate::testing::Answering;
 
     struct Case {
         cluster: Arc<LogicalCluster>,
@@ -190,15 +158,7 @@ mod tests {
     impl Case {
         fn of(answers: Vec<Result<(u16, Value), String>>, change: impl FnOnce(&mut WebhookConfiguration)) -> Self {
             let cluster = LogicalCluster::in_memory();
-            let transport = Arc::new(Answering {
-                answers: Mutex::new(answers),
-                asked: Mutex::default(),
-            });
-            cluster.webhooks().use_transport(transport.clone());
-            let file = tempfile::NamedTempFile::new().unwrap();
-            let kubeconfig = "{kind: Config, apiVersion: v1, current-context: x, contexts: [{name: x, context: {cluster: c}}], \
-                clusters: [{name: c, cluster: {server: 'https://h/authorize'}}]}";
-            std::fs::write(file.path(), kubeconfig).unwrap();
+            let (transport, file) = Answering::of(&cluster, answers);
             let mut configuration = WebhookConfiguration {
                 timeout: Duration::from_millis(1500),
                 keep_allowed: Duration::from_secs(10),
@@ -223,7 +183,7 @@ mod tests {
         }
 
         fn asked(&self) -> usize {
-            self.transport.asked.lock().len()
+            self.transport.asked().len()
         }
     }
 
@@ -236,8 +196,8 @@ mod tests {
     async fn questions_are_put_in_the_version_of_the_webhook() {
         let case = Case::of(vec![status(json!({"allowed": true}))], |_| {});
         assert_eq!(case.ask("update").await, Ok(Decision::Allow));
-        let (url, asked) = case.transport.asked.lock()[0].clone();
-        assert_eq!(url, "https://h/authorize");
+        let (url, asked) = case.transport.asked()[0].clone();
+        assert_eq!(url, "https://h/asked");
         let resource = json!({
             "group": "apps", "name": "n", "namespace": "ns", "resource": "deployments", "subresource": "scale", "verb": "update", "version": "*",
         });
@@ -252,7 +212,7 @@ mod tests {
         assert_eq!(case.ask("update").await, Ok(Decision::Allow));
         expected["apiVersion"] = "authorization.k8s.io/v1beta1".into();
         expected["spec"] = json!({"user": "alice", "group": groups, "resourceAttributes": resource});
-        assert_eq!(case.transport.asked.lock()[0].1, expected);
+        assert_eq!(case.transport.asked()[0].1, expected);
     }
 
     #[tokio::test(start_paused = true)]
@@ -309,7 +269,7 @@ mod tests {
         for (answer, expected) in [
             (
                 Err("dial tcp h:443: connect: connection refused".to_owned()),
-                "Post \"https://h/authorize?timeout=1.5s\": dial tcp h:443: connect: connection refused",
+                "Post \"https://h/asked?timeout=1.5s\": dial tcp h:443: connect: connection refused",
             ),
             (Ok((404, json!({}))), "the server could not find the requested resource"),
             (

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use gardener_apimachinery::field::go_quote;
+use gardener_apimachinery::go_json::type_of;
 use serde_json::{Map, Number, Value, json};
 
 use super::expressions::{self, Expression, Untold};
@@ -50,21 +51,9 @@ fn text(claims: &Claims, name: &str) -> Result<String, String> {
     }
 }
 
-/// What Go calls the type of a JSON value.
-pub(super) fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 /// What Go says of a value that is of another type than it should be.
 fn misread(value: &Value, wanted: &str) -> String {
-    let found = kind_of(value);
+    let found = type_of(value);
     format!("json: cannot unmarshal {found} into Go value of type {wanted}")
 }
 

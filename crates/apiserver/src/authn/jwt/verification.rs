@@ -1,10 +1,11 @@
 //! Whether a token whose signature is good is for this cluster and for now, in upstream's words. Pure.
 
 use gardener_apimachinery::field::go_quote;
+use gardener_apimachinery::go_json::type_of;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
-use super::claims::{Claims, kind_of};
+use super::claims::Claims;
 use super::signed::{is_issuer, listed};
 use crate::meta;
 
@@ -16,7 +17,7 @@ pub(super) const CLAIM_SOURCES: &str = "_claim_sources";
 
 /// What Go says of a claim that is of another type than it should be.
 fn misread(value: &Value, name: &str, wanted: &str) -> String {
-    let found = kind_of(value);
+    let found = type_of(value);
     format!(
         "oidc: failed to unmarshal claims: json: cannot unmarshal {found} into Go struct field idToken.{name} of type {wanted}"
     )

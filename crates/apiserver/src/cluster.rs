@@ -22,6 +22,7 @@ use crate::authn::Authenticator;
 use crate::authz::{Attributes as AuthzAttributes, Authorizer, Decision};
 use crate::crd::shapes::Shapes;
 use crate::definition::{Admission, Definition, Kept, Lister, Version, Which};
+use crate::egress::Egress;
 use crate::elsewhere::Elsewhere;
 use crate::flow_control::FlowControl;
 use crate::impersonation::LastModes;
@@ -150,6 +151,7 @@ pub struct LogicalCluster {
     policies: Policies,
     last_modes: LastModes,
     aggregation: Aggregation,
+    egress: OnceLock<Arc<Egress>>,
     /// Made when somebody outside asks for the first time: of most clusters in one process nobody does.
     flow_control: OnceLock<Box<FlowControl>>,
 }
@@ -179,6 +181,7 @@ impl LogicalCluster {
             policies: Policies::default(),
             last_modes: LastModes::default(),
             aggregation: Aggregation::default(),
+            egress: OnceLock::new(),
             flow_control: OnceLock::new(),
         });
         cluster.reload_custom_resources();
@@ -390,6 +393,17 @@ impl LogicalCluster {
                 self.reload_custom_resources();
             }
         }
+    }
+
+    /// Tells which ways lead out of it. Only before the first connection is made.
+    pub fn use_egress(&self, egress: Arc<Egress>) {
+        // whoever told it first was right
+        let _ = self.egress.set(egress);
+    }
+
+    /// The ways out.
+    pub(crate) fn egress(&self) -> Arc<Egress> {
+        self.egress.get().cloned().unwrap_or_default()
     }
 
     /// The end of its watches.

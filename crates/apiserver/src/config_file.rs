@@ -1,5 +1,4 @@
-//! Configuration files of group `apiserver.config.k8s.io`, read as kube-apiserver reads them: what they must say of themselves, and no member that
-//! nobody knows.
+//! Configuration files, read as kube-apiserver reads them: what they must say of themselves, and no member that nobody knows.
 
 use bytes::Bytes;
 use gardener_apimachinery::field::{Path, go_quote};
@@ -8,8 +7,26 @@ use serde_json::Value;
 
 use crate::decode::{self, Format, Unknown};
 
-const GROUP: &str = "apiserver.config.k8s.io";
-const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
+/// What a document must say that it is.
+pub(crate) struct Kind {
+    /// Its group.
+    pub(crate) group: &'static str,
+    /// The group's versions, in all of which the kind has the same members.
+    pub(crate) versions: &'static [&'static str],
+    /// Its name.
+    pub(crate) name: &'static str,
+}
+
+impl Kind {
+    /// One of `apiserver.config.k8s.io`, where most are.
+    pub(crate) const fn of_config(name: &'static str) -> Self {
+        Self {
+            group: "apiserver.config.k8s.io",
+            versions: &["v1", "v1beta1", "v1alpha1"],
+            name,
+        }
+    }
+}
 
 /// The members that objects of a document have.
 pub(crate) enum Known {
@@ -42,11 +59,12 @@ fn unknown(value: &Value, known: &Known, path: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// Reads a document (YAML or JSON) of a kind that has the same members in all versions of the group.
+/// Reads a document (YAML or JSON).
 ///
 /// # Errors
 /// Why it is no such document.
-pub(crate) fn read<T: DeserializeOwned>(text: &str, kind: &str, known: &Known) -> Result<T, String> {
+pub(crate) fn read<T: DeserializeOwned>(text: &str, kind: &Kind, known: &Known) -> Result<T, String> {
+    let Kind { group, versions, name } = kind;
     let body = Bytes::copy_from_slice(text.as_bytes());
     let decoded = decode::decode(&body, Format::Yaml).map_err(|error| error.message().to_owned())?;
     let member = |name: &str| decoded.value.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -56,15 +74,15 @@ pub(crate) fn read<T: DeserializeOwned>(text: &str, kind: &str, known: &Known) -
             return Err(format!("Object '{name}' is missing in '{}'", decoded.value));
         }
     }
-    let is_known = VERSIONS
+    let is_known = versions
         .iter()
-        .any(|version| own_version == format!("{GROUP}/{version}"));
-    if !is_known || own_kind != kind {
+        .any(|version| own_version == format!("{group}/{version}"));
+    if !is_known || own_kind != *name {
         return Err(format!(
-            "no kind {} is registered for version {}: expected {kind} of {GROUP}/{}",
+            "no kind {} is registered for version {}: expected {name} of {group}/{}",
             go_quote(own_kind),
             go_quote(own_version),
-            VERSIONS.join(", ")
+            versions.join(", ")
         ));
     }
     let mut found = Vec::new();

@@ -24,6 +24,7 @@ pub mod definition;
 pub mod delegation;
 mod discovery;
 mod draft;
+pub mod egress;
 pub mod elsewhere;
 pub mod encryption;
 mod flow_control;

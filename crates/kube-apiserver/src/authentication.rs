@@ -10,6 +10,7 @@ use gardener_apiserver::authn::configuration::{Anonymous, Configuration, Configu
 use gardener_apiserver::authn::jwt::{Algorithm, ExchangeError, Issuers};
 use gardener_apiserver::authn::webhook::{TokenWebhook, TokenWebhookError};
 use gardener_apiserver::authz::configuration::ReviewVersion;
+use gardener_apiserver::egress::Egress;
 
 use crate::access::{FileError, read, read_optional};
 use crate::flags::{AuthenticationFlags, Flags};
@@ -73,7 +74,8 @@ struct File {
 }
 
 impl Authentication {
-    /// What flags say, and the file that they name: it goes into `settings`. `server` is who this server is to others.
+    /// What flags say, and the file that they name: it goes into `settings`. `server` is who this server is to others, `egress` the ways out, if a file
+    /// tells them.
     ///
     /// # Errors
     /// [`AuthenticationError`].
@@ -81,6 +83,7 @@ impl Authentication {
         flags: &Flags,
         settings: &mut Settings,
         server: &str,
+        egress: Option<Arc<Egress>>,
         clock: &Clock,
     ) -> Result<Self, AuthenticationError> {
         let own = &flags.authentication;
@@ -104,7 +107,13 @@ impl Authentication {
                 (configuration, algorithms(own)?, None)
             }
         };
-        let issuers = Issuers::new(&configuration, &algorithms, &flags.service_account_issuer, server)?;
+        let issuers = Issuers::new(
+            &configuration,
+            &algorithms,
+            &flags.service_account_issuer,
+            server,
+            egress,
+        )?;
         if let Some(file) = &file {
             issuers.note_used(&file.text);
         }

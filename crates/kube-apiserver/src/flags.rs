@@ -60,6 +60,9 @@ pub struct Flags {
     /// Who says what is allowed.
     #[command(flatten)]
     pub authorization: AuthorizationFlags,
+    /// By which ways this server reaches aggregated servers, webhooks and issuers: straight, or by proxies (EgressSelectorConfiguration of apiserver.k8s.io).
+    #[arg(long, value_name = "FILE")]
+    pub egress_selector_config_file: Option<PathBuf>,
     /// Whether bootstrap tokens in Secrets of kube-system are accepted.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", action = clap::ArgAction::Set, value_name = "BOOL", value_parser = Switch)]
     pub enable_bootstrap_token_auth: bool,

@@ -20,6 +20,7 @@ use crate::admission_configuration::{AdmissionConfigurationError, WebhookIdentit
 use crate::audit::{AuditError, Auditing};
 use crate::authentication::{Authentication, AuthenticationError};
 use crate::authorization::{Authorization, AuthorizationError};
+use crate::egress::{self, EgressFileError};
 use crate::flags::Flags;
 use crate::identity_lease::IdentityLease;
 use crate::running::Running;
@@ -50,6 +51,9 @@ pub enum RunError {
     /// Nobody can say whose tokens are accepted.
     #[error(transparent)]
     Authentication(#[from] AuthenticationError),
+    /// It is not known which ways lead out.
+    #[error(transparent)]
+    Egress(#[from] EgressFileError),
     /// Nobody can say what is allowed.
     #[error(transparent)]
     Authorization(#[from] AuthorizationError),
@@ -80,7 +84,9 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     let serving = Serving::open(CLUSTER, &flags.serving, move || Bundles::read(&callers))?;
     let host = hostname::get().unwrap_or_default().to_string_lossy().into_owned();
     let mut settings = access::settings(&flags)?;
-    let authentication = Authentication::open(&flags, &mut settings, &identity_lease::name(&host), &clock)?;
+    let egress = egress::open(flags.egress_selector_config_file.as_ref()).await?;
+    let name = identity_lease::name(&host);
+    let authentication = Authentication::open(&flags, &mut settings, &name, egress.clone(), &clock)?;
     let authorization = Authorization::open(&flags.authorization)?;
     let auditing = Auditing::open(&flags.audit, &clock)?;
     let identities = WebhookIdentities::of_file(flags.admission.admission_control_config_file.as_deref())?;
@@ -100,6 +106,9 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     config.audit = auditing.audit();
     let cluster = server.open(CLUSTER, config);
     identities.show(&cluster);
+    if let Some(egress) = egress {
+        cluster.use_egress(egress);
+    }
     cluster.announce(flags.serving.external_address());
     kubernetes::complete(&cluster).await?;
     let running = Running::new(server.clone(), Arc::clone(&cluster), store.clone());

@@ -11,6 +11,7 @@ use tokio::sync::OnceCell;
 use super::ProxyIdentity;
 use super::connector::{self, HttpClient};
 use crate::discovery::version_rank;
+use crate::egress::Egress;
 use crate::object;
 use crate::webhooks::ServiceReference;
 
@@ -98,11 +99,15 @@ impl Backend {
     }
 
     /// The way to the server; connections are kept.
-    pub(super) async fn client(&self, identity: Option<&ProxyIdentity>) -> Result<&HttpClient, String> {
+    pub(super) async fn client(
+        &self,
+        identity: Option<&ProxyIdentity>,
+        egress: Arc<Egress>,
+    ) -> Result<&HttpClient, String> {
         let made = self
             .client
             .get_or_init(|| async {
-                connector::client(&self.service.host(), &self.ca_bundle, self.insecure, identity).await
+                connector::client(&self.service.host(), &self.ca_bundle, self.insecure, identity, egress).await
             })
             .await;
         made.as_ref().map_err(Clone::clone)

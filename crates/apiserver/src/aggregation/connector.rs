@@ -14,11 +14,11 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::ProxyIdentity;
+use crate::egress::{self, Egress, Network};
 use crate::tls;
 
 /// Sends requests to one server.
@@ -33,6 +33,7 @@ pub(super) async fn client(
     ca_bundle: &[u8],
     insecure: bool,
     identity: Option<&ProxyIdentity>,
+    egress: Arc<Egress>,
 ) -> Result<HttpClient, String> {
     let identity = identity.map(|own| (own.certificate.as_bytes(), own.key.as_bytes()));
     let mut config = tls::client(ca_bundle, insecure, identity).await?;
@@ -40,6 +41,7 @@ pub(super) async fn client(
     let connector = Connector {
         tls: TlsConnector::from(Arc::new(config)),
         host: ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?,
+        egress,
     };
     Ok(Client::builder(TokioExecutor::new()).build(connector))
 }
@@ -49,6 +51,7 @@ pub(super) async fn client(
 pub(super) struct Connector {
     tls: TlsConnector,
     host: ServerName<'static>,
+    egress: Arc<Egress>,
 }
 
 impl tower::Service<Uri> for Connector {
@@ -61,18 +64,17 @@ impl tower::Service<Uri> for Connector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let Self { tls, host } = self.clone();
+        let Self { tls, host, egress } = self.clone();
         Box::pin(async move {
             let address = uri.authority().map(ToString::to_string).unwrap_or_default();
-            let stream = TcpStream::connect(&address).await?;
-            stream.set_nodelay(true)?;
+            let stream = egress.connect(Network::Cluster, &address).await?;
             Ok(Tls(TokioIo::new(tls.connect(host, stream).await?)))
         })
     }
 }
 
 /// A connection, which tells the client what it speaks.
-pub(super) struct Tls(TokioIo<TlsStream<TcpStream>>);
+pub(super) struct Tls(TokioIo<TlsStream<Box<dyn egress::Connection>>>);
 
 impl Connection for Tls {
     fn connected(&self) -> Connected {

@@ -76,7 +76,8 @@ pub(super) async fn send(
         .resolve(cluster, &backend.service)
         .map_err(Failed::Unresolved)?;
     let identity = cluster.aggregation().identity.load_full();
-    let client = backend.client(identity.as_deref()).await.map_err(Failed::Setup)?;
+    let client = backend.client(identity.as_deref(), cluster.egress()).await;
+    let client = client.map_err(Failed::Setup)?;
     let uri: Uri = format!("https://{address}{}", request.path)
         .parse()
         .map_err(|error: http::uri::InvalidUri| Failed::Setup(error.to_string()))?;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::config_file::{self, Known};
 
-const KIND: &str = "AuthenticationConfiguration";
+const KIND: config_file::Kind = config_file::Kind::of_config("AuthenticationConfiguration");
 
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +22,7 @@ pub enum ConfigurationError {
     #[error("invalid authentication configuration: {}", field::aggregate(.0))]
     Invalid(ErrorList),
     /// It wants a way through proxies, of which none is there.
-    #[error("oidc: egress lookup required with egress selector type {}: leave egressSelectorType out", go_quote(.0))]
+    #[error("oidc: egress lookup required with egress selector type {}: leave egressSelectorType out, or set --egress-selector-config-file", go_quote(.0))]
     Egress(String),
 }
 
@@ -246,7 +246,7 @@ impl Configuration {
         if text.is_empty() {
             return Err(ConfigurationError::Malformed("empty config data".to_owned()));
         }
-        config_file::read(text, KIND, &DOCUMENT).map_err(ConfigurationError::Malformed)
+        config_file::read(text, &KIND, &DOCUMENT).map_err(ConfigurationError::Malformed)
     }
 
     /// All that is wrong with it, where tokens of the issuers `disallowed` are accepted already.

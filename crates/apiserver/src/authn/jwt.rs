@@ -29,6 +29,7 @@ pub use signed::Algorithm;
 use super::configuration::validation::validate;
 use super::configuration::{Configuration, ConfigurationError, JwtAuthenticator};
 use crate::delegation::cache::{Cache, digest};
+use crate::egress::{Egress, Network};
 use crate::user::UserInfo;
 use crate::webhooks::Fetcher;
 use distributed::Resolver;
@@ -72,8 +73,20 @@ struct Issuer {
 }
 
 impl Issuer {
-    fn of(own: JwtAuthenticator, compiled: Expressions, algorithms: &Arc<[Algorithm]>, metrics: &Metrics) -> Self {
-        let fetcher = Arc::new(Fetcher::new(&own.issuer.certificate_authority));
+    fn of(
+        own: JwtAuthenticator,
+        compiled: Expressions,
+        algorithms: &Arc<[Algorithm]>,
+        metrics: &Metrics,
+        egress: &Arc<Egress>,
+    ) -> Self {
+        let way = match own.issuer.egress_selector_type.as_str() {
+            "cluster" => (Arc::clone(egress), Network::Cluster),
+            "controlplane" => (Arc::clone(egress), Network::ControlPlane),
+            // straight, whatever the ways out are
+            _ => (Arc::default(), Network::ControlPlane),
+        };
+        let fetcher = Arc::new(Fetcher::new(&own.issuer.certificate_authority, way));
         let groups = own.claim_mappings.groups.claim.as_str();
         let resolver = (!groups.is_empty()).then(|| {
             let (algorithms, fetcher) = (Arc::clone(algorithms), Arc::clone(&fetcher));
@@ -121,11 +134,12 @@ pub struct Issuers {
     algorithms: Arc<[Algorithm]>,
     current: ArcSwap<Current>,
     metrics: Metrics,
+    egress: Option<Arc<Egress>>,
 }
 
 impl Issuers {
     /// The issuers of a configuration, whose tokens these algorithms may sign. `disallowed` are issuers whose tokens are accepted already; `server` is
-    /// who this server is to others.
+    /// who this server is to others, and `egress` the ways out, if somebody tells them.
     ///
     /// # Errors
     /// [`ConfigurationError::Invalid`].
@@ -134,15 +148,17 @@ impl Issuers {
         algorithms: &[Algorithm],
         disallowed: &[String],
         server: &str,
+        egress: Option<Arc<Egress>>,
     ) -> Result<Self, ConfigurationError> {
         let metrics = Metrics::of(server);
         let algorithms: Arc<[Algorithm]> = Arc::from(algorithms);
-        let current = made(configuration, &algorithms, disallowed, &metrics)?;
+        let current = made(configuration, &algorithms, disallowed, &metrics, egress.as_ref())?;
         Ok(Self {
             disallowed: disallowed.to_vec(),
             algorithms,
             current: ArcSwap::from_pointee(current),
             metrics,
+            egress,
         })
     }
 
@@ -151,7 +167,13 @@ impl Issuers {
     /// # Errors
     /// [`ExchangeError`]; all stays as it was then.
     pub async fn exchange(&self, configuration: &Configuration) -> Result<(), ExchangeError> {
-        let next = made(configuration, &self.algorithms, &self.disallowed, &self.metrics)?;
+        let next = made(
+            configuration,
+            &self.algorithms,
+            &self.disallowed,
+            &self.metrics,
+            self.egress.as_ref(),
+        )?;
         let begun = Instant::now();
         for issuer in &next.issuers {
             while let Err(why) = issuer.provider.ready().await {
@@ -208,16 +230,22 @@ fn made(
     algorithms: &Arc<[Algorithm]>,
     disallowed: &[String],
     metrics: &Metrics,
+    egress: Option<&Arc<Egress>>,
 ) -> Result<Current, ConfigurationError> {
     let compiled = validate(configuration, disallowed).map_err(ConfigurationError::Invalid)?;
     let issuers = &configuration.issuers;
-    if let Some(own) = issuers.iter().find(|own| !own.issuer.egress_selector_type.is_empty()) {
+    if egress.is_none()
+        && let Some(own) = issuers.iter().find(|own| !own.issuer.egress_selector_type.is_empty())
+    {
         return Err(ConfigurationError::Egress(own.issuer.egress_selector_type.clone()));
     }
-    let issuers = issuers.iter().cloned().zip(compiled);
+    let (issuers, egress) = (
+        issuers.iter().cloned().zip(compiled),
+        egress.cloned().unwrap_or_default(),
+    );
     Ok(Current {
         issuers: issuers
-            .map(|(own, compiled)| Issuer::of(own, compiled, algorithms, metrics))
+            .map(|(own, compiled)| Issuer::of(own, compiled, algorithms, metrics, &egress))
             .collect(),
         known: Cache::default(),
     })

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::conditions::Condition;
 use crate::config_file::{self, Known};
 
-const KIND: &str = "AuthorizationConfiguration";
+const KIND: config_file::Kind = config_file::Kind::of_config("AuthorizationConfiguration");
 
 /// The types of authorizers, in the order in which messages list them.
 const TYPES: [&str; 6] = ["ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook"];
@@ -301,7 +301,7 @@ pub fn parse(text: &str) -> Result<Configuration, ConfigurationError> {
 fn document(text: &str) -> Result<Document, String> {
     match text.is_empty() {
         true => Ok(Document::default()),
-        false => config_file::read(text, KIND, &DOCUMENT),
+        false => config_file::read(text, &KIND, &DOCUMENT),
     }
 }
 

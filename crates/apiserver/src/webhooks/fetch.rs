@@ -14,6 +14,7 @@ use tokio::sync::OnceCell;
 use url::Url;
 
 use super::http::{dial, told};
+use crate::egress::{Egress, Network};
 use crate::tls;
 
 /// Largest document that is read.
@@ -27,6 +28,7 @@ const REDIRECTIONS: usize = 10;
 pub(crate) struct Fetcher {
     /// PEM; the system's if empty.
     authorities: Vec<u8>,
+    way: (Arc<Egress>, Network),
     configuration: OnceCell<Arc<ClientConfig>>,
 }
 
@@ -42,10 +44,11 @@ pub(crate) struct Fetched {
 }
 
 impl Fetcher {
-    /// Believes servers whose certificates these authorities (PEM) signed, or the system's if there are none.
-    pub(crate) fn new(authorities: &str) -> Self {
+    /// Believes servers whose certificates these authorities (PEM) signed, or the system's if there are none. `way` leads to them.
+    pub(crate) fn new(authorities: &str, way: (Arc<Egress>, Network)) -> Self {
         Self {
             authorities: authorities.as_bytes().to_vec(),
+            way,
             configuration: OnceCell::new(),
         }
     }
@@ -97,7 +100,9 @@ impl Fetcher {
         let port = url.port_or_known_default().unwrap_or(443);
         let address = format!("{host}:{port}");
         let name = host.trim_start_matches('[').trim_end_matches(']');
-        let mut sender = dial(&address, configuration.as_ref().map(|own| (own, name))).await?;
+        let (egress, network) = &self.way;
+        let tls = configuration.as_ref().map(|own| (own, name));
+        let mut sender = dial((egress, *network), &address, tls).await?;
         let path = match url.query() {
             Some(query) => format!("{}?{query}", url.path()),
             None => url.path().to_owned(),
@@ -183,7 +188,7 @@ mod tests {
 
     #[tokio::test]
     async fn documents_are_followed_and_are_not_too_large() {
-        let (url, fetcher) = (serve().await, Fetcher::new(""));
+        let (url, fetcher) = (serve().await, Fetcher::new("", (Arc::default(), Network::ControlPlane)));
         let get = async |path: &str, bearer: Option<&str>| {
             let fetched = fetcher.get(&format!("{url}{path}"), bearer).await?;
             Ok::<_, String>((

@@ -16,13 +16,13 @@ use parking_lot::Mutex;
 use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
 use super::call::{Answer, Authorization, Credentials, Endpoint, Transport};
 use super::service::ServiceResolver;
 use crate::cluster::LogicalCluster;
+use crate::egress::{Egress, Network};
 use crate::tls;
 
 /// Largest answer that is read.
@@ -110,28 +110,34 @@ impl HttpTransport {
             None if host.contains(':') => format!("[{host}]:{port}"),
             None => format!("{host}:{port}"),
         };
+        let network = match endpoint.service {
+            Some(_) => Network::Cluster,
+            None => Network::ControlPlane,
+        };
+        let egress = cluster.egress();
         if endpoint.is_plain() {
-            return dial(&address, None).await;
+            return dial((&egress, network), &address, None).await;
         }
         let config = self.configuration(endpoint).await?;
         let host = match endpoint.credentials.server_name.as_str() {
             "" => host,
             other => other,
         };
-        dial(&address, Some((&config, host))).await
+        dial((&egress, network), &address, Some((&config, host))).await
     }
 }
 
-/// Opens a connection to an address; by TLS with this configuration, to a server of this name, if there is one.
+/// Opens a connection to an address of a network; by TLS with this configuration, to a server of this name, if there is one.
 ///
 /// # Errors
 /// Why there is no connection, in the words of Go's client.
-pub(super) async fn dial(address: &str, tls: Option<(&Arc<ClientConfig>, &str)>) -> Result<Sender, String> {
-    let stream = TcpStream::connect(address)
-        .await
-        .map_err(|error| dial_error(address, &error))?;
-    // a call is one small write; a failure to set this costs only time
-    let _ = stream.set_nodelay(true);
+pub(super) async fn dial(
+    (egress, network): (&Egress, Network),
+    address: &str,
+    tls: Option<(&Arc<ClientConfig>, &str)>,
+) -> Result<Sender, String> {
+    let stream = egress.connect(network, address).await;
+    let stream = stream.map_err(|error| dial_error(address, &error))?;
     let Some((config, host)) = tls else {
         return speak(stream).await;
     };
@@ -248,6 +254,8 @@ fn dial_error(address: &str, error: &io::Error) -> String {
         io::ErrorKind::HostUnreachable => format!("dial tcp {address}: connect: no route to host"),
         io::ErrorKind::NetworkUnreachable => format!("dial tcp {address}: connect: network is unreachable"),
         io::ErrorKind::TimedOut => format!("dial tcp {address}: i/o timeout"),
+        // a proxy's word
+        io::ErrorKind::Other => error.to_string(),
         // only looking up a name fails without a number of the system's
         _ if error.raw_os_error().is_none() => format!("dial tcp: lookup {host}: no such host"),
         _ => format!("dial tcp {address}: {error}"),

@@ -32,6 +32,9 @@ pub struct Flags {
     /// What is told of requests, and where.
     #[command(flatten)]
     pub audit: AuditFlags,
+    /// By which ways this server reaches webhooks: straight, or by proxies (EgressSelectorConfiguration of apiserver.k8s.io).
+    #[arg(long, value_name = "FILE")]
+    pub egress_selector_config_file: Option<PathBuf>,
     /// The kube-apiserver that tells whose bearer tokens are, and whose certificates are believed [default: the one of the cluster in which this runs].
     #[arg(long, value_name = "FILE")]
     pub authentication_kubeconfig: Option<PathBuf>,

@@ -8,7 +8,7 @@ use gardener_kube_apiserver::flags::line::Others;
 pub(super) const OTHERS: Others = Others {
     switches: &[&common::SWITCHES, &SWITCHES],
     values: &[&common::VALUES, &VALUES],
-    refused: &REFUSED,
+    refused: &[],
 };
 
 const SWITCHES: [&str; 2] = ["alsologtostderr", "logtostderr"];
@@ -18,5 +18,3 @@ const VALUES: [&str; 3] = [
     "default-watch-cache-size",
     "emulated-version",
 ];
-
-const REFUSED: [&str; 1] = ["egress-selector-config-file"];

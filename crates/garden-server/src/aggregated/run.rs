@@ -16,6 +16,7 @@ use gardener_apiserver::{ClusterConfig, ResourceSet, Server, Shared};
 use gardener_garden_apiserver::{PUBLISHER, definitions, openapi_documents};
 use gardener_kube_apiserver::admission_configuration::WebhookIdentities;
 use gardener_kube_apiserver::audit::{AuditError, Auditing};
+use gardener_kube_apiserver::egress::{self, EgressFileError};
 use gardener_kube_apiserver::running::Running;
 use gardener_kube_apiserver::serving::{self, Serving, ServingError};
 use gardener_kube_apiserver::storage::{self, StorageError};
@@ -81,6 +82,9 @@ pub enum RunError {
     /// There is no store.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// It is not known which ways lead out.
+    #[error(transparent)]
+    Egress(#[from] EgressFileError),
     /// Requests cannot be told of.
     #[error(transparent)]
     Audit(#[from] AuditError),
@@ -175,6 +179,7 @@ pub async fn run(flags: Flags, without_effect: Vec<String>, stop: CancellationTo
     let (clock, chance) = (Clock::system(), Chance::from_system());
     let clients = Clients::of(&flags).await?;
     let auditing = Auditing::open(&flags.audit, &clock)?;
+    let egress = egress::open(flags.egress_selector_config_file.as_ref()).await?;
     // a port that is taken should be told before anything is waited for
     let (listener, address) = serving::bind(&flags.serving).await?;
     let trust = Trust::of(&flags.callers);
@@ -204,6 +209,9 @@ pub async fn run(flags: Flags, without_effect: Vec<String>, stop: CancellationTo
     let authenticator = Arc::clone(&config.authenticator);
     let cluster = server.open(CLUSTER, config);
     identities.show(&cluster);
+    if let Some(egress) = egress {
+        cluster.use_egress(egress);
+    }
     let running = Running::new(server, Arc::clone(&cluster), store);
     running.to_the_end(|stop| auditing.deliver(cluster, stop));
     running.aside(async move { elsewhere.follow().await });

@@ -48,7 +48,7 @@ impl Case {
         let all = all.replace("FOLDER", &path);
         let flags = parse(all.split_whitespace().map(str::to_owned)).map_err(|error| error.to_string())?;
         let mut settings = access::settings(&flags).unwrap();
-        let authentication = Authentication::open(&flags, &mut settings, "apiserver-a", &clock());
+        let authentication = Authentication::open(&flags, &mut settings, "apiserver-a", None, &clock());
         let authentication = authentication.map_err(|error| error.to_string())?;
         let server = Server::new(Shared {
             store: Arc::new(MemoryStore::new(object::FORM, Options::default())),

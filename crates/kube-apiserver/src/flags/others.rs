@@ -39,9 +39,8 @@ const VALUES: [&str; 15] = [
 ];
 
 /// Not supported: what they ask for, clients or administrators would miss.
-const REFUSED: [&str; 5] = [
+const REFUSED: [&str; 4] = [
     "authorization-policy-file",
-    "egress-selector-config-file",
     "emulated-version",
     "service-account-signing-endpoint",
     "admission-control",

@@ -66,8 +66,8 @@ fn what_is_wrong_is_told() {
             "end port cannot be less than start port",
         ),
         (
-            format!("{NEEDED} --egress-selector-config-file=x"),
-            "--egress-selector-config-file is not supported yet",
+            format!("{NEEDED} --emulated-version=1.35"),
+            "--emulated-version is not supported yet",
         ),
         (
             format!("{NEEDED} --enable-admission-plugins=Nonsense"),

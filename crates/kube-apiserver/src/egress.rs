@@ -31,7 +31,6 @@ pub enum EgressFileError {
 /// # Errors
 /// [`EgressFileError`].
 pub async fn open(path: Option<&PathBuf>) -> Result<Option<Arc<Egress>>, EgressFileError> {
-    let path = path.filter(|path| !path.as_os_str().is_empty());
     let Some((path, text)) = path.zip(read_optional(FLAG, path)?) else {
         return Ok(None);
     };

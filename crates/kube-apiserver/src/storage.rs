@@ -41,7 +41,6 @@ pub enum StorageError {
 /// The configuration cannot be used.
 pub fn encryption(flags: &EtcdFlags) -> Result<Option<Encryption>, StorageError> {
     let path = flags.encryption_provider_config.as_ref();
-    let path = path.filter(|path| !path.as_os_str().is_empty());
     let Some((path, text)) = path.zip(read_optional("encryption-provider-config", path)?) else {
         return Ok(None);
     };

@@ -98,7 +98,7 @@ pub enum RunError {
 
 /// A client by a kubeconfig, or by what a pod has.
 async fn client(flag: &'static str, path: Option<&Path>) -> Result<Client, RunError> {
-    let Some(path) = path.filter(|path| !path.as_os_str().is_empty()) else {
+    let Some(path) = path else {
         let no_cluster = |source: Box<dyn std::error::Error + Send + Sync>| RunError::NoCluster { flag, source };
         let config = kube::Config::incluster().map_err(|error| no_cluster(error.into()))?;
         return Client::try_from(config).map_err(|error| no_cluster(error.into()));

@@ -1,6 +1,6 @@
 //! Command lines as upstream's programs read them: how flags are spelled, which are accepted without effect, and which are refused.
 
-use clap::builder::TypedValueParser;
+use clap::builder::{TypedValueParser, ValueParser};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use gardener_apimachinery::meta::parse_bool;
@@ -85,10 +85,16 @@ impl Program {
         arguments: impl IntoIterator<Item = String>,
         check: impl FnOnce(&F) -> Vec<String>,
     ) -> Result<(F, Vec<String>), FlagError> {
+        let files: Vec<String> = command
+            .get_arguments()
+            .filter(|own| names_file(own))
+            .map(unset)
+            .collect();
         let arguments = arguments
             .into_iter()
             .filter(|argument| !argument.is_empty())
-            .map(normalized);
+            .map(normalized)
+            .filter(|argument| !files.contains(argument));
         let matches = command.try_get_matches_from(std::iter::once(self.name.to_owned()).chain(arguments))?;
         if matches.get_flag("version") {
             return Err(FlagError::Version((self.version)()));
@@ -101,6 +107,16 @@ impl Program {
             false => Err(FlagError::Invalid(errors)),
         }
     }
+}
+
+/// Whether a flag's value is the name of a file.
+fn names_file(flag: &Arg) -> bool {
+    flag.get_value_parser().type_id() == ValueParser::path_buf().type_id()
+}
+
+/// A flag with no value: no file is named then, as if it was not given.
+fn unset(flag: &Arg) -> String {
+    format!("--{}=", flag.get_long().unwrap_or_default())
 }
 
 /// `--etcd_servers` is `--etcd-servers`.

@@ -119,6 +119,33 @@ pub struct ClusterConfig {
     pub node_ports: RangeInclusive<u16>,
     /// What is told of requests, if anything.
     pub audit: Option<Arc<Audit>>,
+    /// By which ways it reaches other servers.
+    pub egress: Arc<Egress>,
+}
+
+impl ClusterConfig {
+    /// A cluster with these kinds and custom resources, without admission plugins; the rest is as upstream has it where no flag says otherwise.
+    pub fn new(
+        (resources, openapi): (Arc<ResourceSet>, Arc<crate::openapi::Documents>),
+        authenticator: Arc<Authenticator>,
+        authorizer: Arc<dyn Authorizer>,
+        git_version: impl Into<String>,
+    ) -> Self {
+        Self {
+            resources,
+            custom_resources: true,
+            admission: Vec::new(),
+            authenticator,
+            authorizer,
+            git_version: git_version.into(),
+            openapi,
+            elsewhere: None,
+            watch_timeout: WATCH_TIMEOUT,
+            node_ports: NODE_PORTS,
+            audit: None,
+            egress: Arc::default(),
+        }
+    }
 }
 
 /// Upstream's [`ClusterConfig::node_ports`].
@@ -151,7 +178,6 @@ pub struct LogicalCluster {
     policies: Policies,
     last_modes: LastModes,
     aggregation: Aggregation,
-    egress: OnceLock<Arc<Egress>>,
     /// Made when somebody outside asks for the first time: of most clusters in one process nobody does.
     flow_control: OnceLock<Box<FlowControl>>,
 }
@@ -181,7 +207,6 @@ impl LogicalCluster {
             policies: Policies::default(),
             last_modes: LastModes::default(),
             aggregation: Aggregation::default(),
-            egress: OnceLock::new(),
             flow_control: OnceLock::new(),
         });
         cluster.reload_custom_resources();
@@ -393,17 +418,6 @@ impl LogicalCluster {
                 self.reload_custom_resources();
             }
         }
-    }
-
-    /// Tells which ways lead out of it. Only before the first connection is made.
-    pub fn use_egress(&self, egress: Arc<Egress>) {
-        // whoever told it first was right
-        let _ = self.egress.set(egress);
-    }
-
-    /// The ways out.
-    pub(crate) fn egress(&self) -> Arc<Egress> {
-        self.egress.get().cloned().unwrap_or_default()
     }
 
     /// The end of its watches.
@@ -620,19 +634,12 @@ mod tests {
                 clock: Clock::starting_at(Timestamp::UNIX_EPOCH),
                 chance: Chance::seeded(1),
             });
-            let config = ClusterConfig {
-                resources: Arc::new(resources),
-                custom_resources: true,
-                admission: Vec::new(),
-                authenticator: Arc::new(Authenticator::new(Settings::default())),
-                authorizer: Arc::new(Node),
-                git_version: "v1.36.0".into(),
-                openapi: Arc::new(documents),
-                elsewhere: None,
-                watch_timeout: crate::cluster::WATCH_TIMEOUT,
-                node_ports: NODE_PORTS,
-                audit: None,
-            };
+            let config = ClusterConfig::new(
+                (Arc::new(resources), Arc::new(documents)),
+                Arc::new(Authenticator::new(Settings::default())),
+                Arc::new(Node),
+                "v1.36.0",
+            );
             server.open("c", config)
         }
     }

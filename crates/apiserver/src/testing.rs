@@ -36,20 +36,16 @@ impl Api {
             chance: Chance::seeded(1),
         });
         let config = ClusterConfig {
-            resources: Arc::new(resources),
-            custom_resources: true,
             admission: kubernetes::admission_plugins(
                 kubernetes::ServiceAccountPlugin { mounts_tokens: true },
                 kubernetes::DefaultTolerationSeconds::default(),
             ),
-            authenticator: Arc::new(Authenticator::new(Settings::default())),
-            authorizer: Arc::new(Union(vec![Arc::new(Node), Arc::new(Rbac)])),
-            git_version: "v1.36.0".into(),
-            openapi: Arc::new(documents),
-            elsewhere: None,
-            watch_timeout: crate::cluster::WATCH_TIMEOUT,
-            node_ports: crate::cluster::NODE_PORTS,
-            audit: None,
+            ..ClusterConfig::new(
+                (Arc::new(resources), Arc::new(documents)),
+                Arc::new(Authenticator::new(Settings::default())),
+                Arc::new(Union(vec![Arc::new(Node), Arc::new(Rbac)])),
+                "v1.36.0",
+            )
         };
         let cluster = server.open("c", config);
         kubernetes::bootstrap(&cluster).await.unwrap();

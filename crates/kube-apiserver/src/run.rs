@@ -104,11 +104,9 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
     narrow(&mut config, &flags);
     config.authorizer = authorization.authorizer();
     config.audit = auditing.audit();
+    config.egress = egress.unwrap_or_default();
     let cluster = server.open(CLUSTER, config);
     identities.show(&cluster);
-    if let Some(egress) = egress {
-        cluster.use_egress(egress);
-    }
     cluster.announce(flags.serving.external_address());
     kubernetes::complete(&cluster).await?;
     let running = Running::new(server.clone(), Arc::clone(&cluster), store.clone());

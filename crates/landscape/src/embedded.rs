@@ -54,20 +54,16 @@ impl EmbeddedKubernetes {
     pub fn config(&self, version: &str, settings: Settings) -> ClusterConfig {
         let authorizer: Arc<dyn Authorizer> = Arc::new(Union(vec![Arc::new(Node), Arc::new(Rbac)]));
         ClusterConfig {
-            resources: self.resources.clone(),
-            custom_resources: true,
             admission: kubernetes::admission_plugins(
                 kubernetes::ServiceAccountPlugin::default(),
                 kubernetes::DefaultTolerationSeconds::default(),
             ),
-            authenticator: Arc::new(Authenticator::new(settings)),
-            authorizer,
-            git_version: format!("v{}", version.trim_start_matches('v')),
-            openapi: self.openapi.clone(),
-            elsewhere: None,
-            watch_timeout: gardener_apiserver::cluster::WATCH_TIMEOUT,
-            node_ports: gardener_apiserver::cluster::NODE_PORTS,
-            audit: None,
+            ..ClusterConfig::new(
+                (self.resources.clone(), self.openapi.clone()),
+                Arc::new(Authenticator::new(settings)),
+                authorizer,
+                format!("v{}", version.trim_start_matches('v')),
+            )
         }
     }
 }

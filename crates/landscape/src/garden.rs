@@ -98,16 +98,12 @@ pub fn config(
     let authorizer: Arc<dyn Authorizer> =
         Arc::new(Union(vec![Arc::new(GardenletAuthorizer::default()), Arc::new(Rbac)]));
     Ok(ClusterConfig {
-        resources: Arc::new(resources),
-        custom_resources: true,
         admission: default_plugins(&options.features),
-        authenticator: Arc::new(Authenticator::new(settings)),
-        authorizer,
-        git_version: format!("v{VERSION}"),
-        openapi: Arc::new(documents),
-        elsewhere: None,
-        watch_timeout: gardener_apiserver::cluster::WATCH_TIMEOUT,
-        node_ports: gardener_apiserver::cluster::NODE_PORTS,
-        audit: None,
+        ..ClusterConfig::new(
+            (Arc::new(resources), Arc::new(documents)),
+            Arc::new(Authenticator::new(settings)),
+            authorizer,
+            format!("v{VERSION}"),
+        )
     })
 }

@@ -58,20 +58,16 @@ impl MemoryClusters {
 
     fn config(&self) -> ClusterConfig {
         ClusterConfig {
-            resources: Arc::clone(&self.resources),
-            custom_resources: true,
             admission: kubernetes::admission_plugins(
                 kubernetes::ServiceAccountPlugin { mounts_tokens: true },
                 kubernetes::DefaultTolerationSeconds::default(),
             ),
-            authenticator: Arc::clone(&self.authenticator),
-            authorizer: Arc::new(Union(vec![Arc::new(Node), Arc::new(Rbac)])),
-            git_version: "v1.36.0".into(),
-            openapi: Arc::clone(&self.documents),
-            elsewhere: None,
-            watch_timeout: gardener_apiserver::cluster::WATCH_TIMEOUT,
-            node_ports: gardener_apiserver::cluster::NODE_PORTS,
-            audit: None,
+            ..ClusterConfig::new(
+                (Arc::clone(&self.resources), Arc::clone(&self.documents)),
+                Arc::clone(&self.authenticator),
+                Arc::new(Union(vec![Arc::new(Node), Arc::new(Rbac)])),
+                "v1.36.0",
+            )
         }
     }
 

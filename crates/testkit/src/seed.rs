@@ -42,17 +42,13 @@ impl Seed {
         let cluster = server.open(
             "seed",
             ClusterConfig {
-                resources: Arc::new(resources),
-                custom_resources: true,
                 admission: vec![Arc::new(NamespaceLifecycle)],
-                authenticator: Arc::new(Authenticator::new(Settings::default())),
-                authorizer: Arc::new(Rbac),
-                git_version: "v1.36.0".into(),
-                openapi: Arc::new(documents),
-                elsewhere: None,
-                watch_timeout: gardener_apiserver::cluster::WATCH_TIMEOUT,
-                node_ports: gardener_apiserver::cluster::NODE_PORTS,
-                audit: None,
+                ..ClusterConfig::new(
+                    (Arc::new(resources), Arc::new(documents)),
+                    Arc::new(Authenticator::new(Settings::default())),
+                    Arc::new(Rbac),
+                    "v1.36.0",
+                )
             },
         );
         kubernetes::bootstrap(&cluster).await.unwrap();

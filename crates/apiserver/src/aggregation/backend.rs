@@ -102,12 +102,19 @@ impl Backend {
     pub(super) async fn client(
         &self,
         identity: Option<&ProxyIdentity>,
-        egress: Arc<Egress>,
+        egress: &Arc<Egress>,
     ) -> Result<&HttpClient, String> {
         let made = self
             .client
             .get_or_init(|| async {
-                connector::client(&self.service.host(), &self.ca_bundle, self.insecure, identity, egress).await
+                connector::client(
+                    &self.service.host(),
+                    &self.ca_bundle,
+                    self.insecure,
+                    identity,
+                    Arc::clone(egress),
+                )
+                .await
             })
             .await;
         made.as_ref().map_err(Clone::clone)

@@ -76,7 +76,8 @@ pub(super) async fn send(
         .resolve(cluster, &backend.service)
         .map_err(Failed::Unresolved)?;
     let identity = cluster.aggregation().identity.load_full();
-    let client = backend.client(identity.as_deref(), cluster.egress()).await;
+    let egress = &cluster.config().egress;
+    let client = backend.client(identity.as_deref(), egress).await;
     let client = client.map_err(Failed::Setup)?;
     let uri: Uri = format!("https://{address}{}", request.path)
         .parse()

@@ -69,19 +69,12 @@ impl Listening {
             static_tokens: [("secret".to_owned(), UserInfo::new("bob", &[]))].into(),
             ..Settings::default()
         };
-        let config = ClusterConfig {
-            resources: Arc::new(resources),
-            custom_resources: true,
-            admission: Vec::new(),
-            authenticator: Arc::new(Authenticator::new(settings)),
-            authorizer: Arc::new(Chain::new(everything).unwrap()),
-            git_version: "v1.36.0".into(),
-            openapi: Arc::new(documents),
-            elsewhere: None,
-            watch_timeout: crate::cluster::WATCH_TIMEOUT,
-            node_ports: crate::cluster::NODE_PORTS,
-            audit: None,
-        };
+        let config = ClusterConfig::new(
+            (Arc::new(resources), Arc::new(documents)),
+            Arc::new(Authenticator::new(settings)),
+            Arc::new(Chain::new(everything).unwrap()),
+            "v1.36.0",
+        );
         server.open("c", config);
         let entrances = Entrances::default();
         let believed = Believed {

@@ -114,16 +114,16 @@ impl HttpTransport {
             Some(_) => Network::Cluster,
             None => Network::ControlPlane,
         };
-        let egress = cluster.egress();
+        let egress = &cluster.config().egress;
         if endpoint.is_plain() {
-            return dial((&egress, network), &address, None).await;
+            return dial((egress, network), &address, None).await;
         }
         let config = self.configuration(endpoint).await?;
         let host = match endpoint.credentials.server_name.as_str() {
             "" => host,
             other => other,
         };
-        dial((&egress, network), &address, Some((&config, host))).await
+        dial((egress, network), &address, Some((&config, host))).await
     }
 }
 

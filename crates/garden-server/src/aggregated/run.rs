@@ -153,17 +153,19 @@ pub(super) fn config(
     let options = flags.garden.options();
     let (admission, identities) = admission::left(&flags.admission, &options.features)?;
     let config = ClusterConfig {
-        resources: Arc::new(ResourceSet::new(definitions(&options)?)),
         custom_resources: false,
         admission,
-        authenticator,
-        authorizer: authorizer(flags, clients.authorization.clone()),
-        git_version: gardener_apis::constants::VERSION.to_owned(),
-        openapi: Arc::new(Documents::default().published_by(PUBLISHER, openapi_documents())),
         elsewhere: Some(elsewhere),
         watch_timeout: flags.serving.ending.watch_timeout(),
-        node_ports: gardener_apiserver::cluster::NODE_PORTS,
-        audit: None,
+        ..ClusterConfig::new(
+            (
+                Arc::new(ResourceSet::new(definitions(&options)?)),
+                Arc::new(Documents::default().published_by(PUBLISHER, openapi_documents())),
+            ),
+            authenticator,
+            authorizer(flags, clients.authorization.clone()),
+            gardener_apis::constants::VERSION,
+        )
     };
     Ok((config, identities))
 }
@@ -206,12 +208,10 @@ pub async fn run(flags: Flags, without_effect: Vec<String>, stop: CancellationTo
     let elsewhere = Arc::new(elsewhere(clients.kubernetes.clone())?);
     let (mut config, identities) = config(&flags, &clients, Arc::clone(&elsewhere), trust.front_proxies())?;
     config.audit = auditing.audit();
+    config.egress = egress.unwrap_or_default();
     let authenticator = Arc::clone(&config.authenticator);
     let cluster = server.open(CLUSTER, config);
     identities.show(&cluster);
-    if let Some(egress) = egress {
-        cluster.use_egress(egress);
-    }
     let running = Running::new(server, Arc::clone(&cluster), store);
     running.to_the_end(|stop| auditing.deliver(cluster, stop));
     running.aside(async move { elsewhere.follow().await });

@@ -128,17 +128,13 @@ impl World {
         let (resources, documents) = (Arc::new(resources), Arc::new(documents));
         for name in ["garden", "seed", "shoot"] {
             let config = ClusterConfig {
-                resources: resources.clone(),
-                custom_resources: true,
                 admission: vec![Arc::new(NamespaceLifecycle)],
-                authenticator: Arc::new(Authenticator::new(Authentication::default())),
-                authorizer: Arc::new(Union(vec![Arc::new(Rbac)])),
-                git_version: "v1.35.0".to_owned(),
-                openapi: documents.clone(),
-                elsewhere: None,
-                watch_timeout: gardener_apiserver::cluster::WATCH_TIMEOUT,
-                node_ports: gardener_apiserver::cluster::NODE_PORTS,
-                audit: None,
+                ..ClusterConfig::new(
+                    (resources.clone(), documents.clone()),
+                    Arc::new(Authenticator::new(Authentication::default())),
+                    Arc::new(Union(vec![Arc::new(Rbac)])),
+                    "v1.35.0",
+                )
             };
             let cluster = server.open(name, config);
             kubernetes::bootstrap(&cluster).await.unwrap();

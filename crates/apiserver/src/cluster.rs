@@ -398,8 +398,9 @@ impl LogicalCluster {
         &self.closed
     }
 
-    /// Follows the CustomResourceDefinitions that other servers write into the store. Does not end.
-    pub async fn follow_custom_resources(&self) {
+    /// Follows the CustomResourceDefinitions that others write into the store: serves them, settles their names if nobody has, and goes on with their
+    /// deletion. Does not end.
+    pub async fn follow_custom_resources(self: &Arc<Self>) {
         let Some(definition) = self.find(crate::crd::GROUP, crate::crd::PLURAL) else {
             return std::future::pending().await;
         };
@@ -416,6 +417,7 @@ impl LogicalCluster {
                 // what came meanwhile is read at once with it
                 while let Ok(Some(_)) = watch.try_next() {}
                 self.reload_custom_resources();
+                crate::crd::termination::resume(self);
             }
         }
     }

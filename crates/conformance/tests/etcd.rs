@@ -340,3 +340,34 @@ async fn resources_have_an_etcd_of_their_own() {
     assert_eq!(again["status"], "Success");
     ours.end().await;
 }
+
+/// A definition that somebody wrote who ended before its names were settled, in the version in which upstream stores them.
+#[tokio::test(flavor = "multi_thread")]
+async fn definitions_that_come_by_the_store_are_served() {
+    let Some(programs) = reference::built() else { return };
+    let etcd = Etcd::start(&programs.join("etcd")).await.unwrap();
+    let ours = Ours::start(&etcd).await;
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "foos.example.com", "uid": "0ac4b5ea-4d2d-4b8e-8a3e-4b6b0e1e5a11", "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {
+            "group": "example.com", "version": "v1", "scope": "Namespaced", "names": {"plural": "foos", "kind": "Foo"},
+            "validation": {"openAPIV3Schema": {"type": "object", "properties": {"foo": {}}}},
+        },
+    });
+    let key = "/registry/apiextensions.k8s.io/customresourcedefinitions/foos.example.com";
+    etcd.put(key, &definition.to_string()).await;
+    let foos = format!("/apis/example.com/v1/{NAMESPACED}/foos");
+    served(&ours.client, &foos).await;
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/foos.example.com";
+    let status = read(&ours.client, path).await["status"].clone();
+    assert_eq!(status["acceptedNames"]["singular"], "foo", "{status}");
+    for kind in ["NamesAccepted", "Established"] {
+        let conditions = status["conditions"].as_array().unwrap();
+        let of_kind = conditions.iter().find(|own| own["type"] == kind);
+        assert_eq!(of_kind.unwrap()["status"], "True", "{status}");
+    }
+    let foo = json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "a"}, "foo": 1});
+    create(&ours.client, &foos, &foo).await;
+    ours.end().await;
+}

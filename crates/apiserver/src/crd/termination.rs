@@ -64,7 +64,7 @@ fn is_pending(crd: &Value) -> bool {
     meta::is_deleting(crd) && meta::finalizers(crd).iter().any(|own| own == FINALIZER)
 }
 
-/// Goes on with what was under way with definitions before the cluster was opened: names to settle, deletions.
+/// Goes on with what others began with definitions, or this server before the cluster was opened: names to settle, deletions.
 pub(crate) fn resume(cluster: &Arc<LogicalCluster>) {
     use crate::definition::Lister;
     if !cluster.config().custom_resources || tokio::runtime::Handle::try_current().is_err() {

@@ -63,7 +63,12 @@ pub struct AuditFlags {
     #[arg(long, value_name = "FILE")]
     pub audit_webhook_config_file: Option<PathBuf>,
     /// How long until events are sent for the second time, if that server does not take them.
-    #[arg(long, default_value = "10s", value_name = "DURATION")]
+    #[arg(
+        long,
+        alias = "audit-webhook-batch-initial-backoff",
+        default_value = "10s",
+        value_name = "DURATION"
+    )]
     pub audit_webhook_initial_backoff: Duration,
     /// Whether requests wait until they are told: batch: none waits. Others are not supported.
     #[arg(long, default_value = "batch", value_name = "STRING")]

@@ -20,15 +20,19 @@ const SWITCHES: [&str; 5] = [
 ];
 
 /// Accepted without effect: with a value.
-const VALUES: [&str; 15] = [
+const VALUES: [&str; 19] = [
+    "apiserver-count",
     "coordinated-leadership-lease-duration",
     "coordinated-leadership-renew-deadline",
     "coordinated-leadership-retry-period",
+    "default-watch-cache-size",
     "feature-gates",
     "kubelet-certificate-authority",
     "kubelet-client-certificate",
     "kubelet-client-key",
+    "kubelet-port",
     "kubelet-preferred-address-types",
+    "kubelet-read-only-port",
     "kubelet-timeout",
     "kubernetes-service-node-port",
     "max-connection-bytes-per-sec",

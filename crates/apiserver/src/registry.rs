@@ -680,6 +680,23 @@ impl Scope {
         self.commit_with_companions(change, old, Some(object)).await
     }
 
+    /// As [`Scope::commit_put`]; an object that is too large is stored without its managedFields, as upstream does it, and loses them.
+    async fn commit_fitting(
+        &self,
+        name: &str,
+        expect: Expect,
+        object: &mut Value,
+        unread: Option<&Unread>,
+        old: Option<&Value>,
+    ) -> Result<Committed, CommitError> {
+        match self.commit_put(name, expect, object, unread, old).await {
+            Err(CommitError::TooLarge { .. }) if meta::take_managed_fields(object).is_some() => {
+                self.commit_put(name, expect, object, unread, old).await
+            }
+            done => done,
+        }
+    }
+
     async fn commit_delete(&self, name: &str, expect: Expect, old: &Value) -> Result<Committed, CommitError> {
         let change = Change::Delete {
             key: self.key(name),

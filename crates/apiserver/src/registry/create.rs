@@ -271,11 +271,13 @@ impl Scope {
             // the status was dropped, and comes back as the schema defaults it when the object is read from the store
             let mut candidate = candidate;
             self.definition.restore(&mut candidate);
-            let as_stored = scope.as_stored(&candidate).await?;
-            let to_store = as_stored.as_ref().unwrap_or(&candidate);
-            match self.commit_put(&name, Expect::Absent, to_store, None, None).await {
+            if let Some(as_stored) = scope.as_stored(&candidate).await? {
+                candidate = as_stored;
+            }
+            let committed = self.commit_fitting(&name, Expect::Absent, &mut candidate, None, None);
+            match committed.await {
                 Ok(done) => {
-                    let mut stored = Stored::by(done, as_stored.unwrap_or(candidate).into());
+                    let mut stored = Stored::by(done, candidate.into());
                     self.all_to_requested(&mut [&mut stored.object]).await?;
                     self.cluster.written(&self.definition);
                     return Ok(stored.answered(true, std::mem::take(warnings)));
@@ -342,5 +344,51 @@ impl Scope {
 fn drop_server_metadata(object: &mut Value) {
     for key in ["selfLink", "resourceVersion"] {
         meta::set(object, key, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gardener_apimachinery::pointer::Pointed;
+    use serde_json::Map;
+
+    use super::*;
+    use crate::cluster::LogicalCluster;
+
+    /// What is stored of a config map with so many keys, created and then written again, where objects may have 4,096 bytes.
+    async fn written(keys: usize) -> [Result<Value, String>; 2] {
+        let cluster = LogicalCluster::in_memory_with(gardener_store::Options {
+            max_value: 4096,
+            ..Default::default()
+        });
+        let all = Scope::of_kind(cluster, "", "configmaps");
+        let options = WriteOptions {
+            field_manager: "m".into(),
+            ..WriteOptions::default()
+        };
+        let with = |keys: usize| {
+            let data: Map<String, Value> = (0..keys).map(|at| (format!("a-longer-key-{at}"), json!("v"))).collect();
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data})
+        };
+        let told = |written: Result<Written, ApiError>| match written {
+            Ok(written) => Ok(written.object.into_json()),
+            Err(error) => Err(error.message().to_owned()),
+        };
+        let created = all.create(with(keys), &Source::default(), &options).await;
+        let own = all.at("default", "a");
+        let updated = own.update(with(keys + 1), &Source::default(), &options, None).await;
+        [told(created), told(updated)]
+    }
+
+    #[tokio::test]
+    async fn what_is_too_large_goes_without_managed_fields() {
+        for (keys, expected) in [(20, true), (100, false)] {
+            for found in written(keys).await {
+                let has_managed = found.unwrap().at("/metadata/managedFields").is_some();
+                assert_eq!(has_managed, expected, "{keys}");
+            }
+        }
+        let [created, _] = written(300).await;
+        assert_eq!(created, Err("etcdserver: request is too large".to_owned()));
     }
 }

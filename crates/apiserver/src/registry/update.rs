@@ -329,7 +329,7 @@ impl Scope {
                     object.clone_from(&old);
                 }
                 object = self.as_stored(&object).await?.unwrap_or(object);
-                let done = self.commit_put(&self.name, expect, &object, unread.as_deref(), Some(&old));
+                let done = self.commit_fitting(&self.name, expect, &mut object, unread.as_deref(), Some(&old));
                 let done = done.await.map_err(Attempt::from_commit)?;
                 self.cluster.written(&self.definition);
                 Stored::by(done, whole(object))

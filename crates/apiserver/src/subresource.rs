@@ -79,6 +79,10 @@ async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) 
         "" => Err(ApiError::bad_request("Name parameter required.")),
         _ => scope.entry(),
     };
+    if !posted {
+        let context = scope.context(call.cluster.clock().now(), options.dry_run);
+        subresource.examine(&context, &scope.name, &mut sent)?;
+    }
     for _ in 0..RETRIES {
         let mut warnings = noted.clone();
         let context = scope.context(call.cluster.clock().now(), options.dry_run);

@@ -68,7 +68,7 @@ pub trait Subresource: Send + Sync + 'static {
     /// Brings what is posted into the form in which plugins see it first.
     fn receive(&self, namespace: &str, body: &mut Value) {}
 
-    /// Refuses or completes what is posted for what it is, whether its parent is there or not, after plugins changed it.
+    /// Refuses or completes what is asked or posted for what it is, whether its parent is there or not; what is posted after plugins changed it.
     ///
     /// # Errors
     /// What is wrong with it. `name` is that of the path.

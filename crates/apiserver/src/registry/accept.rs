@@ -289,6 +289,10 @@ impl Scope {
             subject: subject(kind, told, expected),
             why,
         };
+        if object.get("apiVersion").is_some_and(Value::is_null) {
+            let why = ".apiVersion accessor error: <nil> is of the type <nil>, expected string";
+            return Err(misfit(&own.kind, why.to_owned()));
+        }
         let mut metadata = json!({"metadata": object.get("metadata").cloned().unwrap_or_default()});
         schema.canonicalize_metadata(&mut metadata);
         let decoded = schema.decode_metadata(&metadata, &own.kind);

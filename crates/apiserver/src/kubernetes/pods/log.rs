@@ -39,12 +39,16 @@ impl Subresource for Log {
         ])
     }
 
+    fn examine(&self, _: &Context<'_>, name: &str, query: &mut Value) -> Result<(), ApiError> {
+        let errors = check_options(query)?;
+        match errors.is_empty() {
+            true => Ok(()),
+            false => Err(ApiError::invalid("", "PodLogOptions", name, &errors)),
+        }
+    }
+
     async fn call(&self, context: &Context<'_>, _: &str, pod: &Value, query: Value) -> Result<Effect, ApiError> {
         let own = meta::name(pod);
-        let errors = check_options(&query)?;
-        if !errors.is_empty() {
-            return Err(ApiError::invalid("", "PodLogOptions", own, &errors));
-        }
         let container = connect::chosen_container(pod, meta::text(&query, "/container"))?;
         if connect::node_of(context, pod)?.is_none() {
             return Ok(Effect::Nothing);

@@ -1,5 +1,4 @@
-//! gardener-apiserver's flags that do nothing here: accepted, and told in the log, where an operator's manifests may go on carrying them; refused where
-//! ignoring them would lead to other data or another network.
+//! gardener-apiserver's flags that do nothing here: accepted, and told in the log, so that an operator's manifests may go on carrying them.
 
 use gardener_kube_apiserver::flags::common;
 use gardener_kube_apiserver::flags::line::Others;
@@ -13,8 +12,4 @@ pub(super) const OTHERS: Others = Others {
 
 const SWITCHES: [&str; 2] = ["alsologtostderr", "logtostderr"];
 
-const VALUES: [&str; 3] = [
-    "audit-webhook-batch-initial-backoff",
-    "default-watch-cache-size",
-    "emulated-version",
-];
+const VALUES: [&str; 2] = ["default-watch-cache-size", "emulated-version"];

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::sequence::{Answer, Recording, Sequence};
+use crate::sequence::{Answer, Recording, Sequence, Step};
 
 /// How our answers differ from the recorded ones where they should not, and which steps are excused without need: a line per place;
 /// empty when all is well.
@@ -15,12 +15,11 @@ pub fn differences(sequence: &Sequence, recorded: &Recording, ours: &Recording) 
             ours.answers.len()
         ));
     }
-    let pairs = recorded.answers.iter().zip(&ours.answers).zip(&sequence.steps);
-    for (number, ((recorded, ours), step)) in (1..).zip(pairs) {
-        let of_step = match (of_answers(recorded, ours), &step.differs) {
-            (of_step, None) => of_step,
-            (of_step, Some(_)) if of_step.is_empty() => vec!["no longer differs: take away its `differs`".to_owned()],
-            (_, Some(_)) => Vec::new(),
+    for (number, step, of_step) in steps(sequence, recorded, ours) {
+        let of_step = match &step.differs {
+            None => of_step,
+            Some(_) if of_step.is_empty() => vec!["no longer differs: take away its `differs`".to_owned()],
+            Some(_) => Vec::new(),
         };
         found.extend(of_step.into_iter().map(|line| format!("step {number} {line}")));
     }
@@ -29,26 +28,33 @@ pub fn differences(sequence: &Sequence, recorded: &Recording, ours: &Recording) 
 
 /// How two servers' answers to a sequence that was never recorded differ, but for steps that are excused in the one it was made from.
 pub fn between(sequence: &Sequence, one: &Recording, other: &Recording) -> Vec<String> {
-    let pairs = one.answers.iter().zip(&other.answers).zip(&sequence.steps);
-    let compared = (1..).zip(pairs).filter(|(_, (_, step))| step.differs.is_none());
+    let compared = steps(sequence, one, other).filter(|(_, step, _)| step.differs.is_none());
     compared
-        .flat_map(|(number, ((one, other), _))| {
-            let of_step = of_answers(one, other).into_iter();
-            of_step.map(move |line| format!("step {number} {line}"))
-        })
+        .flat_map(|(number, _, of_step)| of_step.into_iter().map(move |line| format!("step {number} {line}")))
         .collect()
 }
 
 /// How our answers differ where a step excuses it: what is left to mend, a line per place.
 pub fn excused(sequence: &Sequence, recorded: &Recording, ours: &Recording) -> Vec<String> {
-    let pairs = recorded.answers.iter().zip(&ours.answers).zip(&sequence.steps);
-    let excused = (1..).zip(pairs).filter(|(_, (_, step))| step.differs.is_some());
+    let excused = steps(sequence, recorded, ours).filter(|(_, step, _)| step.differs.is_some());
     excused
-        .flat_map(|(number, ((recorded, ours), step))| {
-            let of_step = of_answers(recorded, ours).into_iter();
+        .flat_map(|(number, step, of_step)| {
+            let of_step = of_step.into_iter();
             of_step.map(move |line| format!("step {number} ({}) {line}", step.request))
         })
         .collect()
+}
+
+/// The steps, by number, with how their answers differ.
+fn steps<'s>(
+    sequence: &'s Sequence,
+    recorded: &'s Recording,
+    ours: &'s Recording,
+) -> impl Iterator<Item = (usize, &'s Step, Vec<String>)> {
+    let pairs = recorded.answers.iter().zip(&ours.answers).zip(&sequence.steps);
+    (1..)
+        .zip(pairs)
+        .map(|(number, ((recorded, ours), step))| (number, step, of_answers(recorded, ours)))
 }
 
 fn of_answers(recorded: &Answer, ours: &Answer) -> Vec<String> {
